@@ -1,0 +1,1 @@
+"""Everything that knows a program by name: hosts, servers and load generators."""

@@ -1,0 +1,1 @@
+"""Servers and subsystems whose settings are tuned."""
