@@ -126,6 +126,8 @@ class Site:
     directory: PurePosixPath
     document_root: PurePosixPath
     port: int = 8080
+    cpus: CpuSet = frozenset()
+    """CPUs that the instance was given, for servers that pin their own workers; empty means all."""
 
 
 class Server(Protocol):
