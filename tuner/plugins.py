@@ -1,0 +1,148 @@
+"""Finds adapters by name. Built-in ones are registered as entry points, the same way as foreign ones."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from inspect import getdoc
+from typing import cast
+
+from tuner.errors import UsageError
+from tuner.ports import Host, LoadGenerator, Server
+
+DISTRIBUTION = "servertuner"
+
+
+class Kind(StrEnum):
+    """Which port an adapter fits."""
+
+    HOST = "host"
+    SERVER = "server"
+    LOAD_GENERATOR = "load generator"
+
+    @property
+    def group(self) -> str:
+        """Name of the entry point group that holds such adapters."""
+        return {"host": "tuner.hosts", "server": "tuner.servers", "load generator": "tuner.loads"}[self.value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """One adapter as it is registered."""
+
+    name: str
+    kind: Kind
+    summary: str
+    """First line of its docstring, or why it cannot be loaded."""
+    package: str
+    """The Debian package of the program it knows; empty when it needs none or cannot be loaded."""
+    target: str
+    """Where it is: `module:Class`."""
+    distribution: str
+    """Which installed distribution brings it, with version."""
+
+
+def make_host(name: str) -> Host:
+    """Make the host adapter of that name. Raises UsageError for an unknown one."""
+    return cast("Host", _load(_find(Kind.HOST, name))())
+
+
+def make_server(name: str) -> Server:
+    """Make the server adapter of that name. Raises UsageError for an unknown one."""
+    return cast("Server", _load(_find(Kind.SERVER, name))())
+
+
+def make_load_generator(name: str, **options: object) -> LoadGenerator:
+    """Make the load generator adapter of that name with the options that its class takes.
+
+    Raises UsageError for an unknown name, or for options that it does not take.
+    """
+    make = _load(_find(Kind.LOAD_GENERATOR, name))
+    try:
+        return cast("LoadGenerator", make(**options))
+    except TypeError as error:
+        told = ", ".join(options) or "none"
+        message = f"load.generator: {name} does not take the options given ({told}): {error}. Correct them."
+        raise UsageError(message) from error
+
+
+def adapter_names(kind: Kind) -> tuple[str, ...]:
+    """Name all adapters of a kind, sorted. Raises UsageError when tuner itself is not installed."""
+    return tuple(sorted({point.name for point in _points(kind)}))
+
+
+def list_adapters() -> tuple[Adapter, ...]:
+    """Describe every adapter, kind by kind; one that cannot be loaded says why and hides no other."""
+    return tuple(
+        _describe(kind, point)
+        for kind in Kind
+        for point in sorted(_points(kind), key=lambda point: (point.name, point.value))
+    )
+
+
+def _points(kind: Kind) -> tuple[EntryPoint, ...]:
+    found = tuple(entry_points(group=kind.group))
+    if found:
+        return found
+    try:
+        distribution(DISTRIBUTION)
+    except PackageNotFoundError as error:
+        message = (
+            f"adapters: {DISTRIBUTION} is not installed (its metadata is missing), so no {kind.value} can be "
+            "found. In a checkout run `make setup`, or `pip install -e .`."
+        )
+        raise UsageError(message) from error
+    message = (
+        f"adapters: {DISTRIBUTION} is installed, but its metadata names no {kind.value}: it is from another "
+        "version. Run `make setup`, or install it again."
+    )
+    raise UsageError(message)
+
+
+def _find(kind: Kind, name: str) -> EntryPoint:
+    points = {point.value: point for point in _points(kind) if point.name == name}
+    if len(points) == 1:
+        return next(iter(points.values()))
+    if points:
+        claims = " and ".join(f"{point.value} ({_origin(point)})" for point in points.values())
+        message = f"{kind.value}: the name {name!r} is registered twice, by {claims}. Uninstall one of them."
+        raise UsageError(message)
+    there = adapter_names(kind)
+    nearest = get_close_matches(name, there, n=len(there), cutoff=0.0)
+    message = f"{kind.value}: there is no {name!r}. Use one of: {', '.join(nearest)}."
+    raise UsageError(message)
+
+
+def _load(point: EntryPoint) -> Callable[..., object]:
+    try:
+        return cast("Callable[..., object]", point.load())
+    except (ImportError, AttributeError, SyntaxError) as error:
+        message = (
+            f"adapters: {point.name} ({point.value}, {_origin(point)}) cannot be loaded: {error}. "
+            "Install that distribution again, or remove it."
+        )
+        raise UsageError(message) from error
+
+
+def _describe(kind: Kind, point: EntryPoint) -> Adapter:
+    package = ""
+    try:
+        loaded = _load(point)
+    except UsageError as error:
+        summary = str(error)
+    else:
+        summary = (getdoc(loaded) or "").partition("\n")[0]
+        package = str(getattr(loaded, "package", ""))
+    return Adapter(
+        name=point.name,
+        kind=kind,
+        summary=summary,
+        package=package,
+        target=point.value,
+        distribution=_origin(point),
+    )
+
+
+def _origin(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else "unknown distribution"
