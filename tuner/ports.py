@@ -74,9 +74,11 @@ class Host(Protocol):
         timeout_s: float,
         cpus: CpuSet | None = None,
         stdin: bytes = b"",
+        open_files: int | None = None,
     ) -> Completed:
         """Run a command to its end; it is killed with its children at the deadline.
 
+        `open_files` sets its RLIMIT_NOFILE: a load generator needs one for each connection and some more.
         Raises TargetError when the program does not exist or may not be run.
         """
 
@@ -91,8 +93,11 @@ class Host(Protocol):
     def write(self, path: PurePosixPath, state: FileState) -> None:
         """Write a file: atomic, except under /proc and /sys, where it is one write; ABSENT removes it."""
 
-    def sandbox(self) -> AbstractContextManager["Sandbox"]:
-        """Open a private place on this host; all that runs in it ends with it."""
+    def sandbox(self, *, share: PurePosixPath | None = None) -> AbstractContextManager["Sandbox"]:
+        """Open a private place on this host; all that runs in it ends with it.
+
+        `share` is a directory of this host, seen inside as `directory / "shared"`, read-only.
+        """
 
 
 class Sandbox(Host, Protocol):
