@@ -1,0 +1,70 @@
+# `make tune` is for everybody; the rest is for those who change tuner.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+SERVER ?= apache
+BIN := .venv/bin
+
+export PYTHON
+
+.PHONY: help
+help: ## Show what there is to make
+	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+.PHONY: tune
+tune: ## Find better settings for SERVER (apache, nginx, …) on this machine
+	@.ci/programs tune "$(SERVER)"
+	@.ci/python run
+	@mkdir -p tune
+	@[ -e "tune/$(SERVER).yaml" ] || $(BIN)/tuner init "$(SERVER)" -o "tune/$(SERVER).yaml"
+	@# Exit 1 says that nothing beat the default, which is a result and no failure.
+	@$(BIN)/tuner run "tune/$(SERVER).yaml" --preset quick || [ $$? -eq 1 ]
+
+.PHONY: setup
+setup: ## Install what all of the below needs: system packages and .venv
+	@.ci/programs test
+	@.ci/python dev
+
+.PHONY: test
+test: lint ## Run every check and every test
+	@$(BIN)/python -m pytest
+
+.PHONY: lint
+lint: setup ## Run ruff and mypy (import-linter runs as a test)
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+.PHONY: coverage
+coverage: setup ## Run the tests and show which lines they miss
+	@$(BIN)/coverage run -m pytest
+	@$(BIN)/coverage report
+
+.PHONY: test-tools
+test-tools: setup tools ## Run the tests that need oha and k6
+	@PATH="$(CURDIR)/.tools/bin:$$PATH" $(BIN)/python -m pytest -m tools
+
+.PHONY: bench
+bench: setup ## Measure how well the main job is done on this machine
+	@$(BIN)/python -m benchmarks.main_job
+
+.PHONY: bench-measure
+bench-measure: setup ## Measure how far measurements can be trusted, simulated and for real
+	@$(BIN)/python -m benchmarks.measure
+
+.PHONY: lock
+lock: ## Renew requirements/ from pyproject.toml (needs uv)
+	@$(COMPILE) --group dev --extra notebooks -o requirements/dev.txt >/dev/null
+	@$(COMPILE) --group build -c requirements/dev.txt -o requirements/run.txt >/dev/null
+
+# Hashes for every platform, and no word of where the packages come from.
+COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \
+	--generate-hashes --no-header --no-emit-index-url
+
+.PHONY: clean
+clean: ## Remove what the above made, except tune/
+	@rm -rf .venv .tools .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist htmlcov
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
