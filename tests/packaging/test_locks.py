@@ -16,7 +16,7 @@ def pins(lock: str) -> dict[str, set[str]]:
     """Read name → versions (one for each range of Python versions)."""
     pinned: dict[str, set[str]] = {}
     for name, version in re.findall(
-        r"^([\w.-]+)==([^\s;]+)", (ROOT / "requirements" / lock).read_text(), re.M
+        r"^([\w.-]+)==([^\s;]+)", (ROOT / "requirements" / lock).read_text(), re.MULTILINE
     ):
         pinned.setdefault(canonicalize_name(name), set()).add(version)
     return pinned
