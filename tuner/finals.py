@@ -1,0 +1,182 @@
+"""The stages after the search: race the best, drop what does not matter, confirm what is left."""
+
+import math
+from collections.abc import Mapping
+from random import Random
+from typing import TYPE_CHECKING
+
+from tuner.explain import explain
+from tuner.measure.confirm import Gain, claim, needs_extension
+from tuner.measure.race import race_order, survivors
+from tuner.pairs import Pairing, measure_pairs, read_pairs
+from tuner.ports import Config
+from tuner.records import Role
+from tuner.standing import DEFAULT_ARM
+from tuner.storage import Opening, Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tuner.plan import Plan
+    from tuner.records import Start
+    from tuner.study import Campaign
+
+WINNER_ARM = "winner"
+MARGIN = 0.01
+MARGIN_SHARE = 0.1
+"""A setting may go when that costs less than 1 %, or less than a tenth of the gain."""
+
+
+def race(campaign: "Campaign") -> Config | None:
+    """Measure the best few and the default in randomised blocks; return the one that leads.
+
+    None means that nothing was better than the default, or nothing was measured at all.
+    """
+    arms: dict[str, Config] | None = campaign.storage.recall("race")
+    if arms is None:
+        best = [entry for entry in campaign.standing().ranking if entry.posterior.log_ratio > 0]
+        arms = {f"#{rank}": entry.config for rank, entry in enumerate(best[: campaign.plan.race_arms], 1)}
+        campaign.storage.remember("race", arms)
+    alive = tuple(arms)
+    if len(arms) > 1:
+        alive = _run_blocks(campaign, {DEFAULT_ARM: campaign.default, **arms})
+    finalists = [dict(arms[arm]) for arm in alive if arm != DEFAULT_ARM]
+    for entry in campaign.standing().ranking:
+        if dict(entry.config) in finalists and entry.posterior.log_ratio > 0:
+            return entry.config
+    return None
+
+
+def _run_blocks(campaign: "Campaign", arms: Mapping[str, Config]) -> tuple[str, ...]:
+    plan = campaign.plan
+    alive = tuple(arms)
+    order = race_order(alive, plan.race_blocks, campaign.random("race"))
+    for block, sequence in enumerate(order):
+        campaign.progress.stage("race", block, plan.race_blocks)
+        for arm in sequence:
+            if arm in alive and arm not in _logs_of_block(campaign.starts, block):
+                campaign.make(Opening(role=Role.RACE, config=arms[arm], arm=arm, block=block))
+        blocks = [_logs_of_block(campaign.starts, each) for each in range(block + 1)]
+        whole = [logs for logs in blocks if set(alive) <= set(logs)]
+        alive = survivors(whole, default=DEFAULT_ARM, first_test=plan.race_first_test)
+        if sum(arm != DEFAULT_ARM for arm in alive) <= 1:
+            break
+    return alive
+
+
+def _logs_of_block(starts: "Sequence[Start]", block: int) -> dict[str, float]:
+    return {
+        start.arm: start.log_goodput
+        for start in starts
+        if start.role is Role.RACE and start.block == block and start.counts and start.log_goodput is not None
+    }
+
+
+def simplify(campaign: "Campaign", winner: Config) -> Config:
+    """Put back to the default what the gain does not need; the smallest configuration is what ships.
+
+    Each step reverts the share of the changes that the starts so far say matters least, and compares
+    before and after in adjacent pairs. After a reduction that costs too much, only half as many are tried.
+    """
+    steps: list[dict[str, object]] = campaign.storage.recall("simplify", [])
+    current, share = dict(winner), 0.5
+    for number in range(campaign.plan.simplify_steps):
+        campaign.progress.stage("simplify", number, campaign.plan.simplify_steps)
+        if number == len(steps):
+            reduced = _reduce(campaign, current, share)
+            if reduced is None:
+                break
+            steps.append({"config": reduced, "accepted": _costs_nothing(campaign, current, reduced, number)})
+            campaign.storage.remember("simplify", steps)
+        if steps[number]["accepted"]:
+            current = dict(steps[number]["config"])  # type: ignore[call-overload]
+        else:
+            share /= 2
+    return current
+
+
+def _reduce(campaign: "Campaign", config: Config, share: float) -> Config | None:
+    """Revert the least important share of the changes; None when not one would be left out."""
+    space = campaign.rig.space
+    ranked = _rank_changes(campaign, config)
+    kept = ranked[math.floor(len(ranked) * share) :]
+    if len(kept) == len(ranked) or not kept:
+        return None
+    reduced = space.complete({name: config[name] for name in kept})
+    return None if space.violations(reduced) else reduced
+
+
+def _rank_changes(campaign: "Campaign", config: Config) -> list[str]:
+    """Name the parameters that a configuration changes, the one that seems to matter least first."""
+    speedups = campaign.standing().speedups
+    seed = campaign.rig.settings.seed
+    effects = {
+        each.parameter: each.effect or 0.0
+        for each in explain(campaign.rig.space, campaign.starts, speedups, winner=config, seed=seed)
+    }
+    return sorted(campaign.rig.space.changes(config), key=lambda name: effects.get(name, 0.0))
+
+
+def _costs_nothing(campaign: "Campaign", whole: Config, reduced: Config, step: int) -> bool:
+    pairing = Pairing(
+        role=Role.ABLATION,
+        sides={f"whole {step}": whole, f"reduced {step}": reduced},
+        pairs=campaign.plan.simplify_pairs,
+        rng=campaign.random(f"simplify {step}"),
+        first_block=step * campaign.plan.simplify_pairs,
+    )
+    paired = measure_pairs(pairing, campaign.starts, campaign.make, lambda *_: None)
+    if paired.failed or not paired.logs:
+        return False
+    cost = -sum(after - before for before, after in paired.logs) / len(paired.logs)
+    best = campaign.standing().incumbent
+    gain = best.posterior.log_ratio if best else 0.0
+    return cost < max(MARGIN, MARGIN_SHARE * gain)
+
+
+def confirm(campaign: "Campaign", winner: Config) -> str:
+    """Measure fresh default/winner pairs, and once more as many when they do not decide."""
+    plan = campaign.plan
+    campaign.storage.remember("confirm", {"config": dict(winner), "pairs": plan.pairs})
+    stop_reason = _confirm_pairs(campaign, winner, plan.pairs)
+    gain = read_gain(campaign.storage, campaign.starts, campaign.default, plan)
+    if stop_reason is None and gain is not None and needs_extension(gain) and plan.extend_to > plan.pairs:
+        extra_s = 2 * (plan.extend_to - plan.pairs) * campaign.mean_cost_s()
+        if extra_s < campaign.time_left_s():
+            campaign.progress.note("the pairs do not decide; the planned extension follows")
+            campaign.storage.remember("confirm", {"config": dict(winner), "pairs": plan.extend_to})
+            stop_reason = _confirm_pairs(campaign, winner, plan.extend_to)
+            gain = read_gain(campaign.storage, campaign.starts, campaign.default, plan)
+    if stop_reason is not None:
+        return f"not confirmed: {stop_reason}"
+    return "confirmed" if gain is not None and gain.verdict == "improved" else "not proven"
+
+
+def _confirm_pairs(campaign: "Campaign", winner: Config, pairs: int) -> str | None:
+    pairing = confirmation(winner, campaign.default, pairs, campaign.rig.settings.seed)
+    paired = measure_pairs(
+        pairing, campaign.starts, campaign.make,
+        lambda done, total: campaign.progress.stage("confirm", done, total),
+    )  # fmt: skip
+    return paired.failed
+
+
+def confirmation(winner: Config, default: Config, pairs: int, seed: int) -> Pairing:
+    """Describe the confirmation, the same in every session and in every report."""
+    return Pairing(
+        role=Role.CONFIRM,
+        sides={DEFAULT_ARM: default, WINNER_ARM: winner},
+        pairs=pairs,
+        rng=Random(f"{seed}/confirm"),  # noqa: S311 - no secret
+    )
+
+
+def read_gain(storage: Storage, starts: "Sequence[Start]", default: Config, plan: "Plan") -> Gain | None:
+    """Recompute the confirmed gain from the stored pairs; None before all of them are there."""
+    record = storage.recall("confirm")
+    if record is None:
+        return None
+    logs = read_pairs(starts, confirmation(record["config"], default, record["pairs"], 0))
+    if len(logs) < record["pairs"]:
+        return None
+    return claim(logs, looks=2 if plan.extend_to > plan.pairs else 1)

@@ -1,0 +1,107 @@
+"""One start under load: warm-up, gate 0, windows, an early end for what is clearly worse."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tuner.deploy import Deployment
+from tuner.errors import Stalled
+from tuner.measure.load import Load, run_window
+from tuner.measure.steady import is_steady
+from tuner.plan import Plan
+from tuner.records import Window
+
+MAX_RETRIES = 3
+"""Windows of one start that may be repeated because the environment spoiled them."""
+SLICE_S = 1.0
+SLICES_TO_JUDGE = 6
+"""`is_steady` compares the last three slices of the warm-up with the three before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judges:
+    """What may end a start early; each answers with the reason, or None to go on."""
+
+    gate_zero: Callable[[Window], str | None]
+    """Asked about the end of the warm-up: hopeless at once?"""
+    prune: Callable[[Sequence[Window]], str | None]
+    """Asked after each window from the first at which pruning is allowed."""
+
+
+NO_JUDGES = Judges(gate_zero=lambda _: None, prune=lambda _: None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How the windows of a start went."""
+
+    steady: bool
+    pruned: str | None
+    """Why it was ended early; None when it had all its windows."""
+
+
+def measure_start(
+    deployment: Deployment,
+    load: Load,
+    plan: Plan,
+    judges: Judges,
+    keep: Callable[[Window], None],
+) -> Outcome:
+    """Load one deployed server; every window is handed to `keep` as soon as it is over.
+
+    Raises:
+        Stalled: no correct response came during the warm-up or a whole window.
+        Crashed: the server ended by itself.
+        LoadFailed: the load generator cannot be understood.
+    """
+    slices, steady = warm_up(deployment, load, plan)
+    reason = judges.gate_zero(slices[-1])
+    if reason is not None:
+        keep(slices[-1])
+        return Outcome(steady=steady, pruned=reason)
+    first_look, most = plan.windows
+    valid: list[Window] = []
+    retries = 0
+    while len(valid) < most and retries <= MAX_RETRIES:
+        window = _window(deployment, load, plan.window_s)
+        keep(window)
+        if not window.is_valid:
+            retries += 1
+            continue
+        valid.append(window)
+        if first_look <= len(valid) < most:
+            reason = judges.prune(valid)
+            if reason is not None:
+                return Outcome(steady=steady, pruned=reason)
+    return Outcome(steady=steady, pruned=None)
+
+
+def warm_up(deployment: Deployment, load: Load, plan: Plan) -> tuple[list[Window], bool]:
+    """Send load that is not counted, in slices, until goodput stands still or time is up.
+
+    Returns the slices and whether it stands still; a plan whose warm-up is too short to judge says yes.
+    """
+    slices: list[Window] = []
+    can_judge = plan.warmup_max_s >= SLICES_TO_JUDGE * SLICE_S
+    least = max(plan.warmup_s, SLICES_TO_JUDGE * SLICE_S) if can_judge else plan.warmup_s
+    while True:
+        slices.append(_window(deployment, load, SLICE_S))
+        if len(slices) * SLICE_S < least:
+            continue
+        if not can_judge or is_steady([each.goodput_rps for each in slices]):
+            return slices, True
+        if len(slices) * SLICE_S >= plan.warmup_max_s:
+            return slices, False
+
+
+def _window(deployment: Deployment, load: Load, duration_s: float) -> Window:
+    """Run one window; a server from which nothing comes is not slow, it is broken."""
+    window = run_window(deployment, load, duration_s)
+    deployment.check_alive()
+    if window.correct == 0:
+        failures = window.failures
+        msg = (
+            f"no correct response in {window.duration_s:.1f} s of load "
+            f"({failures.total} failed requests: {failures})."
+        )
+        raise Stalled(msg)
+    return window

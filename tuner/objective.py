@@ -1,0 +1,101 @@
+"""What is maximized, and the bounds on other metrics, with Optuna's sign: slack ≤ 0 is feasible."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from tuner.errors import UsageError
+from tuner.measure.latency import merge
+from tuner.records import Start, State
+
+OBJECTIVES = ("maximize goodput_rps",)
+STARTED = "started"
+"""Constraint of every study: the start must give a measurement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """An upper bound on one metric of a start."""
+
+    metric: str
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.metric} <= {self.limit:g}"
+
+    def slack(self, start: Start) -> float:
+        """How far the start is above the bound, on a log scale; ≤ 0 is feasible."""
+        value = METRICS[self.metric](start)
+        if value is None or value <= 0:
+            return -1.0
+        return math.log10(value) - math.log10(self.limit) if self.limit > 0 else 1.0
+
+
+def failure_rate(start: Start) -> float:
+    """Failed requests per request, over all windows of the start."""
+    failed = sum(window.failures.total for window in start.windows)
+    asked = failed + sum(window.correct for window in start.windows)
+    return failed / asked if asked else 1.0
+
+
+def latency(quantile: float) -> Callable[[Start], float | None]:
+    """Give a metric: a latency quantile over the windows of a start, in milliseconds."""
+
+    def metric(start: Start) -> float | None:
+        seen = [window.latency for window in start.windows if window.latency is not None]
+        if not seen:
+            return None
+        return merge(seen).quantiles_ms.get(quantile) or max(
+            each.quantiles_ms.get(quantile, 0.0) for each in seen
+        )
+
+    return metric
+
+
+METRICS: Mapping[str, Callable[[Start], float | None]] = {
+    "failure_rate": failure_rate,
+    "latency_p50_ms": latency(0.5),
+    "latency_p99_ms": latency(0.99),
+}
+
+_FORM = re.compile(r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+)\s*")
+
+
+def parse_objective(text: str, where: str) -> str:
+    """Accept an objective that exists. Raises UsageError."""
+    normal = " ".join(text.split())
+    if normal in OBJECTIVES:
+        return normal
+    msg = f"{where}: there is no objective {text!r}. Write one of: {', '.join(OBJECTIVES)}."
+    raise UsageError(msg)
+
+
+def parse_constraint(text: str, where: str) -> Constraint:
+    """Read a bound such as `failure_rate <= 0.001`. Raises UsageError."""
+    form = _FORM.fullmatch(text)
+    if form is None or form["sign"] != "<=":
+        msg = f"{where}: {text!r} is not a constraint. Write METRIC <= NUMBER, such as failure_rate <= 0.001."
+        raise UsageError(msg)
+    metric = form["metric"]
+    if metric not in METRICS:
+        near = get_close_matches(metric, METRICS, 1, 0)
+        msg = f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {', '.join(METRICS)}."
+        raise UsageError(msg)
+    try:
+        limit = float(form["limit"])
+    except ValueError:
+        msg = f"{where}: {form['limit']!r} is not a number. Write METRIC <= NUMBER."
+        raise UsageError(msg) from None
+    if not math.isfinite(limit) or limit < 0:
+        msg = f"{where}: the bound of {metric} is {limit:g}. Give a number of at least 0."
+        raise UsageError(msg)
+    return Constraint(metric=metric, limit=limit)
+
+
+def slacks(start: Start, constraints: Sequence[Constraint]) -> dict[str, float]:
+    """Give every constraint's slack; a start that failed breaks only the one that it must start."""
+    if start.state is State.FAILED or not start.windows:
+        return {STARTED: 1.0} | {str(constraint): 0.0 for constraint in constraints}
+    return {STARTED: -1.0} | {str(constraint): constraint.slack(start) for constraint in constraints}

@@ -1,0 +1,1 @@
+"""Optimizers: what was observed in, the next point out."""

@@ -1,0 +1,77 @@
+"""Optuna's tree-structured Parzen estimator behind the optimizer interface."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+
+from tuner.optimize.optimizer import Observation, Point
+from tuner.optimize.sparse import draw_sparse
+from tuner.space import Dimension
+
+STARTUP_TRIALS = 10
+"""Observations before the estimator is believed (Optuna's own default, `n_startup_trials`)."""
+
+
+class Tpe:
+    """Sparse random points at first, then a multivariate TPE under constraints."""
+
+    def __init__(self, default: Point) -> None:
+        """Remember the point around which the first ones are drawn."""
+        self._default = default
+
+    def suggest(
+        self, dimensions: Sequence[Dimension], observations: Sequence[Observation], *, seed: int
+    ) -> Point:
+        """Return a point within the dimensions; the same arguments give the same point."""
+        if len(observations) < STARTUP_TRIALS:
+            return draw_sparse(dimensions, self._default, rng=Random(seed))  # noqa: S311 - no secret
+        space = distributions(dimensions)
+        study = _replay(observations, space, seed)
+        return study.ask(dict(space)).params
+
+
+def distributions(dimensions: Sequence[Dimension]) -> dict[str, BaseDistribution]:
+    """Translate dimensions into Optuna's distributions."""
+    return {dimension.name: _distribution(dimension) for dimension in dimensions}
+
+
+def _distribution(dimension: Dimension) -> BaseDistribution:
+    if dimension.kind == "categorical":
+        return CategoricalDistribution(dimension.choices)
+    if dimension.kind == "int":
+        return IntDistribution(
+            int(dimension.low), int(dimension.high), log=dimension.log, step=int(dimension.step or 1)
+        )
+    return FloatDistribution(dimension.low, dimension.high, log=dimension.log, step=dimension.step)
+
+
+def _replay(
+    observations: Sequence[Observation], space: Mapping[str, BaseDistribution], seed: int
+) -> optuna.Study:
+    """Tell the whole history to a study in memory, with the speedups as they are known now."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        sampler = optuna.samplers.TPESampler(
+            multivariate=True, group=True, constant_liar=True, n_startup_trials=0, seed=seed
+        )
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    measured = [seen.log_ratio for seen in observations if seen.log_ratio is not None]
+    worst = min(measured, default=0.0)
+    for seen in observations:
+        study.add_trial(
+            optuna.trial.create_trial(
+                value=worst if seen.log_ratio is None else seen.log_ratio,
+                params=dict(seen.point),
+                distributions=dict(space),
+                constraints=dict(seen.constraints),
+            )
+        )
+    return study

@@ -1,0 +1,111 @@
+"""`tuner check`: everything that can be refused is refused before anything runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tuner.deploy import deploy
+from tuner.errors import TargetError, TrialFailed
+from tuner.measure.load import run_window
+from tuner.plan import PRESETS
+from tuner.progress import Progress
+from tuner.records import Role, Window
+from tuner.rig import Rig, prepare
+from tuner.session import locked, signals_interrupt
+from tuner.settings import Study
+
+if TYPE_CHECKING:
+    from tuner.measure.calibrate import Calibration
+
+MOST_FAILURES = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a check saw."""
+
+    rig: Rig
+    window: Window
+    deploy_s: float
+    calibration: "Calibration | None"
+
+    def as_text(self) -> str:
+        """Say everything in a few lines."""
+        rig, found = self.rig, self.rig.fingerprint
+        settings = rig.settings
+        versions = ", ".join(f"{name} {version}".strip() for name, version in found.servers.items())
+        lines = [
+            f"study      {settings.name} ({settings.path})",
+            f"servers    {versions}; private instances, the installed services are not touched",
+            f"load       {settings.load.describe()}; {found.generator}",
+            f"machine    {found.host}, Linux {found.kernel}, {found.cores} CPUs, {found.memory_mib:,} MiB",
+            f"placement  {rig.placement.note}",
+            f"space      {len({each.parameter for each in rig.space.dimensions})} parameters are tuned",
+            *(f"left out   {name}: {reason}" for name, reason in rig.space.left_out.items()),
+            f"writes     {settings.folder}/ only; each server lives in a sandbox in memory",
+            f"default    started in {self.deploy_s:.2f} s, {self.window.goodput_rps:,.0f} requests/s, "
+            f"{self.window.failures.total} failures",
+            *(f"warning    {each.gate}: {each.reason}" for each in self.window.verdicts),
+        ]
+        if self.calibration is not None:
+            lines += self.calibration.lines()
+        return "\n".join([*lines, f"ready      tuner run {settings.path}"])
+
+    def as_json(self) -> Mapping[str, Any]:
+        """Give the same for scripts."""
+        found = self.rig.fingerprint
+        return {
+            "study": self.rig.settings.name,
+            "servers": dict(found.servers),
+            "generator": found.generator,
+            "host": found.host,
+            "kernel": found.kernel,
+            "co_located": found.co_located,
+            "server_cpus": list(found.server_cpus),
+            "generator_cpus": list(found.generator_cpus),
+            "parameters": sorted({each.parameter for each in self.rig.space.dimensions}),
+            "left_out": dict(self.rig.space.left_out),
+            "default": {
+                "goodput_rps": self.window.goodput_rps,
+                "failures": self.window.failures.total,
+                "deploy_s": self.deploy_s,
+            },
+            "warnings": [f"{each.gate}: {each.reason}" for each in self.window.verdicts],
+            "noise": None if self.calibration is None else self.calibration.as_json(),
+        }
+
+
+def check_study(settings: Study, *, measure_noise: bool, progress: Progress) -> Findings:
+    """Prepare, deploy the default for real and load it for a second.
+
+    Raises:
+        UsageError: the study or what belongs to it is wrong.
+        TargetError: the machine cannot run it, or the default configuration fails.
+    """
+    with locked(settings), signals_interrupt():
+        rig = prepare(settings)
+        progress.start_begins(Role.CONTROL, "the default")
+        try:
+            with deploy(rig.site_plan, rig.space.default()) as deployment:
+                deploy_s = deployment.duration_s
+                run_window(deployment, rig.load, 1.0)
+                window = run_window(deployment, rig.load, 1.0)
+        except TrialFailed as failed:
+            msg = f"target: the default configuration fails ({failed.kind}). {failed}"
+            raise TargetError(msg) from failed
+        _refuse_failures(settings, window)
+        calibration = None
+        if measure_noise:
+            from tuner.measure.calibrate import calibrate
+
+            calibration = calibrate(rig, PRESETS[settings.preset], progress)
+    return Findings(rig=rig, window=window, deploy_s=deploy_s, calibration=calibration)
+
+
+def _refuse_failures(settings: Study, window: Window) -> None:
+    if window.failure_rate > MOST_FAILURES:
+        msg = (
+            f"load: {window.failures.total} of {window.correct + window.failures.total} requests of the default "
+            f"fail ({window.failures}). Lower `connections:` in {settings.path} until the default can serve them."
+        )
+        raise TargetError(msg)

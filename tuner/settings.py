@@ -1,0 +1,306 @@
+"""The study file as frozen objects. Every refusal names file, line, value and remedy."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tuner.errors import UsageError
+from tuner.objective import Constraint, parse_constraint, parse_objective
+from tuner.plan import PRESETS
+from tuner.space.problems import problem, quote, suggest
+from tuner.space.yaml_text import Document, Plain, read_yaml
+
+if TYPE_CHECKING:
+    from tuner.space import Space
+
+Kind = TypeVar("Kind")
+MOST_CONNECTIONS = 20_000
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PROTOCOLS = ("http/1.1", "h2c")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Which machine is tuned, and how."""
+
+    host: str = "local"
+    mode: str = "sandbox"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSettings:
+    """What is sent, by what."""
+
+    generator: str = "wrk"
+    host: str = "local"
+    path: str = "/index.html"
+    connections: int = 100
+    keepalive: bool = True
+    threads: int = 1
+    protocol: str = "http/1.1"
+    command: tuple[str, ...] = ()
+    """Of the generator `command`: its argv with {url}, {connections}, {duration_s}, {directory}."""
+    result: Mapping[str, Any] | None = None
+    """Of the generator `command`: how its output is read."""
+    script: Path | None = None
+    """Of generators that take one (k6)."""
+
+    def describe(self) -> str:
+        """Say the workload in one line."""
+        kept = "keep-alive" if self.keepalive else "Connection: close"
+        return f"{self.generator}, {self.path}, {self.connections} connections, {kept}, {self.protocol}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """One study file."""
+
+    path: Path
+    name: str
+    servers: tuple[str, ...]
+    space: tuple[str | Mapping[str, object], ...]
+    target: Target
+    load: LoadSettings
+    content: str
+    """`builtin`, or a document root."""
+    objective: str
+    constraints: tuple[Constraint, ...]
+    preset: str
+    minutes: float | None
+    trials: int | None
+    storage: str
+    seed: int
+
+    @property
+    def folder(self) -> Path:
+        """Where everything that belongs to the study is kept: nginx.yaml → nginx.study/."""
+        return self.path.with_suffix(".study")
+
+    @property
+    def storage_url(self) -> str:
+        """Give the Optuna storage URL."""
+        if self.storage != "sqlite":
+            return self.storage
+        return f"sqlite:///{self.folder.absolute() / 'study.db'}"
+
+    def definition(self, space: "Space") -> str:
+        """Digest of all that makes two starts comparable; the budget is not among it."""
+        parts = [
+            self.name, self.servers, self.load.describe(), self.load.command, str(self.load.result),
+            self.content, self.objective, [str(each) for each in self.constraints],
+            [repr(each) for each in space.dimensions], sorted(map(str, space.default().items())),
+        ]  # fmt: skip
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def load_study(path: Path) -> Study:
+    """Read a study file. Raises UsageError naming file, line, value and remedy."""
+    content = _read(path, f"Write one with `tuner init SERVER -o {path}`")
+    return _Reader(read_yaml(content, str(path)), path).study()
+
+
+def load_values(path: Path) -> Mapping[str, object]:
+    """Read a file of parameter values (`name: value` lines) for a comparison. Raises UsageError."""
+    content = _read(path, "Give default, winner, or the path of a YAML file of values")
+    document = read_yaml(content, str(path))
+    for name, value in document.data.items():
+        if not isinstance(value, str):
+            raise problem(document.place((name,)), f"{quote(value)} is not one value", "Write `name: value`")
+    return document.data
+
+
+def _read(path: Path, remedy: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise problem(str(path), "there is no such file", remedy) from error
+    except OSError as error:
+        raise problem(str(path), f"cannot be read ({error.strerror})", remedy) from error
+
+
+class _Reader:
+    """Takes a document apart, key by key."""
+
+    def __init__(self, document: Document, path: Path) -> None:
+        self._document = document
+        self._path = path
+
+    def study(self) -> Study:
+        known = (
+            "study", "servers", "space", "target", "load", "content", "objective", "constraints", "budget",
+            "storage", "seed",
+        )  # fmt: skip
+        self._refuse_unknown((), known)
+        for key in ("study", "servers", "space"):
+            if key not in self._document.data:
+                raise problem(str(self._path), f"the key {key!r} is missing", f"Add `{key}:`")
+        name = self._text(("study",), "")
+        if not NAME.fullmatch(name):
+            raise self._wrong(("study",), f"{quote(name)} cannot be a name", "Use letters, digits, . _ and -")
+        servers = self._texts(("servers",))
+        if not servers or len(set(servers)) < len(servers):
+            raise self._wrong(("servers",), f"{quote(servers)} is not a list of adapters", "Name each once")
+        budget = self._budget()
+        return Study(
+            path=self._path,
+            name=name,
+            servers=servers,
+            space=self._space(),
+            target=self._target(),
+            load=self._load(),
+            content=self._text(("content",), "builtin"),
+            objective=parse_objective(
+                self._text(("objective",), "maximize goodput_rps"), self._where(("objective",))
+            ),
+            constraints=tuple(
+                parse_constraint(text, self._where(("constraints", index)))
+                for index, text in enumerate(self._texts(("constraints",), ("failure_rate <= 0.001",)))
+            ),
+            preset=budget[0],
+            minutes=budget[1],
+            trials=budget[2],
+            storage=self._storage(),
+            seed=self._number(("seed",), 1, int, low=0, high=2**31),
+        )
+
+    def _budget(self) -> tuple[str, float | None, int | None]:
+        self._refuse_unknown(("budget",), ("preset", "minutes", "trials"))
+        preset = self._choice(("budget", "preset"), "standard", tuple(PRESETS))
+        minutes = self._number(("budget", "minutes"), None, float, low=0.1, high=7 * 24 * 60)
+        trials = self._number(("budget", "trials"), None, int, low=1, high=100_000)
+        return preset, minutes, trials
+
+    def _target(self) -> Target:
+        self._refuse_unknown(("target",), ("host", "mode"))
+        mode = self._choice(("target", "mode"), "sandbox", ("sandbox", "managed"))
+        if mode == "managed":
+            raise self._wrong(
+                ("target", "mode"), "'managed' is not possible in this version", "Write `mode: sandbox`"
+            )
+        return Target(host=self._text(("target", "host"), "local"), mode=mode)
+
+    def _load(self) -> LoadSettings:
+        keys = (
+            "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
+            "result", "script",
+        )  # fmt: skip
+        self._refuse_unknown(("load",), keys)
+        host = self._choice(("load", "host"), "local", ("local",))
+        path = self._text(("load", "path"), "/index.html")
+        if not path.startswith("/") or any(ord(letter) <= ord(" ") for letter in path):
+            raise self._wrong(
+                ("load", "path"), f"{quote(path)} is not a path on the server", "Begin with /, without spaces"
+            )
+        connections = self._number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
+        threads = self._number(("load", "threads"), 1, int, low=1, high=256)
+        if threads > connections:
+            raise self._wrong(
+                ("load", "threads"), f"{threads} threads for {connections} connections", "Use fewer threads"
+            )
+        script = self._value(("load", "script"))
+        return LoadSettings(
+            generator=self._text(("load", "generator"), "wrk"),
+            host=host,
+            path=path,
+            connections=connections,
+            keepalive=self._truth(("load", "keepalive"), default=True),
+            threads=threads,
+            protocol=self._choice(("load", "protocol"), "http/1.1", PROTOCOLS),
+            command=self._texts(("load", "command"), ()),
+            result=self._mapping(("load", "result")),
+            script=None if script is None else (self._path.parent / str(script)),
+        )
+
+    def _space(self) -> tuple[str | Mapping[str, object], ...]:
+        entries = self._value(("space",))
+        if not isinstance(entries, list) or not entries:
+            raise self._wrong(("space",), f"{quote(entries)} is not a list", "Write `space: [nginx]`")
+        return tuple(entries)
+
+    def _storage(self) -> str:
+        storage = self._text(("storage",), "sqlite")
+        if storage != "sqlite" and "://" not in storage:
+            raise self._wrong(
+                ("storage",), f"{quote(storage)} is no storage", "Write `sqlite`, or postgresql://…"
+            )
+        return storage
+
+    # Values by kind
+
+    def _text(self, keys: tuple[str | int, ...], default: str) -> str:
+        value = self._value(keys)
+        if value is None:
+            return default
+        if not isinstance(value, str) or not value.strip():
+            raise self._wrong(keys, f"{quote(value)} is not a text", "Write one value")
+        return str(value)
+
+    def _texts(self, keys: tuple[str | int, ...], default: Sequence[str] = ()) -> tuple[str, ...]:
+        value = self._value(keys)
+        if value is None:
+            return tuple(default)
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise self._wrong(keys, f"{quote(value)} is not a list", "Write [first, second]")
+        return tuple(str(each) for each in value)
+
+    def _truth(self, keys: tuple[str | int, ...], *, default: bool) -> bool:
+        value = self._value(keys)
+        if value is None:
+            return default
+        truths = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+        if str(value).lower() not in truths:
+            raise self._wrong(keys, f"{quote(value)} is neither true nor false", "Write true or false")
+        return truths[str(value).lower()]
+
+    def _choice(self, keys: tuple[str | int, ...], default: str, choices: Collection[str]) -> str:
+        value = self._text(keys, default)
+        if value not in choices:
+            raise self._wrong(keys, f"there is no {quote(value)}", suggest(value, choices))
+        return value
+
+    def _number(
+        self, keys: tuple[str | int, ...], default: Any, kind: Callable[[str], Any], *, low: float, high: float
+    ) -> Any:  # noqa: ANN401 - int, float or the default
+        value = self._value(keys)
+        if value is None:
+            return default
+        try:
+            number = kind(str(value))
+        except ValueError:
+            what = "whole number" if kind is int else "number"
+            raise self._wrong(keys, f"{quote(value)} is not a {what}", f"Give {low:g} to {high:g}") from None
+        if not low <= number <= high:
+            raise self._wrong(keys, f"{number:g} is out of range", f"Give {low:g} to {high:g}")
+        return number
+
+    def _mapping(self, keys: tuple[str | int, ...]) -> Mapping[str, Any] | None:
+        value = self._value(keys)
+        if value is not None and not isinstance(value, Mapping):
+            raise self._wrong(keys, f"{quote(value)} is not a mapping", "Write `key: value` lines")
+        return value
+
+    def _value(self, keys: tuple[str | int, ...]) -> Any:  # noqa: ANN401 - whatever the file holds
+        here: Any = self._document.data
+        for depth, key in enumerate(keys):
+            if not isinstance(here, Mapping):
+                raise self._wrong(keys[:depth], f"{quote(here)} is not a mapping", "Write `key: value` lines")
+            here = here.get(str(key))
+            if here is None or (isinstance(here, Plain) and here in {"", "~", "null"}):
+                return None
+        return here
+
+    def _refuse_unknown(self, keys: tuple[str, ...], known: Collection[str]) -> None:
+        here = self._mapping(keys) if keys else self._document.data
+        for key in here or ():
+            if key not in known:
+                raise self._wrong((*keys, key), "this key is not known", suggest(key, known))
+
+    def _where(self, keys: tuple[str | int, ...]) -> str:
+        return str(self._document.place(keys))
+
+    def _wrong(self, keys: tuple[str | int, ...], wrong: str, remedy: str) -> UsageError:
+        return problem(self._document.place(keys), wrong, remedy)

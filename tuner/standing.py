@@ -1,0 +1,92 @@
+"""How things stand: what all starts so far say about every configuration that was tried."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tuner.measure.control import Speedup, combine, speedups
+from tuner.measure.noise import Noise, estimate_noise
+from tuner.measure.promotion import shrunk
+from tuner.objective import Constraint, slacks
+from tuner.ports import Config
+from tuner.records import Role, Start, State
+
+DEFAULT_ARM = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One configuration and what its starts say."""
+
+    key: str
+    config: Config
+    speedup: Speedup
+    """Repeats combined by inverse variance."""
+    posterior: Speedup
+    """The same, shrunk towards what configurations of this study are usually worth."""
+    starts: int
+    is_feasible: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Noise, speedups by start, and the ranking by posterior mean."""
+
+    noise: Noise
+    speedups: Mapping[int, Speedup]
+    ranking: tuple[Entry, ...]
+    """Feasible configurations other than the default, best first."""
+
+    @property
+    def incumbent(self) -> Entry | None:
+        return self.ranking[0] if self.ranking else None
+
+
+def config_key(config: Config) -> str:
+    """Name a configuration by its values: equal configurations have equal keys."""
+    return json.dumps(dict(config), sort_keys=True)
+
+
+def as_controls(starts: Sequence[Start]) -> tuple[Start, ...]:
+    """Let the default's starts in races and confirmations count as control starts: they are the same."""
+    return tuple(
+        replace(start, role=Role.CONTROL) if start.arm == DEFAULT_ARM else start for start in starts
+    )
+
+
+def stand(starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> Standing:
+    """Recompute everything from the starts; a new control revises the speedups of the past."""
+    starts = as_controls(starts)
+    noise = estimate_noise(starts)
+    by_start = speedups(starts, noise)
+    groups: dict[str, list[Start]] = {}
+    for start in starts:
+        if start.role is not Role.CONTROL and start.state is not State.INVALID:
+            groups.setdefault(config_key(start.config), []).append(start)
+    groups.pop(config_key(default), None)
+    combined = {
+        key: combine([by_start[start.number] for start in group if start.number in by_start], noise)
+        for key, group in groups.items()
+        if any(start.number in by_start for start in group)
+    }
+    posterior = shrunk(combined)
+    entries = [
+        Entry(
+            key=key,
+            config=groups[key][0].config,
+            speedup=combined[key],
+            posterior=posterior[key],
+            starts=sum(start.number in by_start for start in groups[key]),
+            is_feasible=all(
+                slack <= 0
+                for start in groups[key]
+                if start.state is not State.RUNNING
+                for slack in slacks(start, constraints).values()
+            ),
+        )
+        for key in combined
+    ]
+    ranking = sorted(
+        (entry for entry in entries if entry.is_feasible), key=lambda entry: -entry.posterior.log_ratio
+    )
+    return Standing(noise=noise, speedups=by_start, ranking=tuple(ranking))

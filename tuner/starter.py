@@ -1,0 +1,102 @@
+"""Makes one start: deploy, measure, keep. What goes wrong with a configuration is data, not an abort."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tuner.deploy import deploy
+from tuner.errors import TrialFailed
+from tuner.measure.start import NO_JUDGES, Judges, measure_start
+from tuner.objective import slacks
+from tuner.optimize.tpe import distributions
+from tuner.plan import Plan
+from tuner.records import Failure, Start, State, Timing, Window
+from tuner.rig import Rig
+from tuner.storage import Opening, Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starter:
+    """Everything that a start needs and that stays the same from start to start."""
+
+    rig: Rig
+    plan: Plan
+    storage: Storage
+    session: str
+
+    def make(
+        self,
+        opening: Opening,
+        *,
+        judges: Judges = NO_JUDGES,
+        value: Callable[[Start], float | None] = lambda _: None,
+        suggest_s: float = 0.0,
+    ) -> Start:
+        """Make one start and keep it, whatever becomes of it.
+
+        Args:
+            opening: the configuration, and why it is measured.
+            judges: what may end it early.
+            value: gives the log speedup with which the start is told to the storage.
+            suggest_s: what it took to choose the configuration.
+        """
+        rig = self.rig
+        stores: list[float] = []
+        start = self.storage.begin(
+            opening,
+            distributions=distributions(rig.space.dimensions) if opening.point else {},
+            session=self.session,
+        )
+
+        def keep(window: Window) -> None:
+            nonlocal start
+            moment = time.monotonic()
+            start = self.storage.keep_window(start, window)
+            stores.append(time.monotonic() - moment)
+
+        deploy_s = load_s = 0.0
+        try:
+            deploying = time.monotonic()
+            with deploy(rig.site_plan, opening.config) as deployment:
+                deploy_s = time.monotonic() - deploying
+                loading = time.monotonic()
+                try:
+                    outcome = measure_start(deployment, rig.load, self.plan, judges, keep)
+                finally:
+                    load_s = time.monotonic() - loading
+            state = State.COMPLETE if outcome.pruned is None else State.PRUNED
+            failure = None if outcome.pruned is None else Failure(kind="pruned", reason=outcome.pruned)
+            start = replace(start, state=state, failure=failure, steady=outcome.steady)
+            if not start.valid_windows:
+                start = replace(
+                    start, state=State.INVALID,
+                    failure=Failure(kind="environment", reason=_spoiled(start)),
+                )  # fmt: skip
+        except TrialFailed as failed:
+            start = replace(
+                start, state=State.FAILED, failure=Failure(kind=failed.kind, reason=str(failed))
+            )
+        except BaseException:
+            # Interrupted, or the target itself is in trouble: this start says nothing about its configuration.
+            start = replace(
+                start, state=State.INVALID, failure=Failure(kind="interrupted", reason="cut off"),
+            )  # fmt: skip
+            self.storage.end(start, log_ratio=None, slacks={})
+            raise
+        start = replace(
+            start,
+            timing=Timing(
+                suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s, store_s=max(stores, default=0.0)
+            ),
+        )
+        self.storage.end(
+            start,
+            log_ratio=value(start) if start.counts else None,
+            slacks=slacks(start, rig.settings.constraints),
+        )
+        return start
+
+
+def _spoiled(start: Start) -> str:
+    reasons = {verdict.reason for window in start.windows for verdict in window.verdicts}
+    return "every window was spoiled: " + "; ".join(sorted(reasons))

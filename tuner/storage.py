@@ -1,0 +1,280 @@
+"""The Optuna study in which everything is kept, and its fingerprint.
+
+One Optuna trial is one start. Its parameters are the point (tuner.space dimensions), its value the log
+speedup as it was known when the start ended, its user attributes everything else: a window is on disk as
+soon as it is over. Reports, speedups and verdicts are recomputed from here; nothing else remembers.
+"""
+
+import time
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState, create_trial
+from sqlalchemy import event
+from sqlalchemy.exc import SQLAlchemyError
+
+from tuner.errors import TargetError, UsageError
+from tuner.ports import Config
+from tuner.records import Failure, Fingerprint, Role, Start, State, Window
+from tuner.records_json import (
+    ending_from_json,
+    ending_to_json,
+    fingerprint_from_json,
+    fingerprint_to_json,
+    window_from_json,
+    window_to_json,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from optuna.distributions import BaseDistribution
+
+    from tuner.optimize.optimizer import Point
+
+FAILED_VALUE = -4.6
+"""Value told for a start without a measurement: a hundredth of the control's goodput, and infeasible."""
+
+_WINDOW = "window:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What is known of a start before it is made."""
+
+    role: Role
+    config: Config
+    point: "Point | None" = None
+    arm: str = ""
+    block: int | None = None
+
+
+class Storage:
+    """One study, on SQLite beside the study file or at any Optuna storage URL."""
+
+    def __init__(self, storage: optuna.storages.BaseStorage, study: optuna.Study, where: str) -> None:
+        """Use `open_storage` or `read_storage` instead."""
+        self._storage = storage
+        self._study = study
+        self._where = where
+        self._ids: dict[int, int] = {}
+
+    def begin(
+        self,
+        opening: Opening,
+        *,
+        distributions: "Mapping[str, BaseDistribution]",
+        session: str,
+    ) -> Start:
+        """Record that a start is about to be made."""
+        start = Start(
+            number=-1, role=opening.role, config=dict(opening.config), state=State.RUNNING,
+            started_s=time.time(), arm=opening.arm, block=opening.block, session=session,
+        )  # fmt: skip
+        template = create_trial(
+            state=TrialState.RUNNING,
+            params=dict(opening.point or {}),
+            distributions=dict(distributions) if opening.point else {},
+            user_attrs={
+                "role": start.role.value,
+                "config": dict(start.config),
+                "arm": start.arm,
+                "block": start.block,
+                "started_s": start.started_s,
+                "session": session,
+            },
+        )
+        with self._translated():
+            identity = self._storage.create_new_trial(self._study._study_id, template_trial=template)  # noqa: SLF001 - Optuna offers no public way to add a running trial and learn its number
+            number = self._storage.get_trial_number_from_id(identity)
+        self._ids[number] = identity
+        return replace(start, number=number)
+
+    def keep_window(self, start: Start, window: Window) -> Start:
+        """Put one finished window on disk."""
+        index = len(start.windows)
+        with self._translated():
+            self._storage.set_trial_user_attr(
+                self._ids[start.number], f"{_WINDOW}{index:03d}", window_to_json(window)
+            )
+        return replace(start, windows=(*start.windows, window))
+
+    def end(self, start: Start, *, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
+        """Tell how a start ended: its value and its constraints (slack ≤ 0 is feasible).
+
+        An invalid start is told as failed, which no sampler sees; a failed one as complete and infeasible,
+        so that samplers learn from it; a pruned one as complete, with the value that it has.
+        """
+        identity = self._ids[start.number]
+        with self._translated():
+            self._storage.set_trial_user_attr(identity, "end", ending_to_json(start))
+            if start.state is State.INVALID:
+                self._storage.set_trial_state_values(identity, TrialState.FAIL)
+                return
+            trial = optuna.trial.Trial(self._study, identity)
+            for name, slack in slacks.items():
+                trial.set_constraint(name, slack)
+            value = FAILED_VALUE if log_ratio is None else log_ratio
+            self._storage.set_trial_state_values(identity, TrialState.COMPLETE, [value])
+
+    def settle(self, start: Start, *, least_windows: int) -> Start:
+        """End a start that was cut off: its finished windows count when they are all there."""
+        whole = len(start.valid_windows) >= least_windows
+        failure = None if whole else Failure(kind="interrupted", reason="cut off")
+        ended = replace(start, state=State.COMPLETE if whole else State.INVALID, failure=failure)
+        self.end(ended, log_ratio=0.0, slacks={})
+        return ended
+
+    def starts(self) -> tuple[Start, ...]:
+        """Read every start back, in the order in which they were made."""
+        with self._translated():
+            trials = self._study.get_trials(deepcopy=False)
+        for trial in trials:
+            self._ids[trial.number] = trial._trial_id  # noqa: SLF001 - see begin
+        return tuple(_start(trial) for trial in trials if "role" in trial.user_attrs)
+
+    def points(self) -> dict[int, "Point"]:
+        """Give the point of every start that has one, by number."""
+        with self._translated():
+            trials = self._study.get_trials(deepcopy=False)
+        return {trial.number: trial.params for trial in trials if trial.params}
+
+    def remember(self, key: str, value: Any) -> None:  # noqa: ANN401 - any JSON value
+        """Keep a fact about the whole study."""
+        with self._translated():
+            self._study.set_user_attr(key, value)
+
+    def recall(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 - any JSON value
+        """Read a fact about the whole study."""
+        with self._translated():
+            return self._study.user_attrs.get(key, default)
+
+    def fingerprint(self) -> Fingerprint | None:
+        """Read on what the study was measured."""
+        data = self.recall("fingerprint")
+        return None if data is None else fingerprint_from_json(data)
+
+    def claim(self, fingerprint: Fingerprint, *, definition: str) -> None:
+        """Bind a new study to its machine and definition, or check that an old one agrees.
+
+        Raises:
+            UsageError: the storage belongs to another machine or to another definition of the study.
+        """
+        before = self.fingerprint()
+        if before is None:
+            self.remember("fingerprint", fingerprint_to_json(fingerprint))
+            self.remember("definition", definition)
+            return
+        old, new = fingerprint_to_json(before), fingerprint_to_json(fingerprint)
+        differing = [f"{key} was {old[key]!r}, is {new[key]!r}" for key in new if old.get(key) != new[key]]
+        if differing:
+            msg = (
+                f"{self._where}: this study was measured on another machine ({'; '.join(differing)}). "
+                "Give the study a new name, or move its folder away."
+            )
+            raise UsageError(msg)
+        if self.recall("definition") != definition:
+            msg = (
+                f"{self._where}: the study file or a search space has changed since this study began. "
+                "Give the study a new name, move its folder away, or undo the change."
+            )
+            raise UsageError(msg)
+
+    @contextmanager
+    def _translated(self) -> "Iterator[None]":
+        with translated(self._where):
+            yield
+
+
+@contextmanager
+def translated(where: str) -> "Iterator[None]":
+    """Turn what a storage raises into one clear error."""
+    try:
+        yield
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError, OSError) as error:
+        cause = error.__cause__ or error
+        msg = f"{where}: the storage cannot be used ({str(cause).splitlines()[0]}). {_remedy(cause)}"
+        raise TargetError(msg) from error
+
+
+def _remedy(cause: BaseException) -> str:
+    text = str(cause).lower()
+    if "full" in text or "no space" in text:
+        return "Free some space on that disk; the same command goes on where it stopped."
+    if "not a database" in text or "malformed" in text:
+        return "Move that file away if it is not this study's."
+    return "Check the path, its permissions and the address."
+
+
+def open_storage(url: str, name: str, *, create: bool = True) -> Storage:
+    """Open a study, or make it.
+
+    Raises:
+        TargetError: the storage cannot be reached, read or written.
+        UsageError: the study does not exist and `create` is false.
+    """
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    where = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else _without_password(url)
+    if url.startswith("sqlite:///") and not create and not Path(where).exists():
+        msg = f"{where}: there is no study here yet. Start it with `tuner run`."
+        raise UsageError(msg)
+    with translated(where):
+        storage = optuna.storages.RDBStorage(url)
+        if url.startswith("sqlite:///"):
+            _make_quick(storage)
+        known = [study.study_name for study in storage.get_all_studies()]
+        if known and name not in known and url.startswith("sqlite:///"):
+            msg = (
+                f"{where}: this storage holds the study {known[0]!r}, not {name!r}. "
+                "Give the study file its old name back, or move the folder away."
+            )
+            raise UsageError(msg)
+        if name not in known and not create:
+            msg = f"{where}: there is no study {name!r} here yet. Start it with `tuner run`."
+            raise UsageError(msg)
+        study = optuna.create_study(
+            storage=storage, study_name=name, direction="maximize", load_if_exists=True
+        )
+    return Storage(storage, study, where)
+
+
+def _make_quick(storage: optuna.storages.RDBStorage) -> None:
+    """Write-ahead logging: a window survives kill -9 without waiting for the disk (sqlite.org/wal.html)."""
+
+    @event.listens_for(storage.engine, "connect")
+    def set_pragmas(connection: Any, _record: object) -> None:  # noqa: ANN401 - a DB-API connection
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.close()
+
+    storage.engine.dispose()
+
+
+def _without_password(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}" if "@" in rest else url
+
+
+def _start(trial: FrozenTrial) -> Start:
+    attributes = trial.user_attrs
+    windows = tuple(
+        window_from_json(attributes[key]) for key in sorted(attributes) if key.startswith(_WINDOW)
+    )
+    ending = ending_from_json(attributes["end"]) if "end" in attributes else {"state": State.RUNNING}
+    return Start(
+        number=trial.number,
+        role=Role(attributes["role"]),
+        config=attributes["config"],
+        started_s=attributes["started_s"],
+        arm=attributes["arm"],
+        block=attributes["block"],
+        session=attributes["session"],
+        windows=windows,
+        **ending,
+    )
+

@@ -1,0 +1,300 @@
+"""The campaign: calibrate → search → race → simplify → confirm.
+
+Every stage asks the storage what is there already and does only what is missing, so that an interrupted
+study goes on with the same command.
+"""
+
+import time
+from collections.abc import Sequence
+from random import Random
+
+from tuner.errors import TargetError
+from tuner.finals import confirm, race, simplify
+from tuner.measure.control import ControlLevel, requeue
+from tuner.measure.noise import control_interval
+from tuner.measure.promotion import promising
+from tuner.measure.pruning import gate_zero, should_prune
+from tuner.measure.start import NO_JUDGES, Judges
+from tuner.optimize.optimizer import Observation, Optimizer, Point
+from tuner.objective import slacks
+from tuner.plan import Plan
+from tuner.ports import Config
+from tuner.progress import Progress
+from tuner.records import Role, Start, State, Window
+from tuner.rig import Rig
+from tuner.standing import DEFAULT_ARM, Entry, Standing, as_controls, config_key, stand
+from tuner.starter import Starter
+from tuner.storage import Opening, Storage
+
+PROMOTE_EVERY = 5
+"""New configurations between two that may be measured again instead (the measurement protocol's share)."""
+MAX_STARTS = 3
+MAX_FAILED_CONTROLS = 3
+
+
+class Campaign:
+    """One study from its first control start to its verdict."""
+
+    def __init__(
+        self,
+        rig: Rig,
+        plan: Plan,
+        storage: Storage,
+        optimizer: Optimizer,
+        progress: Progress,
+        *,
+        session: str,
+    ) -> None:
+        """Take up the study where its storage left it."""
+        self.rig = rig
+        self.plan = plan
+        self.storage = storage
+        self.optimizer = optimizer
+        self.progress = progress
+        self.starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
+        self.default = rig.space.default()
+        self.starts = list(settle_interrupted(storage, plan))
+        self.deadline = time.monotonic() + plan.minutes * 60 - sum(cost_s(start) for start in self.starts)
+
+    def run(self) -> str:
+        """Run what is missing of the study; returns why it stopped."""
+        self.calibrate()
+        self.search()
+        finalist = race(self)
+        if finalist is None:
+            return "nothing beat the default in the search"
+        winner = simplify(self, finalist)
+        return confirm(self, winner)
+
+    # Stages
+
+    def calibrate(self) -> None:
+        """Measure the default until its noise is known."""
+        wanted = self.plan.calibration_starts
+        while (done := len(self.controls())) < wanted:
+            self.progress.stage("calibrate", done, wanted)
+            self.make_control()
+
+    def search(self) -> None:
+        """Try configurations, with a control start every few, until the budget is spent."""
+        if self.storage.recall("race") or self.storage.recall("searched"):
+            return
+        waiting: list[Config] = []
+        while self._may_search():
+            self.progress.stage("search", self._searched(), self.plan.trials)
+            if self._control_is_due():
+                waiting += self.make_control()
+            elif waiting:
+                self._try(Role.REPEAT, waiting.pop(0), suggest_s=0.0)
+            else:
+                self._try_next()
+        if not self._last_is_control():
+            self.make_control()
+        self.storage.remember("searched", value=True)
+
+    # One start
+
+    def make_control(self) -> list[Config]:
+        """Measure the default; a control far off is measured again at once.
+
+        Returns the configurations that have to be measured again because the machine has changed since.
+        """
+        control = self.make(Opening(role=Role.CONTROL, config=self.default, arm=DEFAULT_ARM))
+        if control.state is State.FAILED:
+            return self._control_failed(control)
+        standing = self.standing()
+        earlier = [each for each in self.controls() if each.number != control.number]
+        if len(earlier) < 2 or not control.counts:  # noqa: PLR2004 - nothing to be far from
+            return []
+        if not ControlLevel.fit(earlier, standing.noise).alarm(control):
+            return []
+        self.progress.note("the control is far from where it was; measuring it again")
+        self.make(Opening(role=Role.CONTROL, config=self.default, arm=DEFAULT_ARM))
+        numbers = set(requeue(as_controls(self.starts)))
+        if numbers:
+            self.progress.note(f"the machine has changed; {len(numbers)} starts are measured again")
+        return [start.config for start in self.starts if start.number in numbers]
+
+    def _control_failed(self, control: Start) -> list[Config]:
+        """The default itself fails: tolerate it once or twice, then the target is at fault."""
+        failed = [start for start in self.starts if start.role is Role.CONTROL][-MAX_FAILED_CONTROLS:]
+        if len(failed) == MAX_FAILED_CONTROLS and all(start.state is State.FAILED for start in failed):
+            reason = control.failure.reason if control.failure else "unknown"
+            msg = f"target: the default configuration failed {MAX_FAILED_CONTROLS} times in a row. {reason}"
+            raise TargetError(msg)
+        return []
+
+    def make(
+        self,
+        opening: Opening,
+        *,
+        judges: Judges = NO_JUDGES,
+        suggest_s: float = 0.0,
+    ) -> Start:
+        """Make one start, keep it and tell whoever watches."""
+        label = opening.arm or f"{len(self.rig.space.changes(opening.config))} settings changed"
+        self.progress.start_begins(opening.role, label)
+        self.progress.time_left(self.time_left_s())
+        start = self.starter.make(opening, judges=judges, value=self._value, suggest_s=suggest_s)
+        self.starts.append(start)
+        standing = self.standing()
+        self.progress.start_ends(start, standing.speedups.get(start.number))
+        best = standing.incumbent
+        if best is not None:
+            self.progress.incumbent(self.rig.space.changes(best.config), best.posterior)
+        return start
+
+    def _try_next(self) -> None:
+        """Measure a new configuration, or once more the one that may be the best."""
+        standing = self.standing()
+        again = self._promising(standing)
+        if again is not None:
+            self._try(Role.REPEAT, again.config, suggest_s=0.0)
+            return
+        moment = time.monotonic()
+        config, point = self._suggest(standing)
+        self._try(Role.SEARCH, config, point=point, suggest_s=time.monotonic() - moment)
+
+    def _try(self, role: Role, config: Config, *, suggest_s: float, point: Point | None = None) -> None:
+        self.make(
+            Opening(role=role, config=config, point=point or self.rig.space.encode(config)),
+            judges=self._judges(config),
+            suggest_s=suggest_s,
+        )
+
+    def _suggest(self, standing: Standing) -> tuple[Config, Point]:
+        """Presets first, then the optimizer; a configuration that breaks a constraint is never deployed."""
+        space = self.rig.space
+        tried = {config_key(start.config) for start in self.starts}
+        for preset in space.presets:
+            config = space.complete(preset.values)
+            if config_key(config) not in tried:
+                return config, space.encode(config)
+        observations = self._observations(standing)
+        seed = self.rig.settings.seed * 1_000_003 + len(self.starts)
+        for attempt in range(100):
+            point = self.optimizer.suggest(space.dimensions, observations, seed=seed + attempt * 7919)
+            config = space.decode(point)
+            if not space.violations(config) and config_key(config) not in tried:
+                return config, space.encode(config)
+        return config, space.encode(config)
+
+    def _observations(self, standing: Standing) -> list[Observation]:
+        space = self.rig.space
+        seen = []
+        for start in self.starts:
+            if start.role is Role.CONTROL or start.state is State.INVALID:
+                continue
+            speedup = standing.speedups.get(start.number)
+            seen.append(
+                Observation(
+                    point=space.encode(start.config),
+                    log_ratio=None if speedup is None else speedup.log_ratio,
+                    variance=0.0 if speedup is None else speedup.variance,
+                    constraints=slacks(start, self.rig.settings.constraints),
+                )
+            )
+        return seen
+
+    def _promising(self, standing: Standing) -> Entry | None:
+        """After every few new configurations: is there one that may be best and was measured too little?"""
+        new = [start for start in self.starts if start.role is Role.SEARCH]
+        repeats = [start for start in self.starts if start.role is Role.REPEAT]
+        if len(new) < PROMOTE_EVERY * (len(repeats) + 1):
+            return None
+        entries = {entry.key: entry for entry in standing.ranking}
+        key = promising(
+            {key: entry.speedup for key, entry in entries.items()},
+            {key: entry.starts for key, entry in entries.items()},
+            seed=self.rig.settings.seed + len(self.starts),
+        )
+        return entries[key] if key is not None else None
+
+    def _judges(self, config: Config) -> Judges:
+        standing = self.standing()
+        level, variance = ControlLevel.fit(self.controls(), standing.noise).at(time.time())
+        best = standing.incumbent
+        rival = None if best is None or best.key == config_key(config) else best.posterior
+
+        def prune(windows: Sequence[Window]) -> str | None:
+            verdict = should_prune(
+                windows, level=level, level_variance=variance, incumbent=rival,
+                noise=standing.noise, max_windows=self.plan.windows[1],
+            )  # fmt: skip
+            return f"clearly worse than the best so far (z = {verdict.z:.1f})" if verdict.prune else None
+
+        return Judges(gate_zero=lambda window: gate_zero(window, level), prune=prune)
+
+    def _value(self, start: Start) -> float | None:
+        controls = self.controls()
+        if start.log_goodput is None or not controls:
+            return 0.0 if start.role is Role.CONTROL else None
+        level, _ = ControlLevel.fit(controls, self.standing().noise).at(start.started_s)
+        return start.log_goodput - level
+
+    # What is known
+
+    def standing(self) -> Standing:
+        """Recompute how things stand from all starts."""
+        return stand(self.starts, self.rig.settings.constraints, self.default)
+
+    def controls(self) -> list[Start]:
+        """Give the default's starts that are measurements."""
+        return [start for start in as_controls(self.starts) if start.role is Role.CONTROL and start.counts]
+
+    def random(self, purpose: str) -> Random:
+        """Give a random source that is the same in every session of the study."""
+        return Random(f"{self.rig.settings.seed}/{purpose}")  # noqa: S311 - no secret
+
+    def mean_cost_s(self) -> float:
+        """Seconds that a start has taken on average."""
+        costs = [cost_s(start) for start in self.starts if start.counts]
+        return sum(costs) / len(costs) if costs else 5.0
+
+    def time_left_s(self) -> float:
+        return max(0.0, self.deadline - time.monotonic())
+
+    def finals_cost_s(self) -> float:
+        """Seconds that the stages after the search will take."""
+        plan = self.plan
+        starts = (
+            (plan.race_arms + 1) * plan.race_blocks
+            + 2 * plan.simplify_steps * plan.simplify_pairs
+            + 2 * plan.pairs
+        )
+        return starts * self.mean_cost_s()
+
+    def _searched(self) -> int:
+        return sum(
+            start.role in {Role.SEARCH, Role.REPEAT} and start.state is not State.INVALID
+            for start in self.starts
+        )
+
+    def _may_search(self) -> bool:
+        left = self.time_left_s() - self.finals_cost_s()
+        return self._searched() < self.plan.trials and left > self.mean_cost_s()
+
+    def _control_is_due(self) -> bool:
+        interval = control_interval(self.standing().noise, self.mean_cost_s(), self.plan.windows[1])
+        since = 0
+        for start in reversed(self.starts):
+            if start.role is Role.CONTROL:
+                break
+            since += start.state is not State.INVALID
+        return since >= interval
+
+    def _last_is_control(self) -> bool:
+        return bool(self.starts) and self.starts[-1].role is Role.CONTROL
+
+
+def cost_s(start: Start) -> float:
+    """Seconds that one start took."""
+    return start.timing.suggest_s + start.timing.deploy_s + start.timing.load_s
+
+
+def settle_interrupted(storage: Storage, plan: Plan) -> tuple[Start, ...]:
+    """Give every start, those that were cut off with what their finished windows say."""
+    return tuple(
+        storage.settle(start, least_windows=plan.windows[1]) if start.state is State.RUNNING else start
+        for start in storage.starts()
+    )

@@ -1,0 +1,266 @@
+"""A study on one page: everything that is shown, exported or printed, recomputed from the storage."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from tuner.explain import Sensitivity, explain
+from tuner.finals import DEFAULT_ARM, WINNER_ARM, read_gain
+from tuner.measure.control import Speedup
+from tuner.measure.latency import merge
+from tuner.measure.mechanism import Mechanism, compare_mechanisms
+from tuner.plan import Plan
+from tuner.ports import Config, Scalar
+from tuner.records import Fingerprint, Role, Start, State
+from tuner.standing import Standing, as_controls, stand
+
+if TYPE_CHECKING:
+    from tuner.measure.confirm import Gain
+    from tuner.measure.noise import Noise
+    from tuner.settings import Study
+    from tuner.space import Space
+    from tuner.storage import Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """What the starts of one configuration gave together."""
+
+    config: Config
+    goodput_rps: float
+    """Median over its starts."""
+    latency_p99_ms: float | None
+    latency_corrected: bool
+    failures: int
+    requests: int
+    starts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """One study as it stands."""
+
+    study: str
+    state: str
+    """running, stopped or finished."""
+    stop_reason: str
+    preset: str
+    created: str
+    version: str
+    workload: str
+    objective: str
+    constraints: tuple[str, ...]
+    fingerprint: Fingerprint
+    space: "Space"
+    starts: tuple[Start, ...]
+    noise: "Noise"
+    speedups: Mapping[int, Speedup]
+    default: Arm
+    incumbent: tuple[Config, Speedup] | None
+    """Best feasible configuration so far by posterior mean."""
+    winner: Arm | None
+    """The confirmed configuration; None until the confirmation is complete."""
+    gain: "Gain | None"
+    changes: Mapping[str, tuple[Scalar, Scalar]]
+    """Of the winner, or of the incumbent before: parameter → default and value."""
+    sensitivity: tuple[Sensitivity, ...]
+    mechanisms: tuple[Mechanism, ...]
+    timing: Mapping[str, float]
+
+
+def summarize(
+    settings: "Study", space: "Space", storage: "Storage", plan: Plan, *, running: bool, version: str,
+    with_sensitivity: bool = True,
+) -> Summary:  # fmt: skip
+    """Recompute everything from the storage."""
+    starts = storage.starts()
+    fingerprint = storage.fingerprint()
+    default = space.default()
+    standing = stand(starts, settings.constraints, default)
+    gain = read_gain(storage, starts, default, plan)
+    winner_config = storage.recall("confirm")["config"] if gain is not None else None
+    finished = storage.recall("finished")
+    best = standing.incumbent
+    chosen = winner_config or (best.config if best else default)
+    confirmed = [start for start in starts if start.role is Role.CONFIRM]
+    of_default = [start for start in confirmed if start.arm == DEFAULT_ARM] if gain else [
+        start for start in as_controls(starts) if start.role is Role.CONTROL
+    ]  # fmt: skip
+    of_winner = [start for start in confirmed if start.arm == WINNER_ARM]
+    return Summary(
+        study=settings.name,
+        state="finished" if finished else "running" if running else "stopped",
+        stop_reason=finished or "",
+        preset=storage.recall("preset", settings.preset),
+        created=_date(starts),
+        version=version,
+        workload=settings.load.describe(),
+        objective=settings.objective,
+        constraints=tuple(str(constraint) for constraint in settings.constraints),
+        fingerprint=fingerprint,
+        space=space,
+        starts=starts,
+        noise=standing.noise,
+        speedups=standing.speedups,
+        default=gather_arm(default, of_default),
+        incumbent=None if best is None else (best.config, best.posterior),
+        winner=None if winner_config is None else gather_arm(winner_config, of_winner),
+        gain=gain,
+        changes=space.changes(chosen),
+        sensitivity=_sensitivity(settings, space, starts, standing, winner_config)
+        if with_sensitivity else (),
+        mechanisms=compare_mechanisms(of_default, of_winner) if winner_config else (),
+        timing=timing(starts),
+    )  # fmt: skip
+
+
+def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
+    """Put the starts of one configuration together."""
+    counted = [start for start in starts if start.counts]
+    windows = [window for start in counted for window in start.valid_windows]
+    goodputs = sorted(window.goodput_rps for window in windows)
+    latencies = [window.latency for window in windows if window.latency is not None]
+    p99 = [each.quantiles_ms[0.99] for each in latencies if 0.99 in each.quantiles_ms]
+    merged = merge(latencies).quantiles_ms.get(0.99) if latencies else None
+    failures = sum(window.failures.total for window in windows)
+    return Arm(
+        config=config,
+        goodput_rps=_median(goodputs),
+        latency_p99_ms=merged if merged is not None else (_median(sorted(p99)) if p99 else None),
+        latency_corrected=any(each.corrected for each in latencies),
+        failures=failures,
+        requests=failures + sum(window.correct for window in windows),
+        starts=len(counted),
+    )
+
+
+def timing(starts: Sequence[Start]) -> dict[str, float]:
+    """Say where the wall time between the first and the last start of each session went, in seconds."""
+    sessions: dict[str, list[Start]] = {}
+    for start in starts:
+        if start.state is not State.RUNNING:
+            sessions.setdefault(start.session, []).append(start)
+    total_s = sum(
+        group[-1].started_s + _cost_s(group[-1]) - group[0].started_s for group in sessions.values()
+    )
+    done = [start for start in starts if start.counts]
+    return {
+        "total_s": total_s,
+        "load_s": sum(start.timing.load_s for start in starts),
+        "deploy_s": sum(start.timing.deploy_s for start in starts),
+        "suggest_s": sum(start.timing.suggest_s for start in starts),
+        "deploy_median_s": _median(sorted(start.timing.deploy_s for start in done)),
+        "suggest_max_s": max((start.timing.suggest_s for start in starts), default=0.0),
+        "store_max_s": max((start.timing.store_s for start in starts), default=0.0),
+    }
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """Give the contract of `tuner show --json`: keys are added, never renamed."""
+    gain = summary.gain
+    return {
+        "study": summary.study,
+        "state": summary.state,
+        "stop_reason": summary.stop_reason,
+        "fingerprint": {
+            "host": summary.fingerprint.host,
+            "kernel": summary.fingerprint.kernel,
+            "servers": dict(summary.fingerprint.servers),
+            "cpu": summary.fingerprint.cpu,
+            "cores": summary.fingerprint.cores,
+            "memory_mib": summary.fingerprint.memory_mib,
+            "generator": summary.fingerprint.generator,
+            "co_located": summary.fingerprint.co_located,
+            "server_cpus": list(summary.fingerprint.server_cpus),
+            "generator_cpus": list(summary.fingerprint.generator_cpus),
+        },
+        "preset": summary.preset,
+        "workload": summary.workload,
+        "objective": summary.objective,
+        "constraints": list(summary.constraints),
+        "default": _arm_json(summary.default),
+        "incumbent": None if summary.incumbent is None else {
+            "config": dict(summary.incumbent[0]), "speedup": summary.incumbent[1].ratio,
+        },
+        "winner": None if summary.winner is None else _arm_json(summary.winner) | {
+            "changes": {name: list(pair) for name, pair in summary.changes.items()},
+        },
+        "gain": None if gain is None else gain_json(gain),
+        "noise": {
+            "sigma_window": summary.noise.sigma_window,
+            "sigma_start": summary.noise.sigma_start,
+            "drift_per_s": summary.noise.drift_per_s,
+        },
+        "sensitivity": [
+            {
+                "parameter": each.parameter, "effect": each.effect, "low": each.low, "high": each.high,
+                "kept": each.kept, "importance": each.importance, "verdict": each.verdict,
+            }
+            for each in summary.sensitivity
+        ],
+        "mechanisms": [each.sentence for each in summary.mechanisms],
+        "trials": [_start_json(start, summary.speedups.get(start.number)) for start in summary.starts],
+        "timing": dict(summary.timing),
+    }  # fmt: skip
+
+
+def gain_json(gain: "Gain") -> dict[str, Any]:
+    """Give a gain as `show` and `compare` print it."""
+    return {
+        "ratio": gain.ratio, "low": gain.low, "high": gain.high, "pairs": gain.pairs,
+        "verdict": gain.verdict, "p_sign_flip": gain.p_sign_flip, "hodges_lehmann": gain.hodges_lehmann,
+    }  # fmt: skip
+
+
+def _start_json(start: Start, speedup: Speedup | None) -> dict[str, Any]:
+    return {
+        "number": start.number,
+        "role": start.role.value,
+        "state": start.state.value,
+        "arm": start.arm,
+        "block": start.block,
+        "started_s": start.started_s,
+        "config": dict(start.config),
+        "speedup": None if speedup is None else speedup.ratio,
+        "windows": [
+            {
+                "goodput_rps": window.goodput_rps,
+                "failures": window.failures.total,
+                "latency_p99_ms": None if window.latency is None else window.latency.quantiles_ms.get(0.99),
+                "valid": window.is_valid,
+                "verdicts": [f"{verdict.gate}: {verdict.reason}" for verdict in window.verdicts],
+            }
+            for window in start.windows
+        ],
+        "reason": None if start.failure is None else f"{start.failure.kind}: {start.failure.reason}",
+    }
+
+
+def _arm_json(arm: Arm) -> dict[str, Any]:
+    return {
+        "config": dict(arm.config), "goodput_rps": arm.goodput_rps, "latency_p99_ms": arm.latency_p99_ms,
+        "failures": arm.failures, "requests": arm.requests, "starts": arm.starts,
+    }  # fmt: skip
+
+
+def _sensitivity(
+    settings: "Study", space: "Space", starts: Sequence[Start], standing: Standing, winner: Config | None
+) -> tuple[Sensitivity, ...]:
+    return explain(space, starts, standing.speedups, winner=winner, seed=settings.seed)
+
+
+def _cost_s(start: Start) -> float:
+    return start.timing.deploy_s + start.timing.load_s
+
+
+def _date(starts: Sequence[Start]) -> str:
+    moment = starts[0].started_s if starts else 0.0
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _median(values: Sequence[float]) -> float:
+    if not values:
+        return 0.0
+    middle = len(values) // 2
+    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
