@@ -1,0 +1,170 @@
+"""Write an Apache configuration: the packaged one of Debian 12, with the settings of a configuration in it.
+
+The fixed parts are those of /etc/apache2 (apache2 2.4.71-1~deb12u1) that every request passes: the modules
+that are enabled, sections, filters, BrowserMatch, log formats. Tables that only a directory listing or a
+language reads (AddIcon, AddLanguage, AddCharset) are left out, as is what only missing modules use.
+"""
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from tuner.errors import UsageError
+from tuner.ports import Config, Facts, Scalar, Site
+
+CONFIG_FILE = "apache2.conf"
+ERROR_LOG = "error.log"
+ACCESS_LOG = "access.log"
+MODULES_DIRECTORY = "/usr/lib/apache2/modules"
+
+# ls /etc/apache2/mods-enabled of a new installation.
+PACKAGED_MODULES = (
+    "access_compat", "alias", "auth_basic", "authn_core", "authn_file", "authz_core", "authz_host",
+    "authz_user", "autoindex", "deflate", "dir", "env", "filter", "mime", "mpm_event", "negotiation",
+    "reqtimeout", "setenvif", "status",
+)  # fmt: skip
+
+_WRITTEN_ELSEWHERE = frozenset({"CustomLog", "RequestReadTimeout", "AcceptFilter", "ListenCoresBucketsRatio"})
+
+_SITE = """\
+ServerRoot "{directory}"
+DefaultRuntimeDir "{directory}"
+PidFile "{directory}/apache2.pid"
+User www-data
+Group www-data
+# Without it the start asks DNS for the machine's name (AH00558).
+ServerName localhost
+HostnameLookups Off
+ErrorLog "{directory}/{error_log}"
+LogLevel warn
+{modules}
+Listen {port}
+{directives}
+
+<Directory />
+    Options FollowSymLinks
+    AllowOverride None
+    Require all denied
+</Directory>
+<Directory "/usr/share">
+    AllowOverride None
+    Require all granted
+</Directory>
+<Directory "{document_root}">
+    Options Indexes FollowSymLinks
+    AllowOverride None
+    Require all granted
+</Directory>
+AccessFileName .htaccess
+<FilesMatch "^\\.ht">
+    Require all denied
+</FilesMatch>
+Alias /icons/ "/usr/share/apache2/icons/"
+<Directory "/usr/share/apache2/icons">
+    Options FollowSymlinks
+    AllowOverride None
+    Require all granted
+</Directory>
+<Location /server-status>
+    SetHandler server-status
+    Require local
+</Location>
+ServerTokens OS
+ServerSignature On
+TraceEnable Off
+
+TypesConfig /etc/mime.types
+AddType application/x-compress .Z
+AddType application/x-gzip .gz .tgz
+AddType application/x-bzip2 .bz2
+AddType text/html .shtml
+AddHandler type-map var
+DirectoryIndex index.html index.cgi index.pl index.php index.xhtml index.htm
+IndexOptions FancyIndexing VersionSort HTMLTable NameWidth=* DescriptionWidth=* Charset=UTF-8
+IndexIgnore .??* *~ *# RCS CVS *,v *,t
+LanguagePriority en ca cs da de el eo es et fr he hr it ja ko ltz nl nn no pl pt pt-BR ru sv tr zh-CN zh-TW
+ForceLanguagePriority Prefer Fallback
+AddOutputFilterByType DEFLATE text/html text/plain text/xml text/css text/javascript
+AddOutputFilterByType DEFLATE application/x-javascript application/javascript application/ecmascript
+AddOutputFilterByType DEFLATE application/rss+xml
+AddOutputFilterByType DEFLATE application/wasm
+AddOutputFilterByType DEFLATE application/xml
+BrowserMatch "Mozilla/2" nokeepalive
+BrowserMatch "MSIE 4\\.0b2;" nokeepalive downgrade-1.0 force-response-1.0
+BrowserMatch "RealPlayer 4\\.0" force-response-1.0
+BrowserMatch "Java/1\\.0" force-response-1.0
+BrowserMatch "JDK/1\\.0" force-response-1.0
+BrowserMatch "Microsoft Data Access Internet Publishing Provider" redirect-carefully
+BrowserMatch "MS FrontPage" redirect-carefully
+BrowserMatch "^WebDrive" redirect-carefully
+BrowserMatch "^WebDAVFS/1\\.[012]" redirect-carefully
+BrowserMatch "^gnome-vfs/1\\.0" redirect-carefully
+BrowserMatch "^gvfs/1" redirect-carefully
+BrowserMatch "^XML Spy" redirect-carefully
+BrowserMatch "^Dreamweaver-WebDAV-SCM1" redirect-carefully
+BrowserMatch " Konqueror/4" redirect-carefully
+
+LogFormat "%v:%p %h %l %u %t \\"%r\\" %>s %O \\"%{{Referer}}i\\" \\"%{{User-Agent}}i\\"" vhost_combined
+LogFormat "%h %l %u %t \\"%r\\" %>s %O \\"%{{Referer}}i\\" \\"%{{User-Agent}}i\\"" combined
+LogFormat "%h %l %u %t \\"%r\\" %>s %O" common
+CustomLog "{directory}/other_vhosts_access.log" vhost_combined
+
+<VirtualHost *:{port}>
+    ServerAdmin webmaster@localhost
+    DocumentRoot "{document_root}"
+    ErrorLog "{directory}/{error_log}"
+{custom_log}</VirtualHost>
+"""
+
+
+def write_configuration(config: Config, site: Site, facts: Facts) -> str:
+    """Write the whole configuration file."""
+    directory = quote(site.directory)
+    log_format = _show(config.get("CustomLog", "combined"))
+    custom_log = "" if log_format == "off" else f'    CustomLog "{directory}/{ACCESS_LOG}" {log_format}\n'
+    modules = (module for module in PACKAGED_MODULES if module not in facts.modules)
+    return _SITE.format(
+        directory=directory,
+        document_root=quote(site.document_root),
+        port=site.port,
+        error_log=ERROR_LOG,
+        modules="\n".join(
+            f"LoadModule {module}_module {MODULES_DIRECTORY}/mod_{module}.so" for module in modules
+        ),
+        directives="\n".join((*_directives(config), *_special_directives(config))),
+        custom_log=custom_log,
+    )
+
+
+def quote(path: PurePosixPath) -> str:
+    """Refuse a path that Apache would read as syntax between double quotes."""
+    if bad := [character for character in str(path) if character in '"\\\n$%{}']:
+        raise UsageError(f"apache: the path {str(path)!r} contains {bad[0]!r}. Use a folder without it.")
+    return str(path)
+
+
+def _directives(config: Config) -> Iterator[str]:
+    for name, value in config.items():
+        if name not in _WRITTEN_ELSEWHERE:
+            yield f"{name} {_show(value)}"
+
+
+def _special_directives(config: Config) -> Iterator[str]:
+    if config.get("RequestReadTimeout", True):
+        yield "RequestReadTimeout header=20-40,minrate=500"
+        yield "RequestReadTimeout body=10,minrate=500"
+    else:
+        # Without any line the module's own limits would apply (mod_reqtimeout.c).
+        yield "RequestReadTimeout header=0 body=0"
+    if "AcceptFilter" in config:
+        yield f"AcceptFilter http {_show(config['AcceptFilter'])}"
+    if config.get("ListenCoresBucketsRatio"):  # 0, its default, is a syntax error when written
+        yield f"ListenCoresBucketsRatio {_show(config['ListenCoresBucketsRatio'])}"
+
+
+def _show(value: Scalar) -> str:
+    # Integers in plain decimal: most are read with atoi(), which turns 1e4 into 1 without a word.
+    if isinstance(value, bool):
+        return "On" if value else "Off"
+    if isinstance(value, str) and any(character in value for character in "\n\\"):
+        raise UsageError(f"apache: the value {value!r} is not one value. Remove the line break or backslash.")
+    return str(value)

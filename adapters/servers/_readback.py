@@ -1,0 +1,90 @@
+"""Read back from the kernel what a server that runs has really got."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
+
+from tuner.errors import TargetError
+from tuner.ports import Completed, Host
+
+COMMAND_TIMEOUT_S = 10.0
+SETTLE_S = 2.0
+PAUSE_S = 0.02
+
+
+def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: str) -> tuple[str, Completed]:
+    """Run the first of these programs that exists, and say which it was.
+
+    Raises TargetError naming the Debian package when none exists.
+    """
+    reason = ""
+    for name in names:
+        try:
+            return name, host.run((name, *arguments), timeout_s=COMMAND_TIMEOUT_S)
+        except TargetError as error:
+            reason = reason or str(error)
+    missing = f"{host.name}: {names[0]} cannot be run ({reason}). Install it with: apt-get install {package}"
+    raise TargetError(missing)
+
+
+def decode(completed: Completed) -> str:
+    """Give what a command printed, stderr first: messages of a check go there."""
+    return (completed.stderr + b"\n" + completed.stdout).decode(errors="replace")
+
+
+def read_online_cpus(host: Host) -> int:
+    """Count the CPUs that are online, as sysconf(_SC_NPROCESSORS_ONLN) does in the servers.
+
+    Affinity and CPU quotas do not change it (nginx: src/os/unix/ngx_posix_init.c, Apache: server/listen.c).
+    """
+    state = host.read(PurePosixPath("/sys/devices/system/cpu/online"))
+    ranges = (state.content or b"0").decode().strip().split(",")
+    ends = [(int(part.split("-")[0]), int(part.split("-")[-1])) for part in ranges]
+    return sum(last - first + 1 for first, last in ends)
+
+
+def read_listen_queues(host: Host, port: int) -> tuple[int, ...]:
+    """Read the accept-queue length in force for each socket that listens on the port.
+
+    For a listening socket Send-Q is min(backlog, net.core.somaxconn at the time of listen()) (ss(8)).
+    """
+    completed = host.run(("ss", "-ltnH", f"sport = :{port}"), timeout_s=COMMAND_TIMEOUT_S)
+    rows = (line.split() for line in completed.stdout.decode(errors="replace").splitlines())
+    return tuple(int(row[2]) for row in rows if len(row) > 3 and row[0] == "LISTEN")  # noqa: PLR2004 - columns
+
+
+def walk_processes(host: Host, pid: int) -> Iterator[int]:
+    """Yield a process and all that descend from it, parents first."""
+    yield pid
+    children = host.read(PurePosixPath(f"/proc/{pid}/task/{pid}/children")).content
+    for child in (children or b"").split():
+        yield from walk_processes(host, int(child))
+
+
+def read_command_line(host: Host, pid: int) -> str:
+    """Read a process's command line; empty when it is gone."""
+    content = host.read(PurePosixPath(f"/proc/{pid}/cmdline")).content or b""
+    return content.replace(b"\0", b" ").decode(errors="replace").strip()
+
+
+def read_status(host: Host, pid: int, field: str) -> str | None:
+    """Read one field of /proc/PID/status, such as Threads."""
+    content = (host.read(PurePosixPath(f"/proc/{pid}/status")).content or b"").decode(errors="replace")
+    found = re.search(rf"^{field}:\s*(.*)$", content, re.MULTILINE)
+    return found[1].strip() if found else None
+
+
+def read_open_files_limit(host: Host, pid: int) -> int | None:
+    """Read the soft RLIMIT_NOFILE of a process."""
+    content = (host.read(PurePosixPath(f"/proc/{pid}/limits")).content or b"").decode(errors="replace")
+    found = re.search(r"^Max open files\s+(\d+)", content, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def settle(read: Callable[[], int], expected: int) -> int:
+    """Read a count until it is as expected, two seconds at most: a server may answer while it forks on."""
+    deadline = time.monotonic() + SETTLE_S
+    while (count := read()) < expected and time.monotonic() < deadline:
+        time.sleep(PAUSE_S)
+    return count

@@ -1,0 +1,169 @@
+"""Kernel settings under /proc/sys (Documentation/admin-guide/sysctl/), as a server without a process.
+
+A parameter is a key, or one element of a key that holds several numbers: `net.ipv4.tcp_wmem[1]`.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, ClassVar
+
+from tuner.errors import ConfigRejected, TargetError, UsageError
+from tuner.ports import Argv, Completed, Config, Facts, Files, FileState, Host, Process, Scalar, Server, Site
+
+_ROOT = PurePosixPath("/proc/sys")
+_READ = ("/proc/sys/net/core", "/proc/sys/net/ipv4")
+# Directories below these hold one file per interface, or caches; no space has parameters there.
+_NOT_READ = ("conf", "neigh", "route")
+_NAME = re.compile(r"(?P<key>[a-z][\w-]*(?:\.[\w/-]+)+)(?:\[(?P<index>\d+)\])?")
+_ORDERED = frozenset({"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.ip_local_port_range"})
+
+# Protections; they are never traded for speed, whatever a space says.
+_DENIED = re.compile(
+    r"kernel\.(?:randomize_va_space|kptr_restrict|dmesg_restrict|perf_event_paranoid|modules_disabled|yama\..*"
+    r"|unprivileged_.*|kexec_load_disabled|sysrq|core_pattern|suid_dumpable)"
+    r"|fs\.(?:protected_.*|suid_dumpable)|vm\.(?:mmap_min_addr|mmap_rnd.*|overcommit_.*)"
+    r"|net\.core\.bpf_jit_harden"
+    r"|net\.ipv[46]\.(?:tcp_syncookies|tcp_rfc1337|tcp_challenge_ack_limit|tcp_invalid_ratelimit|icmp_.*|ip_forward"
+    r"|ip_unprivileged_port_start|tcp_mem|udp_mem|tcp_max_orphans)"
+    r"|net\.ipv[46]\..*(?:rp_filter|redirects|source_route|forwarding|log_martians|arp_.*|proxy_arp.*|accept_ra.*)"
+)
+
+
+class Sysctl:
+    """The server adapter for kernel settings."""
+
+    name: ClassVar[str] = "sysctl"
+    package: ClassVar[str] = ""
+
+    def detect(self, host: Host) -> Facts:
+        excluded = (f"--exclude-dir={name}" for name in _NOT_READ)
+        # -s: some files are write-only; grep then exits with 2 after it has printed the others.
+        completed = host.run(("grep", "-rs", *excluded, "", *_READ), timeout_s=10.0)
+        current = _parse_listing(completed.stdout.decode(errors="replace"))
+        if not current:
+            raise TargetError(f"{host.name}: nothing can be read below {_READ[1]}. Mount /proc there.")
+        release = host.read(PurePosixPath("/proc/sys/kernel/osrelease")).content or b"0"
+        numbers = re.match(r"\d+(?:\.\d+)*", release.decode(errors="replace"))
+        return Facts(
+            version=tuple(int(part) for part in numbers[0].split(".")) if numbers else (),
+            current=current,
+        )
+
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+        whole: dict[str, Scalar] = {}
+        elements: dict[str, dict[int, Scalar]] = {}
+        for name, value in config.items():
+            key, index = _split_name(name)
+            _refuse_nonsense(name, value)
+            if index is None:
+                whole[key] = value
+            else:
+                elements.setdefault(key, {})[index] = value
+        vectors = {key: _complete_vector(key, given, facts.current) for key, given in elements.items()}
+        return {
+            path_of(key): f"{text}\n".encode()
+            for key, text in {**{key: _show(value) for key, value in whole.items()}, **vectors}.items()
+        }
+
+    def check(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - nothing checks but the kernel
+        return None
+
+    def refusals(self, checked: Completed) -> tuple[str, ...]:  # noqa: ARG002 - see check
+        return ()
+
+    def start(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - nothing has to be started
+        return None
+
+    def open_files(self, config: Config) -> int | None:  # noqa: ARG002 - nothing is started
+        return None
+
+    def effective(
+        self,
+        host: Host,
+        config: Config,
+        site: Site,  # noqa: ARG002 - the port's signature
+        facts: Facts,  # noqa: ARG002
+        process: Process | None,  # noqa: ARG002
+    ) -> Config:
+        states = {key: host.read(path_of(key)) for key in {_split_name(name)[0] for name in config}}
+        found: dict[str, Scalar] = {}
+        for key, state in states.items():
+            found |= _parse_value(key, _text(state))
+        return {name: _as_asked(found[name], asked) for name, asked in config.items() if name in found}
+
+    def complaints(self, log: bytes) -> tuple[str, ...]:  # noqa: ARG002 - it keeps no log
+        return ()
+
+
+def path_of(key: str) -> PurePosixPath:
+    """Turn a key into its file, as sysctl(8) does: dots separate, and a slash stands for a dot in a name."""
+    return _ROOT.joinpath(*(part.replace("/", ".") for part in key.split(".")))
+
+
+def _key_of(path: PurePosixPath) -> str:
+    return ".".join(part.replace(".", "/") for part in path.relative_to(_ROOT).parts)
+
+
+def _split_name(name: str) -> tuple[str, int | None]:
+    matched = _NAME.fullmatch(name)
+    if matched is None or ".." in name or "//" in name:
+        raise UsageError(
+            f"sysctl: {name!r} is no key. Write it like net.core.somaxconn, net.ipv4.tcp_wmem[1]."
+        )
+    if _DENIED.fullmatch(matched["key"]):
+        protected = f"sysctl: {matched['key']} protects the machine and is never tuned."
+        raise UsageError(f"{protected} Remove it from the space.")
+    return matched["key"], int(matched["index"]) if matched["index"] else None
+
+
+def _refuse_nonsense(name: str, value: Scalar) -> None:
+    # The kernel accepts most of it: tcp_fin_timeout -1, somaxconn 0, tcp_rmem "1 1 1" were taken by 6.18.
+    if isinstance(value, float) or (isinstance(value, int) and value < 0):
+        raise ConfigRejected(f"sysctl: {name} = {value} is not a whole number from 0. Correct its range.")
+    if isinstance(value, str) and not re.fullmatch(r"[\w.\- \t]+", value):
+        raise ConfigRejected(f"sysctl: {name} = {value!r} holds what no key takes. Correct its choices.")
+
+
+def _complete_vector(key: str, given: Mapping[int, Scalar], current: Mapping[str, Scalar]) -> str:
+    length = sum(name.startswith(f"{key}[") for name in current)
+    if max(given) >= length:
+        wrong = f"sysctl: {key} has {length} elements on this kernel, not {max(given) + 1}."
+        raise ConfigRejected(f"{wrong} Remove {key}[{max(given)}] from the space.")
+    numbers = [int(given.get(index, current[f"{key}[{index}]"])) for index in range(length)]
+    if key in _ORDERED and numbers != sorted(numbers):
+        raise ConfigRejected(f"sysctl: {key} = {numbers} is not in rising order. Constrain its elements.")
+    return "\t".join(str(number) for number in numbers)
+
+
+def _parse_listing(printed: str) -> dict[str, Scalar]:
+    current: dict[str, Scalar] = {}
+    for line in printed.splitlines():
+        path, _, text = line.partition(":")
+        current |= _parse_value(_key_of(PurePosixPath(path)), text)
+    return current
+
+
+def _parse_value(key: str, text: str) -> dict[str, Scalar]:
+    """Read a number, several numbers by element, or a word."""
+    words = text.split()
+    if len(words) > 1 and all(re.fullmatch(r"-?\d+", word) for word in words):
+        return {f"{key}[{index}]": int(word) for index, word in enumerate(words)}
+    value = " ".join(words)
+    return {key: int(value) if re.fullmatch(r"-?\d+", value) else value} if words else {}
+
+
+def _as_asked(value: Scalar, asked: Scalar) -> Scalar:
+    return bool(value) if isinstance(asked, bool) and value in {0, 1} else value
+
+
+def _show(value: Scalar) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def _text(state: FileState) -> str:
+    return (state.content or b"").decode(errors="replace")
+
+
+if TYPE_CHECKING:
+    _conforms: Server = Sysctl()
