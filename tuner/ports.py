@@ -180,6 +180,8 @@ class Workload:
     threads: int = 1
     rate_rps: float | None = None
     """Requests per second over all connections; None sends as fast as answers come (closed loop)."""
+    protocol: str = "http/1.1"
+    """`http/1.1`, `h2c` (HTTP/2 over cleartext TCP, known beforehand) or `h2` (HTTP/2 over TLS)."""
     body_bytes: int | None = None
     """Length of the correct body; None accepts any."""
     response_bytes: int | None = None
@@ -245,6 +247,8 @@ class LoadResult:
     connect_time: ConnectTime | None = None
     aborted: str | None = None
     """Why the generator gave up before its time; None if it did not."""
+    generator_fault: str | None = None
+    """What the generator itself ran out of (local ports, open files); the server is not to blame for it."""
 
     @property
     def goodput_rps(self) -> float:

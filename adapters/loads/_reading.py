@@ -1,0 +1,103 @@
+"""What the load generators have in common when their output becomes counts."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+
+from tuner.errors import LoadFailed
+from tuner.ports import Completed
+
+MOST = 2**53
+"""Greatest count that is believed; above it a float is no longer exact."""
+SHOWN_CHARACTERS = 600
+
+_OWN_FAULTS = (
+    "Too many open files",  # EMFILE, ENFILE
+    "Cannot assign requested address",  # EADDRNOTAVAIL: no free local port to this address
+    "Cannot allocate memory",  # ENOMEM
+    "No buffer space available",  # ENOBUFS
+)
+
+NOT_READ = (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError)
+"""What reading output of an unexpected shape raises; a deeply nested JSON text ends in RecursionError."""
+
+
+def text_of(output: bytes) -> str:
+    """Decode output of which nothing is known."""
+    return output.decode("utf-8", errors="replace")
+
+
+def shown(completed: Completed) -> str:
+    """Quote the end of what a generator printed, for an error message."""
+    printed = f"{text_of(completed.stdout).strip()}\n{text_of(completed.stderr).strip()}".strip()
+    if not printed:
+        return "It printed nothing."
+    cut = "…" if len(printed) > SHOWN_CHARACTERS else ""
+    return f"It printed: {cut}{printed[-SHOWN_CHARACTERS:]}"
+
+
+def unreadable(generator: str, what: str, completed: Completed) -> LoadFailed:
+    """Say what is wrong with a generator's output, and quote it."""
+    return LoadFailed(f"{generator}: {what} (exit status {completed.returncode}). {shown(completed)}")
+
+
+def refuse_killed(generator: str, completed: Completed) -> None:
+    """Raise LoadFailed when the generator had to be killed: what it printed until then is no result."""
+    if completed.timed_out:
+        raise unreadable(generator, f"still running after {completed.duration_s:.1f} s, killed", completed)
+
+
+def own_fault(text: str) -> str | None:
+    """Find the error in a generator's message that is its own and not the server's."""
+    return next((fault for fault in _OWN_FAULTS if fault in text), None)
+
+
+def whole(value: object) -> int:
+    """Take a count as it stands in JSON. Raises ValueError for anything but a believable one."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
+        msg = f"{str(value)[:40]!r} is not a count"
+        raise ValueError(msg)
+    return value
+
+
+def real(value: object) -> float:
+    """Take a measured quantity as it stands in JSON. Raises ValueError for anything but one."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        msg = f"{str(value)[:40]!r} is not a number"
+        raise ValueError(msg)  # noqa: TRY004 - one kind of error for all that cannot be read
+    if not (math.isfinite(value) and 0 <= value <= MOST):
+        msg = f"{value!r} is not a quantity"
+        raise ValueError(msg)
+    return float(value)
+
+
+def positive(value: object) -> float:
+    """Take a duration. Raises ValueError for anything that a rate cannot be divided by."""
+    seconds = real(value)
+    if seconds <= 0:
+        msg = f"{seconds!r} is not a duration"
+        raise ValueError(msg)
+    return seconds
+
+
+def table(value: object) -> Mapping[str, object]:
+    """Take a JSON object. Raises ValueError for anything else."""
+    if not isinstance(value, dict):
+        msg = f"{str(value)[:40]!r} is not an object"
+        raise ValueError(msg)  # noqa: TRY004 - one kind of error for all that cannot be read
+    return value
+
+
+def series(value: object) -> Sequence[object]:
+    """Take a JSON array. Raises ValueError for anything else."""
+    if not isinstance(value, list):
+        msg = f"{str(value)[:40]!r} is not an array"
+        raise ValueError(msg)  # noqa: TRY004 - one kind of error for all that cannot be read
+    return value
+
+
+def json_object(text: str) -> Mapping[str, object]:
+    """Read one JSON object. Raises one of NOT_READ."""
+    return table(json.loads(text))

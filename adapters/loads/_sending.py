@@ -1,0 +1,69 @@
+"""What the load generators have in common when a workload becomes a command line."""
+
+import math
+from collections.abc import Collection
+from urllib.parse import urlsplit, urlunsplit
+
+from tuner.errors import UsageError
+from tuner.ports import Argv, Workload
+
+KILL_AFTER_S = 5
+
+
+def refuse_unsendable(
+    generator: str,
+    workload: Workload,
+    *,
+    protocols: Collection[str] = ("http/1.1",),
+    rates: bool = False,
+) -> None:
+    """Raise UsageError for a workload that this generator cannot send."""
+    where = f"load generator {generator}"
+    if urlsplit(workload.url).scheme not in {"http", "https"}:
+        msg = f"{where}: the URL {workload.url!r} is neither http:// nor https://. Write a full URL."
+        raise UsageError(msg)
+    if workload.connections < 1:
+        msg = f"{where}: {workload.connections} connections cannot send anything. Use 1 or more."
+        raise UsageError(msg)
+    if not (math.isfinite(workload.duration_s) and workload.duration_s > 0):
+        msg = f"{where}: a window of {workload.duration_s} s measures nothing. Use a positive length."
+        raise UsageError(msg)
+    if workload.protocol not in protocols:
+        msg = (
+            f"{where}: it speaks {' and '.join(protocols)}, not {workload.protocol!r}. "
+            "Change the protocol, or take another generator (h2load speaks HTTP/2)."
+        )
+        raise UsageError(msg)
+    if workload.rate_rps is not None and not rates:
+        msg = (
+            f"{where}: it sends as fast as answers come and cannot hold {workload.rate_rps:g} requests/s. "
+            "Leave the rate out, or use h2load or oha."
+        )
+        raise UsageError(msg)
+
+
+def is_whole(duration_s: float) -> bool:
+    """Tell whether a program that takes whole seconds can be given this length."""
+    return float(duration_s).is_integer()
+
+
+def interrupted_after(seconds: float, argv: Argv) -> Argv:
+    """Let coreutils' timeout(1) send SIGINT, on which wrk and ab stop and print what they have.
+
+    In the foreground the program stays in the caller's process group, so that the caller can still end both.
+    """
+    return (
+        "timeout",
+        "--foreground",
+        "--preserve-status",
+        "--signal=INT",
+        f"--kill-after={KILL_AFTER_S}",
+        f"{seconds:.3f}",
+        *argv,
+    )
+
+
+def with_path(url: str) -> str:
+    """Give a URL without path the path `/`, which ab and h2load insist on."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=parts.path or "/"))

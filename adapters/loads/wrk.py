@@ -1,0 +1,190 @@
+"""wrk 4.1 and 4.2: closed loop, HTTP/1.1, raw totals through a Lua script.
+
+What wrk counts, by its source (wrk.c, stats.c, script.c of 4.1.0; 4.2.0 has the same statistics):
+
+* `requests` are complete responses of any status; `errors.status` those above 399.
+* `errors.timeout` are responses that came later than --timeout. Their latency is thrown away, so --timeout
+  is set beyond the window here. A request that is never answered is counted nowhere: see `_unanswered`.
+* `errors.connect` on plain HTTP is a socket that could not be had at all, as no local port or no open file
+  was left; that connection is never tried again. A refusal by the server comes later, as `errors.read`.
+* `errors.read` are resets and responses that end before their length.
+* Latencies are "corrected": samples are made up for every latency above twice the mean cycle (stats_correct).
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from tuner.adapters.loads._bodies import Totals, has_wrong_bodies
+from tuner.adapters.loads._latency import QUANTILES, histogram_of_quantiles
+from tuner.adapters.loads._reading import (
+    NOT_READ,
+    json_object,
+    own_fault,
+    positive,
+    real,
+    refuse_killed,
+    series,
+    table,
+    text_of,
+    unreadable,
+    whole,
+)
+from tuner.adapters.loads._sending import interrupted_after, is_whole, refuse_unsendable
+from tuner.ports import Argv, Completed, Failures, Files, Latency, LoadResult, Workload
+
+# wrk's percentile(100) looks for one sample more than there are and returns 0: `max` stands for it.
+_GRID = (
+    *(step / 100 for step in (1, 2, 5, *range(10, 95, 5), *range(95, 100))),
+    *(0.992, 0.994, 0.996, 0.998, 0.999, 0.9995, 0.9999, 0.99999),
+)
+
+_SCRIPT = """\
+-- Written by tuner. Only done() is defined: a response() function would be called for every response.
+local grid = {%s}
+
+function done(summary, latency, requests)
+  local errors = summary.errors
+  local values = {}
+  if summary.requests > 0 then
+    for index, quantile in ipairs(grid) do
+      values[index] = string.format("%%.0f", latency:percentile(quantile * 100))
+    end
+    values[#values + 1] = string.format("%%.0f", latency.max)
+  end
+  io.write(string.format(
+    '{"duration_us": %%.0f, "requests": %%.0f, "bytes": %%.0f, "errors": {"connect": %%.0f, "read": %%.0f, "write": %%.0f, ' ..
+    ' "status": %%.0f, "timeout": %%.0f}, "mean_us": %%.3f, "latency_us": [%%s]}\\n',
+    summary.duration, summary.requests, summary.bytes, errors.connect, errors.read,
+    errors.write, errors.status, errors.timeout, latency.mean, table.concat(values, ", ")))
+end
+"""
+_UNABLE = re.compile(r"unable to connect to (.{1,300})")
+
+
+class Wrk:
+    """The load generator wrk."""
+
+    name: ClassVar[str] = "wrk"
+    package: ClassVar[str] = "wrk"
+
+    def files(self, workload: Workload) -> Files:
+        grid = ", ".join(f"{quantile:.5f}" for quantile in _GRID)
+        return {_script_path(workload): (_SCRIPT % grid).encode()}
+
+    def command(self, workload: Workload) -> Argv:
+        refuse_unsendable(self.name, workload)
+        seconds = math.ceil(workload.duration_s)
+        argv = (
+            "wrk",
+            f"--connections={workload.connections}",
+            f"--threads={_threads(workload)}",
+            f"--duration={seconds}s",
+            f"--timeout={seconds + 2}s",
+            f"--script={_script_path(workload)}",
+            *(() if workload.keepalive else ("--header=Connection: close",)),
+            workload.url,
+        )
+        return argv if is_whole(workload.duration_s) else interrupted_after(workload.duration_s, argv)
+
+    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:  # noqa: ARG002 - the port's signature
+        return ()
+
+    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:  # noqa: ARG002
+        refuse_killed(self.name, completed)
+        if completed.returncode:
+            return self._not_started(completed, workload)
+        text = text_of(completed.stdout)
+        lines = [line for line in text.splitlines() if line.startswith("{")]
+        if len(lines) != 1:
+            raise unreadable(self.name, f"{len(lines)} summary lines instead of one", completed)
+        try:
+            return _result(json_object(lines[0]), workload)
+        except NOT_READ as error:
+            raise unreadable(self.name, f"its summary cannot be read: {error}", completed) from error
+
+    def _not_started(self, completed: Completed, workload: Workload) -> LoadResult:
+        """Read why it did not start: wrk tries one connection first; without it, it ends with status 1."""
+        unable = _UNABLE.search(text_of(completed.stderr))
+        if unable is None:
+            raise unreadable(self.name, "it failed", completed)
+        return LoadResult(
+            duration_s=completed.duration_s,
+            correct=0,
+            failures=Failures(connect=workload.connections),
+            aborted=unable.group(0).strip(),
+            generator_fault=own_fault(unable.group(0)),
+        )
+
+
+def _script_path(workload: Workload) -> PurePosixPath:
+    return workload.directory / "wrk.lua"
+
+
+def _threads(workload: Workload) -> int:
+    """Take a divisor: wrk gives each thread connections // threads and drops the rest."""
+    most = max(1, min(workload.threads, workload.connections))
+    return next(count for count in range(most, 0, -1) if workload.connections % count == 0)
+
+
+def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
+    errors = {kind: whole(count) for kind, count in table(summary["errors"]).items()}
+    requests, received = whole(summary["requests"]), whole(summary["bytes"])
+    late = errors["timeout"]
+    answered = requests - errors["status"] - late
+    if answered < 0:
+        msg = f"{errors['status']} wrong statuses and {late} timeouts in {requests} responses"
+        raise ValueError(msg)
+    totals = Totals(
+        answered=answered,
+        refused=errors["status"],
+        broken=errors["read"] + late,
+        received_bytes=received,
+    )
+    wrong = answered if has_wrong_bodies(totals, workload) else 0
+    is_plain = workload.url.startswith("http://")
+    return LoadResult(
+        duration_s=positive(summary["duration_us"]) / 1e6,
+        correct=answered - wrong,
+        failures=Failures(
+            connect=errors["connect"],
+            read=errors["read"],
+            write=errors["write"],
+            timeout=late + _unanswered(requests, errors, workload),
+            status=errors["status"],
+            length=wrong,
+        ),
+        bytes=received,
+        latency=_latency(summary, requests) if answered > wrong else None,
+        generator_fault=(
+            f"{errors['connect']} sockets could not be opened: no local port or no open file was left"
+            if errors["connect"] and is_plain
+            else None
+        ),
+    )
+
+
+def _unanswered(requests: int, errors: Mapping[str, int], workload: Workload) -> int:
+    """Count connections on which nothing happened in the whole window.
+
+    Each connection has one request under way. Where there are fewer events than connections, the others
+    waited in vain from the first moment to the last, which wrk reports nowhere. A server that falls silent
+    later shows as less goodput only.
+    """
+    happened = requests + errors["connect"] + errors["read"] + errors["write"]
+    return max(0, workload.connections - happened)
+
+
+def _latency(summary: Mapping[str, object], requests: int) -> Latency:
+    values_ms = [real(value) / 1000 for value in series(summary["latency_us"])]
+    grid = dict(zip((*_GRID, 1.0), values_ms, strict=True))
+    return Latency(
+        quantiles_ms={quantile: grid[quantile] for quantile in QUANTILES},
+        samples=requests,
+        corrected=True,
+        mean_ms=real(summary["mean_us"]) / 1000,
+        max_ms=grid[1.0],
+        histogram=histogram_of_quantiles(sorted(grid.items()), requests),
+    )
