@@ -17,7 +17,6 @@ def histogram_of_quantiles(grid: Sequence[tuple[float, float]], samples: int) ->
     below = 0
     bound_ms = 0.0
     for quantile, value_ms in grid:
-        # ab 2.4 reads one entry past its table for few requests and prints 0.000; a distribution never falls.
         bound_ms = max(bound_ms, value_ms)
         upto = round(quantile * samples)
         if upto > below:

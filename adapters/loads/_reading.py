@@ -10,6 +10,8 @@ from tuner.ports import Completed
 MOST = 2**53
 """Greatest count that is believed; above it a float is no longer exact."""
 SHOWN_CHARACTERS = 600
+KILLED_STATUS = 128 + 9
+"""How timeout(1) says that it had to send SIGKILL."""
 
 _OWN_FAULTS = (
     "Too many open files",  # EMFILE, ENFILE
@@ -45,6 +47,8 @@ def refuse_killed(generator: str, completed: Completed) -> None:
     """Raise LoadFailed when the generator had to be killed: what it printed until then is no result."""
     if completed.timed_out:
         raise unreadable(generator, f"still running after {completed.duration_s:.1f} s, killed", completed)
+    if completed.returncode < 0 or completed.returncode == KILLED_STATUS:
+        raise unreadable(generator, "ended by a signal", completed)
 
 
 def own_fault(text: str) -> str | None:

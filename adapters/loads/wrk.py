@@ -55,10 +55,10 @@ function done(summary, latency, requests)
     values[#values + 1] = string.format("%%.0f", latency.max)
   end
   io.write(string.format(
-    '{"duration_us": %%.0f, "requests": %%.0f, "bytes": %%.0f, "errors": {"connect": %%.0f, "read": %%.0f, "write": %%.0f, ' ..
-    ' "status": %%.0f, "timeout": %%.0f}, "mean_us": %%.3f, "latency_us": [%%s]}\\n',
-    summary.duration, summary.requests, summary.bytes, errors.connect, errors.read,
-    errors.write, errors.status, errors.timeout, latency.mean, table.concat(values, ", ")))
+    '{"duration_us": %%.0f, "requests": %%.0f, "bytes": %%.0f, "mean_us": %%.3f, "latency_us": [%%s], ' ..
+    '"errors": {"connect": %%.0f, "read": %%.0f, "write": %%.0f, "status": %%.0f, "timeout": %%.0f}}\\n',
+    summary.duration, summary.requests, summary.bytes, latency.mean, table.concat(values, ", "),
+    errors.connect, errors.read, errors.write, errors.status, errors.timeout))
 end
 """
 _UNABLE = re.compile(r"unable to connect to (.{1,300})")

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.wrk import Wrk
 from tuner.ports import Completed, Files, LoadGenerator, LoadResult, Workload
 
 FOLDER = Path(__file__).parent
-ADAPTERS: Mapping[str, LoadGenerator] = {load.name: load for load in (Wrk(),)}
+ADAPTERS: Mapping[str, LoadGenerator] = {load.name: load for load in (Ab(), Wrk())}
 
 
 def cases() -> list[Path]:

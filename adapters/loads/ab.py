@@ -1,0 +1,223 @@
+"""ab of Apache 2.4: closed loop, one thread, HTTP/1.0.
+
+What ab counts, by its source (httpd 2.4 support/ab.c):
+
+* `Complete requests` are all that ended, failed ones included; with -r a reset is one of them and the run
+  goes on, without it the run ends there and its counts are lost. -r it is.
+* `Failed requests` counts one request several times; `Receive` alone is once for each that broke.
+  `Exceptions` is the same failure seen by poll(). `Connect` are attempts that never became a request.
+* `Length` differs from the *first* response: `Document Length` tells whether that one was right.
+* `Non-2xx responses` counts headers, so it can exceed `Complete requests` by those under way at the end.
+* -t is looked at when something happens on a connection. When nothing does, SIGINT ends the run one second
+  later, upon which ab prints all its counts. -s is set beyond that: upon it ab would print nothing.
+* -t without -n means 50 000 requests; -n after -t lifts that.
+* The first request is sent alone; the other connections are opened when its response begins.
+* A connection that is kept alive has a connect time of 0 for all requests but its first.
+* `Connect:` has whole milliseconds: over loopback it reads 0.
+* The table of -e has 0.001 ms steps; its last rows may read 0 for less than 50 requests.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from tuner.adapters.loads._latency import histogram_of_quantiles
+from tuner.adapters.loads._reading import (
+    NOT_READ,
+    own_fault,
+    positive,
+    real,
+    refuse_killed,
+    text_of,
+    unreadable,
+    whole,
+)
+from tuner.adapters.loads._sending import interrupted_after, is_whole, refuse_unsendable, with_path
+from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, Latency, LoadResult, Workload
+
+GRACE_S = 1.0
+"""How long after the window's end ab may wait for something to happen before it is interrupted."""
+MOST_RPS = 250_000
+"""More than one thread can send. ab reserves 40 bytes for each request of -n, touched only when used."""
+
+_NUMBER = r"(\d{1,16})"
+_COUNTS = {
+    "document": re.compile(rf"^Document Length: +{_NUMBER} bytes\n", re.MULTILINE),
+    "complete": re.compile(rf"^Complete requests: +{_NUMBER}\n", re.MULTILINE),
+    "failed": re.compile(rf"^Failed requests: +{_NUMBER}\n", re.MULTILINE),
+    "transferred": re.compile(rf"^Total transferred: +{_NUMBER} bytes\n", re.MULTILINE),
+    "html": re.compile(rf"^HTML transferred: +{_NUMBER} bytes\n", re.MULTILINE),
+}
+_OPTIONAL_COUNTS = {
+    "write": re.compile(rf"^Write errors: +{_NUMBER}\n", re.MULTILINE),
+    "status": re.compile(rf"^Non-2xx responses: +{_NUMBER}\n", re.MULTILINE),
+}
+_TIME_TAKEN = re.compile(r"^Time taken for tests: +(\d{1,9}\.\d{3}) seconds\n", re.MULTILINE)
+_KINDS = re.compile(
+    rf"^ +\(Connect: {_NUMBER}, Receive: {_NUMBER}, Length: {_NUMBER}, Exceptions: {_NUMBER}\)$", re.MULTILINE
+)
+_CONNECT_ROW = re.compile(rf"^Connect: +{_NUMBER} +{_NUMBER} +[\d.]+ +{_NUMBER} +{_NUMBER}\n", re.MULTILINE)
+_ABORTED = re.compile(r"^(.{1,200} \(\d{1,10}\))$", re.MULTILINE)
+_TOTAL = re.compile(rf"^Total of {_NUMBER} requests completed\n", re.MULTILINE)
+_CSV_ROW = re.compile(r"(\d{1,3}),(\d{1,12}\.\d{3})")
+
+
+class Ab:
+    """The load generator ab (ApacheBench)."""
+
+    name: ClassVar[str] = "ab"
+    package: ClassVar[str] = "apache2-utils"
+
+    def files(self, workload: Workload) -> Files:  # noqa: ARG002 - the port's signature
+        return {}
+
+    def command(self, workload: Workload) -> Argv:
+        refuse_unsendable(self.name, workload)
+        seconds = math.ceil(workload.duration_s)
+        requests = max(workload.connections, seconds * MOST_RPS)
+        argv = (
+            *("ab", "-q", "-r"),
+            *(("-k",) if workload.keepalive else ()),
+            *("-c", str(workload.connections)),
+            *("-s", str(2 * seconds + 10)),
+            *("-t", str(seconds), "-n", str(requests)),
+            *("-e", str(_table_path(workload))),
+            with_path(workload.url),
+        )
+        return interrupted_after(_interrupted_s(workload), argv)
+
+    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:
+        return (_table_path(workload),)
+
+    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
+        refuse_killed(self.name, completed)
+        text = text_of(completed.stdout)
+        try:
+            if "Time taken for tests:" not in text:
+                return self._aborted(completed, workload)
+            return _result(text, outputs.get(_table_path(workload), b""), completed, workload)
+        except NOT_READ as error:
+            raise unreadable(self.name, f"its report cannot be read: {error}", completed) from error
+
+    def _aborted(self, completed: Completed, workload: Workload) -> LoadResult:
+        """Read what is left when ab gave up: one line with the error, and how many requests had ended."""
+        error = _ABORTED.search(text_of(completed.stderr))
+        if error is None or completed.returncode == 0:
+            raise unreadable(self.name, "no report", completed)
+        total = _TOTAL.search(text_of(completed.stdout))
+        ended = total.group(1) if total else "0"
+        return LoadResult(
+            duration_s=completed.duration_s,
+            # The statuses and lengths of those that had ended are lost: none is vouched for.
+            correct=0,
+            failures=Failures(connect=workload.connections),
+            aborted=f"{error.group(1).strip()} after {ended} requests",
+            generator_fault=own_fault(error.group(1)),
+        )
+
+
+def _table_path(workload: Workload) -> PurePosixPath:
+    return workload.directory / "ab.csv"
+
+
+def _interrupted_s(workload: Workload) -> float:
+    """Say when SIGINT comes: only if ab hangs, but at the very end of a window that -t cannot express."""
+    return workload.duration_s + (GRACE_S if is_whole(workload.duration_s) else 0)
+
+
+def _result(text: str, csv: bytes, completed: Completed, workload: Workload) -> LoadResult:
+    counts = _counts(text)
+    correct, failures = _judge(counts, workload)
+    # After SIGINT ab ends with status 1; before the window's end it comes from nobody.
+    fell_silent = completed.returncode == 1 and is_whole(workload.duration_s)
+    silent = workload.connections if fell_silent else max(0, workload.connections - counts["complete"])
+    return LoadResult(
+        duration_s=positive(float(_found(_TIME_TAKEN, text))),
+        correct=correct,
+        failures=replace(failures, timeout=silent),
+        bytes=counts["transferred"],
+        latency=_latency(csv, counts["complete"]) if correct else None,
+        connect_time=_connect_time(text) if correct and not workload.keepalive else None,
+    )
+
+
+def _counts(text: str) -> dict[str, int]:
+    counts = {name: whole(int(_found(line, text))) for name, line in _COUNTS.items()}
+    counts |= {name: _optional(line, text) for name, line in _OPTIONAL_COUNTS.items()}
+    kinds = ("connect", "receive", "length", "exceptions")
+    if counts["failed"] == 0:
+        return {**counts, **dict.fromkeys(kinds, 0)}
+    found = _KINDS.search(text)
+    if found is None:
+        msg = "failed requests without their kinds"
+        raise ValueError(msg)
+    return {**counts, **dict(zip(kinds, (whole(int(count)) for count in found.groups()), strict=True))}
+
+
+def _judge(counts: Mapping[str, int], workload: Workload) -> tuple[int, Failures]:
+    """Count each request once.
+
+    Broken and refused requests usually differ from the first response in length, too: what ab calls a length
+    failure holds them already. Returns the correct ones, and the others by kind.
+    """
+    complete = counts["complete"]
+    refused = min(counts["status"], complete)
+    unsent = min(counts["write"], complete - refused)
+    broken = min(max(counts["receive"], counts["exceptions"]), complete - refused - unsent)
+    apart = refused + unsent + broken
+    unusual = min(counts["length"], complete)
+    expected = workload.body_bytes
+    if expected is None or counts["document"] == expected:
+        failed = max(apart, unusual)
+    else:
+        # The first response was wrong, and so are all that are like it.
+        alike = complete - unusual
+        failed = max(apart, alike)
+        left = counts["html"] - alike * counts["document"]
+        correct = complete - failed
+        if not correct * expected <= left <= (correct + refused + workload.connections) * expected:
+            failed = complete
+    kinds = Failures(
+        connect=counts["connect"], read=broken, write=unsent, status=refused, length=failed - apart
+    )
+    return complete - failed, kinds
+
+
+def _found(line: re.Pattern[str], text: str) -> str:
+    found = line.search(text)
+    if found is None:
+        msg = f"there is no line {line.pattern!r}"
+        raise ValueError(msg)
+    return found.group(1)
+
+
+def _optional(line: re.Pattern[str], text: str) -> int:
+    return whole(int(_found(line, text))) if line.search(text) else 0
+
+
+def _connect_time(text: str) -> ConnectTime | None:
+    found = _CONNECT_ROW.search(text)
+    if found is None:
+        return None
+    least, mean, _median, most = (float(whole(int(value))) for value in found.groups())
+    return ConnectTime(min_ms=least, mean_ms=mean, max_ms=most)
+
+
+def _latency(csv: bytes, samples: int) -> Latency:
+    rows = [_CSV_ROW.fullmatch(line) for line in text_of(csv).splitlines()[1:]]
+    points = [(int(row.group(1)) / 100, real(float(row.group(2)))) for row in rows if row]
+    if [quantile for quantile, _ in points] != [step / 100 for step in range(101)]:
+        msg = f"the table of -e has {len(points)} rows of 101"
+        raise ValueError(msg)
+    rising_ms = accumulate((value_ms for _, value_ms in points), max)
+    grid = dict(zip((quantile for quantile, _ in points), rising_ms, strict=True))
+    return Latency(
+        quantiles_ms={quantile: grid[quantile] for quantile in (0.5, 0.75, 0.9, 0.95, 0.99)},
+        samples=samples,
+        max_ms=grid[1.0],
+        histogram=histogram_of_quantiles(sorted(grid.items()), samples),
+    )
