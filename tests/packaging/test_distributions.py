@@ -11,6 +11,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tuner import __version__
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ("tuner", "adapters", "search_spaces", "notebooks", "tests", "requirements")
 TOP_FILES = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile"}
@@ -98,7 +100,10 @@ def run(argv: list[str | Path], cwd: Path) -> str:
 
 
 def test_the_wheel_puts_nothing_but_tuner_into_site_packages(wheel: Path):
-    assert {name.partition("/")[0] for name in members(wheel)} == {"tuner", "servertuner-0.1.0.dist-info"}
+    assert {name.partition("/")[0] for name in members(wheel)} == {
+        "tuner",
+        f"servertuner-{__version__}.dist-info",
+    }
 
 
 def test_the_wheel_holds_every_module_adapter_and_search_space(wheel: Path):
@@ -116,8 +121,8 @@ def test_the_wheel_holds_every_module_adapter_and_search_space(wheel: Path):
 
 def test_the_wheel_names_the_command_and_the_license(wheel: Path):
     with zipfile.ZipFile(wheel) as archive:
-        metadata = message_from_bytes(archive.read("servertuner-0.1.0.dist-info/METADATA"))
-        points = archive.read("servertuner-0.1.0.dist-info/entry_points.txt").decode()
+        metadata = message_from_bytes(archive.read(f"servertuner-{__version__}.dist-info/METADATA"))
+        points = archive.read(f"servertuner-{__version__}.dist-info/entry_points.txt").decode()
 
     assert metadata["Name"] == "servertuner"
     assert metadata["License-Expression"] == "MIT"
@@ -145,7 +150,7 @@ def test_building_twice_gives_the_same_bytes(kind: str, request: pytest.FixtureR
 
 
 def test_the_installed_command_runs_outside_the_checkout(installed: Path, tmp_path: Path):
-    assert "0.1.0" in run([installed / "bin/tuner", "--version"], tmp_path)
+    assert __version__ in run([installed / "bin/tuner", "--version"], tmp_path)
 
 
 def test_the_installed_package_brings_its_spaces_and_adapters(installed: Path, tmp_path: Path):
