@@ -1,0 +1,145 @@
+"""Builds the space of one host: leaves out what it lacks, orders what is left, checks it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from tuner.ports import Scalar
+from tuner.space.checking import check
+from tuner.space.expressions import FACTS, FUNCTIONS, Evaluator, is_at_least, parse_version
+from tuner.space.merging import Draft, Merged
+from tuner.space.ordering import Item, depends_on, order_by_dependency
+from tuner.space.parameters import Constraint, Derived, Parameter, SpaceFacts, identifier
+from tuner.space.presets import fit_presets
+from tuner.space.problems import problem, quote
+from tuner.space.reading import Reader
+from tuner.space.settling import Rules
+from tuner.space.space import Space
+
+_RESERVED = frozenset({*FACTS, *FUNCTIONS, "version", "True", "False", "None", "and", "or", "not", "if", "else"})
+
+
+def build(merged: Merged, facts: SpaceFacts) -> Space:
+    """Return the space on this host, checked. Raises UsageError."""
+    _refuse_ambiguous(merged, facts)
+    reader = _reader(merged, facts)
+    left_out = _left_out(merged, facts)
+    items: list[Item] = []
+    unknown: dict[str, str] = {}
+    for draft in merged.parameters.values():
+        parameter = reader.parameter(draft, _pinned(merged, draft), merged.held.get(draft.name))
+        if parameter is None:
+            unknown[draft.name] = left_out.get(draft.name, "its value in force is not known")
+        else:
+            items.append(parameter)
+    items += [reader.derived(draft) for draft in merged.derived.values()]
+    ordered = order_by_dependency(items)
+    usable = _drop_dependents(ordered, left_out, unknown)
+    hidden = frozenset(left_out)
+    constraints = tuple(
+        Constraint(rule=reader.parse(draft.fields["rule"], draft.at("rule"), draft.server), why=draft.fields.get("why", ""))
+        for draft in merged.constraints
+    )
+    rules = Rules(
+        facts=reader.facts,
+        order=usable,
+        hidden=hidden,
+        ranks={name: rank for rank, name in enumerate((*merged.parameters, *merged.derived))},
+        constraints=constraints,
+    )
+    present = {item.name: item for item in usable if item.name not in hidden}
+    parameters = [present.get(name) for name in merged.parameters]
+    space = Space(
+        names=tuple(dict.fromkeys(merged.names)),
+        parameters=tuple(item for item in parameters if isinstance(item, Parameter)),
+        derived=tuple(item for name in merged.derived if isinstance(item := present.get(name), Derived)),
+        presets=(),
+        left_out=_in_order(merged, {**unknown, **left_out}),
+        dead=dict(merged.dead),
+        rules=rules,
+    )
+    check(space, merged)
+    presets, refused = fit_presets(space, merged, reader)
+    return replace(space, presets=presets, left_out={**space.left_out, **refused})
+
+
+def _in_order(merged: Merged, reasons: Mapping[str, str]) -> dict[str, str]:
+    return {name: reasons[name] for name in (*merged.parameters, *merged.derived) if name in reasons}
+
+
+def _reader(merged: Merged, facts: SpaceFacts) -> Reader:
+    names: Iterable[str] = (*merged.parameters, *merged.derived)
+    versions = {server: facts.versions.get(server, ()) for server in merged.servers}
+    return Reader(
+        known=frozenset({*FACTS, *facts.names, *map(identifier, names)}),
+        facts=dict(facts.names),
+        evaluators={"": Evaluator(()), **{server: Evaluator(version) for server, version in versions.items()}},
+        current=facts.current,
+    )
+
+
+def _refuse_ambiguous(merged: Merged, facts: SpaceFacts) -> None:
+    seen: dict[str, str] = {}
+    for draft in (*merged.parameters.values(), *merged.derived.values()):
+        word = identifier(draft.name)
+        if word in _RESERVED or word in facts.names:
+            raise problem(draft.place, f"the name {draft.name} is that of a fact, function or word", "Rename it")
+        if word in seen:
+            raise problem(
+                draft.place,
+                f"the name {draft.name} reads {word} in expressions, as {seen[word]} does",
+                "Rename one of them",
+            )
+        seen[word] = draft.name
+
+
+def _pinned(merged: Merged, draft: Draft) -> str:
+    risk = draft.fields.get("risk", "safe")
+    if draft.name in merged.pinned:
+        return merged.pinned[draft.name]
+    return "" if risk in merged.allowed else f"{risk}, and `allow:` does not name {risk}"
+
+
+def _left_out(merged: Merged, facts: SpaceFacts) -> dict[str, str]:
+    drafts = (*merged.parameters.values(), *merged.derived.values())
+    reasons = {draft.name: _reason_to_leave_out(draft, facts) for draft in drafts}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _reason_to_leave_out(draft: Draft, facts: SpaceFacts) -> str:
+    fields = draft.fields
+    version = facts.versions.get(draft.server, ())
+    shown = f"{draft.server} here is {'.'.join(map(str, version))}"
+    if "since" in fields and not is_at_least(version, parse_version(fields["since"])):
+        return f"it exists since {fields['since']}, {shown}"
+    if "until" in fields and version and is_at_least(version, parse_version(fields["until"])):
+        return f"it is gone since {fields['until']}, {shown}"
+    if fields.get("scope") == "host" and facts.sandbox:
+        return "it is one value for the whole host, which a sandbox does not touch"
+    if fields.get("loopback") is False and facts.loopback:
+        return "it has no effect on load over loopback"
+    if "exists" in fields and not facts.exists(fields["exists"]):
+        return f"there is no {fields['exists']} on this host"
+    return ""
+
+
+def _drop_dependents(
+    ordered: Sequence[Item], left_out: dict[str, str], unknown: dict[str, str]
+) -> tuple[Item, ...]:
+    """Return what can be evaluated. What needs an unknown value joins `unknown`.
+
+    A parameter that is left out keeps its default for the eyes of expressions: that is what is in force.
+    """
+    missing = {identifier(name): name for name in unknown}
+    usable = []
+    for item in ordered:
+        if item.name in left_out and isinstance(item, Derived):
+            needs = {item.identifier: item.name}
+            missing |= needs
+            continue
+        lacking = sorted(missing[name] for name in depends_on(item) if name in missing)
+        if lacking:
+            unknown[item.name] = left_out.get(item.name, f"it depends on {lacking[0]}, which is left out")
+            missing[item.identifier] = item.name
+        else:
+            usable.append(item)
+    return tuple(usable)

@@ -1,0 +1,96 @@
+"""Security settings that no space may tune or set. There is no way around it."""
+
+import re
+from fnmatch import fnmatchcase
+
+from tuner.space.problems import Place, problem
+
+# Kernel settings: Documentation/admin-guide/sysctl/{kernel,net,fs,vm}.rst, Documentation/networking/ip-sysctl.rst,
+# Documentation/admin-guide/LSM/Yama.rst. Patterns are lower case; * also matches an interface name.
+_KERNEL = {
+    "kernel.randomize_va_space": "address space randomisation",
+    "vm.mmap_rnd_bits": "address space randomisation",
+    "vm.mmap_rnd_compat_bits": "address space randomisation",
+    "vm.mmap_min_addr": "protection against null-pointer exploits",
+    "net.ipv4.tcp_syncookies": "protection against SYN floods",
+    "net.ipv4.tcp_rfc1337": "protection of TIME_WAIT sockets",
+    "net.ipv4.tcp_challenge_ack_limit": "protection against blind TCP resets",
+    "net.ipv4.tcp_invalid_ratelimit": "protection against ACK loops",
+    "net.*.rp_filter": "reverse path filtering",
+    "net.*.accept_redirects": "ICMP redirects",
+    "net.*.send_redirects": "ICMP redirects",
+    "net.*.secure_redirects": "ICMP redirects",
+    "net.*.shared_media": "ICMP redirects",
+    "net.*.accept_source_route": "source routing",
+    "net.*.accept_local": "filtering of spoofed local addresses",
+    "net.*.route_localnet": "filtering of spoofed loopback addresses",
+    "net.*.accept_ra*": "router advertisements",
+    "net.*.log_martians": "logging of impossible addresses",
+    "net.*.proxy_arp*": "ARP answers for other hosts",
+    "net.*.arp_accept": "gratuitous ARP",
+    "net.*.drop_*": "packet filtering",
+    "net.*.forwarding": "packet forwarding between networks",
+    "net.*.mc_forwarding": "packet forwarding between networks",
+    "net.ipv4.ip_forward*": "packet forwarding between networks",
+    "net.ipv4.ip_unprivileged_port_start": "who may bind privileged ports",
+    "net.ipv4.ip_nonlocal_bind": "who may bind foreign addresses",
+    "net.ipv4.ping_group_range": "who may send ICMP",
+    "net.ipv4.icmp_echo_ignore_*": "protection against ICMP amplification",
+    "net.ipv4.icmp_ignore_bogus_error_responses": "protection against bogus ICMP",
+    "net.core.bpf_jit_harden": "hardening of the BPF compiler",
+    "net.core.bpf_jit_kallsyms": "hiding of kernel addresses",
+    "kernel.unprivileged_bpf*": "who may load BPF programs",
+    "kernel.bpf_*": "who may load BPF programs",
+    "kernel.yama.*": "who may trace processes",
+    "kernel.apparmor*": "mandatory access control",
+    "kernel.dmesg_restrict": "who may read the kernel log",
+    "kernel.kptr_restrict": "hiding of kernel addresses",
+    "kernel.perf_event_paranoid": "who may profile the kernel",
+    "kernel.unprivileged_userns*": "who may make user namespaces",
+    "kernel.io_uring_disabled": "who may use io_uring",
+    "kernel.io_uring_group": "who may use io_uring",
+    "kernel.modules_disabled": "loading of kernel modules",
+    "kernel.modprobe": "a program that the kernel runs as root",
+    "kernel.hotplug": "a program that the kernel runs as root",
+    "kernel.core_pattern": "a program that the kernel runs as root",
+    "kernel.core_uses_pid": "where memory is dumped",
+    "kernel.usermodehelper*": "programs that the kernel runs as root",
+    "kernel.poweroff_cmd": "a program that the kernel runs as root",
+    "kernel.kexec_load*": "replacing the running kernel",
+    "kernel.sysrq": "control over the machine by keyboard",
+    "kernel.stack_erasing": "hardening of kernel stacks",
+    "kernel.cad_pid": "who is told of Ctrl-Alt-Del",
+    "kernel.tainted": "the record of untrusted kernel code",
+    "kernel.ftrace_enabled": "tracing of the kernel",
+    "dev.tty.*": "terminal line disciplines",
+    "fs.protected_*": "protection of links and files in shared directories",
+    "fs.suid_dumpable": "core dumps of privileged programs",
+    "fs.binfmt_misc*": "programs that the kernel runs",
+    "user.max_*_namespaces": "who may make namespaces",
+    "vm.unprivileged_userfaultfd": "who may handle page faults",
+}
+# Servers: as whom they run, what they accept as proof, whom they let in.
+_SERVERS = {
+    "apache": ("user", "group", "sslprotocol", "sslciphersuite", "sslverify*", "sslproxyverify*", "require*",
+               "limitrequest*", "traceenable", "allowoverride*", "options"),
+    "nginx": ("user", "ssl_protocols", "ssl_ciphers", "ssl_verify*", "proxy_ssl_verify*", "disable_symlinks",
+              "allow", "deny", "auth_*", "limit_req*", "limit_conn*"),
+    "h2o": ("user", "minimum-version", "cipher-suite*"),
+    "php-fpm": ("user", "group", "listen.owner", "listen.group", "listen.mode", "listen.acl*",
+                "listen.allowed_clients", "security.*", "chroot", "*open_basedir*", "*disable_functions*",
+                "*cgi.fix_pathinfo*", "*allow_url_*"),
+}  # fmt: skip
+
+
+def refuse_denied(name: str, server: str, place: Place | str) -> None:
+    """Raise UsageError when the setting is one of security."""
+    plain = re.sub(r"\[[0-9]*\]$", "", name).lower().replace("/", ".")
+    reasons = [reason for pattern, reason in _KERNEL.items() if fnmatchcase(plain, pattern)]
+    if any(fnmatchcase(plain, pattern) for pattern in _SERVERS.get(server, ())):
+        reasons.append("who is let in and how it is protected")
+    if reasons:
+        raise problem(
+            place,
+            f"{name} is a security setting ({reasons[0]}), which tuner never changes",
+            "Remove it; no option allows it",
+        )

@@ -1,0 +1,117 @@
+"""What `tuner spaces NAME` shows: a space as written, without a host."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tuner.ports import Scalar
+from tuner.space.merging import Draft, Merged, merge
+from tuner.space.showing import show_quantity
+from tuner.space.sources import read_built_in
+
+
+def describe_space(name: str) -> list[dict[str, Any]]:
+    """Return the parameters and derived settings of a built-in space, in order, as plain data.
+
+    Every entry has name, server, kind, range, default, unit, special, when, since, until, risk, apply, scope, internal,
+    why and source; texts are empty where the file says nothing. Derived settings are of kind `derived`, and their
+    expression is their default.
+    """
+    merged = merge([read_built_in(name)])
+    return [_describe(draft) for draft in merged.parameters.values()] + [
+        _describe_derived(draft) for draft in merged.derived.values()
+    ]
+
+
+def describe_presets(name: str) -> list[dict[str, Any]]:
+    """Return name, title, source and values of the presets of a built-in space."""
+    return [
+        {
+            "name": draft.name,
+            "title": draft.fields.get("title", ""),
+            "source": draft.fields.get("source", ""),
+            "values": dict(draft.fields["values"]),
+        }
+        for draft in _merged(name).presets.values()
+    ]
+
+
+def describe_dead(name: str) -> dict[str, str]:
+    """Return the settings that old guides still give, with what became of them."""
+    return dict(_merged(name).dead)
+
+
+def _merged(name: str) -> Merged:
+    return merge([read_built_in(name)])
+
+
+def _describe(draft: Draft) -> dict[str, Any]:
+    fields = draft.fields
+    return {
+        **_common(draft),
+        "kind": fields.get("kind", ""),
+        "range": _range(fields),
+        "default": _show(fields.get("default", ""), fields),
+        "special": dict(fields.get("special", {})),
+        "choices": list(fields.get("choices", [])),
+        "scale": fields.get("scale", "linear"),
+        "step": fields.get("step"),
+        "exists": fields.get("exists", ""),
+        "risk": fields.get("risk", "safe"),
+        "apply": fields.get("apply", "restart"),
+        "scope": fields.get("scope", ""),
+        "loopback": fields.get("loopback", True),
+    }
+
+
+def _describe_derived(draft: Draft) -> dict[str, Any]:
+    value = str(draft.fields["value"])
+    common = _common(draft)
+    return {
+        **common,
+        "kind": "derived",
+        "range": "",
+        "default": value,
+        "special": {},
+        "choices": [],
+        "scale": "linear",
+        "step": None,
+        "exists": "",
+        "risk": "safe",
+        "apply": "restart",
+        "scope": "",
+        "loopback": True,
+        "source": common["source"] or f"follows as {value}",
+    }
+
+
+def _common(draft: Draft) -> dict[str, Any]:
+    fields = draft.fields
+    return {
+        "name": draft.name,
+        "server": draft.server,
+        "unit": fields.get("unit", ""),
+        "when": str(fields.get("when", "")),
+        "since": fields.get("since", ""),
+        "until": fields.get("until", ""),
+        "internal": fields.get("internal", False),
+        "why": fields.get("why", ""),
+        "source": fields.get("source", ""),
+    }
+
+
+def _range(fields: Mapping[str, Any]) -> str:
+    if fields.get("kind") == "bool":
+        return "off, on"
+    if fields.get("kind") == "categorical":
+        return ", ".join(map(str, fields.get("choices", [])))
+    ends = " to ".join(_show(fields.get(key, ""), fields) for key in ("low", "high"))
+    step = f" in steps of {fields['step']}" if "step" in fields else ""
+    log = ", log" if fields.get("scale") == "log" else ""
+    special = "".join(f", or {label}" for label in fields.get("special", {}))
+    return f"{ends}{step}{log}{special}"
+
+
+def _show(value: Scalar, fields: Mapping[str, Any]) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return show_quantity(value, fields.get("unit", "")) if isinstance(value, (int, float)) else str(value)

@@ -1,0 +1,302 @@
+"""Expressions over host facts and parameters: parsed once, checked by name, evaluated without eval.
+
+Only what the space language needs is let in: numbers, texts, comparisons, arithmetic that stays within
+1e18, `and`/`or`/`not`, `a if b else c`, and a few functions.
+"""
+
+import ast
+import math
+import operator
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+
+from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
+
+from tuner.errors import UsageError
+from tuner.ports import Scalar
+from tuner.space.problems import Place, problem, quote, suggest
+
+FACTS = ("cores", "memory_mib", "connections", "open_files_max")
+FUNCTIONS = ("min", "max", "floor", "ceil", "round", "int", "abs", "log2", "at_least")
+LONGEST_TEXT = 400
+MOST_NODES = 200
+LARGEST_NUMBER = 10**18
+"""Beyond any setting; keeps powers and products of hostile files cheap."""
+
+_ALLOWED = (
+    *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call),
+    *(ast.Name, ast.Load, ast.Constant),
+    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd),
+    *(ast.And, ast.Or, ast.Not, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
+)
+
+
+class Unusable(Exception):  # noqa: N818 - a reason, worded by whoever knows the place
+    """A value does not fit where the expression uses it."""
+
+
+class Special:
+    """Stands for a special value while a space is checked: it may be compared by == and !=, no more."""
+
+    __slots__ = ("owner", "value")
+
+    def __init__(self, owner: str, value: Scalar) -> None:
+        self.owner = owner
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == (other.value if isinstance(other, Special) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __bool__(self) -> bool:
+        if isinstance(self.value, str):
+            return refuse_truth(self.owner, self.value)
+        return bool(self.value)
+
+
+class Text(str):
+    """Stands for a text value while a space is checked: a text is neither true nor false."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return refuse_truth("a parameter", str(self))
+
+
+def refuse_truth(owner: str, value: str) -> bool:
+    """Refuse a text as a condition: 'off' would count as true."""
+    raise Unusable(f"{owner} is the text {value!r} and is used as yes or no; compare it: == {value!r}")
+
+
+def _number(value: object) -> int | float:
+    if isinstance(value, Special):
+        raise Unusable(
+            f"{value.owner} may have the special value {value.value!r}, which is no quantity; "
+            f"guard it: … if {value.owner} != {value.value!r} else …"
+        )
+    if isinstance(value, (int, float)):
+        return value
+    raise Unusable(f"{value!r} is not a number")
+
+
+def _bounded(value: float) -> int | float:
+    if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:  # also refuses nan
+        raise Unusable("the result is beyond ±1e18")
+    return value
+
+
+def _arithmetic(
+    calculate: Callable[[int | float, int | float], int | float],
+) -> Callable[[object, object], int | float]:
+    def apply(left: object, right: object) -> int | float:
+        return _bounded(calculate(_number(left), _number(right)))
+
+    return apply
+
+
+def _ordering(
+    compare: Callable[[int | float, int | float], bool],
+) -> Callable[[object, object], bool]:
+    def apply(left: object, right: object) -> bool:
+        return compare(_number(left), _number(right))
+
+    return apply
+
+
+def _raise_to(base: float, exponent: float) -> int | float:
+    if abs(base) > 1 and abs(exponent) * math.log2(abs(base)) > math.log2(LARGEST_NUMBER) + 1:
+        raise Unusable("the power is beyond ±1e18")
+    power = base**exponent
+    if isinstance(power, complex):
+        raise Unusable("the root of a negative number")
+    return power
+
+
+def _function(
+    calculate: Callable[..., int | float], fewest: int, most: int
+) -> Callable[..., int | float]:
+    def apply(*values: object) -> int | float:
+        if not fewest <= len(values) <= most:
+            raise Unusable(f"takes {fewest if fewest == most else f'{fewest} or more'} numbers, not {len(values)}")
+        return _bounded(calculate(*(_number(value) for value in values)))
+
+    return apply
+
+
+_OPERATORS: Mapping[type[ast.AST], Callable[..., object]] = {
+    ast.Add: _arithmetic(operator.add),
+    ast.Sub: _arithmetic(operator.sub),
+    ast.Mult: _arithmetic(operator.mul),
+    ast.Div: _arithmetic(operator.truediv),
+    ast.FloorDiv: _arithmetic(operator.floordiv),
+    ast.Mod: _arithmetic(operator.mod),
+    ast.Pow: _arithmetic(_raise_to),
+    ast.USub: lambda value: -_number(value),
+    ast.UAdd: _number,
+    ast.Not: operator.not_,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: _ordering(operator.lt),
+    ast.LtE: _ordering(operator.le),
+    ast.Gt: _ordering(operator.gt),
+    ast.GtE: _ordering(operator.ge),
+}
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """Read `1.21.6` as (1, 21, 6). Raises ValueError for anything else."""
+    return tuple(int(part) for part in text.split("."))
+
+
+def is_at_least(version: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Compare versions by number, missing parts as 0; an unknown version counts as the newest."""
+    if not version:
+        return True
+    longest = max(len(version), len(wanted))
+    return version + (0,) * (longest - len(version)) >= wanted + (0,) * (longest - len(wanted))
+
+
+class Evaluator:
+    """Evaluates the expressions of one server, whose version `at_least` asks."""
+
+    def __init__(self, version: tuple[int, ...]) -> None:
+        def at_least(wanted: object) -> bool:
+            if not isinstance(wanted, str):
+                raise Unusable("at_least needs a version in quotes, as at_least('1.21')")
+            try:
+                return is_at_least(version, parse_version(wanted))
+            except ValueError:
+                raise Unusable(f"at_least needs a version like '1.21', not {wanted!r}") from None
+
+        many = 20
+        functions = {
+            "min": _function(min, 2, many),
+            "max": _function(max, 2, many),
+            "floor": _function(math.floor, 1, 1),
+            "ceil": _function(math.ceil, 1, 1),
+            "round": _function(round, 1, 1),
+            "int": _function(int, 1, 1),
+            "abs": _function(abs, 1, 1),
+            "log2": _function(math.log2, 1, 1),
+            "at_least": at_least,
+        }
+        self._simple = SimpleEval(operators=dict(_OPERATORS), functions=functions, names={})
+
+    def evaluate(self, tree: ast.expr, text: str, names: Mapping[str, object]) -> object:
+        """Evaluate a parsed expression; raises what simpleeval, arithmetic or Unusable raise."""
+        self._simple.names = names
+        return self._simple.eval(text, previously_parsed=tree)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expression:
+    """One expression, parsed, with the names that it uses."""
+
+    text: str
+    place: Place
+    names: frozenset[str]
+    tree: ast.expr = field(repr=False, compare=False)
+    evaluator: Evaluator = field(repr=False, compare=False)
+
+    def evaluate(self, names: Mapping[str, object]) -> Scalar:
+        """Return its value. Raises UsageError that tells the names' values when it fails."""
+        try:
+            value = self.evaluator.evaluate(self.tree, self.text, names)
+        except NameNotDefined as error:
+            name = getattr(error, "name", "a parameter")
+            raise self.failure(f"{name} has no value where this is used", names) from error
+        except ZeroDivisionError as error:
+            raise self.failure("division by zero", names) from error
+        except (InvalidExpression, Unusable, ArithmeticError, ValueError, TypeError) as error:
+            raise self.failure(str(error), names) from error
+        if isinstance(value, Special):
+            return value.value
+        if isinstance(value, (bool, int, float)):
+            return value
+        if isinstance(value, str):
+            return str(value)
+        raise self.failure(f"the result {value!r} is neither number nor text", names)
+
+    def holds(self, names: Mapping[str, object]) -> bool:
+        """Return whether it is true. Raises UsageError when it is a text."""
+        value = self.evaluate(names)
+        if isinstance(value, str):
+            raise self.failure(
+                f"the result is the text {value!r}, neither true nor false; compare it: == {value!r}", names
+            )
+        return bool(value)
+
+    def failure(self, reason: str, names: Mapping[str, object]) -> UsageError:
+        """Word a failed evaluation with the values it was made with."""
+        used = ", ".join(
+            f"{name} = {_plain(names[name])!r}" for name in sorted(self.names) if name in names
+        )
+        return problem(
+            self.place,
+            f"`{self.text}` fails{f' with {used}' if used else ''}: {reason}",
+            "Correct the expression, or limit what it uses with `when`, low or high",
+        )
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, Special) else str(value) if isinstance(value, Text) else value
+
+
+def parse(text: str, place: Place, known: Collection[str], evaluator: Evaluator) -> Expression:
+    """Parse an expression and check every name and function in it. Raises UsageError."""
+    if len(text) > LONGEST_TEXT:
+        raise problem(place, f"the expression has {len(text)} characters", f"Use at most {LONGEST_TEXT}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # `1 is 1` warns before it is refused below
+            tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise problem(
+            place,
+            f"{quote(text)} is not an expression",
+            "Write arithmetic over facts and parameters, as `2 * cores`; texts stand in single quotes",
+        ) from error
+    nodes = list(ast.walk(tree))
+    if len(nodes) > MOST_NODES:
+        raise problem(place, f"{quote(text)} is too long", "Split it into derived settings")
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    names = frozenset(node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in called)
+    for node in nodes:
+        _check_node(node, text, place)
+    for name in sorted(names - set(known)):
+        raise problem(place, f"`{text}` uses {name}, which is not known", _remedy(name, known))
+    return Expression(text=text.strip(), place=place, names=names, tree=tree.body, evaluator=evaluator)
+
+
+def _remedy(name: str, known: Collection[str]) -> str:
+    if name in FUNCTIONS:
+        return f"{name} is a function: write {name}(…)"
+    if name == "version":
+        return "Compare versions with at_least('1.21')"
+    if name in {"on", "off", "yes", "no", "true", "false"}:
+        return "A bool stands by its own name (`sendfile`, `not sendfile`); a text stands in single quotes"
+    return suggest(name, known)
+
+
+def _check_node(node: ast.AST, text: str, place: Place) -> None:
+    if isinstance(node, ast.Call):
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if name not in FUNCTIONS:
+            raise problem(
+                place,
+                f"`{text}` calls {quote(name or 'what is no function')}, which is not a function of this language",
+                suggest(name, FUNCTIONS),
+            )
+        if node.keywords:
+            raise problem(place, f"`{text}` gives {name} an argument by name", "Give it by position")
+    elif not isinstance(node, _ALLOWED):
+        raise problem(
+            place,
+            f"`{text}` uses {type(node).__name__}, which this language does not have",
+            f"Use arithmetic, comparisons, and/or/not, `a if b else c` and {', '.join(FUNCTIONS)}",
+        )
+    elif isinstance(node, ast.Constant) and not isinstance(node.value, (bool, int, float, str)):
+        raise problem(place, f"`{text}` holds {quote(node.value)}", "Use numbers, and texts in single quotes")

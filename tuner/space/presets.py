@@ -1,0 +1,122 @@
+"""Fits presets to the host: what is not there or not tuned is dropped with a word."""
+
+from tuner.errors import UsageError
+from tuner.ports import Scalar
+from tuner.space.encoding import fit_number
+from tuner.space.expressions import Expression
+from tuner.space.merging import Draft, Merged
+from tuner.space.parameters import Parameter, Preset
+from tuner.space.problems import Place, problem, suggest
+from tuner.space.reading import Reader
+from tuner.space.scalars import Refused
+from tuner.space.settling import Scope, default_value
+from tuner.space.space import Space
+from tuner.space.values import accept, fault_in_range
+
+
+def fit_presets(space: Space, merged: Merged, reader: Reader) -> tuple[tuple[Preset, ...], dict[str, str]]:
+    """Return the presets as they are on this host, and those that cannot be tried with the reason.
+
+    Raises UsageError for an unknown name and for a value that is wrong on every host.
+    """
+    presets: list[Preset] = []
+    refused: dict[str, str] = {}
+    names = [name for _, name in merged.presets]
+    for (space_name, name), draft in merged.presets.items():
+        shown = name if names.count(name) == 1 or not space_name else f"{space_name}: {name}"
+        preset = _fit(space, merged, reader, draft, shown)
+        broken = space.rules.broken(space.complete(preset.values, fit=True))
+        if broken:
+            refused[f"preset {shown}"] = broken[0]
+        else:
+            presets.append(preset)
+    return tuple(presets), refused
+
+
+def _fit(space: Space, merged: Merged, reader: Reader, draft: Draft, shown: str) -> Preset:
+    parameters = {parameter.name: parameter for parameter in space.parameters}
+    asked: dict[str, Scalar] = {}
+    adjusted: dict[str, str] = {}
+    for name, value in draft.fields["values"].items():
+        if name not in merged.parameters:
+            raise _unknown(merged, draft, name)
+        if name in space.left_out:
+            adjusted[name] = space.left_out[name]
+        elif parameters[name].pinned:
+            adjusted[name] = parameters[name].pinned
+        elif _has_narrowed_choices(merged, draft, parameters[name], value):
+            adjusted[name] = f"{value} is no longer among its choices"
+        else:
+            asked[name] = _read(reader, parameters[name], value, draft.at("values").at(name))
+    values = _settle(space, merged, draft, asked, adjusted)
+    return Preset(
+        name=shown,
+        title=draft.fields.get("title", ""),
+        source=draft.fields.get("source", ""),
+        values=values,
+        adjusted=adjusted,
+    )
+
+
+def _unknown(merged: Merged, draft: Draft, name: str) -> UsageError:
+    place = draft.at("values").at(name)
+    if name in merged.derived:
+        value = merged.derived[name].fields["value"]
+        return problem(place, f"{name} cannot be set, it follows as `{value}`", "Set what it follows from")
+    return problem(place, f"there is no parameter {name}", suggest(name, merged.parameters))
+
+
+def _read(reader: Reader, parameter: Parameter, value: Scalar, place: Place) -> Scalar:
+    """Return a preset's value: a value, or an expression over facts."""
+    try:
+        return accept(parameter, value)
+    except Refused as refused:
+        if not isinstance(value, str) or not parameter.is_numeric:
+            raise problem(place, refused.wrong, refused.remedy) from refused
+    result = reader.expression(value, place, parameter.server)
+    if isinstance(result, Expression):
+        raise problem(place, f"`{value}` uses other parameters", "Use facts alone in a preset")
+    try:
+        return accept(parameter, result)
+    except Refused as refused:
+        raise problem(place, f"`{value}`: {refused.wrong}", refused.remedy) from refused
+
+
+def _settle(
+    space: Space, merged: Merged, draft: Draft, asked: dict[str, Scalar], adjusted: dict[str, str]
+) -> dict[str, Scalar]:
+    """Return the values that are active, pulled into bounds that depend on the host."""
+    values: dict[str, Scalar] = {}
+
+    def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+        if parameter.name not in asked:
+            return default_value(parameter, low, high, scope)
+        value = asked[parameter.name]
+        fault = fault_in_range(parameter, value, low, high)
+        if fault is not None and not isinstance(value, str):
+            if _is_wrong_everywhere(merged, draft, parameter, "high" if value > high else "low"):
+                raise problem(draft.at("values").at(parameter.name), fault.wrong, fault.remedy)
+            adjusted[parameter.name] = fault.wrong
+            value = fit_number(value, parameter, low, high)
+        values[parameter.name] = value
+        return value
+
+    space.rules.settle(pick)
+    for name in asked.keys() - values:
+        adjusted[name] = "it is inactive here"
+    return {name: values[name] for name in asked if name in values}
+
+
+def _is_wrong_everywhere(merged: Merged, draft: Draft, parameter: Parameter, key: str) -> bool:
+    """Return whether a bound is a plain number in the preset's own file.
+
+    Bounds that depend on the host, or that somebody narrowed later, leave the preset to be fitted.
+    """
+    written = merged.parameters[parameter.name]
+    return not isinstance(written.fields[key], str) and written.at(key).source == draft.place.source
+
+
+def _has_narrowed_choices(merged: Merged, draft: Draft, parameter: Parameter, value: Scalar) -> bool:
+    if parameter.kind != "categorical" or str(value) in map(str, parameter.choices):
+        return False
+    return merged.parameters[parameter.name].at("choices").source != draft.place.source

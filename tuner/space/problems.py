@@ -1,0 +1,54 @@
+"""How a wrong space is refused: file, line, value, remedy, and the nearest known name."""
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tuner.errors import UsageError
+
+LISTED_NAMES = 12
+SHOWN_CHARACTERS = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in the sources something is said."""
+
+    source: str
+    """File as the user named it, or the number of the entry in the study's `space:` list."""
+    line: int | None = None
+    key: str = ""
+    """Path of keys from the top, joined by dots."""
+
+    def __str__(self) -> str:
+        where = self.source if self.line is None else f"{self.source}:{self.line}"
+        return f"{where}: {self.key}" if self.key else where
+
+    def at(self, key: str) -> "Place":
+        """Return the place of a key below this one, on the same line."""
+        return Place(source=self.source, line=self.line, key=f"{self.key}.{key}" if self.key else key)
+
+
+def problem(place: Place | str, wrong: str, remedy: str) -> UsageError:
+    """Word an error: where, what is wrong, what to do."""
+    return UsageError(f"{place}: {wrong}. {remedy}")
+
+
+def quote(value: object) -> str:
+    """Show a value as it was given, shortened when it is long."""
+    text = repr(str(value)) if isinstance(value, str) else repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Say which known name is nearest, or list those there are."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6) or difflib.get_close_matches(
+        name.lower(), names, n=1, cutoff=0.5
+    )
+    if near:
+        return f"Did you mean {near[0]}?"
+    if not names:
+        return "There are none."
+    listed = ", ".join(names[:LISTED_NAMES])
+    return f"Known are {listed}{', …' if len(names) > LISTED_NAMES else ''}."

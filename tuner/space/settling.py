@@ -1,0 +1,165 @@
+"""Puts a configuration together: parameters in the order of their dependencies, then what follows from them."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tuner.ports import Scalar
+from tuner.space.encoding import fit_number, settle_bounds
+from tuner.space.expressions import Expression, Special, Text
+from tuner.space.parameters import Constraint, Derived, Parameter
+from tuner.space.problems import problem
+from tuner.space.scalars import Refused
+from tuner.space.values import accept, find_special, format_number
+
+Scope = dict[str, object]
+"""Identifier → value, as expressions see them."""
+Pick = Callable[[Parameter, float, float, Scope], Scalar]
+"""Chooses the value of an active parameter within its bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Everything that decides what a valid configuration is on this host."""
+
+    facts: Mapping[str, Scalar]
+    order: tuple[Parameter | Derived, ...]
+    """Each after what it depends on."""
+    hidden: frozenset[str]
+    """Parameters that are left out here; expressions see their default, which is in force."""
+    ranks: Mapping[str, int]
+    """Name → place in the configuration."""
+    constraints: tuple[Constraint, ...]
+
+    def settle(self, pick: Pick, *, watched: bool = False) -> dict[str, Scalar]:
+        """Return the configuration in which `pick` chooses every active parameter.
+
+        When watched, special values and texts are handed to expressions in a form that refuses misuse, and bounds
+        that cross raise UsageError instead of being pulled together.
+        """
+        scope: Scope = dict(self.facts)
+        config: dict[str, Scalar] = {}
+        for item in self.order:
+            value = self._value(item, pick, scope, watched=watched)
+            if value is None:
+                continue
+            scope[item.identifier] = _watch(item, value) if watched else value
+            if item.name not in self.hidden:
+                config[item.name] = value
+        return dict(sorted(config.items(), key=lambda entry: self.ranks[entry[0]]))
+
+    def _value(
+        self, item: Parameter | Derived, pick: Pick, scope: Scope, *, watched: bool
+    ) -> Scalar | None:
+        if isinstance(item, Parameter) and item.name in self.hidden:
+            return default_value(item, -math.inf, math.inf, scope)
+        if item.when is not None and not item.when.holds(scope):
+            return None
+        if isinstance(item, Derived):
+            return derived_value(item, scope)
+        low, high = evaluate_bounds(item, scope)
+        if watched:
+            check_bounds(item, low, high, scope)
+        return pick(item, low, max(low, high), scope)
+
+    def broken(self, config: Mapping[str, Scalar], *, watched: bool = False) -> tuple[str, ...]:
+        """Return a sentence for each constraint that the configuration breaks."""
+        scope = self._scope(config, watched=watched)
+        sentences = (_breaks(constraint, scope) for constraint in self.constraints)
+        return tuple(sentence for sentence in sentences if sentence)
+
+    def broken_by(self, constraint: Constraint, config: Mapping[str, Scalar]) -> str:
+        """Return a sentence when the configuration breaks one constraint, else nothing."""
+        return _breaks(constraint, self._scope(config, watched=False))
+
+    def _scope(self, config: Mapping[str, Scalar], *, watched: bool) -> Scope:
+        scope: Scope = dict(self.facts)
+        for item in self.order:
+            if item.name in config:
+                value = config[item.name]
+            elif item.name in self.hidden and isinstance(item, Parameter):
+                value = default_value(item, -math.inf, math.inf, scope)
+            else:
+                continue
+            scope[item.identifier] = _watch(item, value) if watched else value
+        return scope
+
+
+def _breaks(constraint: Constraint, scope: Scope) -> str:
+    rule = constraint.rule
+    if not rule.names <= scope.keys() or rule.holds(scope):
+        return ""
+    values = ", ".join(f"{name} = {scope[name]}" for name in sorted(rule.names))
+    return f"`{rule.text}` does not hold with {values}" + (f": {constraint.why}" if constraint.why else "")
+
+
+def _watch(item: Parameter | Derived, value: Scalar) -> object:
+    if isinstance(item, Parameter) and item.is_numeric and find_special(item.special, value) is not None:
+        return Special(item.identifier, value)
+    return Text(value) if isinstance(value, str) else value
+
+
+def evaluate_bounds(parameter: Parameter, scope: Mapping[str, object]) -> tuple[int | float, int | float]:
+    """Return low and high as they are beside the values chosen so far; (0, 0) where there is no range."""
+    if not parameter.is_numeric:
+        return 0, 0
+    ends = [
+        _as_bound(bound, scope) if isinstance(bound, Expression) else bound
+        for bound in (parameter.low, parameter.high)
+    ]
+    return settle_bounds(ends[0], ends[1], parameter.kind)
+
+
+def _as_bound(bound: Expression, scope: Mapping[str, object]) -> int | float:
+    value = bound.evaluate(scope)
+    if isinstance(value, (bool, str)):
+        raise bound.failure(f"the bound is {value!r}, not a number", scope)
+    return value
+
+
+def check_bounds(parameter: Parameter, low: float, high: float, scope: Mapping[str, object]) -> None:
+    """Refuse bounds that cross, and a logarithm of what is not positive. Raises UsageError."""
+    for bound in (parameter.low, parameter.high):
+        if isinstance(bound, Expression):
+            with_values = ", ".join(f"{name} = {scope.get(name)}" for name in sorted(bound.names))
+            if low > high:
+                raise problem(
+                    bound.place,
+                    f"low {format_number(low)} is above high {format_number(high)} with {with_values}",
+                    "Bound it with min(…) or max(…), or limit the parameters it depends on",
+                )
+            if parameter.log and low <= 0:
+                raise problem(
+                    bound.place,
+                    f"the scale is log and low is {format_number(low)} with {with_values}",
+                    "Keep low above 0, as max(1, …)",
+                )
+
+
+def derived_value(derived: Derived, scope: Mapping[str, object]) -> Scalar:
+    """Return what the derived setting is beside the values chosen so far."""
+    value = derived.value.evaluate(scope)
+    if isinstance(value, float):
+        return math.floor(value + 1e-9) if derived.kind == "int" else float(f"{value:.12g}")
+    return value
+
+
+def default_value(parameter: Parameter, low: float, high: float, scope: Mapping[str, object]) -> Scalar:
+    """Return the default beside the values chosen so far, pulled into its bounds when they have moved."""
+    default = asked_default(parameter, scope)
+    if not parameter.is_numeric or find_special(parameter.special, default) is not None:
+        return default
+    if isinstance(default, (bool, str)) or math.isinf(high):
+        return default
+    return default if low <= default <= high else fit_number(default, parameter, low, high)
+
+
+def asked_default(parameter: Parameter, scope: Mapping[str, object]) -> Scalar:
+    """Return the default as it is written. Raises UsageError when its expression gives something else."""
+    if not isinstance(parameter.default, Expression):
+        return parameter.default
+    value = parameter.default.evaluate(scope)
+    try:
+        return accept(parameter, value)
+    except Refused as refused:
+        raise parameter.default.failure(refused.wrong, scope) from refused

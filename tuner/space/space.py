@@ -1,0 +1,223 @@
+"""A search space on one host: from points to configurations and back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tuner.ports import Config, Scalar
+from tuner.space.dimensions import coordinates_of, lay_out, read_point, value_at
+from tuner.space.encoding import fit_number
+from tuner.space.parameters import Constraint, Derived, Dimension, Parameter, Preset
+from tuner.space.problems import problem, quote, suggest
+from tuner.space.scalars import Refused
+from tuner.space.settling import Rules, Scope, asked_default, default_value
+from tuner.space.showing import show_value
+from tuner.space.values import accept, fault_in_range
+
+UNSET: Scalar = ""
+"""Stands as the old value of a derived setting that the default configuration does not have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """Ordered parameters of one or more servers, with what follows from them and what binds them."""
+
+    names: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    """Those that this host has, tuned or pinned."""
+    derived: tuple[Derived, ...]
+    presets: tuple[Preset, ...]
+    left_out: Mapping[str, str]
+    """Name → why it is not there on this host."""
+    dead: Mapping[str, str]
+    """Settings that old guides still give → what became of them."""
+    rules: Rules = field(repr=False)
+    dimensions: tuple[Dimension, ...] = field(init=False)
+    _dimension: Mapping[str, Dimension] = field(init=False, repr=False)
+    _item: Mapping[str, Parameter | Derived] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        dimensions = lay_out(self.parameters)
+        items: tuple[Parameter | Derived, ...] = (*self.parameters, *self.derived)
+        object.__setattr__(self, "dimensions", dimensions)
+        object.__setattr__(self, "_dimension", {dimension.name: dimension for dimension in dimensions})
+        object.__setattr__(self, "_item", {item.name: item for item in items})
+
+    @property
+    def name(self) -> str:
+        return " + ".join(self.names)
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        return self.rules.constraints
+
+    def decode(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        """Return the configuration at a point; a dimension that the point lacks is at its default.
+
+        It is valid but for declared constraints, which `violations` tells. Raises UsageError for an unknown dimension
+        or a coordinate outside it.
+        """
+        plain = read_point(self._dimension, point)
+
+        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+            value = None if parameter.pinned else value_at(parameter, self._dimension, plain, low, high)
+            return default_value(parameter, low, high, scope) if value is None else value
+
+        return self.rules.settle(pick)
+
+    def encode(self, config: Config) -> dict[str, Scalar]:
+        """Return the point of a configuration: decoding it gives a valid configuration again.
+
+        Values of pinned parameters have no coordinate and are lost.
+        """
+        point: dict[str, Scalar] = {}
+        for parameter in self.parameters:  # where those lie that turn out to be inactive
+            point.update(coordinates_of(parameter, self._dimension, None, 0, 0))
+
+        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+            if parameter.name in config:
+                value = self._accept(parameter, config[parameter.name])
+            else:
+                value = default_value(parameter, low, high, scope)
+            point.update(coordinates_of(parameter, self._dimension, value, low, high))
+            return value
+
+        self.rules.settle(pick)
+        return {dimension.name: point[dimension.name] for dimension in self.dimensions}
+
+    def complete(self, values: Mapping[str, Scalar], *, fit: bool = False) -> dict[str, Scalar]:
+        """Return the configuration with these values; what is not given is at its default.
+
+        Raises UsageError for an unknown name, a value of the wrong type or out of range, one whose parameter is
+        inactive, or a broken constraint. With `fit`, values out of range are pulled into it, inactive and
+        derived ones are dropped, and constraints are left to `violations`.
+        """
+        for name in values:
+            if name not in self._item:
+                raise self._unknown(name)
+
+        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+            if parameter.name not in values:
+                return default_value(parameter, low, high, scope)
+            value = self._accept(parameter, values[parameter.name])
+            fault = fault_in_range(parameter, value, low, high)
+            if fault is None:
+                return value
+            if not fit:
+                raise problem(parameter.name, fault.wrong, fault.remedy)
+            return _pull(parameter, value, low, high)
+
+        config = self.rules.settle(pick)
+        if not fit:
+            self._refuse_what_does_not_follow(values, config)
+        return config
+
+    def _refuse_what_does_not_follow(self, values: Mapping[str, Scalar], config: Config) -> None:
+        for name, value in values.items():
+            item = self._item[name]
+            if name not in config:
+                condition = item.when.text if item.when else ""
+                raise problem(name, f"{quote(value)} has no effect, for `{condition}` does not hold", "Leave it out")
+            if isinstance(item, Derived) and config[name] != value:
+                raise problem(
+                    name,
+                    f"{quote(value)} is given, but it follows as `{item.value.text}` = {config[name]}",
+                    f"Set {' and '.join(sorted(item.value.names))} instead",
+                )
+        for sentence in self.rules.broken(config):
+            raise problem(self.name, sentence, "Change one of these values")
+
+    def _accept(self, parameter: Parameter, value: Scalar) -> Scalar:
+        try:
+            return accept(parameter, value)
+        except Refused as refused:
+            raise problem(parameter.name, refused.wrong, refused.remedy) from refused
+
+    def _unknown(self, name: str) -> Exception:
+        if name in self.left_out:
+            return problem(name, f"it is left out on this host: {self.left_out[name]}", "Leave it out")
+        if name in self.dead:
+            return problem(name, f"it is dead: {self.dead[name]}", "Leave it out")
+        return problem(name, f"{self.name} has no such parameter", suggest(name, self._item))
+
+    def default(self) -> dict[str, Scalar]:
+        """Return the configuration in which nothing is tuned."""
+        return self.rules.settle(default_value)
+
+    def violations(self, config: Config) -> tuple[str, ...]:
+        """Return a sentence for everything that makes a configuration invalid."""
+        found: list[str] = [
+            f"{name}: {self.name} has no such parameter" for name in config if name not in self._item
+        ]
+
+        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+            if parameter.name not in config:
+                found.append(f"{parameter.name}: there is no value")
+                return default_value(parameter, low, high, scope)
+            try:
+                value = accept(parameter, config[parameter.name])
+            except Refused as refused:
+                found.append(f"{parameter.name}: {refused.wrong}")
+                return default_value(parameter, low, high, scope)
+            fault = fault_in_range(parameter, value, low, high)
+            if fault is not None:
+                found.append(f"{parameter.name}: {fault.wrong}")
+            return value
+
+        settled = self.rules.settle(pick)
+        for name, value in config.items():
+            if name in self._item and name not in settled:
+                found.append(f"{name}: it is inactive here and has the value {quote(value)}")
+            elif isinstance(self._item.get(name), Derived) and settled[name] != value:
+                found.append(f"{name}: {quote(value)} does not follow, {quote(settled[name])} does")
+        found += [f"{item.name}: there is no value" for item in self.derived if item.name in settled.keys() - config]
+        return (*found, *self.rules.broken(settled))
+
+    def changes(self, config: Config, *, derived: bool = False) -> dict[str, tuple[Scalar, Scalar]]:
+        """Return name → (default, value) for every choice that differs from what would hold without it.
+
+        `complete` of these values gives the configuration again. With `derived`, also what merely follows:
+        derived settings and defaults that depend on a choice.
+        """
+        start = self.default()
+        choices: dict[str, tuple[Scalar, Scalar]] = {}
+        unchosen: dict[str, Scalar] = {}
+
+        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+            untouched = default_value(parameter, low, high, scope)
+            value = config.get(parameter.name, untouched)
+            unchosen[parameter.name] = untouched
+            if value != untouched:
+                choices[parameter.name] = (start.get(parameter.name, untouched), value)
+            return value
+
+        settled = self.rules.settle(pick)
+        if not derived:
+            return {name: choices[name] for name in settled if name in choices}
+        followed = {
+            name: (start.get(name, unchosen.get(name, UNSET)), value)
+            for name, value in settled.items()
+            if start.get(name, unchosen.get(name, UNSET)) != value
+        }
+        return {name: (choices | followed)[name] for name in settled if name in choices or name in followed}
+
+    def server_of(self, name: str) -> str:
+        """Return the server whose setting it is. Raises UsageError for an unknown name."""
+        if name not in self._item:
+            raise self._unknown(name)
+        return self._item[name].server
+
+    def for_server(self, config: Config, server: str) -> dict[str, Scalar]:
+        """Return what of a configuration is written to one server."""
+        return {
+            name: value
+            for name, value in config.items()
+            if (item := self._item.get(name)) and item.server == server and not item.internal
+        }
+
+    def show(self, name: str, value: Scalar) -> str:
+        """Return a value as people read it: 64 KiB, off, auto."""
+        return show_value(self._item.get(name), value)
+
+
+def _pull(parameter: Parameter, value: Scalar, low: float, high: float) -> Scalar:
+    return value if isinstance(value, str) else fit_number(value, parameter, low, high)

@@ -1,0 +1,154 @@
+"""Reads YAML into plain data and remembers the line of every key and value.
+
+It works on parser events and never constructs objects. No scalar becomes a boolean or a date here: an unquoted
+one is marked `Plain`, and whoever knows the kind of the value reads it (`on` is true for a bool, but a
+text in a choice; `1.20` is a version, not 1.2).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import yaml
+
+from tuner.errors import UsageError
+from tuner.space.problems import Place, problem, quote
+
+LARGEST_FILE_BYTES = 256 * 1024
+DEEPEST_NESTING = 12
+
+Path = tuple[str | int, ...]
+Data = str | list["Data"] | dict[str, "Data"]
+
+
+class Plain(str):
+    """A scalar that stood without quotes."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One source of a space: its data, and the line of each key path when it came from a file."""
+
+    source: str
+    data: Mapping[str, object]
+    lines: Mapping[Path, int]
+
+    def place(self, path: Path) -> Place:
+        """Return where a path of keys stands; the nearest known one above it if it does not."""
+        known = path
+        while known and known not in self.lines:
+            known = known[:-1]
+        return Place(source=self.source, line=self.lines.get(known), key=".".join(map(str, path)))
+
+
+def read_yaml(content: bytes, source: str) -> Document:
+    """Read one YAML mapping. Raises UsageError for whatever is not one."""
+    if len(content) > LARGEST_FILE_BYTES:
+        raise problem(source, f"the file is larger than {LARGEST_FILE_BYTES // 1024} KiB", "Split it")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise problem(
+            Place(source=source, line=line), f"byte {content[error.start]:#04x} is not UTF-8", "Save it as UTF-8"
+        ) from error
+    try:
+        return _Reader(source, text).document()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = Place(source=source, line=mark.line + 1 if mark else None)
+        raise problem(place, f"this is not YAML: {error.problem or error.context}", _LOOK) from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # e.g. "\UFFFFFFFF" in the Python scanner
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise problem(source, f"this is not YAML: {what}", _LOOK) from error
+
+
+_LOOK = "Look at the indentation, quotes and brackets at that line and the one before"
+
+
+class _Reader:
+    """Turns the events of one document into nested data."""
+
+    def __init__(self, source: str, text: str) -> None:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is eight times as fast
+        self._events: Iterator[yaml.Event] = iter(yaml.parse(text, Loader=loader))
+        self._source = source
+        self._lines: dict[Path, int] = {}
+
+    def document(self) -> Document:
+        structural = (yaml.StreamStartEvent, yaml.DocumentStartEvent)
+        first = next(self._events)
+        while isinstance(first, structural):
+            first = next(self._events)
+        if not isinstance(first, yaml.MappingStartEvent):
+            raise problem(
+                Place(source=self._source, line=first.start_mark.line + 1),
+                "the file does not hold `key: value` lines at its top",
+                "Begin with `space:`, `server:` and `parameters:`",
+            )
+        self._refuse_marks(first, ())
+        data = self._mapping(())
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                raise self._wrong(event, (), "a second document begins", "Keep one space per file")
+        return Document(source=self._source, data=data, lines=self._lines)
+
+    def _refuse_marks(self, event: yaml.Event, path: Path) -> None:
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise self._wrong(event, path, "anchors and aliases (& and *) are not read", "Write the value out")
+        tag = getattr(event, "tag", None)
+        if tag not in {None, "!"}:  # a quoted scalar's implied tag
+            raise self._wrong(event, path, f"the tag {tag} is not read", "Write the plain value")
+
+    def _value(self, event: yaml.Event, path: Path) -> Data:
+        self._refuse_marks(event, path)
+        if len(path) > DEEPEST_NESTING:
+            raise self._wrong(event, path[:3], "values are nested too deeply", "Write it flat")
+        if isinstance(event, yaml.ScalarEvent):
+            quoted = event.style is not None and event.style != ""
+            return event.value if quoted else Plain(event.value)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return self._sequence(path)
+        return self._mapping(path)
+
+    def _sequence(self, path: Path) -> list[Data]:
+        items: list[Data] = []
+        for event in self._events:
+            if isinstance(event, yaml.SequenceEndEvent):
+                break
+            here = (*path, len(items))
+            self._lines[here] = event.start_mark.line + 1
+            items.append(self._value(event, here))
+        return items
+
+    def _mapping(self, path: Path) -> dict[str, Data]:
+        entries: dict[str, Data] = {}
+        for event in self._events:
+            if isinstance(event, yaml.MappingEndEvent):
+                break
+            if not isinstance(event, yaml.ScalarEvent):
+                raise self._wrong(event, path, "a key is not a plain word", "Quote it if it holds [ ] { } & or *")
+            key = str(self._value(event, path))
+            here = (*path, key)
+            if key in entries:
+                raise self._wrong(
+                    event,
+                    path,
+                    f"{quote(key)} is given a second time (first at line {self._lines[here]})",
+                    "Keep one of them",
+                )
+            value = next(self._events)
+            line = value.start_mark if isinstance(value, yaml.ScalarEvent) else event.start_mark
+            self._lines[here] = line.line + 1
+            entries[key] = self._value(value, here)
+        return entries
+
+    def _wrong(self, event: yaml.Event, path: Path, wrong: str, remedy: str) -> UsageError:
+        line = event.start_mark.line + 1
+        return problem(Place(source=self._source, line=line, key=".".join(map(str, path))), wrong, remedy)
+
+
+def from_mapping(data: Mapping[str, object], source: str) -> Document:
+    """Take an entry of a study's `space:` list, which has been read already."""
+    return Document(source=source, data=dict(data), lines={})
