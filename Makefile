@@ -44,6 +44,15 @@ coverage: setup ## Run the tests and show which lines they miss
 	@$(BIN)/coverage run -m pytest
 	@$(BIN)/coverage report
 
+.PHONY: tools
+tools: .tools/bin/oha .tools/bin/k6 ## Build oha and k6, which Debian lacks (needs cargo and go; takes a while)
+
+.tools/bin/oha:
+	@cargo install oha --locked --version 1.16.0 --root .tools
+
+.tools/bin/k6:
+	@GOBIN="$(CURDIR)/.tools/bin" go install go.k6.io/k6@v1.8.1
+
 .PHONY: test-tools
 test-tools: setup tools ## Run the tests that need oha and k6
 	@PATH="$(CURDIR)/.tools/bin:$$PATH" $(BIN)/python -m pytest -m tools
