@@ -48,9 +48,11 @@ coverage: setup ## Run the tests and show which lines they miss
 tools: .tools/bin/oha .tools/bin/k6 ## Build oha and k6, which Debian lacks (needs cargo and go; takes a while)
 
 .tools/bin/oha:
+	@type -P cargo >/dev/null || { echo "tools: cargo is missing. Install Rust, then run this again." >&2; exit 3; }
 	@cargo install oha --locked --version 1.16.0 --root .tools
 
 .tools/bin/k6:
+	@type -P go >/dev/null || { echo "tools: go is missing. Install Go, then run this again." >&2; exit 3; }
 	@GOBIN="$(CURDIR)/.tools/bin" go install go.k6.io/k6@v1.8.1
 
 .PHONY: test-tools
@@ -75,6 +77,6 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 	--generate-hashes --no-header --no-emit-index-url
 
 .PHONY: clean
-clean: ## Remove what the above made, except tune/
-	@rm -rf .venv .tools .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist htmlcov
+clean: ## Remove what the above made, except tune/ and .tools/
+	@rm -rf .venv .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist htmlcov
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
