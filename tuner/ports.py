@@ -65,7 +65,9 @@ class Process(Protocol):
 class Host(Protocol):
     """A machine on which commands run and files are read and written."""
 
-    name: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """Which machine it is: in messages, and in the journal of originals."""
 
     def run(
         self,

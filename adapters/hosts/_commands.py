@@ -1,0 +1,289 @@
+"""Runs and starts programs: the only place of tuner that makes processes. Never through a shell."""
+
+import contextlib
+import os
+import resource
+import selectors
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from tuner.errors import ConfigRejected, TargetError
+from tuner.ports import Argv, Completed, CpuSet
+
+OUTPUT_LIMIT_BYTES = 8 * 2**20
+"""What is kept of each stream: its end, where generators print their counts and servers their last words."""
+CHUNK_BYTES = 2**16
+INHERITED = ("HOME", "LOGNAME", "USER", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+"""Variables that commands get from the tuner's own environment. Others (proxies) would change results."""
+
+
+class Tail:
+    """The end of a stream, bounded, with a word on what was left out."""
+
+    def __init__(self, limit_bytes: int = OUTPUT_LIMIT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._kept = bytearray()
+        self._left_out_bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, data: bytes) -> None:
+        """Append what was read."""
+        with self._lock:
+            self._kept += data
+            if len(self._kept) > 2 * self._limit_bytes:
+                self._shorten()
+
+    def content(self) -> bytes:
+        """Return what is kept."""
+        with self._lock:
+            self._shorten()
+            mark = b"[%d earlier bytes left out]\n" % self._left_out_bytes if self._left_out_bytes else b""
+            return mark + bytes(self._kept)
+
+    def _shorten(self) -> None:
+        surplus_bytes = len(self._kept) - self._limit_bytes
+        if surplus_bytes > 0:
+            del self._kept[:surplus_bytes]
+            self._left_out_bytes += surplus_bytes
+
+
+class StartedProcess:
+    """A program that runs on; what it prints is read all the time, so that it never waits for us."""
+
+    def __init__(self, popen: "subprocess.Popen[bytes]", pid: int) -> None:
+        self._popen = popen
+        self._pid = pid
+        self._tail = Tail()
+        self._reader = threading.Thread(target=self._read, name=f"output of {pid}", daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    def poll(self) -> int | None:
+        return self._popen.poll()
+
+    def output(self) -> bytes:
+        if self.poll() is not None:
+            # Its last words may still be on their way through the pipe.
+            self._reader.join(timeout=1)
+        return self._tail.content()
+
+    def stop(self, *, timeout_s: float) -> None:
+        if self._popen.returncode is None and not wait_for_end(self._popen.pid, 0):
+            _signal(self._pid, signal.SIGTERM)
+            if not wait_for_end(self._popen.pid, timeout_s):
+                kill_tree(self._popen.pid)
+        self.reap()
+
+    def reap(self) -> None:
+        """Wait for the end of a process that was killed."""
+        self._popen.wait()
+        self._reader.join(timeout=1)
+
+    def _read(self) -> None:
+        if self._popen.stdout is not None:
+            with self._popen.stdout as stream:
+                while data := os.read(stream.fileno(), CHUNK_BYTES):
+                    self._tail.add(data)
+
+
+def run_to_end(command: Sequence[str], *, asked: Argv, timeout_s: float, stdin: bytes = b"") -> Completed:
+    """Run a command to its end, or kill it and all its descendants at the deadline.
+
+    Args:
+        command: what is run: `asked` behind the wrappers that place it.
+        asked: what the result names.
+        timeout_s: seconds until it is killed.
+        stdin: what it reads.
+    """
+    began_s = time.monotonic()
+    with _as_file(stdin) as source:
+        popen = spawn(command, stdin=source, stderr=subprocess.PIPE)
+    out, err = Tail(), Tail()
+    ended = False
+    try:
+        ended = _collect(popen, {popen.stdout: out, popen.stderr: err}, began_s + timeout_s)
+    finally:
+        if not ended:
+            kill_tree(popen.pid)
+        # wait4 gives the CPU time of the command and of the descendants that it waited for.
+        _, status, used = os.wait4(popen.pid, 0)
+        popen.returncode = os.waitstatus_to_exitcode(status)
+        for stream in (popen.stdout, popen.stderr):
+            if stream is not None:
+                stream.close()
+    return Completed(
+        argv=asked,
+        returncode=popen.returncode,
+        stdout=out.content(),
+        stderr=err.content(),
+        duration_s=time.monotonic() - began_s,
+        timed_out=not ended,
+        cpu_s=used.ru_utime + used.ru_stime,
+    )
+
+
+def spawn(
+    command: Sequence[str], *, stdin: int = subprocess.DEVNULL, stderr: int = subprocess.STDOUT
+) -> "subprocess.Popen[bytes]":
+    """Start a command in a session of its own: Ctrl-C in the terminal is for the tuner alone."""
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=environment(),
+            start_new_session=True,
+        )
+    except OSError as error:
+        message = (
+            f"local: {command[0]} cannot be run: {error.strerror}. Install it, or correct its permissions."
+        )
+        raise TargetError(message) from error
+
+
+def wrappers(*, cpus: CpuSet | None = None, open_files: int | None = None) -> Argv:
+    """Name the programs that place a command; each replaces itself by the next (exec), so the pid stays."""
+    pinned = ("taskset", "--cpu-list", ",".join(str(cpu) for cpu in sorted(cpus))) if cpus else ()
+    limited = ("prlimit", f"--nofile={open_files}:{open_files}") if open_files else ()
+    return (*pinned, *limited)
+
+
+def require_program(program: str) -> None:
+    """Refuse a program that is not there, before wrappers could hide it. Raises TargetError."""
+    if shutil.which(program, path=environment()["PATH"]) is None:
+        message = (
+            f"local: there is no program {program!r} that may be run. Install it, or put it on the PATH."
+        )
+        raise TargetError(message)
+
+
+def refuse_too_many_files(open_files: int | None) -> None:
+    """Refuse what setrlimit(2) would: only root may raise the hard limit, up to fs.nr_open."""
+    if open_files is None:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = int(Path("/proc/sys/fs/nr_open").read_text()) if os.geteuid() == 0 else hard
+    if open_files > most != resource.RLIM_INFINITY:
+        message = (
+            f"local: {open_files} open files are needed, {most} are allowed. Raise the limit "
+            "(`ulimit -Hn` or /etc/security/limits.conf; fs.nr_open for root), or use fewer connections."
+        )
+        raise ConfigRejected(message)
+
+
+def environment() -> dict[str, str]:
+    """Build what commands find in their environment: little, and the same in every terminal."""
+    inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
+    # Servers are in sbin, which Debian leaves out of an ordinary user's PATH.
+    path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
+    return {**inherited, "PATH": path, "LC_ALL": "C"}
+
+
+def children_of(pid: int) -> list[int]:
+    """List the direct children of a process; empty when it is gone (proc(5), /proc/PID/task/TID/children)."""
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                children += [int(child) for child in (thread / "children").read_bytes().split()]
+    return children
+
+
+def kill_tree(pid: int) -> None:
+    """Kill a process with all its descendants. All are stopped first: what stands still starts no child."""
+    tree: dict[int, None] = {}
+    found = [pid]
+    while found:
+        for each in found:
+            _signal(each, signal.SIGSTOP)
+        tree.update(dict.fromkeys(found))
+        found = [child for each in tree for child in children_of(each) if child not in tree]
+    for each in reversed(tree):
+        _signal(each, signal.SIGKILL)
+
+
+def wait_for_end(pid: int, timeout_s: float) -> bool:
+    """Wait until a child of ours has ended, without reaping it; tell whether it has."""
+    with _watch(pid) as ended, selectors.DefaultSelector() as selector:
+        selector.register(ended, selectors.EVENT_READ)
+        return bool(selector.select(timeout_s))
+
+
+def _collect(
+    popen: "subprocess.Popen[bytes]", outputs: Mapping[IO[bytes] | None, Tail], deadline_s: float
+) -> bool:
+    """Read what a command prints until it has ended (True) or the deadline is over (False)."""
+    with _watch(popen.pid) as ended, selectors.DefaultSelector() as selector:
+        selector.register(ended, selectors.EVENT_READ)
+        for stream, tail in outputs.items():
+            if stream is not None:
+                os.set_blocking(stream.fileno(), False)
+                selector.register(stream, selectors.EVENT_READ, tail)
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            ready = selector.select(left_s)
+            for key, _ in ready:
+                if isinstance(key.data, Tail) and not _read_some(key.fd, key.data):
+                    selector.unregister(key.fileobj)
+            if any(key.fd == ended for key, _ in ready):
+                # What it left behind in its group ends with it; not reaped yet, it still has that id.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(popen.pid, signal.SIGKILL)
+                _drain(selector, deadline_s)
+                return True
+    return False
+
+
+def _drain(selector: selectors.BaseSelector, deadline_s: float) -> None:
+    """Read what is in the pipes. A daemon in a session of its own may hold them: then until nothing comes."""
+    while time.monotonic() < deadline_s:
+        ready = [key for key, _ in selector.select(0) if isinstance(key.data, Tail)]
+        if not ready:
+            return
+        for key in ready:
+            if not _read_some(key.fd, key.data):
+                selector.unregister(key.fileobj)
+
+
+def _read_some(descriptor: int, tail: Tail) -> bool:
+    """Read once; tell whether more may come."""
+    data = os.read(descriptor, CHUNK_BYTES)
+    tail.add(data)
+    return bool(data)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    """Send a signal to a process that may be gone, or that has taken another user's rights."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+@contextlib.contextmanager
+def _watch(pid: int) -> Iterator[int]:
+    """Open a descriptor that becomes readable when the process has ended (pidfd_open(2))."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _as_file(content: bytes) -> Iterator[int]:
+    """Offer bytes as a file in memory: unlike a pipe, it needs nobody who feeds it."""
+    if not content:
+        yield subprocess.DEVNULL
+        return
+    with os.fdopen(os.memfd_create("stdin"), "wb+") as file:
+        file.write(content)
+        file.seek(0)
+        yield file.fileno()

@@ -1,0 +1,129 @@
+"""Reads and writes files whole: atomic on disk, one write under /proc and /sys."""
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from tuner.errors import ConfigRejected, TargetError
+from tuner.ports import ABSENT, FileState
+
+PSEUDO = ("/proc/", "/sys/")
+NEW_FILE_MODE = 0o644
+
+
+def is_pseudo(path: str) -> bool:
+    """Tell whether the kernel makes this file up: it cannot be replaced, only written to."""
+    return path.startswith(PSEUDO)
+
+
+def read_file(path: str, *, shown: str) -> FileState:
+    """Read a file whole, with mode and owner; a path that is not there is ABSENT.
+
+    Args:
+        path: where it is.
+        shown: what errors call it.
+    """
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - reads better beside os.fstat
+            found = os.fstat(file.fileno())
+            content = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return ABSENT
+    except OSError as error:
+        raise refused(shown, "read", error) from error
+    return FileState(content=content, mode=stat.S_IMODE(found.st_mode), uid=found.st_uid, gid=found.st_gid)
+
+
+def write_file(path: str, state: FileState, *, shown: str) -> None:
+    """Write a file, or remove it when the state is ABSENT. Readers see the old or the new one, never a part.
+
+    Mode and owner that the state leaves open are kept, if there is a file.
+    """
+    target = Path(path)
+    try:
+        if state.content is None:
+            target.unlink(missing_ok=True)
+        else:
+            _replace(target, state, state.content)
+        _sync_directory(target.parent)
+    except OSError as error:
+        raise refused(shown, "written", error) from error
+
+
+def write_pseudo(path: str, state: FileState, *, shown: str) -> None:
+    """Hand a value to the kernel in one write, as it expects it.
+
+    Raises:
+        ConfigRejected: the kernel refused the value.
+        TargetError: the file does not exist or may not be written.
+    """
+    content = state.content
+    if content is None:
+        message = f"local: {shown} is the kernel's and cannot be removed. Write a value to it."
+        raise TargetError(message)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
+    except OSError as error:
+        raise refused(shown, "written", error) from error
+    try:
+        os.write(descriptor, content)
+    except OSError as error:
+        raise rejected(shown, content, error) from error
+    finally:
+        os.close(descriptor)
+
+
+def refused(shown: str, done: str, error: OSError) -> TargetError:
+    """Say that a file cannot be used."""
+    advice = (
+        "Run as root, or correct its permissions." if isinstance(error, PermissionError) else "Look there."
+    )
+    return TargetError(f"local: {shown} cannot be {done}: {error.strerror}. {advice}")
+
+
+def rejected(shown: str, content: bytes, error: OSError) -> ConfigRejected:
+    """Say that the kernel does not take a value."""
+    value = content.decode(errors="replace").strip()
+    return ConfigRejected(f"{shown}: the kernel refused {value!r}: {error.strerror}. Correct its range.")
+
+
+def _replace(target: Path, state: FileState, content: bytes) -> None:
+    """Write beside the target, then rename over it (rename(2) is atomic)."""
+    with contextlib.suppress(FileNotFoundError):
+        before = target.stat()
+        state = FileState(
+            content=content,
+            mode=stat.S_IMODE(before.st_mode) if state.mode is None else state.mode,
+            uid=before.st_uid if state.uid is None else state.uid,
+            gid=before.st_gid if state.gid is None else state.gid,
+        )
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if (state.uid, state.gid) != (None, None):
+                os.fchown(descriptor, _or_same(state.uid), _or_same(state.gid))
+            # After chown, which takes away set-user-id bits (chown(2)).
+            os.fchmod(descriptor, NEW_FILE_MODE if state.mode is None else state.mode)
+            os.fsync(descriptor)
+        os.replace(name, target)  # noqa: PTH105 - the same
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)  # noqa: PTH108 - the same
+        raise
+
+
+def _or_same(owner: int | None) -> int:
+    return -1 if owner is None else owner
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make a rename or a removal last (fsync(2): the directory needs its own)."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

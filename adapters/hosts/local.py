@@ -1,0 +1,54 @@
+"""The machine that tuner itself runs on."""
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from tuner.adapters.hosts import _commands, _files, _sandbox
+from tuner.ports import Argv, Completed, CpuSet, FileState, Process, Sandbox
+
+DIES_WITH_THE_TUNER: Argv = ("setpriv", "--pdeathsig", "KILL", "--")
+
+
+class LocalHost:
+    """This machine; private servers run in sandboxes, without sudo for ordinary users."""
+
+    name: ClassVar[str] = "local"
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        cpus: CpuSet | None = None,
+        stdin: bytes = b"",
+        open_files: int | None = None,
+    ) -> Completed:
+        command = _placed(argv, cpus, open_files)
+        return _commands.run_to_end(command, asked=tuple(argv), timeout_s=timeout_s, stdin=stdin)
+
+    def start(
+        self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
+    ) -> Process:
+        popen = _commands.spawn(_placed(argv, cpus, open_files))
+        return _commands.StartedProcess(popen, popen.pid)
+
+    def read(self, path: PurePosixPath) -> FileState:
+        return _files.read_file(os.path.normpath(path), shown=str(path))
+
+    def write(self, path: PurePosixPath, state: FileState) -> None:
+        # Files under /etc are often links (sites-enabled); what they lead to is what has to change.
+        target = os.path.realpath(path)
+        write = _files.write_pseudo if _files.is_pseudo(target) else _files.write_file
+        write(target, state, shown=str(path))
+
+    def sandbox(self, *, share: PurePosixPath | None = None) -> AbstractContextManager[Sandbox]:
+        return _sandbox.open_sandbox(share)
+
+
+def _placed(argv: Sequence[str], cpus: CpuSet | None, open_files: int | None) -> Argv:
+    _commands.require_program(argv[0])
+    _commands.refuse_too_many_files(open_files)
+    return (*DIES_WITH_THE_TUNER, *_commands.wrappers(cpus=cpus, open_files=open_files), *argv)

@@ -1,0 +1,113 @@
+"""What the tuned server serves: the built-in page, or a document root of the user."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from tuner.errors import UsageError
+from tuner.ports import FileState, Sandbox
+
+BUILTIN = "builtin"
+INDEX = "index.html"
+DYNAMIC_SUFFIXES = frozenset({".cgi", ".fcgi", ".php", ".phtml", ".pl", ".py", ".shtml"})
+"""Files whose length says nothing of the response's."""
+
+BUILTIN_PAGE = b"""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>A page to measure</title>
+<style>
+body { font-family: sans-serif; margin: 4em auto; max-width: 36em; }
+</style>
+</head>
+<body>
+<h1>A page to measure</h1>
+<p>tuner serves this page from a private instance of the web server while it
+looks for settings that serve it better. It is about as long as the page that
+web servers show after installation, so results can be compared with
+what others have published.</p>
+<p>It never changes: every response has the same length, and a response of
+another length is counted as a failure.</p>
+</body>
+</html>
+"""
+"""As long as nginx's index.html (612 to 615 bytes, by version): the page of most published comparisons."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """The pages of one study."""
+
+    directory: PurePosixPath | None
+    """The user's document root; None for the built-in page."""
+    path: str
+    """What is requested: `/index.html`."""
+    body_bytes: int | None
+    """Length of the correct body; None when it cannot be known before it is served."""
+
+    def put_into(self, sandbox: Sandbox) -> PurePosixPath:
+        """Make the pages visible inside a sandbox; tell where. A user's directory is shared, not copied."""
+        if self.directory is not None:
+            return sandbox.directory / "shared"
+        root = sandbox.directory / "content"
+        sandbox.write(root / INDEX, FileState(content=BUILTIN_PAGE))
+        return root
+
+
+def open_content(content: str, path: str, *, base: Path | None = None) -> Content:
+    """Check what a study wants to be served.
+
+    Args:
+        content: `builtin`, or the path of a document root.
+        path: what the load requests, from `/` on.
+        base: what a relative document root is relative to; the current directory by default.
+
+    Raises:
+        UsageError: it does not exist, cannot be read, or has no such page.
+    """
+    if not path.startswith("/"):
+        message = f"load.path: {path!r} does not begin with a slash. Write /{path}."
+        raise UsageError(message)
+    page = PurePosixPath(unquote(urlsplit(path).path))
+    if content == BUILTIN:
+        if str(page) not in {"/", f"/{INDEX}"}:
+            message = f"load.path: {path}: the built-in content has no such page. Request /{INDEX}."
+            raise UsageError(message)
+        return Content(directory=None, path=path, body_bytes=len(BUILTIN_PAGE))
+    root = _open_root(content, base)
+    return Content(directory=PurePosixPath(root), path=path, body_bytes=_length(root, page, content))
+
+
+def _open_root(content: str, base: Path | None) -> Path:
+    """Find the document root and see that it can be read."""
+    root = ((base or Path()) / Path(content).expanduser()).resolve()
+    if not root.exists():
+        message = f"content: {content}: there is no such directory. Give a document root, or `{BUILTIN}`."
+        raise UsageError(message)
+    if not root.is_dir():
+        message = f"content: {content} is not a directory. Give the document root that it lies in."
+        raise UsageError(message)
+    if not os.access(root, os.R_OK | os.X_OK):
+        message = f"content: {content} cannot be read. Allow it with: chmod o+rx {root}"
+        raise UsageError(message)
+    return root
+
+
+def _length(root: Path, page: PurePosixPath, content: str) -> int | None:
+    """Tell how long the body must be, as far as the files say: a program may answer for what is no file."""
+    asked = root / str(page).lstrip("/")
+    file = asked / INDEX if asked.is_dir() else asked
+    if file.suffix.lower() in DYNAMIC_SUFFIXES:
+        return None
+    if not file.is_file():
+        if asked.is_dir() or not asked.suffix:
+            return None
+        message = f"load.path: {page}: there is no such file in {content}. Correct the path, or the content."
+        raise UsageError(message)
+    if not os.access(file, os.R_OK):
+        message = f"load.path: {page}: {file} cannot be read. Allow it with: chmod o+r {file}"
+        raise UsageError(message)
+    return file.stat().st_size

@@ -1,0 +1,294 @@
+"""Write-ahead record of originals: what was there before the first write, kept on disk until it is back.
+
+One file per host, one JSON object per line, each on disk (fsync) before the write that it is there for. A
+line that a crash cut off therefore belongs to a write that never happened. The first original of a path is
+never overwritten, not even by a later run that finds the journal of one that was killed.
+"""
+
+import base64
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+from tuner.errors import RestoreFailed, TargetError, TunerError
+from tuner.ports import Completed, CpuSet, FileState, Host, Process, Sandbox
+
+PSEUDO = (PurePosixPath("/proc"), PurePosixPath("/sys"))
+"""Where files are the kernel's: their mode and owner are not ours to compare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """What was at a path before the first write."""
+
+    path: PurePosixPath
+    state: FileState
+
+
+class Journal:
+    """Originals of one or more hosts in a state directory; each host's are locked from the first use on."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._files: dict[str, int] = {}
+        self._kept: dict[str, set[PurePosixPath]] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def path(self, host_name: str) -> Path:
+        """Name the file that holds a host's originals."""
+        return self.directory / f"{quote(host_name, safe='')}.journal"
+
+    def record(self, host: Host, path: PurePosixPath) -> None:
+        """Keep what is at a path now, on disk when this returns, unless an original is kept already.
+
+        Raises TargetError when it cannot be kept; then nothing may be written.
+        """
+        descriptor = self._open(host.name)
+        if path in self._kept[host.name]:
+            return
+        original = Original(path=path, state=host.read(path))
+        line = json.dumps({"host": host.name, **_encode(original)}) + "\n"
+        try:
+            _append(descriptor, line.encode())
+        except OSError as error:
+            message = (
+                f"{self.path(host.name)}: the original of {path} cannot be kept ({error.strerror}), so it was "
+                "not changed. Make room, or set TUNER_STATE to another directory."
+            )
+            raise TargetError(message) from error
+        self._kept[host.name].add(path)
+
+    def originals(self, host_name: str) -> tuple[Original, ...]:
+        """Read what is kept of a host, in the order in which it was changed."""
+        try:
+            content = self.path(host_name).read_bytes()
+        except FileNotFoundError:
+            return ()
+        return _decode(_whole_lines(content), self.path(host_name))
+
+    def restore(self, host: Host) -> tuple[PurePosixPath, ...]:
+        """Put everything back, last change first, and read it back; then the journal is removed.
+
+        Returns the paths that had to be written.
+
+        Raises:
+            RestoreFailed: something is not back; the journal is kept, and the same call can be made again.
+            TargetError: another tuner is at work on this host.
+        """
+        if not self.path(host.name).exists():
+            return ()
+        self._open(host.name)
+        originals = tuple(reversed(self.originals(host.name)))
+        written: list[PurePosixPath] = []
+        troubles: dict[PurePosixPath, str] = {}
+        for original in originals:
+            try:
+                if not _is_back(host, original):
+                    host.write(original.path, original.state)
+                    written.append(original.path)
+            except TunerError as error:
+                troubles[original.path] = str(error)
+        # After all writes, because one setting of the kernel may change another.
+        for original in originals:
+            try:
+                if not _is_back(host, original):
+                    troubles.setdefault(original.path, "it was written, and reads differently.")
+            except TunerError as error:
+                troubles.setdefault(original.path, str(error))
+        if troubles:
+            told = " ".join(f"{path} ({reason})" for path, reason in troubles.items())
+            message = (
+                f"{host.name}: {len(troubles)} of {len(originals)} originals could not be put back: {told} "
+                f"They are kept in {self.path(host.name)}. Remove the cause, then run: tuner restore"
+            )
+            raise RestoreFailed(message)
+        self._remove(host.name)
+        return tuple(written)
+
+    def close(self) -> None:
+        """Let go of the locks; what is kept stays on disk."""
+        for descriptor in self._files.values():
+            os.close(descriptor)
+        self._files.clear()
+        self._kept.clear()
+
+    def _open(self, host_name: str) -> int:
+        """Open and lock a host's file, once. A line that a crash cut off is taken away."""
+        if host_name in self._files:
+            return self._files[host_name]
+        path = self.path(host_name)
+        try:
+            # Originals may hold passwords: nobody else may read them.
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = _lock(path)
+        except BlockingIOError as error:
+            message = f"{path}: another tuner is at work on {host_name}. Wait for its end, or end it."
+            raise TargetError(message) from error
+        except OSError as error:
+            message = (
+                f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that can."
+            )
+            raise TargetError(message) from error
+        try:
+            whole = _whole_lines(path.read_bytes())
+            originals = _decode(whole, path)
+            os.ftruncate(descriptor, len(whole))
+            _sync(self.directory)
+            _sync(self.directory.parent)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._files[host_name] = descriptor
+        self._kept[host_name] = {original.path for original in originals}
+        return descriptor
+
+    def _remove(self, host_name: str) -> None:
+        self.path(host_name).unlink()
+        _sync(self.directory)
+        os.close(self._files.pop(host_name))
+        del self._kept[host_name]
+
+
+class JournaledHost:
+    """A host on which every original is kept before it is written over."""
+
+    def __init__(self, host: Host, journal: Journal) -> None:
+        self._host = host
+        self._journal = journal
+
+    @property
+    def name(self) -> str:
+        return self._host.name
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout_s: float,
+        cpus: CpuSet | None = None,
+        stdin: bytes = b"",
+        open_files: int | None = None,
+    ) -> Completed:
+        return self._host.run(argv, timeout_s=timeout_s, cpus=cpus, stdin=stdin, open_files=open_files)
+
+    def start(
+        self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
+    ) -> Process:
+        return self._host.start(argv, cpus=cpus, open_files=open_files)
+
+    def read(self, path: PurePosixPath) -> FileState:
+        return self._host.read(path)
+
+    def write(self, path: PurePosixPath, state: FileState) -> None:
+        self._journal.record(self._host, path)
+        self._host.write(path, state)
+
+    def sandbox(self, *, share: PurePosixPath | None = None) -> AbstractContextManager[Sandbox]:
+        """Open a sandbox; what is written in it needs no journal, because it ends with it."""
+        return self._host.sandbox(share=share)
+
+
+def open_journal(directory: Path | None = None) -> Journal:
+    """Open the journal of this user, or of a given state directory."""
+    return Journal(directory or find_state_directory())
+
+
+def find_state_directory() -> Path:
+    """Name the directory for what must outlive a run (TUNER_STATE, or by the XDG Base Directory rules)."""
+    if asked := os.environ.get("TUNER_STATE"):
+        return Path(asked)
+    if os.geteuid() == 0:
+        return Path("/var/lib/tuner")
+    state = os.environ.get("XDG_STATE_HOME", "")
+    # Relative values are to be ignored (XDG Base Directory Specification).
+    return (Path(state) if state.startswith("/") else Path.home() / ".local/state") / "tuner"
+
+
+def _lock(path: Path) -> int:
+    """Open a file for appending and lock it. Raises OSError; BlockingIOError when it is locked already."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with contextlib.suppress(FileNotFoundError):
+                if path.stat().st_ino == os.fstat(descriptor).st_ino:
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        # Somebody removed it after all was back, between our open and our lock.
+        os.close(descriptor)
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    """Add a line, on disk when this returns. Raises OSError, and then has taken back what was written."""
+    length = os.fstat(descriptor).st_size
+    try:
+        left = line
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, length)
+        raise
+
+
+def _sync(directory: Path) -> None:
+    """Make the creation or removal of a file last (fsync(2))."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_back(host: Host, original: Original) -> bool:
+    found = host.read(original.path)
+    if any(original.path.is_relative_to(root) for root in PSEUDO):
+        return found.content == original.state.content
+    return found == original.state
+
+
+def _encode(original: Original) -> dict[str, Any]:
+    state = original.state
+    content = None if state.content is None else base64.b64encode(state.content).decode()
+    owner = {"mode": state.mode, "uid": state.uid, "gid": state.gid}
+    return {"path": str(original.path), "content": content, **owner}
+
+
+def _whole_lines(content: bytes) -> bytes:
+    """Leave out what a crash cut off: a line without its end was not on disk when the crash came."""
+    return content[: content.rfind(b"\n") + 1]
+
+
+def _decode(content: bytes, path: Path) -> tuple[Original, ...]:
+    """Read whole lines. Raises RestoreFailed: an original that cannot be read must not be forgotten."""
+    originals: list[Original] = []
+    for number, line in enumerate(content.splitlines(), start=1):
+        try:
+            entry = json.loads(line)
+            data = None if entry["content"] is None else base64.b64decode(entry["content"], validate=True)
+            state = FileState(content=data, mode=entry["mode"], uid=entry["uid"], gid=entry["gid"])
+            originals.append(Original(path=PurePosixPath(entry["path"]), state=state))
+        except (ValueError, KeyError, TypeError) as error:
+            message = (
+                f"{path}, line {number}: the original cannot be read ({error}). Put that file back by hand, "
+                "remove the line, then run: tuner restore"
+            )
+            raise RestoreFailed(message) from error
+    return tuple(originals)

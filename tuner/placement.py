@@ -1,0 +1,81 @@
+"""Decides which CPUs the server gets and which the load generator: disjoint ones where there are enough."""
+
+import contextlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from tuner.ports import CpuSet, Host
+
+TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+GENERATOR_SHARE = 4
+"""One CPU in so many is the generator's: wrk and h2load need less CPU per request than the servers do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Who runs where, when server and generator are on the same machine."""
+
+    server_cpus: CpuSet
+    generator_cpus: CpuSet
+    note: str
+    """One line for reports."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether server and generator compete for the same CPUs."""
+        return bool(self.server_cpus & self.generator_cpus)
+
+
+def place(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
+    """Divide the CPUs between the server and the generator.
+
+    Args:
+        allowed: CPUs that may be used, as os.sched_getaffinity gives them.
+        cores: CPUs that share a physical core, from `read_cores`; each CPU is its own core when left out.
+    """
+    groups = _group(frozenset(allowed), cores)
+    if len(groups) == 1 and len(groups[0]) == 1:
+        only = groups[0]
+        return Placement(
+            server_cpus=only, generator_cpus=only,
+            note=f"co-located: server and generator share the only CPU, {_show(only)}",
+        )  # fmt: skip
+    caution = ""
+    if len(groups) == 1:
+        groups = [frozenset({cpu}) for cpu in sorted(groups[0])]
+        caution = " (threads of one core)"
+    # The last ones: interrupts tend to be handled by the first.
+    count = max(1, len(groups) // GENERATOR_SHARE)
+    server = frozenset[int]().union(*groups[:-count])
+    generator = frozenset[int]().union(*groups[-count:])
+    note = f"co-located: server on {_show(server)}, generator on {_show(generator)}{caution}"
+    return Placement(server_cpus=server, generator_cpus=generator, note=note)
+
+
+def read_cores(host: Host, allowed: Collection[int]) -> tuple[CpuSet, ...]:
+    """Read which CPUs share a physical core; those of which the kernel says nothing are left out."""
+    cores: list[CpuSet] = []
+    for cpu in sorted(allowed):
+        content = host.read(PurePosixPath(TOPOLOGY.format(cpu))).content
+        with contextlib.suppress(ValueError):
+            cores.append(_parse((content or b"").decode()))
+    return tuple(dict.fromkeys(cores))
+
+
+def _group(allowed: CpuSet, cores: Sequence[CpuSet]) -> list[CpuSet]:
+    """Sort CPUs into physical cores; what is not known to share one stands alone."""
+    known = [core & allowed for core in cores if core & allowed]
+    alone = allowed.difference(*known)
+    return sorted([*known, *(frozenset({cpu}) for cpu in alone)], key=min)
+
+
+def _parse(listed: str) -> CpuSet:
+    """Read a kernel CPU list such as `0,4-5`. Raises ValueError."""
+    ends = [part.strip().split("-") for part in listed.split(",")]
+    return frozenset(cpu for end in ends for cpu in range(int(end[0]), int(end[-1]) + 1))
+
+
+def _show(cpus: CpuSet) -> str:
+    listed = ", ".join(str(cpu) for cpu in sorted(cpus))
+    return f"CPU {listed}" if len(cpus) == 1 else f"CPUs {listed}"

@@ -1,0 +1,121 @@
+"""Waits until a server listens and has answered one real request correctly."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from tuner.errors import NotReady
+from tuner.ports import Sandbox
+
+POLL_S = 0.003
+"""A look at /proc/PID/net/tcp takes tens of microseconds; nginx listens some 20 ms after its start."""
+TCP_LISTEN = "0A"
+"""TCP_LISTEN of include/net/tcp_states.h, as /proc/net/tcp shows it (proc(5))."""
+EXCERPT_BYTES = 300
+OK = 200
+PASSING = frozenset({0, 502, 503, 504})
+"""No answer, or a gateway whose backend may still be starting: worth asking again for a moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One response, or why there was none."""
+
+    status: int
+    """HTTP status; 0 when there was no response."""
+    body_bytes: int
+    response_bytes: int
+    """Header and body, as they went over the wire."""
+    said: str
+    """Beginning of the body, or what went wrong."""
+
+
+def await_listener(sandbox: Sandbox, port: int, *, timeout_s: float, check_alive: Callable[[], None]) -> None:
+    """Wait until something listens on the port inside the sandbox.
+
+    Args:
+        sandbox: where to look.
+        port: the TCP port.
+        timeout_s: seconds until it is given up.
+        check_alive: raises when waiting has become useless.
+
+    Raises:
+        NotReady: nothing listens in time.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    while not is_listening(sandbox, port):
+        check_alive()
+        if time.monotonic() > deadline_s:
+            message = f"nothing listens on port {port} after {timeout_s:g} s."
+            raise NotReady(message)
+        time.sleep(POLL_S)
+
+
+def is_listening(sandbox: Sandbox, port: int) -> bool:
+    """Tell whether a socket of the sandbox's network listens on the port."""
+    local = f":{port:04X}"
+    for table in ("tcp", "tcp6"):
+        content = sandbox.read(PurePosixPath(f"/proc/{sandbox.pid}/net/{table}")).content or b""
+        for line in content.decode().splitlines()[1:]:
+            fields = line.split()
+            if fields[1].endswith(local) and fields[3] == TCP_LISTEN:
+                return True
+    return False
+
+
+def await_answer(ask: Callable[[], Answer], *, body_bytes: int | None, url: str, retry_s: float) -> Answer:
+    """Ask until the answer is what the load will expect.
+
+    Args:
+        ask: sends one request.
+        body_bytes: length of the correct body; None accepts any.
+        url: named in the error.
+        retry_s: for how long a missing answer, or a gateway's excuse, is asked for again.
+
+    Raises:
+        NotReady: the answer is another; names both.
+    """
+    deadline_s = time.monotonic() + retry_s
+    while True:
+        answer = ask()
+        if answer.status == OK and body_bytes in {None, answer.body_bytes}:
+            return answer
+        if answer.status not in PASSING or time.monotonic() > deadline_s:
+            break
+        time.sleep(POLL_S)
+    wanted = f"{OK}" if body_bytes is None else f"{OK} with {body_bytes} bytes"
+    if answer.status == 0:
+        message = f"{url} gave no answer ({answer.said}), where {wanted} was expected."
+    else:
+        message = (
+            f"{url} answered {answer.status} with {answer.body_bytes} bytes, where {wanted} was expected: "
+            f"{answer.said!r}. Correct load.path or content, or let the server's user read the page."
+        )
+    raise NotReady(message)
+
+
+def request(sandbox: Sandbox, url: str, *, keepalive: bool, timeout_s: float) -> Answer:
+    """Send one request from inside, with curl. Raises TargetError when curl is missing."""
+    completed = sandbox.run(
+        (
+            "curl", "--disable", "--silent", "--show-error", "--globoff", "--noproxy", "*", "--http1.1",
+            "--max-time", f"{timeout_s:g}",
+            "--header", f"Connection: {'keep-alive' if keepalive else 'close'}",
+            "--write-out", "%{stderr}\n%{http_code} %{size_download} %{size_header}",
+            url,
+        ),
+        timeout_s=timeout_s + 1,
+    )  # fmt: skip
+    trouble, _, counts = completed.stderr.decode(errors="replace").rpartition("\n")
+    fields = counts.split()
+    if completed.returncode != 0 or len(fields) != 3:  # noqa: PLR2004 - the three of --write-out
+        said = trouble.strip() or f"curl ended with status {completed.returncode}"
+        return Answer(status=0, body_bytes=0, response_bytes=0, said=said)
+    status, body_bytes, header_bytes = (int(field) for field in fields)
+    return Answer(
+        status=status,
+        body_bytes=body_bytes,
+        response_bytes=header_bytes + body_bytes,
+        said=completed.stdout[:EXCERPT_BYTES].decode(errors="replace"),
+    )
