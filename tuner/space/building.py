@@ -3,19 +3,22 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tuner.ports import Scalar
+from tuner.space.arithmetic import is_at_least, parse_version
 from tuner.space.checking import check
-from tuner.space.expressions import FACTS, FUNCTIONS, Evaluator, is_at_least, parse_version
+from tuner.space.expressions import FACTS, FUNCTIONS, Evaluator
+from tuner.space.folding import fold
 from tuner.space.merging import Draft, Merged
 from tuner.space.ordering import Item, depends_on, order_by_dependency
 from tuner.space.parameters import Constraint, Derived, Parameter, SpaceFacts, identifier
 from tuner.space.presets import fit_presets
-from tuner.space.problems import problem, quote
+from tuner.space.problems import problem
 from tuner.space.reading import Reader
 from tuner.space.settling import Rules
 from tuner.space.space import Space
 
-_RESERVED = frozenset({*FACTS, *FUNCTIONS, "version", "True", "False", "None", "and", "or", "not", "if", "else"})
+_RESERVED = frozenset(
+    {*FACTS, *FUNCTIONS, "version", "True", "False", "None", "and", "or", "not", "if", "else"}
+)
 
 
 def build(merged: Merged, facts: SpaceFacts) -> Space:
@@ -32,11 +35,15 @@ def build(merged: Merged, facts: SpaceFacts) -> Space:
         else:
             items.append(parameter)
     items += [reader.derived(draft) for draft in merged.derived.values()]
-    ordered = order_by_dependency(items)
-    usable = _drop_dependents(ordered, left_out, unknown)
+    usable = _drop_dependents(order_by_dependency(items), left_out, unknown)
+    usable, never = fold(usable, reader.facts, left_out)
+    left_out |= never
     hidden = frozenset(left_out)
     constraints = tuple(
-        Constraint(rule=reader.parse(draft.fields["rule"], draft.at("rule"), draft.server), why=draft.fields.get("why", ""))
+        Constraint(
+            rule=reader.parse(draft.fields["rule"], draft.at("rule"), draft.server),
+            why=draft.fields.get("why", ""),
+        )
         for draft in merged.constraints
     )
     rules = Rules(
@@ -72,7 +79,10 @@ def _reader(merged: Merged, facts: SpaceFacts) -> Reader:
     return Reader(
         known=frozenset({*FACTS, *facts.names, *map(identifier, names)}),
         facts=dict(facts.names),
-        evaluators={"": Evaluator(()), **{server: Evaluator(version) for server, version in versions.items()}},
+        evaluators={
+            "": Evaluator(()),
+            **{server: Evaluator(version) for server, version in versions.items()},
+        },
         current=facts.current,
     )
 
@@ -82,7 +92,9 @@ def _refuse_ambiguous(merged: Merged, facts: SpaceFacts) -> None:
     for draft in (*merged.parameters.values(), *merged.derived.values()):
         word = identifier(draft.name)
         if word in _RESERVED or word in facts.names:
-            raise problem(draft.place, f"the name {draft.name} is that of a fact, function or word", "Rename it")
+            raise problem(
+                draft.place, f"the name {draft.name} is that of a fact, function or word", "Rename it"
+            )
         if word in seen:
             raise problem(
                 draft.place,

@@ -21,7 +21,7 @@ RANDOM_POINTS = 48
 
 
 def check(space: Space, merged: Merged) -> None:
-    """Raise UsageError for a default out of range, a broken default, or an expression that fails somewhere."""
+    """Raise UsageError for a default out of range or against the rules, and for expressions that fail."""
     _check_default(space, merged)
     _check_constraints_at_default(space, merged)
     for point in _trial_points(space):
@@ -55,7 +55,9 @@ def _check_constraints_at_default(space: Space, merged: Merged) -> None:
         sentence = space.rules.broken_by(constraint, default)
         if sentence and not _closure(space, constraint.rule.names) & by_host:
             raise problem(
-                constraint.rule.place, f"the default configuration breaks it: {sentence}", "Correct the rule or the defaults"
+                constraint.rule.place,
+                f"the default configuration breaks it: {sentence}",
+                "Correct the rule or the defaults",
             )
 
 
@@ -86,7 +88,9 @@ def _trial_points(space: Space) -> Iterator[dict[str, Scalar]]:
     used = {name for item in space.rules.order for name in depends_on(item)}
     used |= {name for constraint in space.constraints for name in constraint.rule.names}
     relevant = {parameter.name for parameter in space.parameters if parameter.identifier in used}
-    axes = [(dimension, _extremes(dimension)) for dimension in space.dimensions if dimension.parameter in relevant]
+    axes = [
+        (dimension, _extremes(dimension)) for dimension in space.dimensions if dimension.parameter in relevant
+    ]
     combinations = 1
     for _, extremes in axes:
         combinations = min(combinations * len(extremes), MOST_COMBINATIONS + 1)

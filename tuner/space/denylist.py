@@ -5,8 +5,8 @@ from fnmatch import fnmatchcase
 
 from tuner.space.problems import Place, problem
 
-# Kernel settings: Documentation/admin-guide/sysctl/{kernel,net,fs,vm}.rst, Documentation/networking/ip-sysctl.rst,
-# Documentation/admin-guide/LSM/Yama.rst. Patterns are lower case; * also matches an interface name.
+# Kernel settings: Documentation/admin-guide/sysctl/{kernel,net,fs,vm}.rst, admin-guide/LSM/Yama.rst,
+# networking/ip-sysctl.rst. Patterns are lower case; * also matches an interface name.
 _KERNEL = {
     "kernel.randomize_va_space": "address space randomisation",
     "vm.mmap_rnd_bits": "address space randomisation",

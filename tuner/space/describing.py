@@ -12,9 +12,9 @@ from tuner.space.sources import read_built_in
 def describe_space(name: str) -> list[dict[str, Any]]:
     """Return the parameters and derived settings of a built-in space, in order, as plain data.
 
-    Every entry has name, server, kind, range, default, unit, special, when, since, until, risk, apply, scope, internal,
-    why and source; texts are empty where the file says nothing. Derived settings are of kind `derived`, and their
-    expression is their default.
+    Every entry has name, server, kind, range, default, unit, special, when, since, until, risk, apply,
+    scope, internal, why and source; texts are empty where the file says nothing. Derived settings are of
+    kind `derived`, and their expression is their default.
     """
     merged = merge([read_built_in(name)])
     return [_describe(draft) for draft in merged.parameters.values()] + [

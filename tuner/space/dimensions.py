@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from tuner.ports import Scalar
 from tuner.space.encoding import (
@@ -32,10 +33,9 @@ def lay_out(parameters: Sequence[Parameter]) -> tuple[Dimension, ...]:
 
 
 def _choice_dimension(parameter: Parameter) -> tuple[Dimension, ...]:
+    name, choices = parameter.name, parameter.choices
     if parameter.special:
         name, choices = parameter.name + SPECIAL_SUFFIX, (NUMBER, *parameter.special)
-    else:
-        name, choices = parameter.name, parameter.choices
     if len(choices) < 2:  # noqa: PLR2004 - one choice is no choice
         return ()
     return (Dimension(name=name, parameter=parameter.name, kind="categorical", choices=choices),)
@@ -57,7 +57,7 @@ def _number_dimension(parameter: Parameter) -> tuple[Dimension, ...]:
         step = parameter.step
     if low == high:
         return ()
-    kind = "int" if parameter.kind == "int" else "float"
+    kind: Literal["int", "float"] = "int" if parameter.kind == "int" else "float"
     return (Dimension(name=name, parameter=name, kind=kind, low=low, high=high, log=log, step=step),)
 
 
@@ -98,7 +98,9 @@ def value_at(
         return parameter.special[label]
     coordinate = point.get(parameter.name)
     if coordinate is None:
-        if label == NUMBER or (parameter.is_numeric and not parameter.special and parameter.name not in dimensions):
+        if label == NUMBER or (
+            parameter.is_numeric and not parameter.special and parameter.name not in dimensions
+        ):
             return low if parameter.name not in dimensions else None
         return None
     if not parameter.is_numeric or isinstance(coordinate, str):
@@ -133,8 +135,10 @@ def coordinates_of(
     if dimension.is_position:
         point[parameter.name] = 0.5 if number is None else encode_position(number, parameter, low, high)
     else:
-        point[parameter.name] = _middle(parameter, dimension) if number is None else fit_number(
-            number, parameter, dimension.low, dimension.high
+        point[parameter.name] = (
+            _middle(parameter, dimension)
+            if number is None
+            else fit_number(number, parameter, dimension.low, dimension.high)
         )
     return point
 

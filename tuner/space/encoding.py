@@ -10,16 +10,18 @@ GRID_DIGITS = 12
 """The same for a float that has steps, which must not be rounded away."""
 
 
-def decode_position(
-    position: float, parameter: Parameter, low: float, high: float
-) -> int | float:
-    """Return the value at a position (0 to 1) within the bounds; equal shares for every integer when linear."""
+def decode_position(position: float, parameter: Parameter, low: float, high: float) -> int | float:
+    """Return the value at a position (0 to 1) within the bounds; linear integers get equal shares."""
     position = min(max(position, 0.0), 1.0)
     if high <= low:
         return low
     log = parameter.log and low > 0
     if parameter.step is None and parameter.kind == "float":
-        value = low * (high / low) ** position if log else low + (high - low) * position
+        value = (
+            math.exp(_between(math.log(low), math.log(high), position))
+            if log
+            else _between(low, high, position)
+        )
         return min(max(settle_number(value, parameter), low), high)
     step = grid_step(parameter)
     last = count_steps(low, high, step)
@@ -37,7 +39,8 @@ def encode_position(value: float, parameter: Parameter, low: float, high: float)
         return 0.5
     log = parameter.log and low > 0
     if parameter.step is None and parameter.kind == "float":
-        share = math.log(value / low) / math.log(high / low) if log else (value - low) / (high - low)
+        ends = (math.log(low), math.log(high)) if log else (low, high)
+        share = ((math.log(value) if log else value) - ends[0]) / (ends[1] - ends[0])
     elif log:
         start, end = _log_ends(low, high, grid_step(parameter))
         share = (math.log(value) - start) / (end - start)
@@ -45,6 +48,10 @@ def encode_position(value: float, parameter: Parameter, low: float, high: float)
         step = grid_step(parameter)
         share = (round((value - low) / step) + 0.5) / (count_steps(low, high, step) + 1)
     return min(max(share, 0.0), 1.0)
+
+
+def _between(low: float, high: float, position: float) -> float:
+    return low + (high - low) * position
 
 
 def _log_ends(low: float, high: float, step: float) -> tuple[float, float]:
@@ -92,7 +99,9 @@ def fit_number(value: float, parameter: Parameter, low: float, high: float) -> i
     if parameter.step is None:
         return min(max(settle_number(inside, parameter), low), high)
     last = count_steps(low, high, parameter.step)
-    return grid_value(low, parameter.step, min(max(round((inside - low) / parameter.step), 0), last), parameter)
+    return grid_value(
+        low, parameter.step, min(max(round((inside - low) / parameter.step), 0), last), parameter
+    )
 
 
 def settle_bounds(low: float, high: float, kind: str) -> tuple[int | float, int | float]:

@@ -5,24 +5,21 @@ Only what the space language needs is let in: numbers, texts, comparisons, arith
 """
 
 import ast
-import math
-import operator
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
 
 from tuner.errors import UsageError
 from tuner.ports import Scalar
+from tuner.space.arithmetic import OPERATORS, Special, Text, Unusable, make_functions
 from tuner.space.problems import Place, problem, quote, suggest
 
-FACTS = ("cores", "memory_mib", "connections", "open_files_max")
+FACTS = ("cores", "memory_mib", "connections", "open_files_max", "somaxconn")
 FUNCTIONS = ("min", "max", "floor", "ceil", "round", "int", "abs", "log2", "at_least")
 LONGEST_TEXT = 400
 MOST_NODES = 200
-LARGEST_NUMBER = 10**18
-"""Beyond any setting; keeps powers and products of hostile files cheap."""
 
 _ALLOWED = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call),
@@ -32,158 +29,11 @@ _ALLOWED = (
 )
 
 
-class Unusable(Exception):  # noqa: N818 - a reason, worded by whoever knows the place
-    """A value does not fit where the expression uses it."""
-
-
-class Special:
-    """Stands for a special value while a space is checked: it may be compared by == and !=, no more."""
-
-    __slots__ = ("owner", "value")
-
-    def __init__(self, owner: str, value: Scalar) -> None:
-        self.owner = owner
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return self.value == (other.value if isinstance(other, Special) else other)
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __bool__(self) -> bool:
-        if isinstance(self.value, str):
-            return refuse_truth(self.owner, self.value)
-        return bool(self.value)
-
-
-class Text(str):
-    """Stands for a text value while a space is checked: a text is neither true nor false."""
-
-    __slots__ = ()
-
-    def __bool__(self) -> bool:
-        return refuse_truth("a parameter", str(self))
-
-
-def refuse_truth(owner: str, value: str) -> bool:
-    """Refuse a text as a condition: 'off' would count as true."""
-    raise Unusable(f"{owner} is the text {value!r} and is used as yes or no; compare it: == {value!r}")
-
-
-def _number(value: object) -> int | float:
-    if isinstance(value, Special):
-        raise Unusable(
-            f"{value.owner} may have the special value {value.value!r}, which is no quantity; "
-            f"guard it: … if {value.owner} != {value.value!r} else …"
-        )
-    if isinstance(value, (int, float)):
-        return value
-    raise Unusable(f"{value!r} is not a number")
-
-
-def _bounded(value: float) -> int | float:
-    if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:  # also refuses nan
-        raise Unusable("the result is beyond ±1e18")
-    return value
-
-
-def _arithmetic(
-    calculate: Callable[[int | float, int | float], int | float],
-) -> Callable[[object, object], int | float]:
-    def apply(left: object, right: object) -> int | float:
-        return _bounded(calculate(_number(left), _number(right)))
-
-    return apply
-
-
-def _ordering(
-    compare: Callable[[int | float, int | float], bool],
-) -> Callable[[object, object], bool]:
-    def apply(left: object, right: object) -> bool:
-        return compare(_number(left), _number(right))
-
-    return apply
-
-
-def _raise_to(base: float, exponent: float) -> int | float:
-    if abs(base) > 1 and abs(exponent) * math.log2(abs(base)) > math.log2(LARGEST_NUMBER) + 1:
-        raise Unusable("the power is beyond ±1e18")
-    power = base**exponent
-    if isinstance(power, complex):
-        raise Unusable("the root of a negative number")
-    return power
-
-
-def _function(
-    calculate: Callable[..., int | float], fewest: int, most: int
-) -> Callable[..., int | float]:
-    def apply(*values: object) -> int | float:
-        if not fewest <= len(values) <= most:
-            raise Unusable(f"takes {fewest if fewest == most else f'{fewest} or more'} numbers, not {len(values)}")
-        return _bounded(calculate(*(_number(value) for value in values)))
-
-    return apply
-
-
-_OPERATORS: Mapping[type[ast.AST], Callable[..., object]] = {
-    ast.Add: _arithmetic(operator.add),
-    ast.Sub: _arithmetic(operator.sub),
-    ast.Mult: _arithmetic(operator.mul),
-    ast.Div: _arithmetic(operator.truediv),
-    ast.FloorDiv: _arithmetic(operator.floordiv),
-    ast.Mod: _arithmetic(operator.mod),
-    ast.Pow: _arithmetic(_raise_to),
-    ast.USub: lambda value: -_number(value),
-    ast.UAdd: _number,
-    ast.Not: operator.not_,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: _ordering(operator.lt),
-    ast.LtE: _ordering(operator.le),
-    ast.Gt: _ordering(operator.gt),
-    ast.GtE: _ordering(operator.ge),
-}
-
-
-def parse_version(text: str) -> tuple[int, ...]:
-    """Read `1.21.6` as (1, 21, 6). Raises ValueError for anything else."""
-    return tuple(int(part) for part in text.split("."))
-
-
-def is_at_least(version: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Compare versions by number, missing parts as 0; an unknown version counts as the newest."""
-    if not version:
-        return True
-    longest = max(len(version), len(wanted))
-    return version + (0,) * (longest - len(version)) >= wanted + (0,) * (longest - len(wanted))
-
-
 class Evaluator:
     """Evaluates the expressions of one server, whose version `at_least` asks."""
 
     def __init__(self, version: tuple[int, ...]) -> None:
-        def at_least(wanted: object) -> bool:
-            if not isinstance(wanted, str):
-                raise Unusable("at_least needs a version in quotes, as at_least('1.21')")
-            try:
-                return is_at_least(version, parse_version(wanted))
-            except ValueError:
-                raise Unusable(f"at_least needs a version like '1.21', not {wanted!r}") from None
-
-        many = 20
-        functions = {
-            "min": _function(min, 2, many),
-            "max": _function(max, 2, many),
-            "floor": _function(math.floor, 1, 1),
-            "ceil": _function(math.ceil, 1, 1),
-            "round": _function(round, 1, 1),
-            "int": _function(int, 1, 1),
-            "abs": _function(abs, 1, 1),
-            "log2": _function(math.log2, 1, 1),
-            "at_least": at_least,
-        }
-        self._simple = SimpleEval(operators=dict(_OPERATORS), functions=functions, names={})
+        self._simple = SimpleEval(operators=dict(OPERATORS), functions=make_functions(version), names={})
 
     def evaluate(self, tree: ast.expr, text: str, names: Mapping[str, object]) -> object:
         """Evaluate a parsed expression; raises what simpleeval, arithmetic or Unusable raise."""
@@ -206,8 +56,7 @@ class Expression:
         try:
             value = self.evaluator.evaluate(self.tree, self.text, names)
         except NameNotDefined as error:
-            name = getattr(error, "name", "a parameter")
-            raise self.failure(f"{name} has no value where this is used", names) from error
+            raise self.failure(self._say_missing(names), names) from error
         except ZeroDivisionError as error:
             raise self.failure("division by zero", names) from error
         except (InvalidExpression, Unusable, ArithmeticError, ValueError, TypeError) as error:
@@ -229,11 +78,15 @@ class Expression:
             )
         return bool(value)
 
+    def _say_missing(self, names: Mapping[str, object]) -> str:
+        missing = min(self.names - names.keys(), default="a name")
+        if missing in FACTS:
+            return f"the fact {missing} is not known of this host"
+        return f"{missing} is inactive there and has no value"
+
     def failure(self, reason: str, names: Mapping[str, object]) -> UsageError:
         """Word a failed evaluation with the values it was made with."""
-        used = ", ".join(
-            f"{name} = {_plain(names[name])!r}" for name in sorted(self.names) if name in names
-        )
+        used = ", ".join(f"{name} = {_plain(names[name])!r}" for name in sorted(self.names) if name in names)
         return problem(
             self.place,
             f"`{self.text}` fails{f' with {used}' if used else ''}: {reason}",
@@ -287,7 +140,7 @@ def _check_node(node: ast.AST, text: str, place: Place) -> None:
         if name not in FUNCTIONS:
             raise problem(
                 place,
-                f"`{text}` calls {quote(name or 'what is no function')}, which is not a function of this language",
+                f"`{text}` calls {quote(name or 'something')}, which is not a function here",
                 suggest(name, FUNCTIONS),
             )
         if node.keywords:

@@ -68,11 +68,13 @@ def _add(merged: Merged, document: Document, file: "SpaceFile") -> None:
         merged.names.append(file.space or server)
     for name, entry in file.parameters.items():
         refuse_denied(name, server or _server_of(merged, name), document.place(("parameters", name)))
-        merged.parameters[name] = _refine(merged.parameters.get(name), entry, document, ("parameters", name), server)
+        merged.parameters[name] = _refine(
+            merged.parameters.get(name), entry, document, ("parameters", name), server
+        )
     sole = server or (merged.servers[0] if len(merged.servers) == 1 else "")
-    for name, entry in file.derived.items():
+    for name, follows in file.derived.items():
         refuse_denied(name, sole, document.place(("derived", name)))
-        merged.derived[name] = _refine(merged.derived.get(name), entry, document, ("derived", name), sole)
+        merged.derived[name] = _refine(merged.derived.get(name), follows, document, ("derived", name), sole)
     for number, rule in enumerate(file.constraints):
         merged.constraints.append(_draft("rule", rule, document, ("constraints", number), sole))
     for name, preset in file.presets.items():
@@ -101,11 +103,15 @@ def _refine(
     if earlier is None:
         if not server:
             raise problem(
-                later.place, f"{name} is new, and this entry has no `server:`", "Add `server:`, or correct the name"
+                later.place,
+                f"{name} is new, and this entry has no `server:`",
+                "Add `server:`, or correct the name",
             )
         return later
     if server and server != earlier.server:
-        raise problem(later.place, f"{name} belongs to {earlier.server} already, not to {server}", "Rename one")
+        raise problem(
+            later.place, f"{name} belongs to {earlier.server} already, not to {server}", "Rename one"
+        )
     fields = {**earlier.fields, **later.fields}
     return replace(earlier, fields=fields, places={**earlier.places, **later.places})
 

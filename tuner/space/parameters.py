@@ -28,7 +28,8 @@ class SpaceFacts:
     """What a space needs to know of the host."""
 
     names: Mapping[str, Scalar]
-    """Facts for expressions: cores, memory_mib, connections, open_files_max."""
+    """Facts for expressions: cores, memory_mib, connections, open_files_max (fs.nr_open), somaxconn (of the
+    network namespace in which servers listen)."""
     versions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Server → version; a server that is not here counts as the newest."""
     current: Mapping[str, Scalar] = field(default_factory=dict)
@@ -131,8 +132,8 @@ class Preset:
 class Dimension:
     """One coordinate of a point, fixed over the study.
 
-    A parameter whose bounds depend on others has the position within its bounds as dimension (float, 0 to 1), so
-    that every point is a valid configuration.
+    A parameter whose bounds depend on others has the position within its bounds as dimension (float, 0 to 1),
+    so that every point is a valid configuration.
     """
 
     name: str

@@ -52,9 +52,13 @@ class Reader:
         given = draft.fields
         kind = given.get("kind")
         if kind is None:
-            raise problem(draft.place, "the key kind is missing", "Add `kind: int`, float, categorical or bool")
+            raise problem(
+                draft.place, "the key kind is missing", "Add `kind: int`, float, categorical or bool"
+            )
         if "default" not in given:
-            raise problem(draft.place, "the key default is missing", "Add `default:`, what holds when nobody tunes")
+            raise problem(
+                draft.place, "the key default is missing", "Add `default:`, what holds when nobody tunes"
+            )
         blank = Parameter(
             name=draft.name,
             server=draft.server,
@@ -83,7 +87,9 @@ class Reader:
     def _with_bounds(self, parameter: Parameter, draft: Draft) -> Parameter:
         for key in _NUMERIC_FIELDS:
             if key not in draft.fields:
-                raise problem(draft.place, f"the key {key} is missing", f"Add `{key}:`, a number or an expression")
+                raise problem(
+                    draft.place, f"the key {key} is missing", f"Add `{key}:`, a number or an expression"
+                )
         low, high = (self._bound(draft, key) for key in _NUMERIC_FIELDS)
         if not isinstance(low, Expression) and parameter.log and low <= 0:
             raise problem(
@@ -157,17 +163,21 @@ def _read_step(draft: Draft, kind: str) -> int | float | None:
     step = draft.fields.get("step")
     _refuse_fields(draft, kind)
     if step is not None and kind == "int" and step != int(step):
-        raise problem(draft.at("step"), f"step {step} of an int is not whole", "Write a whole step, or kind: float")
+        raise problem(
+            draft.at("step"), f"step {step} of an int is not whole", "Write a whole step, or kind: float"
+        )
     return int(step) if step is not None and kind == "int" else step
 
 
 def _refuse_fields(draft: Draft, kind: str) -> None:
-    wrong = ("choices",) if kind != "categorical" else ()
+    wrong: tuple[str, ...] = ("choices",) if kind != "categorical" else ()
     if kind in {"categorical", "bool"}:
         wrong += _ONLY_FOR_NUMBERS
     for key in wrong:
         if key in draft.fields:
-            raise problem(draft.at(key), f"a parameter of kind {kind} has no {key}", f"Remove {key} or correct kind")
+            raise problem(
+                draft.at(key), f"a parameter of kind {kind} has no {key}", f"Remove {key} or correct kind"
+            )
 
 
 def _read_special(draft: Draft, kind: str) -> dict[str, Scalar]:
@@ -177,15 +187,21 @@ def _read_special(draft: Draft, kind: str) -> dict[str, Scalar]:
     for label, stored in special.items():
         here = place.at(label)
         if label in {NUMBER, CURRENT} or as_number(label) is not None:
-            raise problem(here, f"{quote(label)} cannot be the label of a special value", "Use a word, as off")
+            raise problem(
+                here, f"{quote(label)} cannot be the label of a special value", "Use a word, as off"
+            )
         if isinstance(stored, bool):
             raise problem(here, f"the special value {stored} is neither number nor text", "Quote it")
         if str(stored) in seen:
             raise problem(
-                here, f"the special value {quote(stored)} is that of {seen[str(stored)]} already", "Keep one of them"
+                here,
+                f"the special value {quote(stored)} is that of {seen[str(stored)]} already",
+                "Keep one of them",
             )
         if isinstance(stored, float) and kind == "int":
-            raise problem(here, f"the special value {stored} of an int is not whole", "Write a whole number or a text")
+            raise problem(
+                here, f"the special value {stored} of an int is not whole", "Write a whole number or a text"
+            )
         seen[str(stored)] = label
     return dict(special)
 
@@ -220,7 +236,9 @@ def with_current(parameter: Parameter, current: Scalar | None) -> Parameter | No
         value = accept(parameter, current)
     except Refused:
         return None
-    number = as_number(value) if parameter.is_numeric and find_special(parameter.special, value) is None else None
+    number = (
+        as_number(value) if parameter.is_numeric and find_special(parameter.special, value) is None else None
+    )
     low, high = parameter.low, parameter.high
     if number is None or isinstance(low, Expression) or isinstance(high, Expression):
         return changed(parameter, default=value)

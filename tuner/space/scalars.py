@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable
 
 from tuner.ports import Scalar
-from tuner.space.expressions import LARGEST_NUMBER
+from tuner.space.arithmetic import LARGEST_NUMBER
 from tuner.space.problems import quote, suggest
 from tuner.space.yaml_text import Plain
 
 
-class Refused(ValueError):  # noqa: N818 - an answer to pydantic, turned into a UsageError with its place
+class Refused(ValueError):
     """A value is wrong: `wrong` says how, `remedy` what to write."""
 
     def __init__(self, wrong: str, remedy: str) -> None:
@@ -20,7 +20,9 @@ class Refused(ValueError):  # noqa: N818 - an answer to pydantic, turned into a 
 
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,19}")
-_FLOAT = re.compile(r"[-+]?(?:[0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40}|[0-9]{1,40}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?")
+_FLOAT = re.compile(
+    r"[-+]?(?:[0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40}|[0-9]{1,40}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?"
+)
 FLAGS = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
 VERSION_PATTERN = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,5}")
 NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*(?:\[[0-9]{1,2}\])?")
@@ -116,12 +118,14 @@ def read_name(value: object) -> str:
     if isinstance(value, str) and NAME_PATTERN.fullmatch(value) and len(value) <= LONGEST_NAME:
         return str(value)
     raise Refused(
-        f"{quote(value)} is not a name", "Use letters, digits, _ . - and an index in brackets at the end, as a.b[1]"
+        f"{quote(value)} is not a name",
+        "Use letters, digits, _ . - and an index in brackets at the end, as a.b[1]",
     )
 
 
 def one_of(*allowed: str) -> Callable[[object], str]:
     """Make a reader for one of a few words."""
+
     def read(value: object) -> str:
         if isinstance(value, str) and value in allowed:
             return str(value)

@@ -1,12 +1,13 @@
-"""Puts a configuration together: parameters in the order of their dependencies, then what follows from them."""
+"""Puts a configuration together: each parameter after those it depends on, then what follows."""
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tuner.ports import Scalar
+from tuner.space.arithmetic import Special, Text
 from tuner.space.encoding import fit_number, settle_bounds
-from tuner.space.expressions import Expression, Special, Text
+from tuner.space.expressions import Expression
 from tuner.space.parameters import Constraint, Derived, Parameter
 from tuner.space.problems import problem
 from tuner.space.scalars import Refused
@@ -34,8 +35,8 @@ class Rules:
     def settle(self, pick: Pick, *, watched: bool = False) -> dict[str, Scalar]:
         """Return the configuration in which `pick` chooses every active parameter.
 
-        When watched, special values and texts are handed to expressions in a form that refuses misuse, and bounds
-        that cross raise UsageError instead of being pulled together.
+        When watched, special values and texts are handed to expressions in a form that refuses misuse, and
+        bounds that cross raise UsageError instead of being pulled together.
         """
         scope: Scope = dict(self.facts)
         config: dict[str, Scalar] = {}
@@ -43,14 +44,12 @@ class Rules:
             value = self._value(item, pick, scope, watched=watched)
             if value is None:
                 continue
-            scope[item.identifier] = _watch(item, value) if watched else value
+            scope[item.identifier] = watch(item, value) if watched else value
             if item.name not in self.hidden:
                 config[item.name] = value
         return dict(sorted(config.items(), key=lambda entry: self.ranks[entry[0]]))
 
-    def _value(
-        self, item: Parameter | Derived, pick: Pick, scope: Scope, *, watched: bool
-    ) -> Scalar | None:
+    def _value(self, item: Parameter | Derived, pick: Pick, scope: Scope, *, watched: bool) -> Scalar | None:
         if isinstance(item, Parameter) and item.name in self.hidden:
             return default_value(item, -math.inf, math.inf, scope)
         if item.when is not None and not item.when.holds(scope):
@@ -81,7 +80,7 @@ class Rules:
                 value = default_value(item, -math.inf, math.inf, scope)
             else:
                 continue
-            scope[item.identifier] = _watch(item, value) if watched else value
+            scope[item.identifier] = watch(item, value) if watched else value
         return scope
 
 
@@ -93,7 +92,8 @@ def _breaks(constraint: Constraint, scope: Scope) -> str:
     return f"`{rule.text}` does not hold with {values}" + (f": {constraint.why}" if constraint.why else "")
 
 
-def _watch(item: Parameter | Derived, value: Scalar) -> object:
+def watch(item: Parameter | Derived, value: Scalar) -> object:
+    """Return the value in a form that refuses misuse in expressions."""
     if isinstance(item, Parameter) and item.is_numeric and find_special(item.special, value) is not None:
         return Special(item.identifier, value)
     return Text(value) if isinstance(value, str) else value

@@ -46,16 +46,22 @@ def _read(source: Source, number: int, base: Path) -> Document:
         return _read_file(Path(source), base)
     if isinstance(source, str):
         return read_built_in(source)
-    raise problem(f"space entry {number}", f"{quote(source)} is no name, path or mapping", "Write a name or path")
+    raise problem(
+        f"space entry {number}", f"{quote(source)} is no name, path or mapping", "Write a name or path"
+    )
 
 
 def _read_file(path: Path, base: Path) -> Document:
     full = base / path
     try:
         if not full.is_file():  # a pipe or device would be read without end
-            raise problem(str(path), f"there is no file {full}", "Correct the path; it is relative to the study file")
+            raise problem(
+                str(path), f"there is no file {full}", "Correct the path; it is relative to the study file"
+            )
         with full.open("rb") as file:
             content = file.read(LARGEST_FILE_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise problem(str(path), f"{full} cannot be read: {error}", "Check the path and its permissions") from error
+        raise problem(
+            str(path), f"{full} cannot be read: {error}", "Check the path and its permissions"
+        ) from error
     return read_yaml(content, str(path))

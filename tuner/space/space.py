@@ -9,7 +9,7 @@ from tuner.space.encoding import fit_number
 from tuner.space.parameters import Constraint, Derived, Dimension, Parameter, Preset
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.scalars import Refused
-from tuner.space.settling import Rules, Scope, asked_default, default_value
+from tuner.space.settling import Rules, Scope, default_value
 from tuner.space.showing import show_value
 from tuner.space.values import accept, fault_in_range
 
@@ -53,8 +53,8 @@ class Space:
     def decode(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """Return the configuration at a point; a dimension that the point lacks is at its default.
 
-        It is valid but for declared constraints, which `violations` tells. Raises UsageError for an unknown dimension
-        or a coordinate outside it.
+        It is valid but for declared constraints, which `violations` tells. Raises UsageError for an unknown
+        dimension or a coordinate outside it.
         """
         plain = read_point(self._dimension, point)
 
@@ -87,9 +87,10 @@ class Space:
     def complete(self, values: Mapping[str, Scalar], *, fit: bool = False) -> dict[str, Scalar]:
         """Return the configuration with these values; what is not given is at its default.
 
-        Raises UsageError for an unknown name, a value of the wrong type or out of range, one whose parameter is
-        inactive, or a broken constraint. With `fit`, values out of range are pulled into it, inactive and
-        derived ones are dropped, and constraints are left to `violations`.
+        Raises UsageError for an unknown name, a value of the wrong type or out of range, one whose parameter
+        is inactive, or a broken constraint. With `fit`, values out of range are pulled into it, inactive and
+        derived ones are dropped, and constraints are left to `violations`: a part of a valid configuration
+        always gives a configuration that way.
         """
         for name in values:
             if name not in self._item:
@@ -116,7 +117,9 @@ class Space:
             item = self._item[name]
             if name not in config:
                 condition = item.when.text if item.when else ""
-                raise problem(name, f"{quote(value)} has no effect, for `{condition}` does not hold", "Leave it out")
+                raise problem(
+                    name, f"{quote(value)} has no effect, for `{condition}` does not hold", "Leave it out"
+                )
             if isinstance(item, Derived) and config[name] != value:
                 raise problem(
                     name,
@@ -169,7 +172,9 @@ class Space:
                 found.append(f"{name}: it is inactive here and has the value {quote(value)}")
             elif isinstance(self._item.get(name), Derived) and settled[name] != value:
                 found.append(f"{name}: {quote(value)} does not follow, {quote(settled[name])} does")
-        found += [f"{item.name}: there is no value" for item in self.derived if item.name in settled.keys() - config]
+        found += [
+            f"{item.name}: there is no value" for item in self.derived if item.name in settled.keys() - config
+        ]
         return (*found, *self.rules.broken(settled))
 
     def changes(self, config: Config, *, derived: bool = False) -> dict[str, tuple[Scalar, Scalar]]:

@@ -57,7 +57,11 @@ def _word(document: Document, fault: Any) -> UsageError:  # noqa: ANN401
         return problem(place, f"{quote(key)} is not a key that is known here", remedy)
     if fault["type"] == "missing":
         return problem(document.place(path[:-1]), f"the key {path[-1]} is missing", f"Add `{path[-1]}: …`")
-    wanted = {"list_type": "a list: [a, b]", "dict_type": "keys with values", "model_type": "keys with values"}
+    wanted = {
+        "list_type": "a list: [a, b]",
+        "dict_type": "keys with values",
+        "model_type": "keys with values",
+    }
     return problem(
         place,
         f"{quote(value) if isinstance(value, str) else type(value).__name__} stands where "

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tuner.ports import Scalar
-from tuner.space.encoding import is_on_grid, settle_number
+from tuner.space.encoding import fit_number, is_on_grid, settle_number
 from tuner.space.parameters import Parameter
 from tuner.space.problems import quote, suggest
 from tuner.space.scalars import Refused, as_flag, as_number
@@ -51,7 +51,11 @@ def _accept_bool(given: Scalar) -> bool:
 
 def _accept_choice(choices: tuple[Scalar, ...], given: Scalar) -> Scalar:
     # A study file's `on` has become True before it comes here.
-    words = {True: ("on", "yes", "true"), False: ("off", "no", "false")}.get(given, ()) if isinstance(given, bool) else ()
+    words = (
+        {True: ("on", "yes", "true"), False: ("off", "no", "false")}.get(given, ())
+        if isinstance(given, bool)
+        else ()
+    )
     for choice in choices:
         if choice == given and not isinstance(given, bool):
             return choice
@@ -79,8 +83,8 @@ def fault_in_range(parameter: Parameter, value: Scalar, low: float, high: float)
         )
     if not is_on_grid(number, low, parameter):
         return Refused(
-            f"{format_number(number)} is not a whole number of steps of {parameter.step} above {format_number(low)}",
-            "Give a value on the grid",
+            f"{format_number(number)} is off its grid: {format_number(low)} and steps of {parameter.step}",
+            f"Give {format_number(fit_number(number, parameter, low, high))}",
         )
     return None
 

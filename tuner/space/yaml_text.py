@@ -1,8 +1,8 @@
 """Reads YAML into plain data and remembers the line of every key and value.
 
-It works on parser events and never constructs objects. No scalar becomes a boolean or a date here: an unquoted
-one is marked `Plain`, and whoever knows the kind of the value reads it (`on` is true for a bool, but a
-text in a choice; `1.20` is a version, not 1.2).
+It works on parser events and never constructs objects. No scalar becomes a boolean or a date here: an
+unquoted one is marked `Plain`, and whoever knows the kind of the value reads it (`on` is true for a bool, but
+a text in a choice; `1.20` is a version, not 1.2).
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,9 @@ def read_yaml(content: bytes, source: str) -> Document:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise problem(
-            Place(source=source, line=line), f"byte {content[error.start]:#04x} is not UTF-8", "Save it as UTF-8"
+            Place(source=source, line=line),
+            f"byte {content[error.start]:#04x} is not UTF-8",
+            "Save it as UTF-8",
         ) from error
     try:
         return _Reader(source, text).document()
@@ -83,7 +85,7 @@ class _Reader:
             first = next(self._events)
         if not isinstance(first, yaml.MappingStartEvent):
             raise problem(
-                Place(source=self._source, line=first.start_mark.line + 1),
+                Place(source=self._source, line=_line(first)),
                 "the file does not hold `key: value` lines at its top",
                 "Begin with `space:`, `server:` and `parameters:`",
             )
@@ -96,7 +98,9 @@ class _Reader:
 
     def _refuse_marks(self, event: yaml.Event, path: Path) -> None:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise self._wrong(event, path, "anchors and aliases (& and *) are not read", "Write the value out")
+            raise self._wrong(
+                event, path, "anchors and aliases (& and *) are not read", "Write the value out"
+            )
         tag = getattr(event, "tag", None)
         if tag not in {None, "!"}:  # a quoted scalar's implied tag
             raise self._wrong(event, path, f"the tag {tag} is not read", "Write the plain value")
@@ -118,7 +122,7 @@ class _Reader:
             if isinstance(event, yaml.SequenceEndEvent):
                 break
             here = (*path, len(items))
-            self._lines[here] = event.start_mark.line + 1
+            self._lines[here] = _line(event)
             items.append(self._value(event, here))
         return items
 
@@ -128,7 +132,9 @@ class _Reader:
             if isinstance(event, yaml.MappingEndEvent):
                 break
             if not isinstance(event, yaml.ScalarEvent):
-                raise self._wrong(event, path, "a key is not a plain word", "Quote it if it holds [ ] { } & or *")
+                raise self._wrong(
+                    event, path, "a key is not a plain word", "Quote it if it holds [ ] { } & or *"
+                )
             key = str(self._value(event, path))
             here = (*path, key)
             if key in entries:
@@ -139,14 +145,17 @@ class _Reader:
                     "Keep one of them",
                 )
             value = next(self._events)
-            line = value.start_mark if isinstance(value, yaml.ScalarEvent) else event.start_mark
-            self._lines[here] = line.line + 1
+            self._lines[here] = _line(value if isinstance(value, yaml.ScalarEvent) else event)
             entries[key] = self._value(value, here)
         return entries
 
     def _wrong(self, event: yaml.Event, path: Path, wrong: str, remedy: str) -> UsageError:
-        line = event.start_mark.line + 1
-        return problem(Place(source=self._source, line=line, key=".".join(map(str, path))), wrong, remedy)
+        place = Place(source=self._source, line=_line(event), key=".".join(map(str, path)))
+        return problem(place, wrong, remedy)
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 1
 
 
 def from_mapping(data: Mapping[str, object], source: str) -> Document:
