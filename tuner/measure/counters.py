@@ -1,0 +1,280 @@
+"""Counts on the target what happens during a window: two snapshots of /proc and their difference.
+
+Names of `difference` (a kernel that does not have a number leaves its name out; a window is what lies between
+the snapshots; "sampled" columns of /proc/stat are guesses at the timer tick, see `busy_s`):
+
+| name | meaning | from |
+|---|---|---|
+| elapsed_s, cpus | length of the window; CPUs counted | monotonic clock, /proc/stat |
+| user_s, nice_s, system_s, irq_s, softirq_s | sampled CPU seconds over all CPUs | /proc/stat |
+| idle_s, iowait_s, steal_s | seconds over all CPUs; idle is measured if it stops the tick | /proc/stat |
+| cpuN_{user,system,softirq,steal,idle}_s | the same for CPU N | /proc/stat |
+| busy_s | elapsed × CPUs − idle − iowait − steal | |
+| steal_share | steal of elapsed × CPUs | |
+| softirq_share | softirq of the sampled busy columns | |
+| context_switches, forks | of the whole target | /proc/stat: ctxt, processes |
+| server_cpu_s, tuner_cpu_s, … | CPU seconds of a group, exited children included | /proc/PID/stat |
+| generator_cpu_s | of the load generator; taken out of the group that waited for it | the caller |
+| foreign_cpu_s | busy − all groups − interrupts that no process was charged for, at least 0 | |
+| foreign_cpu_share | foreign_cpu_s of one CPU | |
+| foreign_cpu_error_s | standard error of foreign_cpu_s, from rounding to ticks of 10 ms | |
+| server_processes, server_threads | at the end | /proc/PID/stat |
+| server_exits | processes that ended | |
+| server_rss_bytes | at the end; shared pages count once for each process | /proc/PID/status |
+| server_faults_{minor,major} | page faults, waited-for children included | /proc/PID/stat |
+| server_switches_{voluntary,involuntary} | context switches of the living processes; only if none has \
+threads, because the kernel keeps them for each thread | /proc/PID/status |
+| throttled_s, throttled_periods | the server's cgroup waited for its CPU quota | cpu.stat |
+| pressure_cpu_some_s, pressure_{memory,io}_{some,full}_s | some or all tasks waited | /proc/pressure |
+| memory_total_bytes, memory_available_bytes | at the end | /proc/meminfo |
+| swap_ins, oom_kills | pages read back; processes killed; of the whole target | /proc/vmstat |
+| listen_overflows, listen_drops | accept queue full; SYNs dropped for any reason | net/netstat |
+| request_queue_drops, request_queue_cookies | SYN queue full: dropped; cookie sent | net/netstat |
+| backlog_drops, aborts_on_memory, memory_pressures | socket backlog full; no memory | net/netstat |
+| time_wait_overflows | above tcp_max_tw_buckets | net/netstat |
+| syn_retransmits | | net/netstat |
+| retransmitted_segments, segments_sent, resets_sent | | net/snmp |
+| passive_opens, active_opens, attempt_fails, established_resets | connections | net/snmp |
+| time_wait_before, time_wait | sockets in TIME_WAIT at the start and at the end | net/sockstat |
+| sockets_in_use | TCP sockets at the end | net/sockstat |
+| packets, packets_dropped, packets_squeezed | processed; backlog full; rounds cut short; of all \
+namespaces | /proc/net/softnet_stat |
+| clock_step_s | CLOCK_REALTIME against CLOCK_MONOTONIC on the machine of the tuner | |
+
+The net/ files are those of the sandbox's network namespace. Explanations of the kernel's counters:
+Documentation/networking/snmp_counter.rst and net/ipv4/proc.c.
+"""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from tuner.errors import TargetError
+from tuner.measure import procfs
+from tuner.measure.process_trees import FileReader, Spent, Tree, read_forest, softirq_threads, spend
+from tuner.measure.processor_time import (
+    charges_interrupts_apart,
+    grown,
+    interrupts_without_process,
+    passed_between,
+    sum_processors,
+)
+
+SERVER = "server"
+GENERATOR = "generator"
+TUNER = "tuner"
+
+NET = {
+    "TcpExt": {
+        "ListenOverflows": "listen_overflows",
+        "ListenDrops": "listen_drops",
+        "TCPReqQFullDrop": "request_queue_drops",
+        "TCPReqQFullDoCookies": "request_queue_cookies",
+        "TCPBacklogDrop": "backlog_drops",
+        "TCPAbortOnMemory": "aborts_on_memory",
+        "TCPMemoryPressures": "memory_pressures",
+        "TCPTimeWaitOverflow": "time_wait_overflows",
+        "TCPSynRetrans": "syn_retransmits",
+    },
+    "Tcp": {
+        "RetransSegs": "retransmitted_segments",
+        "OutSegs": "segments_sent",
+        "OutRsts": "resets_sent",
+        "PassiveOpens": "passive_opens",
+        "ActiveOpens": "active_opens",
+        "AttemptFails": "attempt_fails",
+        "EstabResets": "established_resets",
+    },
+}
+SOFTNET = ("packets", "packets_dropped", "packets_squeezed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What the target's counters said at one moment."""
+
+    monotonic_s: float
+    wall_s: float
+    boot_id: str
+    cpus: Mapping[str, Mapping[str, float]]
+    """CPU → column of /proc/stat → seconds since boot."""
+    totals: Mapping[str, float]
+    """Counters that only grow, by the name that their difference gets."""
+    levels: Mapping[str, float]
+    """What is so at this moment."""
+    groups: Mapping[str, Tree]
+    server: Mapping[tuple[int, int], procfs.ProcessStatus]
+
+
+def take(host: FileReader, *, namespace_pid: int, groups: Mapping[str, Sequence[int]]) -> Snapshot:
+    """Read all counters of a target once.
+
+    Args:
+        host: where to read; pids are as its /proc shows them, so not a sandbox but the host around it.
+        namespace_pid: a process in the network namespace to look at: the sandbox's first.
+        groups: name → roots of its process trees. "server" and "tuner" have to be there for foreign CPU to
+            mean anything, and "interrupts" with `find_interrupt_threads`. A root below another group's
+            belongs to its own.
+
+    Raises:
+        TargetError: /proc cannot be read.
+    """
+    content = _needed(host, "/proc/stat")
+    monotonic_s, wall_s = time.monotonic(), time.time()
+    cpus, system = procfs.parse_stat(content)
+    forest = read_forest(host, groups)
+    net = f"/proc/{namespace_pid}/net"
+    vmstat = {"pswpin": "swap_ins", "oom_kill": "oom_kills"}
+    memory = {"MemTotal": "memory_total_bytes", "MemAvailable": "memory_available_bytes"}
+    sockets = procfs.parse_sockets(_read(host, f"{net}/sockstat"))
+    return Snapshot(
+        monotonic_s=monotonic_s,
+        wall_s=wall_s,
+        boot_id=_needed(host, "/proc/sys/kernel/random/boot_id").decode().strip(),
+        cpus=cpus,
+        totals={
+            "context_switches": system["ctxt"],
+            "forks": system["processes"],
+            **procfs.parse_protocols(_read(host, f"{net}/netstat"), NET),
+            **procfs.parse_protocols(_read(host, f"{net}/snmp"), NET),
+            **procfs.parse_named(_read(host, "/proc/vmstat"), vmstat),
+            **_pressure(host),
+            **dict(zip(SOFTNET, procfs.parse_softnet(_read(host, "/proc/net/softnet_stat")), strict=True)),
+            **_throttling(host, groups.get(SERVER, ())),
+        },
+        levels={
+            **procfs.parse_named(_read(host, "/proc/meminfo"), memory, scale=procfs.KIB),
+            **({"time_wait": sockets["tw"], "sockets_in_use": sockets["inuse"]} if sockets else {}),
+        },
+        groups=forest,
+        server={
+            key: procfs.parse_status(content)
+            for key in forest.get(SERVER, {})
+            if (content := _read(host, f"/proc/{key[0]}/status"))
+        },
+    )
+
+
+def difference(
+    before: Snapshot,
+    after: Snapshot,
+    *,
+    generator_cpu_s: float | None = None,
+    waited_for_by: str | None = TUNER,
+) -> dict[str, float]:
+    """Say what happened between two snapshots of the same target; the table above names it.
+
+    Args:
+        before: at the start of the window.
+        after: at its end.
+        generator_cpu_s: CPU seconds of a generator that ran on the target and has ended in between.
+        waited_for_by: group whose process waited for the generator, so that its seconds are in there, too.
+
+    Raises:
+        TargetError: the target was restarted in between.
+    """
+    if before.boot_id != after.boot_id:
+        message = (
+            f"counters: the target was restarted during a window (boot {before.boot_id} → {after.boot_id}). "
+            "Find out why, then continue the study."
+        )
+        raise TargetError(message)
+    elapsed_s = after.monotonic_s - before.monotonic_s
+    passed = passed_between(before.cpus, after.cpus)
+    spent = {name: spend(before.groups.get(name, {}), tree) for name, tree in after.groups.items()}
+    counted = {
+        "elapsed_s": elapsed_s,
+        "clock_step_s": after.wall_s - before.wall_s - elapsed_s,
+        **sum_processors(passed, elapsed_s),
+        **grown(before.totals, after.totals),
+        **after.levels,
+        **({"time_wait_before": before.levels["time_wait"]} if "time_wait" in before.levels else {}),
+        **(_server(before, after, spent[SERVER]) if SERVER in spent else {}),
+    }
+    own = {f"{name}_cpu_s": each.cpu_s for name, each in spent.items()}
+    if generator_cpu_s is not None:
+        waiting = f"{waited_for_by}_cpu_s"
+        if waiting in own:
+            own[waiting] = max(0.0, own[waiting] - generator_cpu_s)
+        own["generator_cpu_s"] = own.get("generator_cpu_s", 0.0) + generator_cpu_s
+    interrupts_s = interrupts_without_process(
+        passed,
+        elapsed_s,
+        charged_apart=charges_interrupts_apart(after.cpus),
+        in_threads_s=_softirq_threads_s(before, after),
+    )
+    foreign_s = max(0.0, counted["busy_s"] - sum(own.values()) - interrupts_s)
+    return {
+        **counted,
+        **own,
+        "foreign_cpu_s": foreign_s,
+        "foreign_cpu_share": foreign_s / elapsed_s,
+        "foreign_cpu_error_s": sum(each.cpu_error_s**2 for each in spent.values()) ** 0.5,
+    }
+
+
+def _softirq_threads_s(before: Snapshot, after: Snapshot) -> float:
+    return sum(
+        spend(softirq_threads(before.groups.get(name, {})), softirq_threads(tree)).cpu_s
+        for name, tree in after.groups.items()
+    )
+
+
+def _server(before: Snapshot, after: Snapshot, spent: Spent) -> dict[str, float]:
+    tree = after.groups[SERVER]
+    counted = {
+        "server_processes": float(len(tree)),
+        "server_threads": float(sum(process.threads for process in tree.values())),
+        "server_exits": float(spent.exits),
+        "server_rss_bytes": float(sum(status.resident_bytes for status in after.server.values())),
+        "server_faults_minor": float(spent.minor_faults),
+        "server_faults_major": float(spent.major_faults),
+    }
+    if all(process.threads == 1 for process in tree.values()):
+        first = procfs.ProcessStatus(resident_bytes=0, voluntary_switches=0, involuntary_switches=0)
+        pairs = [(before.server.get(key, first), status) for key, status in after.server.items()]
+        counted["server_switches_voluntary"] = float(
+            sum(now.voluntary_switches - then.voluntary_switches for then, now in pairs)
+        )
+        counted["server_switches_involuntary"] = float(
+            sum(now.involuntary_switches - then.involuntary_switches for then, now in pairs)
+        )
+    return counted
+
+
+def _pressure(host: FileReader) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for resource in ("cpu", "memory", "io"):
+        for kind, seconds in procfs.parse_pressure(_read(host, f"/proc/pressure/{resource}")).items():
+            # Of the whole system, `full` has no meaning for the CPU and is always 0 (psi.rst).
+            if (resource, kind) != ("cpu", "full"):
+                found[f"pressure_{resource}_{kind}_s"] = seconds
+    return found
+
+
+def _throttling(host: FileReader, roots: Sequence[int]) -> dict[str, float]:
+    """Read the CPU quota's account of the server's own cgroup (cgroup-v2.rst)."""
+    if not roots:
+        return {}
+    groups = _read(host, f"/proc/{roots[0]}/cgroup").decode()
+    found = re.search(r"^0::(/.*)$", groups, re.MULTILINE)
+    stat = _read(host, f"/sys/fs/cgroup{found[1]}/cpu.stat") if found else b""
+    counted = procfs.parse_named(stat, {"throttled_usec": "throttled_s", "nr_throttled": "throttled_periods"})
+    if "throttled_s" in counted:
+        counted["throttled_s"] /= 1e6
+    return counted
+
+
+def _read(host: FileReader, path: str) -> bytes:
+    """Read a file that not every kernel has."""
+    return host.read(PurePosixPath(path)).content or b""
+
+
+def _needed(host: FileReader, path: str) -> bytes:
+    content = _read(host, path)
+    if not content:
+        message = f"counters: {path} cannot be read on the target. tuner needs Linux with /proc mounted."
+        raise TargetError(message)
+    return content
