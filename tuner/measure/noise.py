@@ -1,0 +1,216 @@
+"""How noisy a host is, and what follows from it: what can be proved, and how to spend the seconds.
+
+The model of log goodput y of window j in start s of configuration c at time t is
+
+    y = β(t) + δ_c + b_s + e_sj,    b ~ N(0, σ_b²),  e ~ N(0, σ_w²),  β a random walk with variance q·Δt.
+
+Variance is kept per level because windows of one start share b_s: repeating is worth most where the
+variance is (Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
+doi 10.1145/2464157.2464160).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtri, stdtrit
+
+from tuner.records import Role, Start
+
+PRIOR_DEGREES = 5.0
+PRIOR_DRIFT_PER_S = 0.01**2 / 300
+"""The level wanders by about 1 % in five minutes."""
+OUTLIER_SD = 4.0
+"""A difference counts with at most so many robust SDs: a stall or a jump of the level is no noise, and one
+of them must not blind the rules that look for it. The same as the control's alarm; bursts of 5 σ_w pass."""
+LAGS = 4
+UNSTEADY_FACTOR = 4.0
+"""Variance of a start that never became steady, relative to one that did (measurement protocol)."""
+MAX_WINDOWS = 6
+MAX_PAIRS = 40
+CONTROL_INTERVALS = ((0.1, 4), (0.5, 3))
+"""Up to which ratio of drift to noise how many starts lie between controls; beyond, two. Variance × cost of
+optimally weighted controls under a random walk: three is within 17 % of the best for ratios of 0.05 to 4,
+and one was never best."""
+POWER = 0.8
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """Noise of log goodput on one host, as standard deviations on the log scale (0.03 is 3 %)."""
+
+    PRIOR: ClassVar["Noise"]
+
+    sigma_window: float
+    """Between windows of one start."""
+    sigma_start: float
+    """Between starts of one configuration, beyond what their windows explain."""
+    drift_per_s: float
+    """Variance that the host's level gains per second."""
+    degrees_window: float
+    """Degrees of freedom behind `sigma_window`, the prior's included."""
+    degrees_start: float
+
+
+Noise.PRIOR = Noise(
+    sigma_window=0.03,
+    sigma_start=0.02,
+    drift_per_s=PRIOR_DRIFT_PER_S,
+    degrees_window=PRIOR_DEGREES,
+    degrees_start=PRIOR_DEGREES,
+)
+
+
+def estimate_noise(starts: Sequence[Start]) -> Noise:
+    """Estimate the noise: σ_w within all starts, σ_b and drift from the control starts alone.
+
+    Each is shrunk towards its prior, which is worth five degrees of freedom.
+    """
+    prior = Noise.PRIOR
+    counted = [start for start in starts if start.counts]
+    squares, degrees = _within(counted)
+    window_variance = _shrink(prior.sigma_window**2, squares, degrees)
+    controls = sorted(
+        (start for start in counted if start.role is Role.CONTROL), key=lambda start: start.started_s
+    )
+    start_variance_, drift, start_degrees = _between(controls, window_variance)
+    return Noise(
+        sigma_window=math.sqrt(window_variance),
+        sigma_start=math.sqrt(_shrink(prior.sigma_start**2, start_variance_ * start_degrees, start_degrees)),
+        drift_per_s=_shrink(prior.drift_per_s, drift * start_degrees, start_degrees),
+        degrees_window=PRIOR_DEGREES + degrees,
+        degrees_start=PRIOR_DEGREES + start_degrees,
+    )
+
+
+def _shrink(prior: float, sum_of_squares: float, degrees: float) -> float:
+    return (PRIOR_DEGREES * prior + sum_of_squares) / (PRIOR_DEGREES + degrees)
+
+
+def _within(starts: Sequence[Start]) -> tuple[float, int]:
+    """Pool the squared deviations of windows from their start's mean; returns their sum and degrees."""
+    variances: list[float] = []
+    degrees: list[int] = []
+    for start in starts:
+        logs = [window.log_goodput for window in start.valid_windows]
+        if len(logs) > 1:
+            variances.append(float(np.var(logs, ddof=1)))
+            degrees.append(len(logs) - 1)
+    if not variances:
+        return 0.0, 0
+    counts = np.asarray(degrees, dtype=float)
+    capped = _cap(np.asarray(variances), counts, Noise.PRIOR.sigma_window**2)
+    return float(np.sum(capped * counts)), int(counts.sum())
+
+
+def _cap(variances: NDArray[np.float64], degrees: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
+    """Limit each variance to `OUTLIER_SD`² times their robust centre.
+
+    The centre is the lower median of the variances, each divided by the median of its χ² distribution.
+    """
+    scaled = np.sort(variances * degrees / chdtri(degrees, 0.5))
+    typical = _shrink(prior, float(scaled[(len(scaled) - 1) // 2]) * len(scaled), len(scaled))
+    return np.minimum(variances, OUTLIER_SD**2 * typical)
+
+
+def _between(controls: Sequence[Start], window_variance: float) -> tuple[float, float, int]:
+    """Fit the variogram of the control means; returns σ_b², drift per second and degrees of freedom.
+
+    V(h) = ½ mean (c̄_{i+h} − c̄_i)² ≈ σ_b² + σ_w²/m + ½ q Δt is immune to slow drift, which an ordinary
+    variance is not (Matheron, "Principles of geostatistics", Economic Geology 58, 1963). Least squares over
+    the lags 1 to 4, weighted by their number of differences, against the mean Δt of the lag; both
+    parameters at least 0. Sessions of an interrupted study are not compared: hours lie between them.
+    """
+    points = [_lag(controls, lag, window_variance) for lag in range(1, LAGS + 1)]
+    table = np.asarray([point for point in points if point is not None])
+    if not len(table):
+        return 0.0, 0.0, 0
+    semivariance, apart_s, weight = table[:, 0], table[:, 1], table[:, 2]
+    middle = np.average(apart_s, weights=weight)
+    spread = float(np.sum(weight * (apart_s - middle) ** 2))
+    slope = float(np.sum(weight * (apart_s - middle) * semivariance)) / spread if spread > 0 else 0.0
+    intercept = float(np.average(semivariance, weights=weight)) - max(slope, 0.0) * middle
+    if intercept < 0 < slope:
+        intercept = 0.0
+        slope = float(np.sum(weight * apart_s * semivariance) / np.sum(weight * apart_s**2))
+    return max(intercept, 0.0), 2 * max(slope, 0.0), int(table[0, 2])
+
+
+def _lag(controls: Sequence[Start], lag: int, window_variance: float) -> tuple[float, float, float] | None:
+    """Give the semivariance left after the windows' share, the mean distance in s and the count of a lag."""
+    pairs = [
+        (earlier, later)
+        for earlier, later in zip(controls, controls[lag:], strict=False)
+        if earlier.session == later.session
+    ]
+    if not pairs:
+        return None
+    squares = np.asarray([0.5 * (_log(later) - _log(earlier)) ** 2 for earlier, later in pairs])
+    of_windows = window_variance * np.mean(
+        [0.5 / len(earlier.valid_windows) + 0.5 / len(later.valid_windows) for earlier, later in pairs]
+    )
+    capped = _cap(squares, np.ones(len(squares)), Noise.PRIOR.sigma_start**2 + float(of_windows))
+    apart_s = np.mean([later.started_s - earlier.started_s for earlier, later in pairs])
+    return float(np.mean(capped) - of_windows), float(apart_s), float(len(pairs))
+
+
+def _log(start: Start) -> float:
+    log = start.log_goodput
+    return 0.0 if log is None else log
+
+
+def start_variance(noise: Noise, windows: int, steady: bool = True) -> float:  # noqa: FBT001, FBT002 - reads well
+    """Give the variance of one start's mean log goodput around its configuration's."""
+    variance = noise.sigma_start**2 + noise.sigma_window**2 / max(windows, 1)
+    return variance if steady else UNSTEADY_FACTOR * variance
+
+
+def pair_sd(noise: Noise, windows: int) -> float:
+    """Give the SD of the log ratio of two fresh starts."""
+    return math.sqrt(2 * start_variance(noise, windows))
+
+
+def half_width(noise: Noise, *, pairs: int, windows: int) -> float:
+    """Give the expected half-width of the 95 % t interval of the gain, as ratio − 1."""
+    quantile = float(stdtrit(pairs - 1, (1 + CONFIDENCE) / 2))
+    return math.expm1(quantile * pair_sd(noise, windows) / math.sqrt(pairs))
+
+
+def detectable_gain(noise: Noise, *, pairs: int, windows: int) -> float:
+    """Give the gain that a two-sided 95 % t test on so many pairs finds with 80 % power, as ratio − 1."""
+    quantiles = stdtrit(pairs - 1, np.asarray([(1 + CONFIDENCE) / 2, POWER]))
+    return math.expm1(float(quantiles.sum()) * pair_sd(noise, windows) / math.sqrt(pairs))
+
+
+def control_interval(noise: Noise, slot_s: float, windows: int) -> int:
+    """Say how many other starts, each `slot_s` long, lie between two controls: 4, 3 or 2."""
+    ratio = noise.drift_per_s * slot_s / max(start_variance(noise, windows), 1e-12)
+    return next((interval for limit, interval in CONTROL_INTERVALS if ratio < limit), 2)
+
+
+def windows_per_start(noise: Noise, start_cost_s: float, window_s: float) -> int:
+    """Say how many windows of a start cost the least for a given precision.
+
+    √(c_start/c_window · σ_w²/σ_b²), rounded up (Kalibera & Jones 2013, optimal repetition counts).
+    """
+    if noise.sigma_start <= 0:
+        return MAX_WINDOWS
+    optimum = math.sqrt(start_cost_s / window_s) * noise.sigma_window / noise.sigma_start
+    return max(1, min(MAX_WINDOWS, math.ceil(optimum)))
+
+
+def plan_pairs(noise: Noise, *, seconds: float, start_cost_s: float, window_s: float) -> tuple[int, int]:
+    """Say with how many pairs and windows per start given seconds of pairs give the narrowest interval.
+
+    The optimum for a variance, as in `windows_per_start`, is not that for an interval from few pairs: t with
+    three degrees of freedom costs more than windows save. So all choices of two or more pairs are compared.
+    """
+    choices = [
+        (max(2, min(MAX_PAIRS, int(seconds / (2 * (start_cost_s + windows * window_s))))), windows)
+        for windows in range(1, MAX_WINDOWS + 1)
+    ]
+    return min(choices, key=lambda choice: half_width(noise, pairs=choice[0], windows=choice[1]))
