@@ -42,9 +42,11 @@ class Sensitivity:
     low: float | None
     high: float | None
     importance: float | None
-    """Share of PED-ANOVA's importance above what shuffled speedups give; None with too few starts."""
+    """Share of PED-ANOVA's importance, 0 to 1; None with too few starts."""
     importance_low: float | None
     importance_high: float | None
+    chance: float | None
+    """The share that shuffled speedups give it."""
     direction: str
     kept: bool | None
     """Whether the winner changes it; None without a winner."""
@@ -89,29 +91,30 @@ def explain(
     enough = len(seen) >= STARTS_NEEDED
     shares = measure_importance(space, [start.config for start in seen], logs, generator) if enough else {}
     told_apart = find_effects(divided, logs, generator) if enough else set()
+    kept = None if winner is None else space.changes(winner)
     found = []
     for name in names:
         regions = divided[name]
         effect = estimate_effect(regions, logs, weights, winner.get(name) if winner else None)
         share = shares.get(name)
-        above_chance = share is not None and share[1] > 0
         if not regions.is_varied:
             verdict = NOT_VARIED
         elif not enough:
             verdict = f"too few starts to tell: {len(seen)} of the {STARTS_NEEDED} needed"
         else:
-            verdict = MATTERS if name in told_apart or above_chance else NOISE
+            verdict = MATTERS if name in told_apart or (share is not None and share.is_above_chance) else NOISE
         found.append(
             Sensitivity(
                 parameter=name,
                 effect=None if effect is None else math.expm1(effect.difference),
                 low=None if effect is None else math.expm1(effect.low),
                 high=None if effect is None else math.expm1(effect.high),
-                importance=None if share is None else share[0],
-                importance_low=None if share is None else share[1],
-                importance_high=None if share is None else share[2],
+                importance=None if share is None else share.share,
+                importance_low=None if share is None else share.low,
+                importance_high=None if share is None else share.high,
+                chance=None if share is None else share.chance,
                 direction=describe_direction(regions, logs, weights, effect),
-                kept=None if winner is None else winner.get(name) != default.get(name),
+                kept=None if kept is None else name in kept,
                 verdict=verdict,
             )
         )
@@ -119,10 +122,10 @@ def explain(
 
 
 def rank(sensitivity: Sensitivity) -> tuple[bool, float, float, str]:
-    """Sort what matters first, then by importance, then by the size of the effect."""
+    """Sort what matters first, then by importance above chance, then by the size of the effect."""
     return (
         sensitivity.verdict != MATTERS,
-        -(sensitivity.importance or 0.0),
+        (sensitivity.chance or 0.0) - (sensitivity.importance or 0.0),
         -abs(sensitivity.effect or 0.0),
         sensitivity.parameter,
     )

@@ -50,7 +50,7 @@ def say_milliseconds(value_ms: float | None) -> str:
     """Write a response time with three digits: 4.37 ms."""
     if value_ms is None or not math.isfinite(value_ms):
         return NOTHING
-    return f"{value_ms:,.0f} ms" if value_ms >= 100 else f"{value_ms:.3g} ms"  # noqa: PLR2004
+    return f"{value_ms:,.0f} ms" if value_ms >= 100 else f"{value_ms:#.3g} ms"  # noqa: PLR2004
 
 
 def say_failures(failures: int, requests: int) -> str:

@@ -1,0 +1,215 @@
+"""Studies that nobody ran: real spaces, real records, goodput from a formula and seeded noise."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+
+from tuner.explain import explain
+from tuner.measure.confirm import claim
+from tuner.measure.mechanism import Mechanism
+from tuner.optimize.sparse import draw_sparse
+from tuner.ports import Config, Failures, Latency, Scalar
+from tuner.records import (
+    Blame,
+    Failure,
+    Fingerprint,
+    Role,
+    Start,
+    State,
+    Timing,
+    Verdict,
+    Window,
+)
+from tuner.space import Space, SpaceFacts, load_space
+from tuner.standing import stand
+from tuner.summary import Summary, gather_arm, timing
+
+FINGERPRINT = Fingerprint(
+    host="web1", kernel="6.18.44", cpu="Example CPU", cores=2, memory_mib=7900,
+    servers={"nginx": "1.22.1", "sysctl": "6.18.44"}, generator="wrk 4.1.0", co_located=True,
+    server_cpus=(0,), generator_cpus=(1,),
+)  # fmt: skip
+
+SPACE = {
+    "space": "small",
+    "server": "nginx",
+    "title": "A few settings of nginx",
+    "parameters": {
+        "worker_processes": {
+            "kind": "int", "low": 1, "high": "2 * cores", "scale": "log", "default": "auto",
+            "special": {"auto": "auto"}, "why": "One worker leaves a CPU to others.", "source": "manual",
+        },
+        "worker_connections": {
+            "kind": "int", "low": 256, "high": 16384, "scale": "log", "default": 768,
+            "why": "Connections of one worker.", "source": "manual",
+        },
+        "listen_backlog": {
+            "kind": "int", "low": 128, "high": 4096, "scale": "log", "default": 511,
+            "why": "Connections that wait.", "source": "manual",
+        },
+        "sendfile": {"kind": "bool", "default": True, "why": "Without a copy.", "source": "manual"},
+        "tcp_nopush": {
+            "kind": "bool", "default": True, "when": "sendfile", "why": "Full packets.", "source": "manual",
+        },
+        "open_file_cache": {
+            "kind": "int", "low": 100, "high": 10000, "scale": "log", "default": "off",
+            "special": {"off": 0}, "why": "Keeps files open.", "source": "manual",
+        },
+        "keepalive_requests": {
+            "kind": "int", "low": 100, "high": 1000000, "scale": "log", "default": 1000,
+            "why": "Requests of one connection.", "source": "manual",
+        },
+        "keepalive_timeout": {
+            "kind": "int", "low": 5, "high": 300, "unit": "s", "default": 75,
+            "why": "How long an idle one stays.", "source": "manual",
+        },
+        "aio": {
+            "kind": "categorical", "choices": ["off", "threads"], "default": "off",
+            "why": "Reads in threads.", "source": "manual",
+        },
+    },
+}  # fmt: skip
+
+
+@cache
+def small_space() -> Space:
+    facts = SpaceFacts(
+        names={"cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576},
+        versions={"nginx": (1, 22, 1)},
+    )
+    return load_space([SPACE], facts=facts, base=Path())
+
+
+def worth(config: Config) -> float:
+    """Log speedup of a configuration: three settings matter, nothing else does."""
+    total = 0.0
+    if not config["sendfile"]:
+        total += 0.12
+    if config["open_file_cache"]:
+        total += 0.15
+    return total + 0.02 * math.log(float(config["keepalive_requests"]) / 1000)
+
+
+class Clock:
+    """Seconds of a study that runs in no time."""
+
+    def __init__(self) -> None:
+        self.now = 1767225600.0
+
+    def advance(self, seconds: float) -> float:
+        self.now += seconds
+        return self.now
+
+
+def make_window(rng: Random, clock: Clock, log_goodput: float, *, failed: int = 0) -> Window:
+    goodput = math.exp(log_goodput + rng.gauss(0, 0.02))
+    p99 = 400_000 / goodput
+    return Window(
+        started_s=clock.advance(1.2), duration_s=1.0, correct=round(goodput),
+        failures=Failures(read=failed), bytes=round(goodput) * 850,
+        latency=Latency(
+            quantiles_ms={0.5: p99 / 3, 0.99: p99}, samples=round(goodput), corrected=True, mean_ms=p99 / 3
+        ),
+        generator_cpu=0.8,
+    )  # fmt: skip
+
+
+def make_start(
+    rng: Random, clock: Clock, *, number: int, role: Role, config: Config, arm: str = "",
+    block: int | None = None,
+) -> Start:  # fmt: skip
+    level = math.log(100_000) + worth(config) + rng.gauss(0, 0.01)
+    begun = clock.advance(1.0)
+    windows = tuple(make_window(rng, clock, level, failed=number % 7 == 3) for _ in range(2))
+    return Start(
+        number=number, role=role, config=config, state=State.COMPLETE, started_s=begun, windows=windows,
+        arm=arm, block=block, session="one",
+        timing=Timing(suggest_s=0.01, deploy_s=0.4, load_s=3.4, store_s=0.004),
+    )  # fmt: skip
+
+
+def make_starts(
+    space: Space, *, searches: int, pairs: int, winner: Config, seed: int = 1
+) -> tuple[Start, ...]:
+    """Make a whole study: controls, search with a few failures and a pruned start, pairs."""
+    rng, clock = Random(seed), Clock()
+    default = space.default()
+    starts: list[Start] = []
+
+    def add(role: Role, config: Config, arm: str = "", block: int | None = None) -> None:
+        starts.append(
+            make_start(
+                rng, clock, number=len(starts), role=role, config=config, arm=arm, block=block
+            )
+        )
+
+    for _ in range(4 if searches else 0):
+        add(Role.CONTROL, default)
+    for index in range(searches):
+        point = draw_sparse(space.dimensions, space.encode(default), rng=rng)
+        add(Role.SEARCH, space.decode(point))
+        if index % 9 == 4:
+            starts[-1] = replace(starts[-1], state=State.PRUNED)
+        if index % 11 == 5:
+            kind, reason = [("rejected", "nginx: [emerg] bad value"), ("not ready", "no answer in 5 s")][index % 2]
+            starts[-1] = replace(
+                starts[-1], state=State.FAILED, windows=(), failure=Failure(kind=kind, reason=reason)
+            )
+        if index % 13 == 7:
+            verdict = Verdict(gate="steal", blame=Blame.WARNING, reason="2.4 % of the CPU time was stolen")
+            first, *rest = starts[-1].windows
+            starts[-1] = replace(starts[-1], windows=(replace(first, verdicts=(verdict,)), *rest))
+        if index % 3 == 2:
+            add(Role.CONTROL, default)
+    for block in range(pairs):
+        for arm in rng.sample(["default", "winner"], 2):
+            add(Role.CONFIRM, default if arm == "default" else winner, arm=arm, block=block)
+    return tuple(starts)
+
+
+def make_summary(
+    *, searches: int = 40, pairs: int = 6, winning: Mapping[str, Scalar] | None = None, seed: int = 1,
+    space: Space | None = None, study: str = "nginx-static", stop_reason: str = "confirmed",
+) -> Summary:  # fmt: skip
+    """Summarize a made-up study; without pairs it has no winner."""
+    space = space or small_space()
+    winner = space.complete(
+        winning if winning is not None
+        else {"sendfile": False, "open_file_cache": 2000, "keepalive_requests": 100000, "worker_processes": 1}
+    )  # fmt: skip
+    starts = make_starts(space, searches=searches, pairs=pairs, winner=winner, seed=seed)
+    default = space.default()
+    standing = stand(starts, (), default)
+    confirmed = [start for start in starts if start.role is Role.CONFIRM]
+    of_default = [start for start in confirmed if start.arm == "default"]
+    of_winner = [start for start in confirmed if start.arm == "winner"]
+    logs = [
+        (before.log_goodput or 0.0, after.log_goodput or 0.0)
+        for before, after in zip(of_default, of_winner, strict=True)
+    ]
+    chosen = winner if pairs else standing.incumbent.config if standing.incumbent else default
+    return Summary(
+        study=study, state="finished" if pairs else "stopped", stop_reason=stop_reason if pairs else "",
+        preset="quick", created="2026-01-01 00:00 UTC", version="0.1.0",
+        workload="wrk, 100 connections, keep-alive, /index.html", objective="maximize goodput_rps",
+        constraints=("failure_rate <= 0.001",), fingerprint=FINGERPRINT, space=space, starts=starts,
+        noise=standing.noise, speedups=standing.speedups,
+        default=gather_arm(
+            default, of_default or [start for start in starts if start.role is Role.CONTROL]
+        ),
+        incumbent=standing.incumbent,
+        winner=gather_arm(winner, of_winner) if pairs else None,
+        gain=claim(logs) if pairs else None,
+        changes=space.changes(chosen),
+        sensitivity=explain(space, starts, standing.speedups, winner=winner if pairs else None, seed=seed),
+        mechanisms=(
+            Mechanism(
+                name="server CPU", default=9.6e-6, winner=6.9e-6, ratio=0.72,
+                sentence="The server needs 28 % less CPU time per response.",
+            ),
+        ) if pairs else (),
+        timing=timing(starts),
+    )  # fmt: skip

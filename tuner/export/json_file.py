@@ -1,0 +1,63 @@
+"""Everything that is needed to apply the winner by other means: tuner.json, and tuner-undo.json."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tuner.export.rendered import Rendered
+from tuner.ports import Config, Files
+from tuner.wording import say_gain
+
+if TYPE_CHECKING:
+    from tuner.summary import Summary
+
+
+def export_json(summary: "Summary", _rendered: Rendered, _installed: Files) -> dict[str, bytes]:
+    """Write the changed settings by server, and the same with the default's values."""
+    changes = summary.space.changes(summary.winner.config, derived=True) if summary.winner else {}
+    return {
+        "tuner.json": dump(
+            describe(summary) | {"settings": by_server(summary, {name: new for name, (_, new) in changes.items()})}
+        ),
+        "tuner-undo.json": dump(
+            describe(summary) | {"settings": by_server(summary, {name: old for name, (old, _) in changes.items()})}
+        ),
+    }
+
+
+def describe(summary: "Summary") -> dict[str, Any]:
+    """Say where the settings come from."""
+    fingerprint, gain = summary.fingerprint, summary.gain
+    return {
+        "study": summary.study,
+        "created": summary.created,
+        "tuner": summary.version,
+        "preset": summary.preset,
+        "workload": summary.workload,
+        "objective": summary.objective,
+        "host": {
+            "name": fingerprint.host,
+            "kernel": fingerprint.kernel,
+            "cpu": fingerprint.cpu,
+            "cores": fingerprint.cores,
+            "memory_mib": fingerprint.memory_mib,
+            "co_located": fingerprint.co_located,
+        },
+        "versions": {**fingerprint.servers, "generator": fingerprint.generator},
+        "gain": None if gain is None else {
+            "ratio": gain.ratio, "low": gain.low, "high": gain.high, "pairs": gain.pairs,
+            "verdict": gain.verdict, "text": say_gain(gain),
+        },
+    }  # fmt: skip
+
+
+def by_server(summary: "Summary", values: Config) -> dict[str, Config]:
+    """Sort settings by the server that they belong to."""
+    sorted_values: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        sorted_values.setdefault(summary.space.server_of(name), {})[name] = value
+    return dict(sorted_values)
+
+
+def dump(document: dict[str, Any]) -> bytes:
+    """Write JSON that reads well and ends in a line end."""
+    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()

@@ -1,0 +1,16 @@
+"""Unified diffs that `patch -p1` applies and `patch -p1 -R` takes back."""
+
+from difflib import unified_diff
+
+NO_LINE_END = "\\ No newline at end of file\n"
+
+
+def make_patch(name: str, before: str | None, after: str | None) -> str:
+    """Write the difference of one file; None stands for a file that does not exist."""
+    lines = unified_diff(
+        [] if before is None else before.splitlines(keepends=True),
+        [] if after is None else after.splitlines(keepends=True),
+        fromfile="/dev/null" if before is None else f"a/{name}",
+        tofile="/dev/null" if after is None else f"b/{name}",
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n{NO_LINE_END}" for line in lines)

@@ -1,0 +1,39 @@
+"""Where exported settings come from, as comment lines."""
+
+from typing import TYPE_CHECKING
+
+from tuner.wording import make_printable, say_gain
+
+if TYPE_CHECKING:
+    from tuner.summary import Summary
+
+
+def describe_origin(summary: "Summary") -> tuple[str, ...]:
+    """Say in a few lines which study found the settings, on what, and what they are worth."""
+    fingerprint = summary.fingerprint
+    lines = [
+        f"{summary.study}: settings found by tuner {summary.version}, study of {summary.created}, "
+        f"preset {summary.preset}",
+        describe_gain(summary),
+        f"load: {summary.workload}",
+        f"host: {fingerprint.host}, {fingerprint.cores} cores, {fingerprint.memory_mib} MiB, "
+        f"kernel {fingerprint.kernel}, {fingerprint.cpu}",
+        "versions: "
+        + ", ".join([*(f"{name} {version}" for name, version in fingerprint.servers.items())])
+        + f"; load generator {fingerprint.generator}"
+        + (", on the same machine (co-located)" if fingerprint.co_located else ""),
+    ]
+    return tuple(make_printable(line) for line in lines)
+
+
+def describe_gain(summary: "Summary") -> str:
+    """Say what the settings are worth, and whether that is proven."""
+    if summary.gain is None:
+        return "gain: not confirmed"
+    claim = "" if summary.gain.verdict == "improved" else f" ({summary.gain.verdict.upper()})"
+    return f"gain: {say_gain(summary.gain)}{claim}: correct responses per second relative to the default"
+
+
+def comment(*lines: str) -> str:
+    """Turn lines into a comment block of a file in which # begins a comment."""
+    return "".join(f"# {make_printable(line)}".rstrip() + "\n" for line in lines)

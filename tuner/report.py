@@ -1,0 +1,194 @@
+"""The report: one self-contained HTML page, the same bytes for the same summary.
+
+Every string in it may come from a log or a configuration. HTML is escaped by Jinja2, labels in figures by
+`figures.as_text`, and the figures' JSON by `embed`, because `</script>` ends a script wherever it stands.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tuner.records import Role, State
+from tuner.report_rows import (
+    arm_rows,
+    change_rows,
+    environment_rows,
+    failure_rows,
+    gate_rows,
+    noise_rows,
+    provenance_rows,
+    request_failure_rows,
+    sensitivity_rows,
+    start_rows,
+    timing_rows,
+)
+from tuner.wording import say_gain, say_ratio, say_speedup
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tuner.summary import Summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """One figure of the page."""
+
+    name: str
+    title: str
+    caption: str
+    height: int
+    json: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """The verdict in the first screen."""
+
+    tone: str
+    """good, plain or open: chooses the colour."""
+    figure: str
+    text: str
+
+
+def render_report(summary: "Summary") -> str:
+    """Render the page. Takes about a second: plotly and Jinja2 are imported here and nowhere else."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(
+        loader=PackageLoader("tuner", ""), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    return environment.get_template("report_page.html.j2").render(
+        summary=summary,
+        headline=describe_verdict(summary),
+        arms=arm_rows(summary),
+        changes=change_rows(summary),
+        figures=draw_figures(summary),
+        slices=draw_slices(summary),
+        sensitivity=sensitivity_rows(summary),
+        mechanisms=summary.mechanisms,
+        failures=failure_rows(summary),
+        request_failures=request_failure_rows(summary),
+        gates=gate_rows(summary),
+        noise=noise_rows(summary),
+        environment=environment_rows(summary),
+        timing=timing_rows(summary),
+        provenance=provenance_rows(summary),
+        counts=count_starts(summary),
+        starts=start_rows(summary),
+        plotly_js=get_plotlyjs(),
+    )
+
+
+def describe_verdict(summary: "Summary") -> Headline:
+    """Say how the study ended, or how far it is."""
+    gain = summary.gain
+    if gain is not None and gain.verdict == "improved":
+        return Headline(
+            tone="good", figure=say_gain(gain),
+            text="The winner serves this much of the default’s correct responses per second, with its 95 % "
+            "interval, measured in pairs of fresh starts that the search never saw.",
+        )  # fmt: skip
+    if gain is not None:
+        return Headline(
+            tone="plain", figure=say_gain(gain),
+            text=f"{gain.verdict.capitalize()}: the interval does not show a gain that is worth claiming. "
+            "Keep the default.",
+        )  # fmt: skip
+    if summary.state == "finished":
+        return Headline(
+            tone="plain", figure="Nothing beat the default",
+            text=f"{summary.stop_reason or 'The study is finished'}. Keep the default.",
+        )  # fmt: skip
+    best = summary.incumbent
+    if best is None:
+        return Headline(tone="open", figure="No result yet", text=f"The study is {summary.state}.")
+    return Headline(
+        tone="open",
+        figure=f"{say_ratio(best.posterior.ratio)} so far, not confirmed",
+        text=f"The study is {summary.state}. The best configuration was measured at "
+        f"{say_speedup(best.speedup)}; as the best of many it is probably overstated.",
+    )
+
+
+def draw_figures(summary: "Summary") -> dict[str, Drawn]:
+    """Draw every figure for which there is something to show."""
+    from tuner import figures, figures_settings
+
+    made = {
+        "pairs": (
+            "Confirmation, pair by pair",
+            "Each diamond is one pair of fresh starts, measured next to each other in random order.",
+            figures.draw_pairs(summary),
+        ),
+        "timeline": (
+            "Every start over time",
+            "Speedup relative to the level of the control at that time, with 95 % intervals; open symbols were "
+            "stopped early. Logarithmic axis.",
+            figures.draw_timeline(summary) if summary.speedups else None,
+        ),
+        "importance": (
+            "Importance",
+            "Share of PED-ANOVA’s importance for reaching the best quarter, above what chance gives, with 95 % "
+            "bootstrap intervals over the starts. Grey: indistinguishable from noise.",
+            figures_settings.draw_importance(summary),
+        ),
+        "parallel": (
+            "Parallel coordinates",
+            "One line per start through the parameters that matter most; off and other special values stand "
+            "below the range.",
+            figures_settings.draw_parallel(summary),
+        ),
+        "failures": (
+            "Failed starts by class", "Starts that gave no measurement.",
+            figures_settings.draw_failures(summary),
+        ),
+    }  # fmt: skip
+    return {
+        name: make_drawn(name, title, caption, figure)
+        for name, (title, caption, figure) in made.items()
+        if figure is not None
+    }
+
+
+def draw_slices(summary: "Summary") -> list[Drawn]:
+    """Draw one small figure per parameter, the most important ones first."""
+    from tuner import figures_settings
+
+    drawn = []
+    for index, name in enumerate(figures_settings.varied_parameters(summary)):
+        figure = figures_settings.draw_slice(summary, name)
+        if figure is not None:
+            drawn.append(make_drawn(f"slice-{index}", name, "", figure))
+    return drawn
+
+
+def make_drawn(name: str, title: str, caption: str, figure: "go.Figure") -> Drawn:
+    """Put a figure with its texts; the page reserves its height, so that nothing jumps while it is drawn."""
+    return Drawn(
+        name=name, title=title, caption=caption, height=int(figure.layout.height), json=embed(figure)
+    )
+
+
+def embed(figure: "go.Figure") -> str:
+    """Write a figure as JSON that may stand inside a script element."""
+    text: str = figure.to_json(engine="json")
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def count_starts(summary: "Summary") -> list[tuple[str, list[int]]]:
+    """Count starts by role (rows) and state (columns of the page's table)."""
+    counts = Counter((start.role, start.state) for start in summary.starts)
+    return [
+        (role.value, [counts[role, state] for state in STATES])
+        for role in Role
+        if any(counts[role, state] for state in STATES)
+    ]
+
+
+STATES: Iterable[Any] = (State.COMPLETE, State.PRUNED, State.FAILED, State.INVALID, State.RUNNING)

@@ -1,0 +1,218 @@
+"""The report's tables, as rows of text."""
+
+import statistics
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from tuner.records import Blame, Start
+from tuner.wording import (
+    NOTHING,
+    say_duration,
+    say_failures,
+    say_milliseconds,
+    say_percent,
+    say_rate,
+    say_ratio,
+    say_speedup,
+)
+
+if TYPE_CHECKING:
+    from tuner.summary import Arm, Summary
+
+FAILURE_KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
+LONGEST_REASON = 400
+
+Row = tuple[str, ...]
+
+
+def arm_rows(summary: "Summary") -> list[Row]:
+    """Put default and winner side by side: requests per second, p99, failures, starts."""
+    arms = [("default", summary.default)] + ([("winner", summary.winner)] if summary.winner else [])
+    return [(name, *describe_arm(arm)) for name, arm in arms]
+
+
+def describe_arm(arm: "Arm") -> Row:
+    """Say what one side gave."""
+    p99 = say_milliseconds(arm.latency_p99_ms)
+    corrected = " (corrected)" if arm.latency_corrected and arm.latency_p99_ms is not None else ""
+    return say_rate(arm.goodput_rps), p99 + corrected, say_failures(arm.failures, arm.requests), str(arm.starts)
+
+
+def change_rows(summary: "Summary") -> list[Row]:
+    """Show each changed setting: name, default, value, server, why it is tuned."""
+    parameters = {each.name: each for each in summary.space.parameters}
+    rows = []
+    for name, (default, value) in summary.changes.items():
+        known = parameters.get(name)
+        rows.append(
+            (
+                name,
+                summary.space.show(name, default),
+                summary.space.show(name, value),
+                known.server if known else "",
+                known.why if known else "",
+            )
+        )
+    return rows
+
+
+def sensitivity_rows(summary: "Summary") -> list[Row]:
+    """Show what is known of every parameter: verdict, effect, direction, importance, kept."""
+    rows = []
+    for each in summary.sensitivity:
+        effect = NOTHING
+        if each.effect is not None and each.low is not None and each.high is not None:
+            effect = f"{100 * each.effect:+.1f} % [{100 * each.low:+.1f}, {100 * each.high:+.1f}]"
+        importance = NOTHING
+        if each.importance is not None and each.importance_low is not None and each.importance_high is not None:
+            ends = f"[{100 * max(0.0, each.importance_low):.0f}, {100 * each.importance_high:.0f}]"
+            importance = f"{100 * each.importance:.0f} % {ends}"
+        kept = NOTHING if each.kept is None else "changed" if each.kept else "default"
+        rows.append((each.parameter, each.verdict, effect, each.direction, importance, kept))
+    return rows
+
+
+def failure_rows(summary: "Summary") -> list[Row]:
+    """Count starts without a measurement by class, with one reason each."""
+    lost = [(start.failure, start.number) for start in summary.starts if start.failure is not None]
+    counts = Counter(failure.kind for failure, _ in lost)
+    rows = []
+    for kind, count in counts.most_common():
+        failure, number = next((failure, number) for failure, number in lost if failure.kind == kind)
+        reason = failure.reason.strip()
+        cut = reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON] + " …"
+        rows.append((kind, str(count), f"start {number}: {cut}"))
+    return rows
+
+
+def request_failure_rows(summary: "Summary") -> list[Row]:
+    """Count failed requests by kind, over all starts that gave a measurement."""
+    windows = [window for start in summary.starts if start.counts for window in start.windows]
+    rows = []
+    for kind in FAILURE_KINDS:
+        total = sum(getattr(window.failures, kind) for window in windows)
+        if total:
+            touched = sum(
+                any(getattr(window.failures, kind) for window in start.windows)
+                for start in summary.starts if start.counts
+            )  # fmt: skip
+            rows.append((kind, f"{total:,}", str(touched)))
+    return rows
+
+
+def gate_rows(summary: "Summary") -> list[Row]:
+    """Count what the validity gates found: gate, whose fault, windows, one reason."""
+    found = [
+        verdict for start in summary.starts for window in start.windows for verdict in window.verdicts
+    ]  # fmt: skip
+    counts = Counter((verdict.gate, verdict.blame) for verdict in found)
+    blames = {
+        Blame.ENVIRONMENT: "environment: measured again",
+        Blame.CONFIGURATION: "configuration: counts against it",
+        Blame.WARNING: "warning only",
+    }
+    return [
+        (gate, blames[blame], str(count),
+         next(verdict.reason for verdict in found if (verdict.gate, verdict.blame) == (gate, blame)))
+        for (gate, blame), count in counts.most_common()
+    ]  # fmt: skip
+
+
+def noise_rows(summary: "Summary") -> list[Row]:
+    """Say how noisy the host was, and what it can prove."""
+    from tuner.measure.noise import detectable_gain
+
+    noise = summary.noise
+    pairs = summary.gain.pairs if summary.gain is not None else 6
+    counted = [len(start.valid_windows) for start in summary.starts if start.counts]
+    windows = round(statistics.median(counted)) if counted else 1
+    gain = detectable_gain(noise, pairs=pairs, windows=max(1, windows))
+    return [
+        ("between windows of one start, σ_w", say_percent(noise.sigma_window, 2)),
+        ("between starts of one configuration, σ_b", say_percent(noise.sigma_start, 2)),
+        ("drift of the host’s level in ten minutes", say_percent((600 * noise.drift_per_s) ** 0.5, 2)),
+        (f"gain that {pairs} pairs can prove (80 % power)", f"{say_ratio(1 + gain)} or more"),
+    ]
+
+
+def environment_rows(summary: "Summary") -> list[Row]:
+    """Say on what the study was measured."""
+    fingerprint = summary.fingerprint
+    places = (
+        f"co-located: server on CPU {list_cpus(fingerprint.server_cpus)}, "
+        f"load generator on CPU {list_cpus(fingerprint.generator_cpus)} of the same machine"
+        if fingerprint.co_located
+        else "load generator on another machine"
+    )
+    return [
+        ("host", fingerprint.host),
+        ("kernel", fingerprint.kernel),
+        ("CPU", f"{fingerprint.cpu}, {fingerprint.cores} cores"),
+        ("memory", f"{fingerprint.memory_mib:,} MiB"),
+        *((name, version) for name, version in fingerprint.servers.items()),
+        ("load generator", fingerprint.generator),
+        ("placement", places),
+    ]
+
+
+def list_cpus(cpus: tuple[int, ...]) -> str:
+    """Write CPU numbers: 0, 2–3."""
+    return ", ".join(str(cpu) for cpu in cpus) or "any"
+
+
+def timing_rows(summary: "Summary") -> list[Row]:
+    """Say where the time went."""
+    timing = summary.timing
+    total_s = timing.get("total_s", 0.0)
+    rows = [("first to last start", say_duration(total_s))]
+    for key, title in (("load_s", "under load"), ("deploy_s", "deploying"), ("suggest_s", "suggesting")):
+        share = timing.get(key, 0.0) / total_s if total_s > 0 else 0.0
+        rows.append((title, f"{say_duration(timing.get(key, 0.0))} ({say_percent(share)})"))
+    for key, title in (
+        ("deploy_median_s", "deploy of one start, median"),
+        ("suggest_max_s", "longest suggestion"),
+        ("store_max_s", "slowest write of a result"),
+    ):
+        if key in timing:
+            rows.append((title, say_milliseconds(1000 * timing[key])))
+    return rows
+
+
+def provenance_rows(summary: "Summary") -> list[Row]:
+    """Say what was asked, when, and of which version."""
+    return [
+        ("study", summary.study),
+        ("state", f"{summary.state}: {summary.stop_reason}" if summary.stop_reason else summary.state),
+        ("begun", summary.created),
+        ("tuner", summary.version),
+        ("preset", summary.preset),
+        ("objective", summary.objective),
+        ("constraints", "; ".join(summary.constraints) or "none"),
+        ("load", summary.workload),
+        ("space", f"{' + '.join(summary.space.names)}: {len(summary.space.dimensions)} dimensions"),
+    ]
+
+
+def start_rows(summary: "Summary") -> list[Row]:
+    """List every start: what the figures show, to be read instead of seen."""
+    return [
+        (
+            str(start.number),
+            start.role.value,
+            start.state.value if start.failure is None else f"{start.state.value}: {start.failure.kind}",
+            say_speedup(summary.speedups.get(start.number)),
+            say_start_rate(start),
+            ", ".join(
+                f"{name} {summary.space.show(name, value)}"
+                for name, (_, value) in summary.space.changes(start.config).items()
+            )
+            or "the default",
+        )
+        for start in summary.starts
+    ]
+
+
+def say_start_rate(start: Start) -> str:
+    """Write the goodput of a start, the mean over its valid windows."""
+    rates = [window.goodput_rps for window in start.valid_windows]
+    return say_rate(statistics.fmean(rates)) if rates else NOTHING
