@@ -44,7 +44,7 @@ def build(merged: Merged, facts: SpaceFacts) -> Space:
             rule=reader.parse(draft.fields["rule"], draft.at("rule"), draft.server),
             why=draft.fields.get("why", ""),
         )
-        for draft in merged.constraints
+        for draft in merged.constraints.values()
     )
     rules = Rules(
         facts=reader.facts,

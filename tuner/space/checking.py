@@ -17,7 +17,9 @@ from tuner.space.values import fault_in_range
 
 MOST_COMBINATIONS = 128
 """Up to here every combination of extreme values and choices is tried, beyond it a selection."""
-RANDOM_POINTS = 48
+EXTREME_SHARE = 0.5
+RANDOM_POINTS = 32
+"""Tried beside the extremes, each coordinate anywhere within its dimension."""
 
 
 def check(space: Space, merged: Merged) -> None:
@@ -98,15 +100,22 @@ def _trial_points(space: Space) -> Iterator[dict[str, Scalar]]:
         names = [dimension.name for dimension, _ in axes]
         for values in product(*(extremes for _, extremes in axes)):
             yield dict(zip(names, values, strict=True))
-        return
-    yield {dimension.name: extremes[0] for dimension, extremes in axes}
-    yield {dimension.name: extremes[-1] for dimension, extremes in axes}
-    for dimension, extremes in axes:
-        for value in extremes:
-            yield {dimension.name: value}
+    else:
+        yield {dimension.name: extremes[0] for dimension, extremes in axes}
+        yield {dimension.name: extremes[-1] for dimension, extremes in axes}
+        for dimension, extremes in axes:
+            for value in extremes:
+                yield {dimension.name: value}
     chance = random.Random(0)  # noqa: S311 - a fixed selection, not a secret
     for _ in range(RANDOM_POINTS):
-        yield {dimension.name: chance.choice(extremes) for dimension, extremes in axes}
+        yield {dimension.name: _draw(dimension, extremes, chance) for dimension, extremes in axes}
+
+
+def _draw(dimension: Dimension, extremes: tuple[Scalar, ...], chance: random.Random) -> Scalar:
+    if dimension.kind == "categorical" or chance.random() < EXTREME_SHARE:
+        return chance.choice(extremes)
+    value = chance.uniform(dimension.low, dimension.high)
+    return int(value) if dimension.kind == "int" else value
 
 
 def _extremes(dimension: Dimension) -> tuple[Scalar, ...]:

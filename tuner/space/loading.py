@@ -15,8 +15,8 @@ def load_space(sources: Sequence[Source], *, facts: SpaceFacts, base: Path) -> S
 
     Args:
         sources: built-in names, paths (relative to `base`), or mappings of the same form as a file:
-            `{only: […]}`, `{without: […]}`, `{set: {…}}`, `{allow: [semantic, risky]}`, `{parameters: {…}}`.
-            Later ones refine earlier ones.
+            `{only: […]}`, `{without: […]}`, `{set: {…}}`, `{allow: [semantic, risky]}`, `{parameters: {…}}`;
+            as `Document.below` they keep the lines of the study file. Later ones refine earlier ones.
         facts: what expressions, versions and `exists` are judged by.
         base: folder of the study file.
 

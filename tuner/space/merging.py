@@ -39,7 +39,8 @@ class Merged:
     servers: list[str] = field(default_factory=list)
     parameters: dict[str, Draft] = field(default_factory=dict)
     derived: dict[str, Draft] = field(default_factory=dict)
-    constraints: list[Draft] = field(default_factory=list)
+    constraints: dict[tuple[str, str], Draft] = field(default_factory=dict)
+    """By server and rule, so that a space named twice has them once."""
     presets: dict[tuple[str, str], Draft] = field(default_factory=dict)
     """By space and name."""
     dead: dict[str, str] = field(default_factory=dict)
@@ -76,7 +77,9 @@ def _add(merged: Merged, document: Document, file: "SpaceFile") -> None:
         refuse_denied(name, sole, document.place(("derived", name)))
         merged.derived[name] = _refine(merged.derived.get(name), follows, document, ("derived", name), sole)
     for number, rule in enumerate(file.constraints):
-        merged.constraints.append(_draft("rule", rule, document, ("constraints", number), sole))
+        merged.constraints[sole, str(rule.rule)] = _draft(
+            "rule", rule, document, ("constraints", number), sole
+        )
     for name, preset in file.presets.items():
         merged.presets[file.space or "", name] = _draft(name, preset, document, ("presets", name), sole)
     merged.dead.update(file.dead)

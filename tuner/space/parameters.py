@@ -64,10 +64,11 @@ class Parameter:
     source: str = ""
     pinned: str = ""
     """Why it is held at its default and has no dimension; empty when it is tuned."""
+    identifier: str = field(init=False)
+    """Its name in expressions."""
 
-    @property
-    def identifier(self) -> str:
-        return identifier(self.name)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identifier", identifier(self.name))
 
     @property
     def is_numeric(self) -> bool:
@@ -97,10 +98,11 @@ class Derived:
     unit: str = ""
     why: str = ""
     source: str = ""
+    identifier: str = field(init=False)
+    """Its name in expressions."""
 
-    @property
-    def identifier(self) -> str:
-        return identifier(self.name)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identifier", identifier(self.name))
 
     @property
     def expressions(self) -> tuple[Expression, ...]:

@@ -28,6 +28,8 @@ def fit_presets(space: Space, merged: Merged, reader: Reader) -> tuple[tuple[Pre
         broken = space.rules.broken(space.complete(preset.values, fit=True))
         if broken:
             refused[f"preset {shown}"] = broken[0]
+        elif draft.fields["values"] and not preset.values:
+            refused[f"preset {shown}"] = "none of its settings is tuned on this host"
         else:
             presets.append(preset)
     return tuple(presets), refused

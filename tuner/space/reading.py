@@ -9,7 +9,7 @@ from tuner.space.encoding import is_on_grid, settle_bounds, settle_number
 from tuner.space.expressions import Evaluator, Expression, parse
 from tuner.space.merging import Draft
 from tuner.space.parameters import NUMBER, Bound, Derived, Parameter
-from tuner.space.problems import Place, problem, quote
+from tuner.space.problems import Place, problem, quote, suggest
 from tuner.space.scalars import Refused, as_flag, as_number
 from tuner.space.values import accept, find_special, format_number
 
@@ -100,8 +100,9 @@ class Reader:
         if not isinstance(low, Expression) and not isinstance(high, Expression):
             least, most = settle_bounds(low, high, parameter.kind)
             if least > most:
+                refined = draft.at("high").source != draft.place.source
                 raise problem(
-                    draft.at("low"),
+                    draft.at("high" if refined else "low"),
                     f"low {_origin(low, draft, 'low')} is above high {_origin(high, draft, 'high')}",
                     "Exchange or correct them",
                 )
@@ -121,8 +122,13 @@ class Reader:
         except Refused as refused:
             if not isinstance(value, str):
                 raise problem(place, refused.wrong, refused.remedy) from refused
-            if parameter.kind == "categorical" and value.replace("-", "_").isidentifier():
-                raise problem(place, refused.wrong, refused.remedy) from refused
+            if _is_word(value) and value not in self.known:
+                remedy = (
+                    suggest(value, [*parameter.special, *self.known])
+                    if parameter.is_numeric
+                    else refused.remedy
+                )
+                raise problem(place, refused.wrong, remedy) from refused
         result = self.expression(value, place, parameter.server)
         if isinstance(result, Expression):
             return result
@@ -147,6 +153,10 @@ class Reader:
             why=given.get("why", ""),
             source=given.get("source") or (f"follows from {names}" if names else ""),
         )
+
+
+def _is_word(value: str) -> bool:
+    return value.replace("-", "_").isidentifier()
 
 
 def changed(parameter: Parameter, **fields: Any) -> Parameter:  # noqa: ANN401 - any field

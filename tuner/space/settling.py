@@ -8,7 +8,7 @@ from tuner.ports import Scalar
 from tuner.space.arithmetic import Special, Text
 from tuner.space.encoding import fit_number, settle_bounds
 from tuner.space.expressions import Expression
-from tuner.space.parameters import Constraint, Derived, Parameter
+from tuner.space.parameters import Bound, Constraint, Derived, Parameter
 from tuner.space.problems import problem
 from tuner.space.scalars import Refused
 from tuner.space.values import accept, find_special, format_number
@@ -103,14 +103,15 @@ def evaluate_bounds(parameter: Parameter, scope: Mapping[str, object]) -> tuple[
     """Return low and high as they are beside the values chosen so far; (0, 0) where there is no range."""
     if not parameter.is_numeric:
         return 0, 0
-    ends = [
-        _as_bound(bound, scope) if isinstance(bound, Expression) else bound
-        for bound in (parameter.low, parameter.high)
-    ]
-    return settle_bounds(ends[0], ends[1], parameter.kind)
+    low, high = parameter.low, parameter.high
+    if not isinstance(low, Expression) and not isinstance(high, Expression):
+        return low, high
+    return settle_bounds(_as_bound(low, scope), _as_bound(high, scope), parameter.kind)
 
 
-def _as_bound(bound: Expression, scope: Mapping[str, object]) -> int | float:
+def _as_bound(bound: Bound, scope: Mapping[str, object]) -> int | float:
+    if not isinstance(bound, Expression):
+        return bound
     value = bound.evaluate(scope)
     if isinstance(value, (bool, str)):
         raise bound.failure(f"the bound is {value!r}, not a number", scope)

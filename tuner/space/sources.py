@@ -1,13 +1,13 @@
 """Finds what a study's `space:` list names: built-in spaces, files, and entries written out."""
 
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, from_mapping, read_yaml
 
-Source = str | Path | Mapping[str, object]
+Source = str | Path | Mapping[str, object] | Document
+"""Name, path, or an entry written out; as a Document it keeps the lines of the study file."""
 
 
 def available_spaces() -> tuple[str, ...]:
@@ -16,8 +16,8 @@ def available_spaces() -> tuple[str, ...]:
 
 
 def _built_in() -> dict[str, Path]:
-    with resources.as_file(resources.files("tuner") / "search_spaces") as folder:
-        return {path.stem: path for path in folder.glob("*.yaml")}
+    folder = Path(__file__).parents[1] / "search_spaces"
+    return {path.stem: path for path in folder.glob("*.yaml")}
 
 
 def read_built_in(name: str) -> Document:
@@ -40,15 +40,21 @@ def read_sources(sources: Sequence[Source], base: Path) -> list[Document]:
 
 
 def _read(source: Source, number: int, base: Path) -> Document:
+    if isinstance(source, Document):
+        return source
     if isinstance(source, Mapping):
         return from_mapping(source, f"space entry {number}")
-    if isinstance(source, Path) or "/" in source or source.endswith((".yaml", ".yml")):
+    if isinstance(source, Path) or (isinstance(source, str) and _is_path(source)):
         return _read_file(Path(source), base)
     if isinstance(source, str):
         return read_built_in(source)
     raise problem(
         f"space entry {number}", f"{quote(source)} is no name, path or mapping", "Write a name or path"
     )
+
+
+def _is_path(source: str) -> bool:
+    return "/" in source or source.endswith((".yaml", ".yml"))
 
 
 def _read_file(path: Path, base: Path) -> Document:

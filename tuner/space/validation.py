@@ -55,6 +55,8 @@ def _word(document: Document, fault: Any) -> UsageError:  # noqa: ANN401
             else suggest(key, _fields(path[:-1]))
         )
         return problem(place, f"{quote(key)} is not a key that is known here", remedy)
+    if fault["type"] == "invalid_key":
+        return problem(place, f"the key {quote(path[-1])} is not a word", "Quote it, or use a known key")
     if fault["type"] == "missing":
         return problem(document.place(path[:-1]), f"the key {path[-1]} is missing", f"Add `{path[-1]}: …`")
     wanted = {

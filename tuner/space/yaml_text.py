@@ -34,6 +34,24 @@ class Document:
     data: Mapping[str, object]
     lines: Mapping[Path, int]
 
+    def below(self, path: Path) -> "Document":
+        """Return the mapping at a path as a document of its own, which keeps its lines.
+
+        Raises UsageError when there is no mapping.
+        """
+        data: object = self.data
+        for part in path:
+            if isinstance(data, Mapping) and isinstance(part, str):
+                data = data.get(part)
+            elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+                data = data[part]
+            else:
+                data = None
+        if not isinstance(data, Mapping):
+            raise problem(self.place(path), f"{quote(data)} does not hold `key: value`", "Write a mapping")
+        lines = {key[len(path) :]: line for key, line in self.lines.items() if key[: len(path)] == path}
+        return Document(source=self.source, data=data, lines=lines)
+
     def place(self, path: Path) -> Place:
         """Return where a path of keys stands; the nearest known one above it if it does not."""
         known = path
