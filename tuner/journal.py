@@ -66,9 +66,11 @@ class Journal:
         try:
             _append(descriptor, line.encode())
         except OSError as error:
+            # Half a line may be there now; it is taken away when the file is opened again.
+            self._forget(host.name)
             message = (
-                f"{self.path(host.name)}: the original of {path} cannot be kept ({error.strerror}), so it was "
-                "not changed. Make room, or set TUNER_STATE to another directory."
+                f"{self.path(host.name)}: the original of {path} cannot be kept ({error.strerror}), so it "
+                "was not changed. Make room, or set TUNER_STATE to another directory."
             )
             raise TargetError(message) from error
         self._kept[host.name].add(path)
@@ -122,10 +124,8 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the locks; what is kept stays on disk."""
-        for descriptor in self._files.values():
-            os.close(descriptor)
-        self._files.clear()
-        self._kept.clear()
+        for host_name in tuple(self._files):
+            self._forget(host_name)
 
     def _open(self, host_name: str) -> int:
         """Open and lock a host's file, once. A line that a crash cut off is taken away."""
@@ -160,6 +160,9 @@ class Journal:
     def _remove(self, host_name: str) -> None:
         self.path(host_name).unlink()
         _sync(self.directory)
+        self._forget(host_name)
+
+    def _forget(self, host_name: str) -> None:
         os.close(self._files.pop(host_name))
         del self._kept[host_name]
 
@@ -236,16 +239,11 @@ def _lock(path: Path) -> int:
 
 
 def _append(descriptor: int, line: bytes) -> None:
-    """Add a line, on disk when this returns. Raises OSError, and then has taken back what was written."""
-    length = os.fstat(descriptor).st_size
-    try:
-        left = line
-        while left:
-            left = left[os.write(descriptor, left) :]
-        os.fsync(descriptor)
-    except OSError:
-        os.ftruncate(descriptor, length)
-        raise
+    """Add a line, on disk when this returns. Raises OSError."""
+    left = line
+    while left:
+        left = left[os.write(descriptor, left) :]
+    os.fsync(descriptor)
 
 
 def _sync(directory: Path) -> None:

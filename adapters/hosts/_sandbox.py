@@ -1,6 +1,6 @@
 """A private place on this machine: fresh network, process, IPC and mount namespaces, files in memory.
 
-kill -9 of the tuner leaves nothing of it: the first process ends when the pipe to the tuner closes (besides, by
+kill -9 of the tuner leaves nothing: the first process ends when the pipe to the tuner closes (besides, by
 its parent-death signal), the kernel kills everything in a process namespace together with its first
 process (pid_namespaces(7)), and network, IPC objects, mounts and files in memory go with their last user.
 """
