@@ -1,0 +1,41 @@
+"""Validity gates: was a window what it should be, and if not, whose fault is it. Pure.
+
+The environment's fault: the window is discarded and repeated within a budget. The configuration's: it counts
+against it. A warning: the window counts, and a report shows it.
+"""
+
+from collections.abc import Callable, Iterable
+
+from tuner.measure import host_gates, load_gates
+from tuner.measure.retries import Noisy, RetryBudget
+from tuner.measure.thresholds import Thresholds
+from tuner.measure.window_facts import Gate, WindowFacts
+from tuner.records import Verdict
+
+__all__ = ["Gate", "Noisy", "RetryBudget", "Thresholds", "WindowFacts", "is_censored", "judge"]
+
+GATES: tuple[Callable[[WindowFacts], Verdict | None], ...] = (
+    load_gates.generator,
+    load_gates.duration,
+    load_gates.saturated,
+    host_gates.steal,
+    host_gates.foreign,
+    host_gates.quota,
+    host_gates.ports,
+    host_gates.memory,
+    load_gates.body,
+    load_gates.errors,
+    load_gates.effective,
+    host_gates.clock,
+    host_gates.carry_over,
+)
+
+
+def judge(facts: WindowFacts) -> tuple[Verdict, ...]:
+    """Ask every gate; those that have nothing to say are silent."""
+    return tuple(verdict for gate in GATES if (verdict := gate(facts)) is not None)
+
+
+def is_censored(verdicts: Iterable[Verdict]) -> bool:
+    """Tell whether the goodput is only a lower bound, because the generator could not send more."""
+    return any(verdict.gate == Gate.SATURATED for verdict in verdicts)
