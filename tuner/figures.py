@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 INK, SOFT, RULE = "#1c2733", "#55636f", "#dfe4e9"
 BLUE, GREY, GREEN, AMBER, RED, PALE = "#1d5fa8", "#7d8995", "#157347", "#b45309", "#b3261e", "#9dbcdf"
+LEVEL = {"type": "line", "line": {"color": GREY}}
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
 
 ROLES: Mapping[Role, tuple[str, str, str]] = {
@@ -83,8 +84,8 @@ def choose_ratio_ticks(low: float, high: float) -> list[float]:
     return chosen if len(chosen) <= 7 else [tick for tick in chosen if math.log10(tick) % 1 == 0]  # noqa: PLR2004
 
 
-def error_bars(speedups: Sequence["Speedup"]) -> dict[str, Any]:
-    """Draw 95 % intervals."""
+def error_bars(speedups: Sequence["Speedup"], colour: str) -> dict[str, Any]:
+    """Draw 95 % intervals, paler than their points."""
     ends = [speedup.interval() for speedup in speedups]
     return {
         "type": "data",
@@ -93,7 +94,14 @@ def error_bars(speedups: Sequence["Speedup"]) -> dict[str, Any]:
         "arrayminus": [speedup.ratio - low for speedup, (low, _) in zip(speedups, ends, strict=True)],
         "thickness": 1,
         "width": 0,
+        "color": make_pale(colour),
     }
+
+
+def make_pale(colour: str) -> str:
+    """Thin a colour of the form #rrggbb."""
+    red, green, blue = (int(colour[index : index + 2], 16) for index in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, 0.45)"
 
 
 def draw_timeline(summary: "Summary") -> go.Figure:
@@ -112,7 +120,7 @@ def draw_timeline(summary: "Summary") -> go.Figure:
             go.Scatter(
                 x=[start.number for start in group],
                 y=[speedup.ratio for speedup in speedups],
-                error_y=error_bars(speedups),
+                error_y=error_bars(speedups, colour),
                 mode="markers",
                 name=name,
                 marker={
@@ -155,7 +163,7 @@ def draw_timeline(summary: "Summary") -> go.Figure:
     layout = make_layout(
         height=420,
         showlegend=True,
-        shapes=[{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1, "line": {"color": GREY}}],
+        shapes=[{**LEVEL, "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1}],
     )
     layout.yaxis.update(axis)
     layout.xaxis.update({"title": {"text": "start number"}, "rangemode": "tozero"})
@@ -224,7 +232,7 @@ def draw_pairs(summary: "Summary") -> go.Figure | None:
         ],
         make_layout(
             height=110 + 26 * len(pairs),
-            shapes=[{"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": 1, "x1": 1, "line": {"color": GREY}}],
+            shapes=[{**LEVEL, "yref": "paper", "y0": 0, "y1": 1, "x0": 1, "x1": 1}],
         ),
     )  # fmt: skip
     figure.layout.xaxis.update({**axis, "title": {"text": "winner relative to default"}})

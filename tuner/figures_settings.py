@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
@@ -16,6 +16,7 @@ from tuner.figures import (
     PALE,
     RED,
     ROLES,
+    SOFT,
     as_text,
     describe_start,
     error_bars,
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     from tuner.summary import Summary
 
 AXES_AT_MOST = 7
+GOLDEN = (math.sqrt(5) - 1) / 2
+SIDES = {
+    "default": (GREY, "square-open"),
+    "other": (BLUE, "circle"),
+    "winner": (GREEN, "star"),
+}
 SPECIAL_STEP = 0.16
 """Distance of a special value from the range and from the next one, in widths of the range."""
 
@@ -80,6 +87,14 @@ def measured_starts(summary: "Summary") -> list[Start]:
     return [start for start in summary.starts if start.number in summary.speedups]
 
 
+def side_of(summary: "Summary", start: Start) -> str:
+    """Tell the default's and the winner's starts from all others."""
+    if start.role is Role.CONTROL or dict(start.config) == dict(summary.default.config):
+        return "default"
+    winner = summary.winner
+    return "winner" if winner is not None and dict(start.config) == dict(winner.config) else "other"
+
+
 def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
     """Draw the speedup of every start against its value of one parameter."""
     starts = [start for start in measured_starts(summary) if name in start.config]
@@ -90,17 +105,18 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
     values = [*(start.config[name] for start in starts), default]
     line = draw_line(summary.space, name, values if winner is None else [*values, winner])
     axis = ratio_axis(summary.speedups[start.number].ratio for start in measured_starts(summary))
+    spread = 0.012 if line.has_range else 0.14
     traces = []
-    for controls, colour, symbol in ((True, GREY, "square-open"), (False, BLUE, "circle")):
-        group = [start for start in starts if (start.role is Role.CONTROL) is controls]
+    for side, (colour, symbol) in SIDES.items():
+        group = [start for start in starts if side_of(summary, start) == side]
         speedups = [summary.speedups[start.number] for start in group]
         traces.append(
             go.Scatter(
-                x=[place(line, start.config[name]) for start in group],
+                x=[place(line, start.config[name]) + spread * scatter(start.number) for start in group],
                 y=[speedup.ratio for speedup in speedups],
-                error_y=error_bars(speedups),
+                error_y=error_bars(speedups, colour),
                 mode="markers",
-                marker={"color": colour, "symbol": symbol, "size": 6, "opacity": 0.8},
+                marker={"color": colour, "symbol": symbol, "size": 7 if side == "winner" else 6},
                 text=[describe_start(summary, start) for start in group],
                 hovertemplate="%{text}<extra></extra>",
             )
@@ -122,6 +138,11 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
     return go.Figure(traces, layout)
 
 
+def scatter(number: int) -> float:
+    """Give every start a place of its own between −1 and 1, so that equal values do not hide each other."""
+    return 2 * (number * GOLDEN % 1) - 1
+
+
 def rule(x: float, colour: str, dash: str) -> dict[str, Any]:
     """Draw a line over the whole height."""
     return {
@@ -132,19 +153,21 @@ def rule(x: float, colour: str, dash: str) -> dict[str, Any]:
 
 def draw_parallel(summary: "Summary") -> go.Figure | None:
     """Draw every start as a line over the parameters that matter most, coloured by speedup."""
-    starts = measured_starts(summary)
+    starts = [start for start in measured_starts(summary) if start.role in {Role.SEARCH, Role.REPEAT}]
     names = [
         name for name in varied_parameters(summary) if any(name in start.config for start in starts)
     ][:AXES_AT_MOST]  # fmt: skip
     if len(names) < 2 or not starts:  # noqa: PLR2004 - lines need two ends
         return None
     lines = {
-        name: draw_line(summary.space, name, [start.config[name] for start in starts if name in start.config])
+        name: draw_line(
+            summary.space, name, [start.config[name] for start in starts if name in start.config]
+        )
         for name in names
     }
     ratios = sorted(summary.speedups[start.number].ratio for start in starts)
     top = ratios[max(0, math.ceil(0.9 * len(ratios)) - 1)]
-    groups = (
+    groups: tuple[tuple[str, str, float, Callable[[float], bool]], ...] = (
         ("below the default", PALE, 1.0, lambda ratio: ratio < min(1.0, top)),
         ("above the default", BLUE, 1.0, lambda ratio: 1.0 <= ratio < top),
         ("best tenth", GREEN, 2.5, lambda ratio: ratio >= top),
@@ -164,8 +187,9 @@ def draw_parallel(summary: "Summary") -> go.Figure | None:
     for column, name in enumerate(names):
         shapes.append({**rule(column, INK, "solid"), "line": {"color": INK, "width": 1}})
         notes += [
-            {"x": column, "y": stretch(lines[name], mark), "text": as_text(summary.space.show(name, mark)), "showarrow": False,
-             "xanchor": "left", "xshift": 4, "font": {"size": 11}, "bgcolor": "rgba(255,255,255,0.8)"}
+            {"x": column, "y": stretch(lines[name], mark), "showarrow": False,
+             "text": as_text(summary.space.show(name, mark)), "xanchor": "left", "xshift": 4,
+             "font": {"size": 11}, "bgcolor": "rgba(255,255,255,0.8)"}
             for mark in choose_marks(lines[name], 2)
         ]  # fmt: skip
     layout = make_layout(height=460, showlegend=True, shapes=shapes, annotations=notes)
@@ -203,19 +227,24 @@ def draw_importance(summary: "Summary") -> go.Figure | None:
     if not ranked:
         return None
     colours = [GREY if each.verdict.startswith("indistinguishable") else BLUE for each in ranked]
+    names = [as_text(each.parameter) for each in ranked]
+    chance = go.Scatter(
+        x=[each.chance for each in ranked], y=names, mode="markers", hoverinfo="skip",
+        marker={"symbol": "line-ns-open", "size": 12, "color": SOFT, "line": {"width": 1.5}},
+    )  # fmt: skip
     figure = go.Figure(
-        go.Scatter(
+        [chance, go.Scatter(
             x=[each.importance for each in ranked],
-            y=[as_text(each.parameter) for each in ranked],
+            y=names,
             mode="markers",
             marker={"color": colours, "size": 9},
             error_x={
                 "type": "data", "symmetric": False, "thickness": 1.5, "width": 3, "color": GREY,
-                "array": [max(0.0, (each.importance_high or 0.0) - (each.importance or 0.0)) for each in ranked],
-                "arrayminus": [max(0.0, (each.importance or 0.0) - (each.importance_low or 0.0)) for each in ranked],
+                "array": [(each.importance_high or 0.0) - (each.importance or 0.0) for each in ranked],
+                "arrayminus": [(each.importance or 0.0) - (each.importance_low or 0.0) for each in ranked],
             },
             hovertemplate="%{y}: %{x:.1%}<extra></extra>",
-        ),
+        )],
         make_layout(height=70 + 22 * len(ranked)),
     )  # fmt: skip
     figure.layout.xaxis.update(
@@ -233,10 +262,8 @@ def draw_failures(summary: "Summary") -> go.Figure | None:
     kinds = [kind for kind, _ in Counter(start.failure.kind for start in lost if start.failure).most_common()]
     traces = []
     for role, (title, _, _) in ROLES.items():
-        counts = [
-            sum(start.role is role and start.failure is not None and start.failure.kind == kind for start in lost)
-            for kind in kinds
-        ]
+        of_role = Counter(start.failure.kind for start in lost if start.failure and start.role is role)
+        counts = [of_role[kind] for kind in kinds]
         if any(counts):
             colour = {Role.CONTROL: GREY, Role.SEARCH: RED}.get(role, AMBER)
             traces.append(
@@ -244,7 +271,7 @@ def draw_failures(summary: "Summary") -> go.Figure | None:
                        marker={"color": colour})
             )  # fmt: skip
     figure = go.Figure(traces, make_layout(height=110 + 28 * len(kinds), barmode="stack", showlegend=True))
-    figure.layout.xaxis.update(title={"text": "starts"}, tickformat="d", rangemode="tozero")
+    figure.layout.xaxis.update(title={"text": "starts"}, dtick=math.ceil(len(lost) / 8), rangemode="tozero")
     figure.layout.yaxis.update(autorange="reversed", type="category")
     return figure
 

@@ -124,10 +124,10 @@ def divide(space: "Space", name: str, configs: Sequence[Config], default: Config
 def describe_third(space: "Space", line: Line, third: int, *, whole: bool) -> str:
     """Write a third of the range as `8 to 32`."""
     low, high = line.value_at(third / THIRDS), line.value_at((third + 1) / THIRDS)
-    ends: tuple[Scalar, Scalar] = (math.ceil(low - 1e-9), math.floor(high + 1e-9)) if whole else (low, high)
-    if ends[0] >= ends[1]:
-        return space.show(line.parameter, ends[0])
-    return f"{space.show(line.parameter, ends[0])} to {space.show(line.parameter, ends[1])}"
+    first, last = (math.ceil(low - 1e-9), math.floor(high + 1e-9)) if whole else (low, high)
+    if first >= last:
+        return space.show(line.parameter, first)
+    return f"{space.show(line.parameter, first)} to {space.show(line.parameter, last)}"
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

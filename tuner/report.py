@@ -5,9 +5,10 @@ Every string in it may come from a log or a configuration. HTML is escaped by Ji
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
 from tuner.report_rows import (
@@ -23,12 +24,29 @@ from tuner.report_rows import (
     start_rows,
     timing_rows,
 )
-from tuner.wording import say_gain, say_ratio, say_speedup
+from tuner.wording import say_gain, say_percent, say_ratio, say_speedup
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tuner.summary import Summary
+
+
+STATES = (State.COMPLETE, State.PRUNED, State.FAILED, State.INVALID, State.RUNNING)
+
+CAPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "pairs": "Each diamond is one pair of fresh starts, measured next to each other in random order.",
+        "timeline": "Speedup relative to the level of the control at that time, with 95 % intervals; open "
+        "symbols were stopped early. Logarithmic axis.",
+        "importance": "Share of PED-ANOVA's importance for reaching the best quarter, with 95 % bootstrap "
+        "intervals over the starts. Upright marks: the share that shuffled speedups give. Grey: "
+        "indistinguishable from noise.",
+        "parallel": "One line per start of the search through the parameters that matter most; off and other "
+        "special values stand below the range.",
+        "failures": "Starts that gave no measurement.",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +107,8 @@ def describe_verdict(summary: "Summary") -> Headline:
     if gain is not None and gain.verdict == "improved":
         return Headline(
             tone="good", figure=say_gain(gain),
-            text="The winner serves this much of the default’s correct responses per second, with its 95 % "
-            "interval, measured in pairs of fresh starts that the search never saw.",
+            text="Correct responses per second of the winner relative to the default, with its "
+            f"{say_percent(1 - gain.alpha)} interval, from pairs of fresh starts that the search never saw.",
         )  # fmt: skip
     if gain is not None:
         return Headline(
@@ -103,14 +121,14 @@ def describe_verdict(summary: "Summary") -> Headline:
             tone="plain", figure="Nothing beat the default",
             text=f"{summary.stop_reason or 'The study is finished'}. Keep the default.",
         )  # fmt: skip
-    best = summary.incumbent
-    if best is None:
+    if summary.incumbent is None:
         return Headline(tone="open", figure="No result yet", text=f"The study is {summary.state}.")
+    _, best = summary.incumbent
     return Headline(
         tone="open",
-        figure=f"{say_ratio(best.posterior.ratio)} so far, not confirmed",
-        text=f"The study is {summary.state}. The best configuration was measured at "
-        f"{say_speedup(best.speedup)}; as the best of many it is probably overstated.",
+        figure=f"{say_ratio(best.ratio)} so far, not confirmed",
+        text=f"The study is {summary.state}. The best configuration stands at {say_speedup(best)}, shrunk for "
+        "being the best of many; only a confirmation can tell what it is worth.",
     )
 
 
@@ -118,38 +136,16 @@ def draw_figures(summary: "Summary") -> dict[str, Drawn]:
     """Draw every figure for which there is something to show."""
     from tuner import figures, figures_settings
 
-    made = {
-        "pairs": (
-            "Confirmation, pair by pair",
-            "Each diamond is one pair of fresh starts, measured next to each other in random order.",
-            figures.draw_pairs(summary),
-        ),
-        "timeline": (
-            "Every start over time",
-            "Speedup relative to the level of the control at that time, with 95 % intervals; open symbols were "
-            "stopped early. Logarithmic axis.",
-            figures.draw_timeline(summary) if summary.speedups else None,
-        ),
-        "importance": (
-            "Importance",
-            "Share of PED-ANOVA’s importance for reaching the best quarter, above what chance gives, with 95 % "
-            "bootstrap intervals over the starts. Grey: indistinguishable from noise.",
-            figures_settings.draw_importance(summary),
-        ),
-        "parallel": (
-            "Parallel coordinates",
-            "One line per start through the parameters that matter most; off and other special values stand "
-            "below the range.",
-            figures_settings.draw_parallel(summary),
-        ),
-        "failures": (
-            "Failed starts by class", "Starts that gave no measurement.",
-            figures_settings.draw_failures(summary),
-        ),
-    }  # fmt: skip
+    made = (
+        ("pairs", "Confirmation, pair by pair", figures.draw_pairs(summary)),
+        ("timeline", "Every start over time", figures.draw_timeline(summary) if summary.speedups else None),
+        ("importance", "Importance", figures_settings.draw_importance(summary)),
+        ("parallel", "Parallel coordinates", figures_settings.draw_parallel(summary)),
+        ("failures", "Failed starts by class", figures_settings.draw_failures(summary)),
+    )
     return {
-        name: make_drawn(name, title, caption, figure)
-        for name, (title, caption, figure) in made.items()
+        name: make_drawn(name, title, CAPTIONS[name], figure)
+        for name, title, figure in made
         if figure is not None
     }
 
@@ -189,6 +185,3 @@ def count_starts(summary: "Summary") -> list[tuple[str, list[int]]]:
         for role in Role
         if any(counts[role, state] for state in STATES)
     ]
-
-
-STATES: Iterable[Any] = (State.COMPLETE, State.PRUNED, State.FAILED, State.INVALID, State.RUNNING)

@@ -33,15 +33,18 @@ def arm_rows(summary: "Summary") -> list[Row]:
 
 def describe_arm(arm: "Arm") -> Row:
     """Say what one side gave."""
-    p99 = say_milliseconds(arm.latency_p99_ms)
-    corrected = " (corrected)" if arm.latency_corrected and arm.latency_p99_ms is not None else ""
-    return say_rate(arm.goodput_rps), p99 + corrected, say_failures(arm.failures, arm.requests), str(arm.starts)
+    return (
+        say_rate(arm.goodput_rps),
+        say_milliseconds(arm.latency_p99_ms),
+        say_failures(arm.failures, arm.requests),
+        str(arm.starts),
+    )
 
 
 def change_rows(summary: "Summary") -> list[Row]:
     """Show each changed setting: name, default, value, server, why it is tuned."""
     parameters = {each.name: each for each in summary.space.parameters}
-    rows = []
+    rows: list[Row] = []
     for name, (default, value) in summary.changes.items():
         known = parameters.get(name)
         rows.append(
@@ -58,15 +61,17 @@ def change_rows(summary: "Summary") -> list[Row]:
 
 def sensitivity_rows(summary: "Summary") -> list[Row]:
     """Show what is known of every parameter: verdict, effect, direction, importance, kept."""
-    rows = []
+    rows: list[Row] = []
     for each in summary.sensitivity:
         effect = NOTHING
         if each.effect is not None and each.low is not None and each.high is not None:
-            effect = f"{100 * each.effect:+.1f} % [{100 * each.low:+.1f}, {100 * each.high:+.1f}]"
+            low, high = 100 * each.low, 100 * each.high
+            effect = f"{100 * each.effect:+.1f} % [{low:+.1f}, {high:+.1f}]".replace("-", "−")
         importance = NOTHING
-        if each.importance is not None and each.importance_low is not None and each.importance_high is not None:
-            ends = f"[{100 * max(0.0, each.importance_low):.0f}, {100 * each.importance_high:.0f}]"
-            importance = f"{100 * each.importance:.0f} % {ends}"
+        if each.importance is not None:
+            low, high, chance = each.importance_low or 0.0, each.importance_high or 0.0, each.chance or 0.0
+            ends = f"[{100 * low:.0f}, {100 * high:.0f}]"
+            importance = f"{100 * each.importance:.0f} % {ends} ({100 * chance:.0f} %)"
         kept = NOTHING if each.kept is None else "changed" if each.kept else "default"
         rows.append((each.parameter, each.verdict, effect, each.direction, importance, kept))
     return rows
@@ -76,7 +81,7 @@ def failure_rows(summary: "Summary") -> list[Row]:
     """Count starts without a measurement by class, with one reason each."""
     lost = [(start.failure, start.number) for start in summary.starts if start.failure is not None]
     counts = Counter(failure.kind for failure, _ in lost)
-    rows = []
+    rows: list[Row] = []
     for kind, count in counts.most_common():
         failure, number = next((failure, number) for failure, number in lost if failure.kind == kind)
         reason = failure.reason.strip()
@@ -88,7 +93,7 @@ def failure_rows(summary: "Summary") -> list[Row]:
 def request_failure_rows(summary: "Summary") -> list[Row]:
     """Count failed requests by kind, over all starts that gave a measurement."""
     windows = [window for start in summary.starts if start.counts for window in start.windows]
-    rows = []
+    rows: list[Row] = []
     for kind in FAILURE_KINDS:
         total = sum(getattr(window.failures, kind) for window in windows)
         if total:
@@ -130,7 +135,7 @@ def noise_rows(summary: "Summary") -> list[Row]:
     return [
         ("between windows of one start, σ_w", say_percent(noise.sigma_window, 2)),
         ("between starts of one configuration, σ_b", say_percent(noise.sigma_start, 2)),
-        ("drift of the host’s level in ten minutes", say_percent((600 * noise.drift_per_s) ** 0.5, 2)),
+        ("drift of the host's level in ten minutes", say_percent((600 * noise.drift_per_s) ** 0.5, 2)),
         (f"gain that {pairs} pairs can prove (80 % power)", f"{say_ratio(1 + gain)} or more"),
     ]
 
@@ -164,7 +169,7 @@ def timing_rows(summary: "Summary") -> list[Row]:
     """Say where the time went."""
     timing = summary.timing
     total_s = timing.get("total_s", 0.0)
-    rows = [("first to last start", say_duration(total_s))]
+    rows: list[Row] = [("first to last start", say_duration(total_s))]
     for key, title in (("load_s", "under load"), ("deploy_s", "deploying"), ("suggest_s", "suggesting")):
         share = timing.get(key, 0.0) / total_s if total_s > 0 else 0.0
         rows.append((title, f"{say_duration(timing.get(key, 0.0))} ({say_percent(share)})"))

@@ -146,7 +146,7 @@ class LineProgress:
 
     def start_begins(self, role: Role, label: str) -> None:
         """Remember what is being measured until it is over."""
-        self._label = label if label else role.value
+        self._label = label or role.value
 
     def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
         """Print what the start gave."""
@@ -189,7 +189,9 @@ def describe_changes(changes: Changes, most: int) -> str:
     """Say in one line what a configuration changes: `sendfile off, worker_processes 1, … (3 more)`."""
     if not changes:
         return "the default"
-    shown = [make_printable(f"{name} {say_value(value)}") for name, (_, value) in list(changes.items())[:most]]
+    shown = [
+        make_printable(f"{name} {say_value(value)}") for name, (_, value) in list(changes.items())[:most]
+    ]
     rest = len(changes) - len(shown)
     return ", ".join(shown) + (f", … ({rest} more)" if rest > 0 else "")
 
@@ -220,7 +222,9 @@ def _headline(summary: "Summary") -> Text:
     if summary.state == "finished":
         reason = f" ({make_printable(summary.stop_reason)})" if summary.stop_reason else ""
         return Text.assemble((name, "bold"), ": nothing beat the default", reason)
-    best = "" if summary.incumbent is None else f"; best so far {say_speedup(summary.incumbent[1])}, not confirmed"
+    best = ""
+    if summary.incumbent is not None:
+        best = f"; best so far {say_speedup(summary.incumbent[1])}, not confirmed"
     return Text.assemble((name, "bold"), f": {summary.state}{best}")
 
 

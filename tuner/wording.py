@@ -71,8 +71,11 @@ def say_duration(seconds: float) -> str:
 
 
 def say_percent(share: float, digits: int = 1) -> str:
-    """Write a share as a percentage: 2.4 %."""
-    return f"{100 * share:.{digits}f} %" if math.isfinite(share) else NOTHING
+    """Write a share as a percentage: 2.4 %, 95 %."""
+    if not math.isfinite(share):
+        return NOTHING
+    text = f"{100 * share:.{digits}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"
 
 
 def say_value(value: Scalar) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tuner.ports import Files
     from tuner.summary import Summary
 
-__all__ = ["FORMATS", "Rendered", "export", "paths_to_read", "render_both"]
+__all__ = ["FORMATS", "Format", "Rendered", "export", "find_format", "paths_to_read", "render_both"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ def export(
 
 
 def paths_to_read(name: str, rendered: Mapping[str, Rendered]) -> tuple[PurePosixPath, ...]:
-    """Name the machine's files that `export` wants in `installed`. Raises UsageError for an unknown format."""
+    """Name the machine's files that `export` wants to see. Raises UsageError for an unknown format."""
     chosen = find_format(name)
     if chosen.server is None or chosen.server not in rendered:
         return ()

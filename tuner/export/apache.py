@@ -40,7 +40,7 @@ def export_apache(summary: "Summary", rendered: Rendered, _installed: Files) -> 
         "then stop and start Apache: a reload changes neither ServerLimit, ThreadLimit nor ListenBacklog",
         f"undo: sh {UNDO}",
     )
-    tail = comment("", f"change by hand, where your sites have it: {'; '.join(elsewhere)}") if elsewhere else ""
+    tail = comment("", "change by hand, where your sites have it:", *elsewhere) if elsewhere else ""
     tail = tail.replace(str(SITE.directory), "${APACHE_LOG_DIR}")
     return {NAME: (head + "".join(f"{line}\n" for line in lines) + tail).encode(), UNDO: write_undo(summary)}
 

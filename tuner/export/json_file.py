@@ -14,13 +14,11 @@ if TYPE_CHECKING:
 def export_json(summary: "Summary", _rendered: Rendered, _installed: Files) -> dict[str, bytes]:
     """Write the changed settings by server, and the same with the default's values."""
     changes = summary.space.changes(summary.winner.config, derived=True) if summary.winner else {}
+    new = {name: value for name, (_, value) in changes.items()}
+    old = {name: value for name, (value, _) in changes.items()}
     return {
-        "tuner.json": dump(
-            describe(summary) | {"settings": by_server(summary, {name: new for name, (_, new) in changes.items()})}
-        ),
-        "tuner-undo.json": dump(
-            describe(summary) | {"settings": by_server(summary, {name: old for name, (old, _) in changes.items()})}
-        ),
+        "tuner.json": dump(describe(summary) | {"settings": by_server(summary, new)}),
+        "tuner-undo.json": dump(describe(summary) | {"settings": by_server(summary, old)}),
     }
 
 

@@ -1,9 +1,9 @@
 """A patch for /etc/nginx, and the patch that takes it back.
 
-A fragment in conf.d is not enough: it is included into `http`, while worker_processes and worker_connections
-belong to `main` and `events`, and Debian's nginx.conf sets sendfile, tcp_nopush, gzip and access_log in `http`
-already; nginx refuses a directive that is given twice in one block ("directive is duplicate"). So directives
-that the installed nginx.conf has are changed there, and new ones of `http` go to conf.d.
+A fragment in conf.d is not enough: it is included into `http`, while worker_processes and
+worker_connections belong to `main` and `events`, and Debian's nginx.conf sets sendfile, tcp_nopush, gzip and
+access_log in `http` already; nginx refuses a directive that is given twice in one block ("directive is
+duplicate"). So what the installed nginx.conf has is changed there, and new directives of `http` go to conf.d.
 """
 
 from collections.abc import Iterable, Sequence
@@ -60,7 +60,7 @@ def export_nginx(summary: "Summary", rendered: Rendered, installed: Files) -> di
 
 
 def read_rendered(files: Files) -> list[Directive]:
-    """Read all rendered files; a server's or location's directives count as those of `http`, but for listen."""
+    """Read the directives of all rendered files, without the blocks."""
     found: list[Directive] = []
     for path, content in sorted(files.items()):
         if path.suffix == ".conf":
@@ -103,7 +103,8 @@ def apply_changes(
             fragment += localize(change.new, ())
     files: dict[str, tuple[str | None, str]] = {"nginx.conf": (texts[MAIN_FILE], text)}
     if fragment:
-        files[FRAGMENT] = (None, comment(*describe_origin(summary)) + "".join(f"{line}\n" for line in fragment))
+        lines = "".join(f"{line}\n" for line in fragment)
+        files[FRAGMENT] = (None, comment(*describe_origin(summary)) + lines)
     listen = next((change for change in changes if change.name == "listen"), None)
     if listen is not None and SITE_FILE in texts:
         site = texts[SITE_FILE]
@@ -191,7 +192,7 @@ def write_listing(summary: "Summary", changes: Sequence[Change]) -> str:
     parts = [
         comment(
             *describe_origin(summary),
-            f"{MAIN_FILE} is not on this machine: merge these by hand, each into its block, then run nginx -t.",
+            f"{MAIN_FILE} is not on this machine: merge these by hand, each into its block; then nginx -t",
             "undo: put back the values that are given after `was`",
         )
     ]
@@ -200,7 +201,8 @@ def write_listing(summary: "Summary", changes: Sequence[Change]) -> str:
         for change in changes:
             if change.context == context:
                 was = " ".join(localize(change.old, ())) or "not given"
-                lines += [f"{line}  # was: {was}" for line in localize(change.new, ())] or [f"# without: {was}"]
+                new = localize(change.new, ())
+                lines += [f"{line}  # was: {was}" for line in new] or [f"# without: {was}"]
         indent = "    " * len(context)
         opening = "".join(f"{'    ' * depth}{name} {{\n" for depth, name in enumerate(context))
         closing = "".join(f"{'    ' * depth}}}\n" for depth in reversed(range(len(context))))

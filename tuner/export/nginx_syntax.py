@@ -34,7 +34,7 @@ class Token:
 
 
 def read_directives(text: str) -> tuple[Directive, ...]:
-    """Read all directives, blocks before what they hold. What is cut off at the end of the text is left out."""
+    """Read all directives, blocks before what they hold; what is cut off at the end is left out."""
     found: list[Directive] = []
     words: list[Token] = []
     blocks: list[tuple[int, tuple[Token, ...]]] = []
@@ -68,7 +68,7 @@ def make_directive(
 
 
 def read_tokens(text: str) -> Iterator[Token]:
-    """Split a text as ngx_conf_read_token does: blanks separate, # comments, quotes and backslashes protect."""
+    """Split a text as ngx_conf_read_token does: blanks separate, # comments, quotes protect."""
     place = 0
     while place < len(text):
         sign = text[place]

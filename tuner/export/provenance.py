@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 def describe_origin(summary: "Summary") -> tuple[str, ...]:
     """Say in a few lines which study found the settings, on what, and what they are worth."""
     fingerprint = summary.fingerprint
+    versions = ", ".join(f"{name} {version}" for name, version in fingerprint.servers.items())
+    where = ", on the same machine (co-located)" if fingerprint.co_located else ""
+    machine = (
+        f"kernel {fingerprint.kernel}, {fingerprint.cores} cores, {fingerprint.memory_mib} MiB, {fingerprint.cpu}"
+    )
     lines = [
-        f"{summary.study}: settings found by tuner {summary.version}, study of {summary.created}, "
-        f"preset {summary.preset}",
+        f"{summary.study}: found by tuner {summary.version}, {summary.created}, preset {summary.preset}",
         describe_gain(summary),
         f"load: {summary.workload}",
-        f"host: {fingerprint.host}, {fingerprint.cores} cores, {fingerprint.memory_mib} MiB, "
-        f"kernel {fingerprint.kernel}, {fingerprint.cpu}",
-        "versions: "
-        + ", ".join([*(f"{name} {version}" for name, version in fingerprint.servers.items())])
-        + f"; load generator {fingerprint.generator}"
-        + (", on the same machine (co-located)" if fingerprint.co_located else ""),
+        f"host: {fingerprint.host}, {machine}",
+        f"versions: {versions}; load generator {fingerprint.generator}{where}",
     ]
     return tuple(make_printable(line) for line in lines)
 
