@@ -88,7 +88,6 @@ NET = {
         "EstabResets": "established_resets",
     },
 }
-SOFTNET = ("packets", "packets_dropped", "packets_squeezed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +140,7 @@ def take(host: FileReader, *, namespace_pid: int, groups: Mapping[str, Sequence[
             **procfs.parse_protocols(_read(host, f"{net}/snmp"), NET),
             **procfs.parse_named(_read(host, "/proc/vmstat"), vmstat),
             **_pressure(host),
-            **dict(zip(SOFTNET, procfs.parse_softnet(_read(host, "/proc/net/softnet_stat")), strict=True)),
+            **procfs.parse_softnet(_read(host, "/proc/net/softnet_stat")),
             **_throttling(host, groups.get(SERVER, ())),
         },
         levels={

@@ -38,7 +38,7 @@ def duration(facts: WindowFacts) -> Verdict | None:
         return None
     return fault(
         Gate.DURATION,
-        f"the load lasted {facts.result.duration_s:.2f} s instead of {facts.asked_s:g} ± {tolerance_s:.2f} s; "
+        f"the load lasted {facts.result.duration_s:.2f} s not {facts.asked_s:g} ± {tolerance_s:.2f} s; "
         "the window is measured again",
     )
 

@@ -1,7 +1,7 @@
 """Reads the text of single /proc files into numbers. Pure: bytes in, numbers out (proc(5), proc_*(5))."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 USER_HZ = 100
@@ -126,10 +126,11 @@ def parse_sockets(content: bytes) -> dict[str, float]:
     return {}
 
 
-def parse_softnet(content: bytes) -> Sequence[int]:
-    """Read /proc/net/softnet_stat: packets processed, dropped, and rounds cut short, over all CPUs."""
-    rows = [line.split()[:3] for line in content.decode().splitlines()]
-    return [sum(int(row[column], base=16) for row in rows) for column in range(3)]
+def parse_softnet(content: bytes) -> dict[str, float]:
+    """Read /proc/net/softnet_stat, one line of hexadecimal columns for each CPU; sums over all CPUs."""
+    rows = [line.split() for line in content.decode().splitlines()]
+    names = ("packets", "packets_dropped", "packets_squeezed")
+    return {name: float(sum(int(row[at], base=16) for row in rows)) for at, name in enumerate(names) if rows}
 
 
 def parse_pressure(content: bytes) -> dict[str, float]:
