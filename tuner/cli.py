@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -87,21 +86,21 @@ def run(
         _say(f"{study}: this study is finished; here is its result.")
     try:
         with open_progress(_stderr()) as progress:
-            summary = session.run(
+            reading = session.run(
                 settings, preset=preset.value if preset else None, minutes=minutes, trials=trials,
                 progress=progress,
             )  # fmt: skip
     except KeyboardInterrupt:
         _say(f"Stopped; everything is as it was before. Go on with: tuner run {study}")
         sys.exit(INTERRUPTED)
-    results = write_results(settings, summary)
+    results = write_results(reading)
     if as_json:
         from tuner.summary import as_json as summary_json
 
-        _print_json(summary_json(summary))
+        _print_json(summary_json(reading.summary))
     else:
-        _stdout().print(final_screen(summary, report=results.report, exports=results.exports))
-    sys.exit(_verdict(summary))
+        _stdout().print(final_screen(reading.summary, report=results.report, exports=results.exports))
+    sys.exit(_verdict(reading.summary))
 
 
 @app.command()
@@ -114,7 +113,7 @@ def show(study: StudyPath, as_json: AsJson = False) -> None:
     from tuner.terminal import final_screen
 
     settings = load_study(study)
-    summary = session.read(settings, with_sensitivity=as_json)
+    summary = session.read(settings, with_sensitivity=as_json).summary
     if as_json:
         _print_json(summary_json(summary))
     else:
@@ -130,7 +129,7 @@ def explain(study: StudyPath, as_json: AsJson = False) -> None:
     from tuner.settings import load_study
     from tuner.summary import as_json as summary_json
 
-    summary = session.read(load_study(study))
+    summary = session.read(load_study(study)).summary
     if as_json:
         _print_json(summary_json(summary)["sensitivity"])
     else:
@@ -148,7 +147,7 @@ def report(
     from tuner.settings import load_study
 
     settings = load_study(study)
-    print(write_report(settings, session.read(settings), output))
+    print(write_report(session.read(settings), output))
 
 
 @app.command()
@@ -163,7 +162,7 @@ def export(
     from tuner.settings import load_study
 
     settings = load_study(study)
-    for path in write_export(settings, session.read(settings, with_sensitivity=False), form, output):
+    for path in write_export(session.read(settings, with_sensitivity=False), form, output):
         print(path)
 
 

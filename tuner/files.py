@@ -1,13 +1,14 @@
 """Writes what a study gives into its folder: the report and the exports."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuner.errors import TargetError, UsageError
-from tuner.export import FORMATS, export_summary
+from tuner.errors import TargetError
+from tuner.export import FORMATS, Rendered, export, find_format, paths_to_read, render_both
+from tuner.ports import Files
+from tuner.session import Reading
 from tuner.settings import Study
-from tuner.summary import Summary
 
 REPORT = "report.html"
 EXPORTS = "exports"
@@ -21,57 +22,83 @@ class Results:
     exports: tuple[str, ...]
 
 
-def write_results(settings: Study, summary: Summary) -> Results:
+def write_results(reading: Reading) -> Results:
     """Write the report, and every export that the study's servers have when there is a winner."""
-    report = write_report(settings, summary, None)
-    if summary.winner is None:
+    report = write_report(reading, None)
+    if reading.summary.winner is None:
         return Results(report=str(report), exports=())
-    for form in sorted({*settings.servers, "json"} & set(FORMATS)):
-        write_export(settings, summary, form, None)
-    return Results(report=str(report), exports=(str(settings.folder / EXPORTS),))
+    written: list[str] = []
+    for form, chosen in FORMATS.items():
+        if chosen.server is None or chosen.server in reading.rig.servers:
+            written += map(str, write_export(reading, form, None))
+    return Results(report=str(report), exports=tuple(written))
 
 
 def find_results(settings: Study) -> Results:
     """Find what an earlier run wrote."""
     report, exports = settings.folder / REPORT, settings.folder / EXPORTS
     return Results(
-        report=str(report) if report.is_file() else None, exports=(str(exports),) if exports.is_dir() else ()
+        report=str(report) if report.is_file() else None,
+        exports=tuple(map(str, sorted(exports.iterdir()))) if exports.is_dir() else (),
     )
 
 
-def write_report(settings: Study, summary: Summary, output: Path | None) -> Path:
+def write_report(reading: Reading, output: Path | None) -> Path:
     """Write the report; beside the study by default."""
     from tuner.report import render_report
 
-    path = output or settings.folder / REPORT
-    _write(path, render_report(summary))
+    path = output or reading.settings.folder / REPORT
+    _write(path, render_report(reading.summary).encode())
     return path
 
 
-def write_export(
-    settings: Study, summary: Summary, form: str, output: Path | None
-) -> Sequence[Path]:
-    """Write one export format. Raises UsageError for an unknown one, or when nothing is confirmed yet."""
-    if form not in FORMATS:
-        msg = f"--format: there is no {form!r}. Use one of: {', '.join(sorted(FORMATS))}."
-        raise UsageError(msg)
-    if summary.winner is None:
-        msg = (
-            f"{settings.path}: there is no confirmed winner to export. Run `tuner run {settings.path}` to "
-            "its end; when nothing beat the default, the default is the answer."
-        )
-        raise UsageError(msg)
-    folder = output or settings.folder / EXPORTS
-    files = export_summary(summary, form)
+def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[Path]:
+    """Write one export format.
+
+    Raises:
+        UsageError: an unknown format, a server that is not tuned, or nothing confirmed yet.
+        TargetError: the folder cannot be written.
+    """
+    find_format(form)
+    rendered = _render(reading)
+    installed: Files = {}
+    if reading.summary.winner is not None:
+        installed = _read_installed(reading, form, rendered)
+    folder = output or reading.settings.folder / EXPORTS
+    files = export(reading.summary, form, rendered=rendered, installed=installed)
     for name, content in files.items():
         _write(folder / name, content)
     return [folder / name for name in files]
 
 
-def _write(path: Path, content: bytes | str) -> None:
+def _render(reading: Reading) -> dict[str, Rendered]:
+    """Let every server of the study render the default and the winner."""
+    rig, winner = reading.rig, reading.summary.winner
+    if winner is None:
+        return {}
+    default = rig.space.default()
+    return {
+        name: render_both(
+            server,
+            rig.space.for_server(default, name),
+            rig.space.for_server(winner.config, name),
+            rig.facts[name],
+        )
+        for name, server in rig.servers.items()
+    }
+
+
+def _read_installed(reading: Reading, form: str, rendered: Mapping[str, Rendered]) -> Files:
+    contents = {path: reading.rig.host.read(path).content for path in paths_to_read(form, rendered)}
+    return {path: content for path, content in contents.items() if content is not None}
+
+
+def _write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.write_bytes(content)
     except OSError as error:
-        msg = f"{path}: cannot be written ({error.strerror}). Check the folder, its permissions and free space."
+        msg = (
+            f"{path}: cannot be written ({error.strerror}). Check the folder, its permissions and free space."
+        )
         raise TargetError(msg) from error

@@ -263,6 +263,12 @@ class LoadGenerator(Protocol):
     name: ClassVar[str]
     package: ClassVar[str]
 
+    def version_command(self) -> Argv | None:
+        """Name the command that prints its version; None when there is none."""
+
+    def read_version(self, printed: Completed) -> str:
+        """Find the version in what that command printed; empty when it is not there."""
+
     def files(self, workload: Workload) -> Files:
         """Give the files it needs in the workload's directory. Pure."""
 

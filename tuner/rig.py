@@ -5,21 +5,17 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
 
 from tuner import plugins
-from tuner.content import Content, open_content
+from tuner.content import open_content
 from tuner.deploy import SitePlan
 from tuner.errors import TargetError, UsageError
 from tuner.measure.load import Load
-from tuner.placement import Placement, place
+from tuner.placement import Placement, place, read_cores
 from tuner.ports import Facts, Host, LoadGenerator, Scalar, Server
 from tuner.records import Fingerprint
 from tuner.settings import Study
 from tuner.space import Space, SpaceFacts, load_space
-
-PORT = 8080
-"""Port of the private server: each sandbox has its own network, so it can never be taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,24 +40,115 @@ def prepare(settings: Study) -> Rig:
         UsageError: an adapter, a space or the content is wrong.
         TargetError: a program or a right is missing.
     """
-    host = plugins.host(settings.target.host)
-    servers = {name: plugins.server(name) for name in settings.servers}
-    generator = plugins.load(settings.load)
-    content = open_content(settings.content, settings.load.path)
-    placement = place(os.sched_getaffinity(0))
-    facts = {name: server.detect(host) for name, server in servers.items()}
-    version = generator.version(host)
+    content = open_content(settings.content, settings.load.path, base=settings.path.parent)
+    host = plugins.make_host(settings.target.host)
+    servers = {name: plugins.make_server(name) for name in settings.servers}
+    generator = plugins.make_load_generator(settings.load.generator, **settings.load.options())
+    version = find_generator(generator, host)
+    allowed = os.sched_getaffinity(0)
+    placement = place(allowed, read_cores(host, allowed))
+    facts = _detect(host, servers)
     space = load_space(
-        settings.space, facts=space_facts(settings, host, facts, placement), base=settings.path.parent
+        settings.space, facts=_space_facts(settings, host, facts), base=settings.path.parent
     )
-    _refuse_strangers(settings, space, servers)
+    _refuse_strangers(settings, space)
     site_plan = SitePlan(
         host=host, servers=servers, facts=facts, split=space.for_server, content=content,
-        placement=placement, port=PORT, keepalive=settings.load.keepalive, path=settings.load.path,
+        placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
     )  # fmt: skip
-    load = Load(generator=generator, settings=settings.load, placement=placement)
     return Rig(
-        settings=settings, host=host, servers=servers, facts=facts, space=space, load=load,
-        site_plan=site_plan, placement=placement,
-        fingerprint=_fingerprint(facts, f"{generator.name} {version}", placement),
+        settings=settings, host=host, servers=servers, facts=facts, space=space, site_plan=site_plan,
+        load=Load.prepare(generator, settings.load, placement, host), placement=placement,
+        fingerprint=_fingerprint(facts, f"{generator.name} {version}".strip(), placement),
     )  # fmt: skip
+
+
+def find_generator(generator: LoadGenerator, host: Host) -> str:
+    """Say which version of the load generator is installed. Raises TargetError naming the package."""
+    command = generator.version_command()
+    if command is None:
+        return ""
+    try:
+        printed = host.run(command, timeout_s=10)
+    except TargetError as error:
+        remedy = f"Install it: apt-get install {generator.package}" if generator.package else "Install it"
+        msg = f"load: {generator.name} is not installed on this machine. {remedy}."
+        raise TargetError(msg) from error
+    return generator.read_version(printed)
+
+
+def _detect(host: Host, servers: Mapping[str, Server]) -> dict[str, Facts]:
+    """Read facts inside a sandbox: a new network namespace has other values than the host."""
+    with host.sandbox() as sandbox:
+        return {name: server.detect(sandbox) for name, server in servers.items()}
+
+
+def _space_facts(settings: Study, host: Host, facts: Mapping[str, Facts]) -> SpaceFacts:
+    return SpaceFacts(
+        names={
+            "cores": os.cpu_count() or 1,
+            "memory_mib": memory_mib(),
+            "connections": settings.load.connections,
+            "open_files_max": _number(host, "/proc/sys/fs/nr_open", 1_048_576),
+            "somaxconn": _somaxconn(host),
+        },
+        versions={name: each.version for name, each in facts.items() if each.version},
+        current={name: value for each in facts.values() for name, value in each.current.items()},
+        exists=lambda path: Path(path).exists(),
+        sandbox=True,
+        loopback=True,
+    )
+
+
+def _somaxconn(host: Host) -> int:
+    """Read what listen() is capped by in a new network namespace (net/core/net_namespace.c)."""
+    with host.sandbox() as sandbox:
+        return _number(sandbox, "/proc/sys/net/core/somaxconn", 4096)
+
+
+def _number(host: Host, path: str, default: int) -> int:
+    content = host.read(PurePosixPath(path)).content
+    return int(content) if content else default
+
+
+def memory_mib() -> int:
+    """Read how much memory this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+
+
+def _refuse_strangers(settings: Study, space: Space) -> None:
+    """Every parameter needs its server in the study, or nobody would apply it."""
+    for parameter in space.parameters:
+        if parameter.server not in settings.servers:
+            msg = (
+                f"{settings.path}: space: {parameter.name} belongs to the server {parameter.server!r}, which is "
+                f"not among `servers:`. Add it there, or leave its space out."
+            )
+            raise UsageError(msg)
+    if not space.dimensions:
+        msg = f"{settings.path}: space: nothing is left to tune. Widen `only:`, or name a space."
+        raise UsageError(msg)
+
+
+def _fingerprint(facts: Mapping[str, Facts], generator: str, placement: Placement) -> Fingerprint:
+    return Fingerprint(
+        host=platform.node(),
+        kernel=platform.release(),
+        cpu=_cpu_model(),
+        cores=os.cpu_count() or 1,
+        memory_mib=memory_mib(),
+        servers={name: ".".join(map(str, each.version)) for name, each in facts.items()},
+        generator=generator,
+        co_located=True,
+        server_cpus=tuple(sorted(placement.server_cpus)),
+        generator_cpus=tuple(sorted(placement.generator_cpus)),
+    )
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

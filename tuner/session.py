@@ -30,6 +30,15 @@ from tuner.summary import Arm, Summary, gather_arm, summarize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A study as it stands, and the rig that it is read with."""
+
+    settings: Study
+    rig: Rig
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Two configurations measured in pairs; the gain is of the second over the first."""
 
@@ -45,7 +54,7 @@ def run(
     minutes: float | None = None,
     trials: int | None = None,
     progress: Progress | None = None,
-) -> Summary:
+) -> Reading:
     """Run a study to its end, or go on with it, or say that it is finished.
 
     Args:
@@ -70,7 +79,8 @@ def run(
             session = f"{int(time.time())}-{os.getpid()}"
             campaign = Campaign(rig, plan, storage, optimizer, progress, session=session)
             storage.remember("finished", campaign.run())
-        return summarize(settings, rig.space, storage, plan, running=False, version=__version__)
+        summary = summarize(settings, rig.space, storage, plan, running=False, version=__version__)
+    return Reading(settings=settings, rig=rig, summary=summary)
 
 
 def is_finished(settings: Study) -> bool:
@@ -81,14 +91,15 @@ def is_finished(settings: Study) -> bool:
         return False
 
 
-def read(settings: Study, *, with_sensitivity: bool = True) -> Summary:
+def read(settings: Study, *, with_sensitivity: bool = True) -> Reading:
     """Recompute a study's summary from its storage, while it runs or after."""
     storage = open_storage(settings.storage_url, settings.name, create=False)
     rig = prepare(settings)
-    return summarize(
+    summary = summarize(
         settings, rig.space, storage, settle_plan(settings, storage), running=is_locked(settings),
         version=__version__, with_sensitivity=with_sensitivity,
     )  # fmt: skip
+    return Reading(settings=settings, rig=rig, summary=summary)
 
 
 def compare(

@@ -49,6 +49,11 @@ class LoadSettings:
     script: Path | None = None
     """Of generators that take one (k6)."""
 
+    def options(self) -> dict[str, object]:
+        """Give the options that the generator's class takes; most take none."""
+        given = {"command": self.command, "result": self.result, "script": self.script}
+        return {name: value for name, value in given.items() if value}
+
     def describe(self) -> str:
         """Say the workload in one line."""
         kept = "keep-alive" if self.keepalive else "Connection: close"

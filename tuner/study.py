@@ -4,6 +4,7 @@ Every stage asks the storage what is there already and does only what is missing
 study goes on with the same command.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from random import Random
@@ -110,7 +111,7 @@ class Campaign:
             return []
         self.progress.note("the control is far from where it was; measuring it again")
         self.make(Opening(role=Role.CONTROL, config=self.default, arm=DEFAULT_ARM))
-        numbers = set(requeue(as_controls(self.starts)))
+        numbers = set(requeue(as_controls(self.starts), standing.noise))
         if numbers:
             self.progress.note(f"the machine has changed; {len(numbers)} starts are measured again")
         return [start.config for start in self.starts if start.number in numbers]
@@ -223,7 +224,7 @@ class Campaign:
             )  # fmt: skip
             return f"clearly worse than the best so far (z = {verdict.z:.1f})" if verdict.prune else None
 
-        return Judges(gate_zero=lambda window: gate_zero(window, level), prune=prune)
+        return Judges(gate_zero=lambda window: gate_zero(window, math.exp(level)), prune=prune)
 
     def _value(self, start: Start) -> float | None:
         controls = self.controls()

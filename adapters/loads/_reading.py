@@ -1,6 +1,7 @@
 """What the load generators have in common when their output becomes counts."""
 
 import json
+import re
 import math
 from collections.abc import Mapping, Sequence
 
@@ -105,3 +106,12 @@ def series(value: object) -> Sequence[object]:
 def json_object(text: str) -> Mapping[str, object]:
     """Read one JSON object. Raises one of NOT_READ."""
     return table(json.loads(text))
+
+
+def version_in(printed: Completed) -> str:
+    """Find the first dotted number in what a program prints about itself (wrk does so on failure, too)."""
+    found = _VERSION.search(text_of(printed.stdout + printed.stderr))
+    return found.group(0) if found else ""
+
+
+_VERSION = re.compile(r"\d+(?:\.\d+)+")

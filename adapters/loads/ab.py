@@ -34,6 +34,7 @@ from tuner.adapters.loads._reading import (
     refuse_killed,
     text_of,
     unreadable,
+    version_in,
     whole,
 )
 from tuner.adapters.loads._sending import interrupted_after, is_whole, refuse_unsendable, with_path
@@ -71,6 +72,12 @@ class Ab:
 
     name: ClassVar[str] = "ab"
     package: ClassVar[str] = "apache2-utils"
+
+    def version_command(self) -> Argv | None:
+        return ("ab", "-V")
+
+    def read_version(self, printed: Completed) -> str:
+        return version_in(printed)
 
     def files(self, workload: Workload) -> Files:  # noqa: ARG002 - the port's signature
         return {}

@@ -30,6 +30,7 @@ from tuner.adapters.loads._reading import (
     table,
     text_of,
     unreadable,
+    version_in,
     whole,
 )
 from tuner.adapters.loads._sending import interrupted_after, is_whole, refuse_unsendable
@@ -69,6 +70,12 @@ class Wrk:
 
     name: ClassVar[str] = "wrk"
     package: ClassVar[str] = "wrk"
+
+    def version_command(self) -> Argv | None:
+        return ("wrk", "-v")
+
+    def read_version(self, printed: Completed) -> str:
+        return version_in(printed)
 
     def files(self, workload: Workload) -> Files:
         grid = ", ".join(f"{quantile:.5f}" for quantile in _GRID)
