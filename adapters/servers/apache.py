@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers import _readback as readback
-from tuner.adapters.servers._apache_config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers._apache_config import CONFIG_FILE, ERROR_LOG, write_configuration
 from tuner.adapters.servers._complaints import find_complaints
 from tuner.errors import NotReady, TargetError
 from tuner.ports import Argv, Completed, Config, Facts, Files, Host, Process, Scalar, Server, Site
@@ -20,14 +20,15 @@ _WARNING = re.compile(r"^(?:\[.*?\] )*(AH\d{5}: WARNING: .*)$", re.MULTILINE)
 _SYNTAX_ERROR = re.compile(r"^.*(Syntax error on line \d+ of .*(?:\n.*)?)", re.MULTILINE)
 _HARMLESS = re.compile(r"AH00558")
 _COMPLAINT = re.compile(
-    # Saturation: tunables of the event, worker and prefork MPMs.
+    # Saturation, as the prefork, worker and event MPMs word it.
     r"AH(?:00161|00162|00286|00287|00288|00484|00485|00486|10159|03490)\b"
-    # Children that cannot start, threads and forks that fail, stack sizes that are refused.
+    # Children that do not start or die, stack sizes that are not taken.
     r"|AH(?:02324|02325|00480|00481|02435|02436|00052|00051|00050)\b"
-    # Listening, proxies, open files.
-    r"|AH(?:00072|00076|00940|00941|00959|01079)\b|\((?:24|11|12)\)"
-    r"|:(?:emerg|alert|crit)\]"
+    # No listener, backends, errno 24, 11 and 12: open files, threads, memory.
+    r"|AH(?:00015|00072|00076|00940|00941|00959|01079)\b|\((?:24|11|12)\)"
+    r"|:(?:emerg|alert|crit|error)\]"
 )
+_STACK_REFUSED = re.compile(rb"AH0243[56]: WARNING: ThreadStackSize of \d+ is inappropriate, using default")
 _LOG_PREFIX = re.compile(r"^\[[^\]]*\d{4}\] (?=\[)|\[pid \d+(?::tid \d+)?\] |\[client [^\]]*\] ")
 
 
@@ -81,6 +82,9 @@ class Apache:
             found |= _buckets_in_force(config, facts.cores, len(queues))
         if process is not None and process.pid:
             found |= _read_children(host, config, process.pid)
+        # `-t` takes any stack size; only the log says that it was not used.
+        if _STACK_REFUSED.search(host.read(site.directory / ERROR_LOG).content or b""):
+            found["ThreadStackSize"] = 0
         return {name: value for name, value in found.items() if name in config}
 
     def complaints(self, log: bytes) -> tuple[str, ...]:

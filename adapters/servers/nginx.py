@@ -16,12 +16,11 @@ _HARMLESS = re.compile(
     r'the "user" directive makes sense only|conflicting server name|could not build optimal'
 )
 _COMPLAINT = re.compile(
-    r"\[(?:emerg|alert|crit)\]"
+    r"\[(?:emerg|alert|crit|error)\]"
     r"|worker_connections (?:are not enough|exceed open file resource limit)"
     r"|thread pool .* queue overflow"
-    r"|no live upstreams|upstream timed out|connect\(\) failed|connect\(\) to unix:"
 )
-_LOG_PREFIX = re.compile(r"^\S+ \S+ (?=\[)|(?<=\] )\d+#\d+: (?:\*\d+ )?")
+_LOG_PREFIX = re.compile(r"^(?:nginx:|\S+ \S+) (?=\[)|(?<=\] )\d+#\d+: (?:\*\d+ )?")
 _WORKER_TITLE = "nginx: worker process"
 
 

@@ -1,0 +1,306 @@
+"""Make the golden files of the servers again, from the programs on this machine.
+
+Run as root from the checkout: python -m tests.unit.servers.capture
+What a case expects is written as the adapter answers now: read the difference before you commit it.
+"""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from tests.unit.servers.golden import ADAPTERS, FOLDER, facts_of, site_of
+from tuner.adapters.hosts.local import LocalHost
+from tuner.ports import Completed, Facts, FileState, Host, Process, Sandbox, Server, Site
+from tuner.space import SpaceFacts, load_space
+
+SPACES = {"apache": "apache-event", "nginx": "nginx"}
+SITE = {"directory": "/site", "document_root": "/site/www", "port": 8080, "cpus": [1, 3]}
+LOAD = ("ab", "-q", "-r", "-s", "2", "-c", "60", "-n", "3000", "http://127.0.0.1:8080/index.html")
+
+
+@dataclass
+class RecordingHost:
+    """Passes everything on, and keeps the last answer to each question."""
+
+    host: Host
+    commands: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str | None] = field(default_factory=dict)
+    name: str = "recording"
+
+    def run(self, argv: Sequence[str], **options: Any) -> Completed:
+        completed = self.host.run(argv, **options)
+        self.commands[" ".join(argv)] = (completed.stderr + completed.stdout).decode()
+        return completed
+
+    def read(self, path: PurePosixPath) -> FileState:
+        state = self.host.read(path)
+        self.files[str(path)] = None if state.content is None else state.content.decode()
+        return state
+
+
+def configuration(adapter: str, **values: Any) -> dict[str, Any]:
+    """Give the packaged configuration of a server on two CPUs under 100 connections, with these values."""
+    facts = SpaceFacts(
+        names={
+            "cores": 2,
+            "memory_mib": 4096,
+            "connections": 100,
+            "open_files_max": 1048576,
+            "somaxconn": 4096,
+        }
+    )
+    space = load_space([SPACES[adapter]], facts=facts, base=Path())
+    return space.for_server(space.complete(values), adapter)
+
+
+def store(adapter: str, name: str, content: Mapping[str, Any]) -> None:
+    path = FOLDER / adapter / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def describe(facts: Facts) -> dict[str, Any]:
+    return {
+        "version": list(facts.version),
+        "program": str(facts.program),
+        "modules": sorted(facts.modules),
+        "current": dict(facts.current),
+        "cores": facts.cores,
+    }
+
+
+def describe_site(site: Site) -> dict[str, Any]:
+    return {
+        "directory": str(site.directory),
+        "document_root": str(site.document_root),
+        "port": site.port,
+        "cpus": sorted(site.cpus),
+    }
+
+
+def capture_detect(adapter: str) -> Facts:
+    host = RecordingHost(LocalHost())
+    facts = ADAPTERS[adapter].detect(host)  # type: ignore[arg-type]
+    answers = {"commands": host.commands, "files": host.files}
+    store(adapter, "detect-debian-12", {**answers, "facts": describe(facts)})
+    return facts
+
+
+def capture_render(adapter: str, name: str, config: Mapping[str, Any], facts: Facts) -> None:
+    store(adapter, f"render-{name}", {"config": dict(config), "site": SITE, "facts": describe(facts)})
+    for path, content in ADAPTERS[adapter].render(config, site_of(SITE), facts_of(describe(facts))).items():
+        (FOLDER / adapter / f"render-{name}.{path.name}").write_bytes(content)
+
+
+def capture_check(adapter: str, facts: Facts, name: str, *changes: tuple[bytes, bytes]) -> None:
+    """Let the program check its packaged configuration after changes to the text."""
+    server = ADAPTERS[adapter]
+    with LocalHost().sandbox() as sandbox:
+        site = put_site(sandbox, server, configuration(adapter), facts, changes)
+        checked = sandbox.run(server.check(site, facts) or (), timeout_s=10, open_files=1024)
+    (FOLDER / adapter / f"check-{name}.txt").write_bytes(checked.stderr + checked.stdout)
+    refusals = list(server.refusals(checked))
+    store(adapter, f"check-{name}", {"returncode": checked.returncode, "refusals": refusals})
+
+
+def capture_running(
+    adapter: str, name: str, facts: Facts, config: Mapping[str, Any], asked: Mapping[str, Any] | None = None
+) -> None:
+    server = ADAPTERS[adapter]
+    with LocalHost().sandbox() as sandbox:
+        site = put_site(sandbox, server, config, facts)
+        process = start(sandbox, server, site, config, facts)
+        host = RecordingHost(sandbox)
+        found = server.effective(host, asked or config, site, facts, process)  # type: ignore[arg-type]
+        files = {path: content for path, content in host.files.items() if content is not None}
+        store(adapter, f"running-{name}", {
+            "config": dict(asked or config), "site": describe_site(site), "facts": describe(facts),
+            "pid": process.pid, "commands": host.commands, "files": files, "effective": dict(found),
+        })  # fmt: skip
+
+
+def capture_log(
+    adapter: str, name: str, facts: Facts, config: Mapping[str, Any], open_files: int | None = None
+) -> None:
+    """Press the server until its log says why."""
+    server = ADAPTERS[adapter]
+    with LocalHost().sandbox() as sandbox:
+        site = put_site(sandbox, server, config, facts)
+        process = start(sandbox, server, site, config, facts, open_files)
+        sandbox.run(LOAD, timeout_s=30)
+        time.sleep(1.2)  # Apache looks once a second
+        log = process.output() + (sandbox.read(site.directory / "error.log").content or b"")
+    (FOLDER / adapter / f"log-{name}.txt").write_bytes(log)
+    store(adapter, f"log-{name}", {"complaints": list(server.complaints(log))})
+
+
+def put_site(
+    sandbox: Sandbox,
+    server: Server,
+    config: Mapping[str, Any],
+    facts: Facts,
+    changes: Sequence[tuple[bytes, bytes]] = (),
+) -> Site:
+    site = Site(directory=sandbox.directory / server.name, document_root=sandbox.directory / "www")
+    sandbox.write(site.document_root / "index.html", FileState(content=b"golden\n", mode=0o644))
+    for path, content in server.render(config, site, facts).items():
+        for old, new in changes:
+            content = content.replace(old, new, 1)  # noqa: PLW2901
+        sandbox.write(path, FileState(content=content))
+    return site
+
+
+def start(
+    sandbox: Sandbox,
+    server: Server,
+    site: Site,
+    config: Mapping[str, Any],
+    facts: Facts,
+    open_files: int | None = None,
+) -> Process:
+    limit = open_files or server.open_files(config)
+    process = sandbox.start(server.start(site, facts) or (), open_files=limit)
+    url = "http://127.0.0.1:8080/index.html"
+    asked = (
+        "curl",
+        "-s",
+        "--retry",
+        "20",
+        "--retry-delay",
+        "0",
+        "--retry-connrefused",
+        "--max-time",
+        "5",
+        url,
+    )
+    sandbox.run(asked, timeout_s=20)
+    return process
+
+
+def capture_nginx() -> None:
+    facts = capture_detect("nginx")
+    default = configuration("nginx")
+    everything = configuration(
+        "nginx", worker_processes=3, worker_cpu_affinity="auto", worker_connections=4096, multi_accept=True,
+        accept_mutex=True, accept_mutex_delay=20, epoll_events=64, timer_resolution=100, listen_backlog=2048,
+        listen_deferred=True, listen_sndbuf=64, sendfile=False, tcp_nodelay=False, aio="threads",
+        thread_pool_threads=8, output_buffers_number=1, output_buffers_size=64, postpone_output=0,
+        open_file_cache=1000, open_file_cache_inactive=30, open_file_cache_valid=5,
+        open_file_cache_errors=True, keepalive_requests=100000, connection_pool_size=1024, request_pool_size=8192, access_log_buffer=64,
+        reset_timedout_connection=True,
+    )  # fmt: skip
+    capture_render("nginx", "packaged", default, facts)
+    capture_render("nginx", "everything", everything, facts)
+    capture_render("nginx", "no-log", {"access_log": "off", "listen_reuseport": True}, facts)
+    masks = b"worker_processes 3; worker_cpu_affinity 01 10;"
+    own_log = b"access_log /dev/shm/tuner/nginx/b.log combined flush=1s;"
+    for name, *changes in (
+        ("packaged",),
+        ("masks", (b"worker_processes auto;", masks)),
+        ("unknown-directive", (b"open_file_cache off;", b"open_file_cach off;")),
+        ("cache-of-nothing", (b"open_file_cache off;", b"open_file_cache max=0;")),
+        ("odd-pool", (b"connection_pool_size 512;", b"connection_pool_size 1000;")),
+        ("flush-without-buffer", (b"gzip on;", own_log)),
+        ("aio-on", (b"aio off;", b"aio on;")),
+        ("pool-without-threads", (b"user www-data;", b"thread_pool default threads=0;")),
+        (
+            "connections-above-files",
+            (b"nofile 1024;", b"nofile 700;"),
+            (b"connections 768;", b"connections 30000;"),
+        ),
+        ("conflicting-name", (b"    server {", b"    server { listen 8080; server_name _; }\n    server {")),
+        ("negative-backlog", (b"backlog=511", b"backlog=-1")),
+    ):
+        capture_check("nginx", facts, name, *changes)
+    capture_running("nginx", "packaged", facts, default)
+    capture_running("nginx", "everything", facts, everything)
+    capture_running(
+        "nginx", "reuseport", facts, configuration("nginx", listen_reuseport=True, listen_backlog=300)
+    )
+    asked = {**default, "listen_backlog": 9000, "worker_processes": 4, "worker_rlimit_nofile": 2048}
+    running = {**default, "listen_backlog": 9000}
+    capture_running("nginx", "other-than-asked", facts, running, asked)
+    capture_log("nginx", "connections", facts, {**default, "worker_connections": 20})
+    capture_log("nginx", "open-files", facts, {**default, "worker_rlimit_nofile": 24})
+
+
+def capture_apache() -> None:
+    facts = capture_detect("apache")
+    default = configuration("apache")
+    everything = configuration(
+        "apache", ThreadsPerChild=64, Processes=3, StartServers=2, MinSpareThreads=66, MaxSpareThreads=240,
+        AsyncRequestWorkerFactor=4, ListenBacklog=2048, ListenCoresBucketsRatio=1,
+        MaxConnectionsPerChild=20000, MaxKeepAliveRequests=0, AcceptFilter="none", EnableSendfile=True, EnableMMAP=False, MaxMemFree=512,
+        ThreadStackSize=262144, ReadBufferSize=16384, FlushMaxThreshold=262144, FlushMaxPipelined=-1,
+        SendBufferSize=65536, KeepAliveTimeout=5, Timeout=300,
+    )  # fmt: skip
+    capture_render("apache", "packaged", default, facts)
+    capture_render("apache", "everything", everything, facts)
+    bare = {"KeepAlive": False, "CustomLog": "off", "RequestReadTimeout": False, "BufferedLogs": True}
+    capture_render("apache", "no-log", bare, facts)
+    capture_check("apache", facts, "packaged")
+    for name, old, new in (
+        ("no-name", b"ServerName localhost\n", b""),
+        ("not-a-multiple", b"MaxRequestWorkers 150", b"MaxRequestWorkers 140"),
+        ("above-server-limit", b"ServerLimit 16", b"ServerLimit 3"),
+        ("above-thread-limit", b"ThreadsPerChild 25", b"ThreadsPerChild 75"),
+        ("fewer-than-threads", b"MaxRequestWorkers 150", b"MaxRequestWorkers 10"),
+        (
+            "above-compiled-limits",
+            b"ServerLimit 16\nThreadLimit 64",
+            b"ServerLimit 30000\nThreadLimit 200000",
+        ),
+        ("zeros", b"StartServers 2\nMinSpareThreads 25", b"StartServers 0\nMinSpareThreads 0"),
+        ("no-backlog", b"ListenBacklog 511", b"ListenBacklog 0"),
+        ("no-factor", b"AsyncRequestWorkerFactor 2", b"AsyncRequestWorkerFactor 0"),
+        ("no-ratio", b"EnableMMAP On", b"ListenCoresBucketsRatio 0"),
+        ("unknown-directive", b"EnableMMAP On", b"EnableMMap2 On"),
+        ("small-buffer", b"SendBufferSize 0", b"SendBufferSize 100"),
+    ):
+        capture_check("apache", facts, name, (old, new))
+    capture_running("apache", "packaged", facts, default)
+    capture_running("apache", "everything", facts, everything)
+    asked = {
+        **default,
+        "ListenBacklog": 9000,
+        "MaxRequestWorkers": 200,
+        "ThreadsPerChild": 20,
+        "StartServers": 5,
+    }
+    capture_running("apache", "other-than-asked", facts, {**default, "ListenBacklog": 9000}, asked)
+    capture_running("apache", "small-stack", facts, {**default, "ThreadStackSize": 1000})
+    few = {"ThreadsPerChild": 2, "MaxRequestWorkers": 2, "MinSpareThreads": 1, "MaxSpareThreads": 4}
+    capture_log("apache", "workers", facts, {**default, **few, "StartServers": 1})
+    capture_log("apache", "stack", facts, {**default, "ThreadStackSize": 1000})
+
+
+def capture_sysctl() -> None:
+    with LocalHost().sandbox() as sandbox:
+        host = RecordingHost(sandbox)
+        facts = ADAPTERS["sysctl"].detect(host)  # type: ignore[arg-type]
+        answers = {"commands": host.commands, "files": host.files}
+        store("sysctl", "detect-linux-6.18", {**answers, "facts": describe(facts)})
+        config = {
+            "net.core.somaxconn": 8192, "net.ipv4.tcp_wmem[1]": 65536, "net.ipv4.tcp_wmem[2]": 1048576,
+            "net.ipv4.tcp_notsent_lowat": 4294967295, "net.ipv4.tcp_autocorking": False,
+            "net.ipv4.tcp_slow_start_after_idle": 0, "net.ipv4.tcp_fin_timeout": 10,
+            "net.ipv4.ip_local_port_range[0]": 10000, "net.ipv4.tcp_congestion_control": "reno",
+        }  # fmt: skip
+        capture_render("sysctl", "some", config, facts)
+        for path, content in ADAPTERS["sysctl"].render(config, site_of(SITE), facts).items():
+            sandbox.write(path, FileState(content=content))
+        host = RecordingHost(sandbox)
+        found = ADAPTERS["sysctl"].effective(host, config, site_of(SITE), facts, None)  # type: ignore[arg-type]
+        store("sysctl", "running-some", {
+            "config": config, "site": SITE, "facts": describe(facts), "pid": 0,
+            "commands": {}, "files": host.files, "effective": dict(found),
+        })  # fmt: skip
+
+
+if __name__ == "__main__":
+    capture_nginx()
+    capture_apache()
+    capture_sysctl()
