@@ -62,7 +62,8 @@ def _number(value: object) -> int | float:
     raise Unusable(f"{value!r} is not a number")
 
 
-def _bounded(value: float) -> int | float:
+def bounded(value: float) -> int | float:
+    """Return the number if it is within ±1e18. Raises Unusable."""
     if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:  # also refuses nan
         raise Unusable("the result is beyond ±1e18")
     return value
@@ -72,7 +73,7 @@ def _arithmetic(
     calculate: Callable[[int | float, int | float], int | float],
 ) -> Callable[[object, object], int | float]:
     def apply(left: object, right: object) -> int | float:
-        return _bounded(calculate(_number(left), _number(right)))
+        return bounded(calculate(_number(left), _number(right)))
 
     return apply
 
@@ -98,10 +99,9 @@ def _raise_to(base: float, exponent: float) -> int | float:
 def _function(calculate: Callable[..., int | float], fewest: int, most: int) -> Callable[..., int | float]:
     def apply(*values: object) -> int | float:
         if not fewest <= len(values) <= most:
-            raise Unusable(
-                f"takes {fewest if fewest == most else f'{fewest} or more'} numbers, not {len(values)}"
-            )
-        return _bounded(calculate(*(_number(value) for value in values)))
+            wanted = "1 number" if most == 1 else f"{fewest} or more numbers"
+            raise Unusable(f"a function takes {wanted}, not {len(values)}")
+        return bounded(calculate(*(_number(value) for value in values)))
 
     return apply
 

@@ -2,23 +2,22 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from keyword import kwlist
 
 from tuner.space.arithmetic import is_at_least, parse_version
 from tuner.space.checking import check
 from tuner.space.expressions import FACTS, FUNCTIONS, Evaluator
-from tuner.space.folding import fold
+from tuner.space.folding import admit_current, fold
 from tuner.space.merging import Draft, Merged
 from tuner.space.ordering import Item, depends_on, order_by_dependency
-from tuner.space.parameters import Constraint, Derived, Parameter, SpaceFacts, identifier
+from tuner.space.parameters import CURRENT, Constraint, Derived, Parameter, SpaceFacts, identifier
 from tuner.space.presets import fit_presets
 from tuner.space.problems import problem
 from tuner.space.reading import Reader
 from tuner.space.settling import Rules
 from tuner.space.space import Space
 
-_RESERVED = frozenset(
-    {*FACTS, *FUNCTIONS, "version", "True", "False", "None", "and", "or", "not", "if", "else"}
-)
+_RESERVED = frozenset({*FACTS, *FUNCTIONS, *kwlist, "version"})
 
 
 def build(merged: Merged, facts: SpaceFacts) -> Space:
@@ -26,6 +25,33 @@ def build(merged: Merged, facts: SpaceFacts) -> Space:
     _refuse_ambiguous(merged, facts)
     reader = _reader(merged, facts)
     left_out = _left_out(merged, facts)
+    items, unknown = _read_items(merged, reader, left_out)
+    usable = _drop_dependents(order_by_dependency(items), left_out, unknown)
+    usable, never = fold(usable, reader.facts, left_out)
+    left_out |= never
+    rules = _rules(merged, reader, usable, left_out)
+    present = {item.name: item for item in rules.order if item.name not in left_out}
+    parameters = [present.get(name) for name in merged.parameters]
+    derived = [present.get(name) for name in merged.derived]
+    reasons = {**unknown, **left_out}
+    space = Space(
+        names=tuple(dict.fromkeys(merged.names)),
+        parameters=tuple(item for item in parameters if isinstance(item, Parameter)),
+        derived=tuple(item for item in derived if isinstance(item, Derived)),
+        presets=(),
+        left_out={name: reasons[name] for name in rules.ranks if name in reasons},
+        dead=dict(merged.dead),
+        rules=rules,
+    )
+    check(space, merged)
+    presets, refused = fit_presets(space, merged, reader)
+    return replace(space, presets=presets, left_out={**space.left_out, **refused})
+
+
+def _read_items(
+    merged: Merged, reader: Reader, left_out: Mapping[str, str]
+) -> tuple[list[Item], dict[str, str]]:
+    """Return what can be read, and those whose value in force is asked for and not known."""
     items: list[Item] = []
     unknown: dict[str, str] = {}
     for draft in merged.parameters.values():
@@ -35,42 +61,26 @@ def build(merged: Merged, facts: SpaceFacts) -> Space:
         else:
             items.append(parameter)
     items += [reader.derived(draft) for draft in merged.derived.values()]
-    usable = _drop_dependents(order_by_dependency(items), left_out, unknown)
-    usable, never = fold(usable, reader.facts, left_out)
-    left_out |= never
-    hidden = frozenset(left_out)
-    constraints = tuple(
+    return items, unknown
+
+
+def _rules(merged: Merged, reader: Reader, order: tuple[Item, ...], left_out: Mapping[str, str]) -> Rules:
+    constraints = [
         Constraint(
             rule=reader.parse(draft.fields["rule"], draft.at("rule"), draft.server),
             why=draft.fields.get("why", ""),
         )
         for draft in merged.constraints.values()
-    )
+    ]
     rules = Rules(
         facts=reader.facts,
-        order=usable,
-        hidden=hidden,
+        order=order,
+        hidden=frozenset(left_out),
         ranks={name: rank for rank, name in enumerate((*merged.parameters, *merged.derived))},
-        constraints=constraints,
+        constraints=tuple(constraints),
     )
-    present = {item.name: item for item in usable if item.name not in hidden}
-    parameters = [present.get(name) for name in merged.parameters]
-    space = Space(
-        names=tuple(dict.fromkeys(merged.names)),
-        parameters=tuple(item for item in parameters if isinstance(item, Parameter)),
-        derived=tuple(item for name in merged.derived if isinstance(item := present.get(name), Derived)),
-        presets=(),
-        left_out=_in_order(merged, {**unknown, **left_out}),
-        dead=dict(merged.dead),
-        rules=rules,
-    )
-    check(space, merged)
-    presets, refused = fit_presets(space, merged, reader)
-    return replace(space, presets=presets, left_out={**space.left_out, **refused})
-
-
-def _in_order(merged: Merged, reasons: Mapping[str, str]) -> dict[str, str]:
-    return {name: reasons[name] for name in (*merged.parameters, *merged.derived) if name in reasons}
+    by_host = {name for name, draft in merged.parameters.items() if draft.fields["default"] == CURRENT}
+    return admit_current(rules, by_host - merged.held.keys())
 
 
 def _reader(merged: Merged, facts: SpaceFacts) -> Reader:

@@ -8,9 +8,8 @@ from tuner.ports import Scalar
 from tuner.space.dimensions import value_at
 from tuner.space.merging import Merged
 from tuner.space.ordering import depends_on
-from tuner.space.parameters import Dimension, Parameter, identifier
+from tuner.space.parameters import CURRENT, Dimension, Parameter, identifier
 from tuner.space.problems import problem
-from tuner.space.reading import CURRENT
 from tuner.space.settling import Scope, asked_default, default_value
 from tuner.space.space import Space
 from tuner.space.values import fault_in_range

@@ -13,7 +13,7 @@ from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
 
 from tuner.errors import UsageError
 from tuner.ports import Scalar
-from tuner.space.arithmetic import OPERATORS, Special, Text, Unusable, make_functions
+from tuner.space.arithmetic import OPERATORS, Special, Text, Unusable, bounded, make_functions
 from tuner.space.problems import Place, problem, quote, suggest
 
 FACTS = ("cores", "memory_mib", "connections", "open_files_max", "somaxconn")
@@ -55,6 +55,8 @@ class Expression:
         """Return its value. Raises UsageError that tells the names' values when it fails."""
         try:
             value = self.evaluator.evaluate(self.tree, self.text, names)
+            if isinstance(value, (int, float)):
+                bounded(value)
         except NameNotDefined as error:
             raise self.failure(self._say_missing(names), names) from error
         except ZeroDivisionError as error:

@@ -1,13 +1,23 @@
 """Simplifies what is decided before the search: conditions and bounds over facts and pinned parameters."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from tuner.ports import Scalar
 from tuner.space.expressions import Expression
 from tuner.space.ordering import Item
-from tuner.space.parameters import Derived, Parameter
-from tuner.space.settling import Scope, check_bounds, default_value, derived_value, evaluate_bounds, watch
+from tuner.space.parameters import CURRENT, Derived, Parameter
+from tuner.space.settling import (
+    Rules,
+    Scope,
+    asked_default,
+    check_bounds,
+    default_value,
+    derived_value,
+    evaluate_bounds,
+    watch,
+)
+from tuner.space.values import fault_in_range
 
 
 def fold(
@@ -61,3 +71,26 @@ def _note_pinned(parameter: Parameter, settled: Scope) -> None:
         return
     low, high = evaluate_bounds(parameter, settled)
     settled[parameter.identifier] = watch(parameter, default_value(parameter, low, high, settled))
+
+
+def admit_current(rules: Rules, names: Container[str]) -> Rules:
+    """Return the rules with a special value `current` where a value in force is outside moving bounds.
+
+    Fixed bounds have been stretched already; what is in force must be possible in any case.
+    """
+    outside: dict[str, Scalar] = {}
+
+    def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+        value = asked_default(parameter, scope)
+        if parameter.name in names and fault_in_range(parameter, value, low, high) is not None:
+            outside[parameter.name] = value
+        return value
+
+    rules.settle(pick)
+    return replace(rules, order=tuple(_with_special(item, outside) for item in rules.order))
+
+
+def _with_special(item: Item, outside: Mapping[str, Scalar]) -> Item:
+    if not isinstance(item, Parameter) or item.name not in outside:
+        return item
+    return replace(item, special={**item.special, CURRENT: outside[item.name]})

@@ -24,11 +24,12 @@ class Draft:
     server: str
     place: Place
     fields: Mapping[str, Any]
-    places: Mapping[str, Place]
+    places: Mapping[tuple[str, ...], Place]
+    """Field, or field and key in it → place."""
 
-    def at(self, key: str) -> Place:
-        """Return where a field stands, or the entry when it is not given."""
-        return self.places.get(key, self.place)
+    def at(self, *keys: str) -> Place:
+        """Return where a field stands, or what is in it; the entry when it is not given."""
+        return self.places.get(keys, self.place)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -94,7 +95,10 @@ def _draft(
     name: str, entry: "BaseModel", document: Document, path: tuple[str | int, ...], server: str
 ) -> Draft:
     given = {key: value for key in entry.model_fields_set if (value := getattr(entry, key)) is not None}
-    places = {key: document.place((*path, key)) for key in given}
+    places: dict[tuple[str, ...], Place] = {(key,): document.place((*path, key)) for key in given}
+    for key, value in given.items():
+        if isinstance(value, dict):
+            places |= {(key, inner): document.place((*path, key, inner)) for inner in value}
     return Draft(name=name, server=server, place=document.place(path), fields=given, places=places)
 
 

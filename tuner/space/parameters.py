@@ -13,6 +13,8 @@ Risk = Literal["safe", "semantic", "risky"]
 Apply = Literal["live", "reload", "restart"]
 Bound = int | float | Expression
 
+CURRENT = "current"
+"""Default that means: what is in force on the host."""
 SPECIAL_SUFFIX = ":special"
 NUMBER = "number"
 """Choice of a special dimension that means: the value is within the range."""

@@ -49,7 +49,7 @@ def _fit(space: Space, merged: Merged, reader: Reader, draft: Draft, shown: str)
         elif _has_narrowed_choices(merged, draft, parameters[name], value):
             adjusted[name] = f"{value} is no longer among its choices"
         else:
-            asked[name] = _read(reader, parameters[name], value, draft.at("values").at(name))
+            asked[name] = _read(reader, parameters[name], value, draft.at("values", name))
     values = _settle(space, merged, draft, asked, adjusted)
     return Preset(
         name=shown,
@@ -61,7 +61,7 @@ def _fit(space: Space, merged: Merged, reader: Reader, draft: Draft, shown: str)
 
 
 def _unknown(merged: Merged, draft: Draft, name: str) -> UsageError:
-    place = draft.at("values").at(name)
+    place = draft.at("values", name)
     if name in merged.derived:
         value = merged.derived[name].fields["value"]
         return problem(place, f"{name} cannot be set, it follows as `{value}`", "Set what it follows from")
@@ -97,7 +97,7 @@ def _settle(
         fault = fault_in_range(parameter, value, low, high)
         if fault is not None and not isinstance(value, str):
             if _is_wrong_everywhere(merged, draft, parameter, "high" if value > high else "low"):
-                raise problem(draft.at("values").at(parameter.name), fault.wrong, fault.remedy)
+                raise problem(draft.at("values", parameter.name), fault.wrong, fault.remedy)
             adjusted[parameter.name] = fault.wrong
             value = fit_number(value, parameter, low, high)
         values[parameter.name] = value

@@ -24,10 +24,6 @@ class Place:
         where = self.source if self.line is None else f"{self.source}:{self.line}"
         return f"{where}: {self.key}" if self.key else where
 
-    def at(self, key: str) -> "Place":
-        """Return the place of a key below this one, on the same line."""
-        return Place(source=self.source, line=self.line, key=f"{self.key}.{key}" if self.key else key)
-
 
 def problem(place: Place | str, wrong: str, remedy: str) -> UsageError:
     """Word an error: where, what is wrong, what to do."""

@@ -8,12 +8,11 @@ from tuner.ports import Scalar
 from tuner.space.encoding import is_on_grid, settle_bounds, settle_number
 from tuner.space.expressions import Evaluator, Expression, parse
 from tuner.space.merging import Draft
-from tuner.space.parameters import NUMBER, Bound, Derived, Parameter
+from tuner.space.parameters import CURRENT, NUMBER, Bound, Derived, Parameter
 from tuner.space.problems import Place, problem, quote, suggest
 from tuner.space.scalars import Refused, as_flag, as_number
 from tuner.space.values import accept, find_special, format_number
 
-CURRENT = "current"
 _NUMERIC_FIELDS = ("low", "high")
 _ONLY_FOR_NUMBERS = ("low", "high", "scale", "step", "special", "unit")
 
@@ -192,10 +191,9 @@ def _refuse_fields(draft: Draft, kind: str) -> None:
 
 def _read_special(draft: Draft, kind: str) -> dict[str, Scalar]:
     special: Mapping[str, Scalar] = draft.fields.get("special", {})
-    place = draft.at("special")
     seen: dict[str, str] = {}
     for label, stored in special.items():
-        here = place.at(label)
+        here = draft.at("special", label)
         if label in {NUMBER, CURRENT} or as_number(label) is not None:
             raise problem(
                 here, f"{quote(label)} cannot be the label of a special value", "Use a word, as off"

@@ -152,6 +152,8 @@ def _tidy(node: Any) -> Any:  # noqa: ANN401 - JSON
         return node
     kept = {key: _tidy(item) for key, item in node.items() if not _is_noise(key, item)}
     branches = [branch for branch in kept.get("anyOf", []) if branch != {"type": "null"}]
+    if "patternProperties" in kept:  # else a key of any other form would pass
+        kept["additionalProperties"] = False
     if len(branches) == 1:
         del kept["anyOf"]
         kept = {**branches[0], **kept}

@@ -39,18 +39,17 @@ def read_sources(sources: Sequence[Source], base: Path) -> list[Document]:
     return [_read(source, number, base) for number, source in enumerate(sources, start=1)]
 
 
-def _read(source: Source, number: int, base: Path) -> Document:
+def _read(source: object, number: int, base: Path) -> Document:
+    where = f"space entry {number}"
     if isinstance(source, Document):
         return source
     if isinstance(source, Mapping):
-        return from_mapping(source, f"space entry {number}")
+        return from_mapping(source, where)
     if isinstance(source, Path) or (isinstance(source, str) and _is_path(source)):
         return _read_file(Path(source), base)
     if isinstance(source, str):
         return read_built_in(source)
-    raise problem(
-        f"space entry {number}", f"{quote(source)} is no name, path or mapping", "Write a name or path"
-    )
+    raise problem(where, f"{quote(source)} is no name, path or mapping", "Write the name or path of a space")
 
 
 def _is_path(source: str) -> bool:

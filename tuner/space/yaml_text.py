@@ -57,7 +57,7 @@ class Document:
         known = path
         while known and known not in self.lines:
             known = known[:-1]
-        return Place(source=self.source, line=self.lines.get(known), key=".".join(map(str, path)))
+        return Place(source=self.source, line=self.lines.get(known), key=_join(path))
 
 
 def read_yaml(content: bytes, source: str) -> Document:
@@ -168,8 +168,13 @@ class _Reader:
         return entries
 
     def _wrong(self, event: yaml.Event, path: Path, wrong: str, remedy: str) -> UsageError:
-        place = Place(source=self._source, line=_line(event), key=".".join(map(str, path)))
+        place = Place(source=self._source, line=_line(event), key=_join(path))
         return problem(place, wrong, remedy)
+
+
+def _join(path: Path) -> str:
+    words = map(str, path)
+    return ".".join(word if word.isprintable() else repr(word) for word in words)
 
 
 def _line(event: yaml.Event) -> int:
