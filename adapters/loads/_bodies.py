@@ -9,7 +9,7 @@ RELATIVE_TOLERANCE = 0.005
 HEADER_TOLERANCE_BYTES = 64
 """Headers vary a little: `Keep-Alive: timeout=5, max=100` loses digits as requests are used up, and the last
 response of a connection says `Connection: close` in its place (Apache; 37 bytes less)."""
-LEAST_RESPONSE_BYTES = 17
+LEAST_HEADER_BYTES = 17
 """`HTTP/1.1 503 \\r\\n\\r\\n`"""
 MOST_ERROR_PAGE_BYTES = 64 * 1024
 
@@ -27,22 +27,37 @@ class Totals:
     received_bytes: int
 
 
-def has_wrong_bodies(totals: Totals, workload: Workload) -> bool:
-    """Say whether the bytes received cannot come from correct responses.
+def has_wrong_responses(totals: Totals, workload: Workload) -> bool:
+    """Say whether the bytes received, headers included, cannot come from correct responses.
 
-    A total cannot tell which of the responses were wrong, so none of them is vouched for. What else was
-    received widens the bounds: error pages, responses cut short, and those under way when the window ended.
+    A total cannot tell which of the responses were wrong, so none of them is vouched for.
     """
     if totals.answered == 0:
         return False
     if workload.response_bytes is None:
-        return totals.received_bytes < totals.answered * ((workload.body_bytes or 0) + LEAST_RESPONSE_BYTES)
-    expected = workload.response_bytes
-    tolerance = expected * RELATIVE_TOLERANCE + HEADER_TOLERANCE_BYTES
-    least = totals.answered * (expected - tolerance) + totals.refused * LEAST_RESPONSE_BYTES
+        least = totals.answered * ((workload.body_bytes or 0) + LEAST_HEADER_BYTES)
+        return totals.received_bytes < least
+    tolerance = workload.response_bytes * RELATIVE_TOLERANCE + HEADER_TOLERANCE_BYTES
+    return not _is_plausible(totals, workload, workload.response_bytes, tolerance)
+
+
+def has_wrong_bodies(totals: Totals, workload: Workload) -> bool:
+    """Say the same of bytes that are counted without headers."""
+    if totals.answered == 0 or workload.body_bytes is None:
+        return False
+    return not _is_plausible(totals, workload, workload.body_bytes, 0)
+
+
+def _is_plausible(totals: Totals, workload: Workload, expected_bytes: int, tolerance_bytes: float) -> bool:
+    """Widen the bounds by what else was received.
+
+    That is error pages, responses cut short, and one response under way for each connection when the window
+    ended.
+    """
+    least = totals.answered * (expected_bytes - tolerance_bytes)
     most = (
-        totals.answered * (expected + tolerance)
-        + totals.refused * max(expected, MOST_ERROR_PAGE_BYTES)
-        + (totals.broken + workload.connections) * expected
+        totals.answered * (expected_bytes + tolerance_bytes)
+        + totals.refused * max(expected_bytes, MOST_ERROR_PAGE_BYTES)
+        + (totals.broken + workload.connections) * expected_bytes
     )
-    return not least <= totals.received_bytes <= most
+    return least <= totals.received_bytes <= most

@@ -1,8 +1,8 @@
 """What the load generators have in common when their output becomes counts."""
 
 import json
-import re
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from tuner.errors import LoadFailed

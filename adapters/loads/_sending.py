@@ -52,15 +52,16 @@ def interrupted_after(seconds: float, argv: Argv) -> Argv:
 
     In the foreground the program stays in the caller's process group, so that the caller can still end both.
     """
-    return (
-        "timeout",
-        "--foreground",
-        "--preserve-status",
-        "--signal=INT",
-        f"--kill-after={KILL_AFTER_S}",
-        f"{seconds:.3f}",
-        *argv,
-    )
+    return ("timeout", "--preserve-status", "--signal=INT", *_limits(seconds), *argv)
+
+
+def ended_after(seconds: float, argv: Argv) -> Argv:
+    """Let timeout(1) end the program, if it has not ended by itself; the exit status is then 124."""
+    return ("timeout", *_limits(seconds), *argv)
+
+
+def _limits(seconds: float) -> Argv:
+    return ("--foreground", f"--kill-after={KILL_AFTER_S}", f"{seconds:.3f}")
 
 
 def with_path(url: str) -> str:

@@ -142,8 +142,10 @@ def _result(text: str, csv: bytes, completed: Completed, workload: Workload) -> 
     # After SIGINT ab ends with status 1; before the window's end it comes from nobody.
     fell_silent = completed.returncode == 1 and is_whole(workload.duration_s)
     silent = workload.connections if fell_silent else max(0, workload.connections - counts["complete"])
+    taken_s = positive(float(_found(_TIME_TAKEN, text)))
     return LoadResult(
-        duration_s=positive(float(_found(_TIME_TAKEN, text))),
+        # Anything that had ended after the window's end would have ended the run: all counts lie within it.
+        duration_s=workload.duration_s if fell_silent else taken_s,
         correct=correct,
         failures=replace(failures, timeout=silent),
         bytes=counts["transferred"],

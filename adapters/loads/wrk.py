@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tuner.adapters.loads._bodies import Totals, has_wrong_bodies
+from tuner.adapters.loads._bodies import Totals, has_wrong_responses
 from tuner.adapters.loads._latency import QUANTILES, histogram_of_quantiles
 from tuner.adapters.loads._reading import (
     NOT_READ,
@@ -150,7 +150,7 @@ def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
         broken=errors["read"] + late,
         received_bytes=received,
     )
-    wrong = answered if has_wrong_bodies(totals, workload) else 0
+    wrong = answered if has_wrong_responses(totals, workload) else 0
     is_plain = workload.url.startswith("http://")
     return LoadResult(
         duration_s=positive(summary["duration_us"]) / 1e6,

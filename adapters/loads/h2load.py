@@ -1,0 +1,228 @@
+"""h2load of nghttp2 1.52: HTTP/1.1 and HTTP/2, closed loop or a fixed rate, every response in a log.
+
+What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D:
+
+* `done` are the lines of --log-file: start in µs, status (-1 for a stream that failed), latency in µs. Their
+  number is compared with `done`, so that half a log is noticed.
+* `failed` is computed as total − succeeded and `errored` from that: failures of a connection cancel out. A
+  connection that dies without notice is not replaced; only the log shows that fewer requests are under way.
+* `succeeded` holds 3xx; here only 2xx are right.
+* `status codes` are counted at the header and exceed `done` by responses under way.
+* A client that is connecting when the window ends goes on for ever: the stop is only told to connections
+  that exist. With `Connection: close` that is always so, hence refused. A server that closes each connection
+  after some requests makes it happen at times: the command is ended from outside, and the log is read without
+  a summary.
+* An HTTP/2 connection that the server closes in good order (after nginx's keepalive_requests, say) is not
+  opened again: the load dwindles. Every other connection has one request under way when the window ends.
+* A socket that cannot be had (no local port, no open file) ends it by an assertion.
+* With --rps a client sends at its rate, but one request at a time over HTTP/1.1: a late answer delays the
+  next request, and the latency is counted from when it was really sent.
+* --log-file is appended to, so an empty file is written before each run.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import ClassVar
+
+from tuner.adapters.loads._bodies import Totals, has_wrong_bodies
+from tuner.adapters.loads._h2load_log import Log, lost_connections, read_log
+from tuner.adapters.loads._latency import latency_of_samples
+from tuner.adapters.loads._reading import NOT_READ, refuse_killed, text_of, unreadable, version_in
+from tuner.adapters.loads._sending import ended_after, refuse_unsendable, with_path
+from tuner.errors import UsageError
+from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, LoadResult, Workload
+
+GRACE_S = 2.0
+"""How long after the window's end h2load may take to stop."""
+ENDED_STATUS = 124
+"""How timeout(1) says that it had to end the command."""
+ABORTED_STATUSES = (-6, 128 + 6)
+"""SIGABRT, the end by an assertion; timeout(1) passes it on by raising it."""
+
+_NUMBER = r"(\d{1,16})"
+_REQUESTS = re.compile(
+    rf"^requests: {_NUMBER} total, {_NUMBER} started, {_NUMBER} done, {_NUMBER} succeeded, "
+    rf"{_NUMBER} failed, {_NUMBER} errored, {_NUMBER} timeout\n",
+    re.MULTILINE,
+)
+_TRAFFIC = re.compile(
+    rf"^traffic: \S+ \({_NUMBER}\) total, \S+ \({_NUMBER}\) headers \(space savings [-\d.]+%\), "
+    rf"\S+ \({_NUMBER}\) data\n",
+    re.MULTILINE,
+)
+_DURATION = r"(\d{1,9}(?:\.\d\d)?)(us|ms|s)"
+_CONNECT_ROW = re.compile(rf"^time for connect: +{_DURATION} +{_DURATION} +{_DURATION} .*\n", re.MULTILINE)
+_TO_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
+_NO_SOCKET = "client could not connect to host"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Summary:
+    """What stands in the report at the end."""
+
+    started: int
+    done: int
+    timed_out: int
+    received_bytes: int
+    body_bytes: int
+
+
+class H2load:
+    """The load generator h2load."""
+
+    name: ClassVar[str] = "h2load"
+    package: ClassVar[str] = "nghttp2-client"
+
+    def version_command(self) -> Argv | None:
+        return ("h2load", "--version")
+
+    def read_version(self, printed: Completed) -> str:
+        return version_in(printed)
+
+    def files(self, workload: Workload) -> Files:
+        return {_log_path(workload): b""}
+
+    def command(self, workload: Workload) -> Argv:
+        refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"), rates=True)
+        if not workload.keepalive:
+            msg = (
+                "load generator h2load: it never ends with `keepalive: false`, as a connection that is being "
+                "opened when the window ends goes on for ever. Use wrk or ab."
+            )
+            raise UsageError(msg)
+        argv = (
+            "h2load",
+            f"--clients={workload.connections}",
+            f"--threads={min(workload.threads, workload.connections)}",
+            f"--duration={round(workload.duration_s * 1000)}ms",
+            f"--log-file={_log_path(workload)}",
+            *_PROTOCOLS[workload.protocol],
+            *(
+                ()
+                if workload.rate_rps is None
+                else (f"--rps={workload.rate_rps / workload.connections:.6g}",)
+            ),
+            with_path(workload.url),
+        )
+        return ended_after(workload.duration_s + GRACE_S, argv)
+
+    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:
+        return (_log_path(workload),)
+
+    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
+        if completed.returncode in ABORTED_STATUSES and _NO_SOCKET in text_of(completed.stderr):
+            return LoadResult(
+                duration_s=completed.duration_s,
+                correct=0,
+                failures=Failures(connect=workload.connections),
+                aborted=_NO_SOCKET,
+                generator_fault="a socket could not be opened: no local port or no open file was left",
+            )
+        refuse_killed(self.name, completed)
+        if completed.returncode not in {0, ENDED_STATUS}:
+            raise unreadable(self.name, "it failed", completed)
+        try:
+            log = read_log(outputs.get(_log_path(workload), b""))
+            if completed.returncode == ENDED_STATUS:
+                return _without_summary(log, workload)
+            text = text_of(completed.stdout)
+            return _result(_summary(text), log, _connect_time(text), workload)
+        except NOT_READ as error:
+            raise unreadable(self.name, f"its report cannot be read: {error}", completed) from error
+
+
+_PROTOCOLS: Mapping[str, Argv] = {
+    "http/1.1": ("--h1",),
+    "h2c": ("--no-tls-proto=h2c",),
+    "h2": ("--npn-list=h2",),
+}
+
+
+def _log_path(workload: Workload) -> PurePosixPath:
+    return workload.directory / "h2load.log"
+
+
+def _summary(text: str) -> _Summary:
+    requests, traffic = _REQUESTS.search(text), _TRAFFIC.search(text)
+    if requests is None or traffic is None:
+        msg = "there is no line of requests, or none of traffic"
+        raise ValueError(msg)
+    return _Summary(
+        started=int(requests.group(2)),
+        done=int(requests.group(3)),
+        timed_out=int(requests.group(7)),
+        received_bytes=int(traffic.group(1)),
+        body_bytes=int(traffic.group(3)),
+    )
+
+
+def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workload: Workload) -> LoadResult:
+    if len(log) != summary.done:
+        msg = f"{len(log)} lines in the log, but {summary.done} requests done"
+        raise ValueError(msg)
+    correct_us = log.correct_us
+    refused = len(log) - len(correct_us) - log.broken
+    totals = Totals(
+        answered=len(correct_us), refused=refused, broken=log.broken, received_bytes=summary.body_bytes
+    )
+    wrong = len(correct_us) if has_wrong_bodies(totals, workload) else 0
+    lost = lost_connections(log, workload) if summary.started else 0
+    closed = min(lost, _closed_in_order(summary, workload))
+    return LoadResult(
+        duration_s=workload.duration_s,
+        correct=len(correct_us) - wrong,
+        failures=Failures(
+            connect=0 if summary.started else workload.connections,
+            read=log.broken,
+            status=refused,
+            length=wrong,
+            timeout=summary.timed_out,
+            # Reset or never answered: h2load does not say which.
+            other=lost - closed,
+        ),
+        bytes=summary.received_bytes,
+        latency=None if wrong else latency_of_samples(correct_us),
+        connect_time=connect_time if summary.started else None,
+        aborted=(
+            f"the server closed {closed} of {workload.connections} HTTP/2 connections, and h2load opens no "
+            "new ones; let the server answer more requests on one connection"
+            if closed
+            else None
+        ),
+    )
+
+
+def _closed_in_order(summary: _Summary, workload: Workload) -> int:
+    if workload.protocol == "http/1.1" or workload.rate_rps is not None or summary.started == 0:
+        return 0
+    return max(0, workload.connections - (summary.started - summary.done))
+
+
+def _without_summary(log: Log, workload: Workload) -> LoadResult:
+    """Read the log of a run that had to be ended; nothing is known of the lengths of its bodies."""
+    correct_us = log.correct_us
+    return LoadResult(
+        duration_s=workload.duration_s,
+        correct=len(correct_us),
+        failures=Failures(
+            read=log.broken,
+            status=len(log) - len(correct_us) - log.broken,
+            other=lost_connections(log, workload),
+        ),
+        latency=latency_of_samples(correct_us),
+        aborted="it did not stop by itself and left no summary; lengths were not checked",
+    )
+
+
+def _connect_time(text: str) -> ConnectTime | None:
+    found = _CONNECT_ROW.search(text)
+    if found is None:
+        return None
+    least, least_unit, most, most_unit, mean, mean_unit = found.groups()
+    return ConnectTime(
+        min_ms=float(least) * _TO_MS[least_unit],
+        mean_ms=float(mean) * _TO_MS[mean_unit],
+        max_ms=float(most) * _TO_MS[most_unit],
+    )
