@@ -76,14 +76,8 @@ def _render(reading: Reading) -> dict[str, Rendered]:
     rig, winner = reading.rig, reading.summary.winner
     if winner is None:
         return {}
-    default = rig.space.default()
     return {
-        name: render_both(
-            server,
-            rig.space.for_server(default, name),
-            rig.space.for_server(winner.config, name),
-            rig.facts[name],
-        )
+        name: render_both(server, rig.space, winner.config, rig.facts[name])
         for name, server in rig.servers.items()
     }
 

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tuner.explain import explain
 from tuner.measure.confirm import Gain, claim, needs_extension
+from tuner.measure.noise import plan_pairs
 from tuner.measure.race import race_order, survivors
 from tuner.pairs import Pairing, measure_pairs, read_pairs
 from tuner.ports import Config
@@ -135,29 +137,55 @@ def _costs_nothing(campaign: "Campaign", whole: Config, reduced: Config, step: i
 
 
 def confirm(campaign: "Campaign", winner: Config) -> str:
-    """Measure fresh default/winner pairs, and once more as many when they do not decide."""
+    """Measure fresh default/winner pairs, and once more as many when they do not decide.
+
+    How many pairs there are, and how many windows, is settled and kept before the first of them.
+    """
     plan = campaign.plan
-    campaign.storage.remember("confirm", {"config": dict(winner), "pairs": plan.pairs})
-    stop_reason = _confirm_pairs(campaign, winner, plan.pairs)
+    record = campaign.storage.recall("confirm")
+    if record is None:
+        pairs, windows = _plan_confirmation(campaign)
+        record = {"config": dict(winner), "pairs": pairs, "windows": windows}
+        campaign.storage.remember("confirm", record)
+    failed = _confirm_pairs(campaign, record)
     gain = read_gain(campaign.storage, campaign.starts, campaign.default, plan)
-    if stop_reason is None and gain is not None and needs_extension(gain) and plan.extend_to > plan.pairs:
-        extra_s = 2 * (plan.extend_to - plan.pairs) * campaign.mean_cost_s()
-        if extra_s < campaign.time_left_s():
-            campaign.progress.note("the pairs do not decide; the planned extension follows")
-            campaign.storage.remember("confirm", {"config": dict(winner), "pairs": plan.extend_to})
-            stop_reason = _confirm_pairs(campaign, winner, plan.extend_to)
-            gain = read_gain(campaign.storage, campaign.starts, campaign.default, plan)
-    if stop_reason is not None:
-        return f"not confirmed: {stop_reason}"
+    may_extend = record["pairs"] < plan.extend_to and failed is None
+    if may_extend and gain is not None and needs_extension(gain):
+        campaign.progress.note("the pairs do not decide; the planned extension follows")
+        record = record | {"pairs": plan.extend_to}
+        campaign.storage.remember("confirm", record)
+        failed = _confirm_pairs(campaign, record)
+        gain = read_gain(campaign.storage, campaign.starts, campaign.default, plan)
+    if failed is not None:
+        return f"not confirmed: {failed}"
     return "confirmed" if gain is not None and gain.verdict == "improved" else "not proven"
 
 
-def _confirm_pairs(campaign: "Campaign", winner: Config, pairs: int) -> str | None:
-    pairing = confirmation(winner, campaign.default, pairs, campaign.rig.settings.seed)
+def _plan_confirmation(campaign: "Campaign") -> tuple[int, int]:
+    """Divide the confirmation's seconds into pairs and windows so that the interval becomes narrowest."""
+    plan = campaign.plan
+    if not plan.confirm_s:
+        return plan.pairs, plan.windows[1]
+    seconds = min(plan.confirm_s, campaign.time_left_s())
+    fixed_s = campaign.mean_deploy_s() + plan.warmup_s
+    pairs, windows = plan_pairs(
+        campaign.standing().noise, seconds=seconds, start_cost_s=fixed_s, window_s=plan.window_s
+    )
+    if pairs < plan.pairs:
+        return plan.pairs, plan.windows[1]
+    return pairs, windows
+
+
+def _confirm_pairs(campaign: "Campaign", record: Mapping[str, Any]) -> str | None:
+    plan = campaign.plan
+    own_plan = replace(plan, windows=(record["windows"], record["windows"]))
+    seed = campaign.rig.settings.seed
     paired = measure_pairs(
-        pairing, campaign.starts, campaign.make,
+        confirmation(record["config"], campaign.default, record["pairs"], seed),
+        campaign.starts,
+        lambda opening: campaign.make(opening, plan=own_plan),
         lambda done, total: campaign.progress.stage("confirm", done, total),
-    )  # fmt: skip
+    )
     return paired.failed
 
 

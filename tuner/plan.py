@@ -1,7 +1,8 @@
 """Presets: how long to measure, how often, and what each stage may cost."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 
@@ -27,10 +28,40 @@ class Plan:
     """Halvings of the winner's changes at the most."""
     simplify_pairs: int
     pairs: int
-    """Fresh default/winner pairs of the confirmation."""
+    """Fresh default/winner pairs of the confirmation, at the least."""
     extend_to: int
-    """Pairs after the one planned extension, when the first do not decide."""
+    """Pairs after the one planned extension, when the first do not decide; `pairs` for none."""
+    confirm_s: float = 0.0
+    """Seconds that the confirmation may take: pairs and windows are planned to fill them, from the noise
+    that was seen. 0 keeps to `pairs` and the windows of every start."""
 
+    def fit(self, *, minutes: float | None, trials: int | None) -> "Plan":
+        """Give the plan within another budget; with less time, every stage gets less of it.
+
+        What is left too short to tell anything is dropped whole: the race, then the simplification. The
+        confirmation stays.
+        """
+        fitted = self if trials is None else replace(self, trials=trials)
+        if minutes is None or minutes >= self.minutes:
+            return fitted if minutes is None else replace(fitted, minutes=minutes)
+        share = minutes / self.minutes
+        blocks = math.floor(self.race_blocks * share)
+        return replace(
+            fitted,
+            minutes=minutes,
+            calibration_starts=max(LEAST_CALIBRATION, round(self.calibration_starts * share)),
+            race_arms=self.race_arms if blocks >= self.race_first_test else 1,
+            race_blocks=blocks,
+            simplify_steps=math.floor(self.simplify_steps * share),
+            pairs=max(LEAST_PAIRS, round(self.pairs * share)),
+            extend_to=max(LEAST_PAIRS, round(self.extend_to * share)),
+            confirm_s=self.confirm_s * share,
+        )
+
+
+LEAST_CALIBRATION = 3
+LEAST_PAIRS = 4
+"""With three pairs the t interval is so wide that hardly anything is proved by it (t = 4.3)."""
 
 PRESETS: Mapping[str, Plan] = MappingProxyType(
     {
@@ -38,7 +69,7 @@ PRESETS: Mapping[str, Plan] = MappingProxyType(
         "quick": Plan(
             minutes=5, trials=20, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
             calibration_starts=4, race_arms=2, race_blocks=4, race_first_test=3,
-            simplify_steps=2, simplify_pairs=3, pairs=6, extend_to=12,
+            simplify_steps=2, simplify_pairs=3, pairs=6, extend_to=6, confirm_s=110,
         ),
         "standard": Plan(
             minutes=75, trials=60, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),

@@ -17,6 +17,7 @@ from tuner.report_rows import (
     environment_rows,
     failure_rows,
     gate_rows,
+    mechanism_rows,
     noise_rows,
     provenance_rows,
     request_failure_rows,
@@ -87,7 +88,7 @@ def render_report(summary: "Summary") -> str:
         figures=draw_figures(summary),
         slices=draw_slices(summary),
         sensitivity=sensitivity_rows(summary),
-        mechanisms=summary.mechanisms,
+        mechanisms=mechanism_rows(summary),
         failures=failure_rows(summary),
         request_failures=request_failure_rows(summary),
         gates=gate_rows(summary),
@@ -127,8 +128,8 @@ def describe_verdict(summary: "Summary") -> Headline:
     return Headline(
         tone="open",
         figure=f"{say_ratio(best.ratio)} so far, not confirmed",
-        text=f"The study is {summary.state}. The best configuration stands at {say_speedup(best)}, shrunk for "
-        "being the best of many; only a confirmation can tell what it is worth.",
+        text=f"The study is {summary.state}. The best configuration stands at {say_speedup(best)}, shrunk "
+        "for being the best of many; only a confirmation can tell what it is worth.",
     )
 
 

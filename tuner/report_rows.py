@@ -59,6 +59,14 @@ def change_rows(summary: "Summary") -> list[Row]:
     return rows
 
 
+def mechanism_rows(summary: "Summary") -> list[Row]:
+    """Show what moved on the machine between default and winner."""
+    return [
+        (each.name, f"{each.default:,.4g}", f"{each.winner:,.4g}", say_ratio(each.ratio), each.sentence)
+        for each in summary.mechanisms
+    ]
+
+
 def sensitivity_rows(summary: "Summary") -> list[Row]:
     """Show what is known of every parameter: verdict, effect, direction, importance, kept."""
     rows: list[Row] = []

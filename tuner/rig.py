@@ -2,6 +2,8 @@
 
 import os
 import platform
+import re
+import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,6 +18,9 @@ from tuner.ports import Facts, Host, LoadGenerator, Scalar, Server
 from tuner.records import Fingerprint
 from tuner.settings import Study
 from tuner.space import Space, SpaceFacts, load_space
+
+CAP_SYS_RESOURCE = 24
+"""Number of the capability that setrlimit(2) asks for (include/uapi/linux/capability.h)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +94,7 @@ def _space_facts(settings: Study, host: Host, facts: Mapping[str, Facts]) -> Spa
             "cores": os.cpu_count() or 1,
             "memory_mib": memory_mib(),
             "connections": settings.load.connections,
-            "open_files_max": _number(host, "/proc/sys/fs/nr_open", 1_048_576),
+            "open_files_max": open_files_max(host),
             "somaxconn": _somaxconn(host),
         },
         versions={name: each.version for name, each in facts.items() if each.version},
@@ -98,6 +103,16 @@ def _space_facts(settings: Study, host: Host, facts: Mapping[str, Facts]) -> Spa
         sandbox=True,
         loopback=True,
     )
+
+
+def open_files_max(host: Host) -> int:
+    """Say how high RLIMIT_NOFILE can be set: to fs.nr_open with the right to raise it, else to the hard limit."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    status = host.read(PurePosixPath("/proc/self/status")).content or b""
+    found = re.search(rb"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
+    may_raise = found is not None and int(found[1], 16) >> CAP_SYS_RESOURCE & 1
+    most = _number(host, "/proc/sys/fs/nr_open", 1_048_576)
+    return most if may_raise or hard == resource.RLIM_INFINITY else min(hard, most)
 
 
 def _somaxconn(host: Host) -> int:

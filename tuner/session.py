@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -189,11 +189,8 @@ def settle_plan(
         raise UsageError(msg)
     if began_with is None:
         storage.remember("preset", name)
-    plan = PRESETS[name]
-    return replace(
-        plan,
-        minutes=minutes or settings.minutes or plan.minutes,
-        trials=trials if trials is not None else settings.trials or plan.trials,
+    return PRESETS[name].fit(
+        minutes=minutes or settings.minutes, trials=trials if trials is not None else settings.trials
     )
 
 

@@ -2,10 +2,11 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tuner.deploy import deploy
 from tuner.errors import TrialFailed
+from tuner.measure.gates import RetryBudget
 from tuner.measure.start import NO_JUDGES, Judges, measure_start
 from tuner.objective import slacks
 from tuner.optimize.tpe import distributions
@@ -23,6 +24,7 @@ class Starter:
     plan: Plan
     storage: Storage
     session: str
+    retries: RetryBudget = field(default_factory=RetryBudget)
 
     def make(
         self,
@@ -31,6 +33,7 @@ class Starter:
         judges: Judges = NO_JUDGES,
         value: Callable[[Start], float | None] = lambda _: None,
         suggest_s: float = 0.0,
+        plan: Plan | None = None,
     ) -> Start:
         """Make one start and keep it, whatever becomes of it.
 
@@ -39,6 +42,7 @@ class Starter:
             judges: what may end it early.
             value: gives the log speedup with which the start is told to the storage.
             suggest_s: what it took to choose the configuration.
+            plan: instead of the campaign's, for a stage with windows of its own.
         """
         rig = self.rig
         stores: list[float] = []
@@ -61,7 +65,9 @@ class Starter:
                 deploy_s = time.monotonic() - deploying
                 loading = time.monotonic()
                 try:
-                    outcome = measure_start(deployment, rig.load, self.plan, judges, keep)
+                    outcome = measure_start(
+                        deployment, rig.load, plan or self.plan, judges, self.retries, keep
+                    )
                 finally:
                     load_s = time.monotonic() - loading
             state = State.COMPLETE if outcome.pruned is None else State.PRUNED

@@ -12,7 +12,7 @@ from random import Random
 from tuner.errors import TargetError
 from tuner.finals import confirm, race, simplify
 from tuner.measure.control import ControlLevel, requeue
-from tuner.measure.noise import control_interval
+from tuner.measure.noise import control_interval, detectable_gain
 from tuner.measure.promotion import promising
 from tuner.measure.pruning import gate_zero, should_prune
 from tuner.measure.start import NO_JUDGES, Judges
@@ -54,6 +54,7 @@ class Campaign:
         self.progress = progress
         self.starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
         self.default = rig.space.default()
+        self._told = ""
         self.starts = list(settle_interrupted(storage, plan))
         self.deadline = time.monotonic() + plan.minutes * 60 - sum(cost_s(start) for start in self.starts)
 
@@ -131,19 +132,39 @@ class Campaign:
         *,
         judges: Judges = NO_JUDGES,
         suggest_s: float = 0.0,
+        plan: Plan | None = None,
     ) -> Start:
         """Make one start, keep it and tell whoever watches."""
         label = opening.arm or f"{len(self.rig.space.changes(opening.config))} settings changed"
         self.progress.start_begins(opening.role, label)
         self.progress.time_left(self.time_left_s())
-        start = self.starter.make(opening, judges=judges, value=self._value, suggest_s=suggest_s)
+        start = self.starter.make(
+            opening, judges=judges, value=self._value, suggest_s=suggest_s, plan=plan
+        )
         self.starts.append(start)
+        self._tell(start)
+        self._bear_noise()
+        return start
+
+    def _tell(self, start: Start) -> None:
         standing = self.standing()
         self.progress.start_ends(start, standing.speedups.get(start.number))
         best = standing.incumbent
-        if best is not None:
+        if best is not None and best.key != self._told:
+            self._told = best.key
             self.progress.incumbent(self.rig.space.changes(best.config), best.posterior)
-        return start
+
+    def _bear_noise(self) -> None:
+        """Wait once when the host spoils too many windows, then give up. Raises TargetError."""
+        noise = self.standing().noise
+        provable = detectable_gain(noise, pairs=self.plan.pairs, windows=self.plan.windows[1])
+        noisy = self.starter.retries.complain(provable_gain=provable)
+        if noisy is None:
+            return
+        if noisy.pause_s is None or noisy.pause_s > self.time_left_s() / 2:
+            raise TargetError(noisy.message)
+        self.progress.note(noisy.message)
+        time.sleep(noisy.pause_s)
 
     def _try_next(self) -> None:
         """Measure a new configuration, or once more the one that may be the best."""
@@ -252,18 +273,20 @@ class Campaign:
         costs = [cost_s(start) for start in self.starts if start.counts]
         return sum(costs) / len(costs) if costs else 5.0
 
+    def mean_deploy_s(self) -> float:
+        """Seconds that it has taken on average until a server was ready."""
+        costs = [start.timing.deploy_s for start in self.starts if start.counts]
+        return sum(costs) / len(costs) if costs else 1.0
+
     def time_left_s(self) -> float:
         return max(0.0, self.deadline - time.monotonic())
 
     def finals_cost_s(self) -> float:
         """Seconds that the stages after the search will take."""
         plan = self.plan
-        starts = (
-            (plan.race_arms + 1) * plan.race_blocks
-            + 2 * plan.simplify_steps * plan.simplify_pairs
-            + 2 * plan.pairs
-        )
-        return starts * self.mean_cost_s()
+        starts = (plan.race_arms + 1) * plan.race_blocks + 2 * plan.simplify_steps * plan.simplify_pairs
+        confirm_s = plan.confirm_s or 2 * plan.pairs * self.mean_cost_s()
+        return starts * self.mean_cost_s() + confirm_s
 
     def _searched(self) -> int:
         return sum(

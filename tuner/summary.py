@@ -9,6 +9,7 @@ from tuner.explain import Sensitivity, explain
 from tuner.finals import DEFAULT_ARM, WINNER_ARM, read_gain
 from tuner.measure.control import Speedup
 from tuner.measure.latency import merge
+from tuner.measure.mechanism import Mechanism, compare_mechanisms
 from tuner.plan import Plan
 from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Role, Start, State
@@ -16,7 +17,6 @@ from tuner.standing import Standing, as_controls, stand
 
 if TYPE_CHECKING:
     from tuner.measure.confirm import Gain
-    from tuner.measure.mechanism import Mechanism
     from tuner.measure.noise import Noise
     from tuner.settings import Study
     from tuner.space import Space
@@ -65,7 +65,7 @@ class Summary:
     changes: Mapping[str, tuple[Scalar, Scalar]]
     """Of the winner, or of the incumbent before: parameter → default and value."""
     sensitivity: tuple[Sensitivity, ...]
-    mechanisms: "tuple[Mechanism, ...]"
+    mechanisms: tuple[Mechanism, ...]
     timing: Mapping[str, float]
 
 
@@ -110,7 +110,7 @@ def summarize(
         changes=space.changes(chosen),
         sensitivity=_sensitivity(settings, space, starts, standing, winner_config)
         if with_sensitivity else (),
-        mechanisms=(),
+        mechanisms=compare_mechanisms(of_default, of_winner) if winner_config else (),
         timing=timing(starts),
     )  # fmt: skip
 

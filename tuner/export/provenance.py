@@ -14,7 +14,8 @@ def describe_origin(summary: "Summary") -> tuple[str, ...]:
     versions = ", ".join(f"{name} {version}" for name, version in fingerprint.servers.items())
     where = ", on the same machine (co-located)" if fingerprint.co_located else ""
     machine = (
-        f"kernel {fingerprint.kernel}, {fingerprint.cores} cores, {fingerprint.memory_mib} MiB, {fingerprint.cpu}"
+        f"kernel {fingerprint.kernel}, {fingerprint.cores} cores, {fingerprint.memory_mib} MiB, "
+        f"{fingerprint.cpu}"
     )
     lines = [
         f"{summary.study}: found by tuner {summary.version}, {summary.created}, preset {summary.preset}",

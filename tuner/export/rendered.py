@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from tuner.ports import Config, Facts, Files, Server, Site
+
+if TYPE_CHECKING:
+    from tuner.space import Space
 
 SITE = Site(
     directory=PurePosixPath("/run/tuner-export"), document_root=PurePosixPath("/run/tuner-export/content")
@@ -19,8 +23,16 @@ class Rendered:
     winner: Files
 
 
-def render_both(server: Server, default: Config, winner: Config, facts: Facts) -> Rendered:
-    """Let a server's adapter render both configurations, each without the settings of other servers."""
+def render_both(server: Server, space: "Space", winner: Config, facts: Facts) -> Rendered:
+    """Let a server's adapter render the default and the winner.
+
+    A setting that became active by a choice, but is at its own default, is left to the server: only what
+    was chosen, or follows from a choice, is worth a line.
+    """
+    default = space.default()
+    changed = space.changes(winner, derived=True)
+    told = {name: value for name, value in winner.items() if name in default or name in changed}
     return Rendered(
-        default=server.render(default, SITE, facts), winner=server.render(winner, SITE, facts)
+        default=server.render(space.for_server(default, server.name), SITE, facts),
+        winner=server.render(space.for_server(told, server.name), SITE, facts),
     )

@@ -168,7 +168,8 @@ def difference(
     Args:
         before: at the start of the window.
         after: at its end.
-        generator_cpu_s: CPU seconds of a generator that ran on the target and has ended in between.
+        generator_cpu_s: CPU seconds of a generator that ran on the target and has ended in between; None
+            when it ran elsewhere.
         waited_for_by: group whose process waited for the generator, so that its seconds are in there, too.
 
     Raises:
@@ -203,6 +204,7 @@ def difference(
         elapsed_s,
         charged_apart=charges_interrupts_apart(after.cpus),
         in_threads_s=_softirq_threads_s(before, after),
+        from_outside=generator_cpu_s is None,
     )
     foreign_s = max(0.0, counted["busy_s"] - sum(own.values()) - interrupts_s)
     return {

@@ -2,15 +2,17 @@
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Protocol
 
 from tuner.deploy import Deployment
+from tuner.errors import LoadFailed
 from tuner.measure.counters import difference, take
+from tuner.measure.gates import WindowFacts, judge
 from tuner.measure.process_trees import find_interrupt_threads
 from tuner.placement import Placement
-from tuner.ports import Completed, FileState, Host, LoadGenerator, LoadResult, Workload
+from tuner.ports import Completed, Failures, FileState, Host, LoadGenerator, Workload
 from tuner.records import Window
 
 GRACE_S = 10.0
@@ -55,6 +57,7 @@ def run_window(
     *,
     connections: int | None = None,
     rate_rps: float | None = None,
+    problems_before: int = 0,
 ) -> Window:
     """Send load for one window and count what came back.
 
@@ -64,9 +67,9 @@ def run_window(
         duration_s: length of the window.
         connections: instead of the workload's own.
         rate_rps: send at this rate instead of as fast as answers come.
+        problems_before: windows right before this one in which the generator failed.
 
-    Raises:
-        LoadFailed: the generator failed or cannot be understood.
+    A generator that fails gives a window without a correct response; its verdicts say whose fault it was.
     """
     workload = Workload(
         url=deployment.url,
@@ -85,39 +88,53 @@ def run_window(
         "tuner": [os.getpid()],
         "interrupts": load.interrupt_threads,
     }
-    started_s = time.time()
+    started_s, began_s = time.time(), time.monotonic()
     before = take(deployment.sandbox, namespace_pid=deployment.sandbox.pid, groups=groups)
-    completed, result = _send(deployment, load, workload)
+    result, problem, cpu_s = None, None, 0.0
+    try:
+        completed = _send(deployment, load, workload)
+        cpu_s = completed.cpu_s
+        result = load.generator.parse(completed, _read_outputs(deployment, load, workload), workload)
+    except LoadFailed as failed:
+        problem = str(failed)
+    elapsed_s = time.monotonic() - began_s
     after = take(deployment.sandbox, namespace_pid=deployment.sandbox.pid, groups=groups)
-    counters = difference(before, after, generator_cpu_s=completed.cpu_s)
+    counters = difference(before, after, generator_cpu_s=cpu_s)
     window = Window(
         started_s=started_s,
-        duration_s=result.duration_s,
-        correct=result.correct,
-        failures=result.failures,
-        bytes=result.bytes,
-        latency=result.latency,
-        connect_time=result.connect_time,
-        generator_cpu=completed.cpu_s / completed.duration_s / len(load.placement.generator_cpus),
+        duration_s=elapsed_s if result is None else result.duration_s,
+        correct=0 if result is None else result.correct,
+        failures=Failures() if result is None else result.failures,
+        bytes=0 if result is None else result.bytes,
+        latency=None if result is None else result.latency,
+        connect_time=None if result is None else result.connect_time,
+        generator_cpu=cpu_s / elapsed_s / len(load.placement.generator_cpus),
         counters=counters,
     )
-    return window
+    facts = WindowFacts(
+        asked_s=duration_s, result=result, counters=counters, generator_cpu=window.generator_cpu,
+        problem=problem, problems_in_row=problems_before + 1,
+    )  # fmt: skip
+    return replace(window, verdicts=judge(facts))
 
 
-def _send(deployment: Deployment, load: Load, workload: Workload) -> tuple[Completed, LoadResult]:
+def _send(deployment: Deployment, load: Load, workload: Workload) -> Completed:
     sandbox, generator = deployment.sandbox, load.generator
     for path, content in generator.files(workload).items():
         if sandbox.read(path).content != content:
             sandbox.write(path, FileState(content=content))
-    completed = sandbox.run(
+    return sandbox.run(
         generator.command(workload),
         timeout_s=workload.duration_s + GRACE_S,
         cpus=load.placement.generator_cpus,
         open_files=workload.connections + SPARE_FILES,
     )
+
+
+def _read_outputs(deployment: Deployment, load: Load, workload: Workload) -> dict[PurePosixPath, bytes]:
     outputs: dict[PurePosixPath, bytes] = {}
-    for path in generator.outputs(workload):
-        content = sandbox.read(path).content
+    for path in load.generator.outputs(workload):
+        content = deployment.sandbox.read(path).content
         if content is not None:
             outputs[path] = content
-    return completed, generator.parse(completed, outputs, workload)
+    return outputs

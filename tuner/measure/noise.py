@@ -12,6 +12,7 @@ doi 10.1145/2464157.2464160).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import ClassVar
 
 import numpy as np
@@ -98,7 +99,8 @@ def _within(starts: Sequence[Start]) -> tuple[float, int]:
     for start in starts:
         logs = [window.log_goodput for window in start.valid_windows]
         if len(logs) > 1:
-            variances.append(float(np.var(logs, ddof=1)))
+            mean = fmean(logs)
+            variances.append(sum((log - mean) ** 2 for log in logs) / (len(logs) - 1))
             degrees.append(len(logs) - 1)
     if not variances:
         return 0.0, 0

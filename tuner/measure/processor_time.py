@@ -56,17 +56,23 @@ def charges_interrupts_apart(since_boot: Processors) -> bool:
 
 
 def interrupts_without_process(
-    passed: Processors, elapsed_s: float, *, charged_apart: bool, in_threads_s: float
+    passed: Processors, elapsed_s: float, *, charged_apart: bool, in_threads_s: float, from_outside: bool
 ) -> float:
     """Estimate the seconds of interrupts that are in no process's time and yet nobody's foreign work.
 
     Args:
         passed: by CPU and column.
         elapsed_s: length of the window.
-        charged_apart: whether all interrupts are, or only those that came while a CPU was idle.
+        charged_apart: whether that is so for all interrupts, as `charges_interrupts_apart` tells.
         in_threads_s: what ksoftirqd did, which is in the column softirq and in its own time as well.
+        from_outside: whether the load came over a network device. Its packets interrupt whatever runs, an idle
+            CPU too, and only the time of those that met a process is charged. Over loopback, packets are handled
+            in the process that sends them (there, foreign CPU agreed with the sum over all other processes to
+            0.04 s of 2 s).
     """
     if charged_apart:
         interrupts_s = sum(columns["irq"] + columns["softirq"] for columns in passed.values())
         return max(0.0, interrupts_s - in_threads_s)
+    if not from_outside:
+        return 0.0
     return sum(columns["softirq"] * min(1.0, columns["idle"] / elapsed_s) for columns in passed.values())

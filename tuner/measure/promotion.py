@@ -17,7 +17,7 @@ P_BEST = 0.10
 MAX_STARTS = 3
 DRAWS = 4000
 MIN_TO_SHRINK = 3
-BISECTIONS = 60
+BISECTIONS = 40
 
 
 def shrunk(configs: Mapping[KeyT, Speedup]) -> dict[KeyT, Speedup]:

@@ -1,17 +1,17 @@
 """One start under load: warm-up, gate 0, windows, an early end for what is clearly worse."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tuner.deploy import Deployment
-from tuner.errors import Stalled
+from tuner.errors import LoadFailed, Stalled
+from tuner.measure.gates import Gate, RetryBudget
 from tuner.measure.load import Load, run_window
 from tuner.measure.steady import is_steady
 from tuner.plan import Plan
 from tuner.records import Window
 
-MAX_RETRIES = 3
-"""Windows of one start that may be repeated because the environment spoiled them."""
 SLICE_S = 1.0
 SLICES_TO_JUDGE = 6
 """`is_steady` compares the last three slices of the warm-up with the three before."""
@@ -44,15 +44,19 @@ def measure_start(
     load: Load,
     plan: Plan,
     judges: Judges,
+    retries: RetryBudget,
     keep: Callable[[Window], None],
 ) -> Outcome:
     """Load one deployed server; every window is handed to `keep` as soon as it is over.
 
+    A window that the environment spoiled is kept, too, and measured again within the budget of retries.
+
     Raises:
         Stalled: no correct response came during the warm-up or a whole window.
         Crashed: the server ended by itself.
-        LoadFailed: the load generator cannot be understood.
+        LoadFailed: the load generator failed again and again.
     """
+    retries.begin_start()
     slices, steady = warm_up(deployment, load, plan)
     reason = judges.gate_zero(slices[-1])
     if reason is not None:
@@ -60,19 +64,41 @@ def measure_start(
         return Outcome(steady=steady, pruned=reason)
     first_look, most = plan.windows
     valid: list[Window] = []
-    retries = 0
-    while len(valid) < most and retries <= MAX_RETRIES:
-        window = _window(deployment, load, plan.window_s)
-        keep(window)
+    while len(valid) < most:
+        window = _window_with_retries(deployment, load, plan.window_s, retries, keep)
         if not window.is_valid:
-            retries += 1
-            continue
+            break
         valid.append(window)
         if first_look <= len(valid) < most:
             reason = judges.prune(valid)
             if reason is not None:
                 return Outcome(steady=steady, pruned=reason)
     return Outcome(steady=steady, pruned=None)
+
+
+def _window_with_retries(
+    deployment: Deployment,
+    load: Load,
+    duration_s: float,
+    retries: RetryBudget,
+    keep: Callable[[Window], None],
+) -> Window:
+    """Run one window, again while the environment spoils it; the last try is given back."""
+    retries.begin_window()
+    problems = 0
+    while True:
+        window = _window(deployment, load, duration_s, problems_before=problems)
+        keep(window)
+        problems = problems + 1 if _generator_failed(window) else 0
+        if not retries.allows_another(window.verdicts, at_s=time.monotonic()):
+            break
+    if problems:
+        raise LoadFailed("; ".join(verdict.reason for verdict in window.verdicts))
+    return window
+
+
+def _generator_failed(window: Window) -> bool:
+    return any(verdict.gate == Gate.GENERATOR for verdict in window.verdicts)
 
 
 def warm_up(deployment: Deployment, load: Load, plan: Plan) -> tuple[list[Window], bool]:
@@ -93,15 +119,14 @@ def warm_up(deployment: Deployment, load: Load, plan: Plan) -> tuple[list[Window
             return slices, False
 
 
-def _window(deployment: Deployment, load: Load, duration_s: float) -> Window:
+def _window(
+    deployment: Deployment, load: Load, duration_s: float, *, problems_before: int = 0
+) -> Window:
     """Run one window; a server from which nothing comes is not slow, it is broken."""
-    window = run_window(deployment, load, duration_s)
+    window = run_window(deployment, load, duration_s, problems_before=problems_before)
     deployment.check_alive()
-    if window.correct == 0:
-        failures = window.failures
-        msg = (
-            f"no correct response in {window.duration_s:.1f} s of load "
-            f"({failures.total} failed requests: {failures})."
-        )
+    if window.correct == 0 and not _generator_failed(window):
+        said = "; ".join(verdict.reason for verdict in window.verdicts) or "nothing was answered."
+        msg = f"no correct response in {window.duration_s:.1f} s of load: {said}"
         raise Stalled(msg)
     return window
