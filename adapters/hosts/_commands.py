@@ -13,12 +13,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from tuner.adapters.hosts import _processes
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Argv, Completed, CpuSet
 
 OUTPUT_LIMIT_BYTES = 8 * 2**20
 """What is kept of each stream: its end, where generators print their counts and servers their last words."""
 CHUNK_BYTES = 2**16
+CAP_SYS_RESOURCE = 1 << 24
+"""linux/capability.h"""
 INHERITED = ("HOME", "LOGNAME", "USER", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 """Variables that commands get from the tuner's own environment. Others (proxies) would change results."""
 
@@ -77,10 +80,10 @@ class StartedProcess:
         return self._tail.content()
 
     def stop(self, *, timeout_s: float) -> None:
-        if self._popen.returncode is None and not wait_for_end(self._popen.pid, 0):
-            _signal(self._pid, signal.SIGTERM)
-            if not wait_for_end(self._popen.pid, timeout_s):
-                kill_tree(self._popen.pid)
+        if self._popen.returncode is None and not _processes.wait_for_end(self._popen.pid, 0):
+            _processes.send(self._pid, signal.SIGTERM)
+            if not _processes.wait_for_end(self._popen.pid, timeout_s):
+                _processes.kill_tree(self._popen.pid, is_entrance=self._pid != self._popen.pid)
         self.reap()
 
     def reap(self) -> None:
@@ -95,7 +98,9 @@ class StartedProcess:
                     self._tail.add(data)
 
 
-def run_to_end(command: Sequence[str], *, asked: Argv, timeout_s: float, stdin: bytes = b"") -> Completed:
+def run_to_end(
+    command: Sequence[str], *, asked: Argv, timeout_s: float, stdin: bytes = b"", is_entered: bool = False
+) -> Completed:
     """Run a command to its end, or kill it and all its descendants at the deadline.
 
     Args:
@@ -103,6 +108,7 @@ def run_to_end(command: Sequence[str], *, asked: Argv, timeout_s: float, stdin: 
         asked: what the result names.
         timeout_s: seconds until it is killed.
         stdin: what it reads.
+        is_entered: whether it is a child of the program that is run, nsenter.
     """
     began_s = time.monotonic()
     with _as_file(stdin) as source:
@@ -113,7 +119,7 @@ def run_to_end(command: Sequence[str], *, asked: Argv, timeout_s: float, stdin: 
         ended = _collect(popen, {popen.stdout: out, popen.stderr: err}, began_s + timeout_s)
     finally:
         if not ended:
-            kill_tree(popen.pid)
+            _processes.kill_tree(popen.pid, is_entrance=is_entered)
         # wait4 gives the CPU time of the command and of the descendants that it waited for.
         _, status, used = os.wait4(popen.pid, 0)
         popen.returncode = os.waitstatus_to_exitcode(status)
@@ -168,17 +174,27 @@ def require_program(program: str) -> None:
 
 
 def refuse_too_many_files(open_files: int | None) -> None:
-    """Refuse what setrlimit(2) would: only root may raise the hard limit, up to fs.nr_open."""
+    """Refuse what setrlimit(2) would."""
     if open_files is None:
         return
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = int(Path("/proc/sys/fs/nr_open").read_text()) if os.geteuid() == 0 else hard
-    if open_files > most != resource.RLIM_INFINITY:
+    most = most_open_files()
+    if open_files > most:
         message = (
             f"local: {open_files} open files are needed, {most} are allowed. Raise the limit "
-            "(`ulimit -Hn` or /etc/security/limits.conf; fs.nr_open for root), or use fewer connections."
+            "(`ulimit -Hn`, /etc/security/limits.conf, fs.nr_open), or use fewer connections."
         )
         raise ConfigRejected(message)
+
+
+def most_open_files() -> int:
+    """Tell how many open files can be had: the hard limit, or fs.nr_open for who may raise it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    status = Path("/proc/self/status").read_text()
+    effective = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
+    nr_open = int(Path("/proc/sys/fs/nr_open").read_text())
+    # Being root is not enough: containers take this capability away.
+    is_free = bool(effective & CAP_SYS_RESOURCE) or hard == resource.RLIM_INFINITY
+    return nr_open if is_free else hard
 
 
 def environment() -> dict[str, str]:
@@ -189,41 +205,11 @@ def environment() -> dict[str, str]:
     return {**inherited, "PATH": path, "LC_ALL": "C"}
 
 
-def children_of(pid: int) -> list[int]:
-    """List the direct children of a process; empty when it is gone (proc(5), /proc/PID/task/TID/children)."""
-    children: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(OSError):
-                children += [int(child) for child in (thread / "children").read_bytes().split()]
-    return children
-
-
-def kill_tree(pid: int) -> None:
-    """Kill a process with all its descendants. All are stopped first: what stands still starts no child."""
-    tree: dict[int, None] = {}
-    found = [pid]
-    while found:
-        for each in found:
-            _signal(each, signal.SIGSTOP)
-        tree.update(dict.fromkeys(found))
-        found = [child for each in tree for child in children_of(each) if child not in tree]
-    for each in reversed(tree):
-        _signal(each, signal.SIGKILL)
-
-
-def wait_for_end(pid: int, timeout_s: float) -> bool:
-    """Wait until a child of ours has ended, without reaping it; tell whether it has."""
-    with _watch(pid) as ended, selectors.DefaultSelector() as selector:
-        selector.register(ended, selectors.EVENT_READ)
-        return bool(selector.select(timeout_s))
-
-
 def _collect(
     popen: "subprocess.Popen[bytes]", outputs: Mapping[IO[bytes] | None, Tail], deadline_s: float
 ) -> bool:
     """Read what a command prints until it has ended (True) or the deadline is over (False)."""
-    with _watch(popen.pid) as ended, selectors.DefaultSelector() as selector:
+    with _processes.watch(popen.pid) as ended, selectors.DefaultSelector() as selector:
         selector.register(ended, selectors.EVENT_READ)
         for stream, tail in outputs.items():
             if stream is not None:
@@ -259,22 +245,6 @@ def _read_some(descriptor: int, tail: Tail) -> bool:
     data = os.read(descriptor, CHUNK_BYTES)
     tail.add(data)
     return bool(data)
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    """Send a signal to a process that may be gone, or that has taken another user's rights."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
-
-
-@contextlib.contextmanager
-def _watch(pid: int) -> Iterator[int]:
-    """Open a descriptor that becomes readable when the process has ended (pidfd_open(2))."""
-    descriptor = os.pidfd_open(pid)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

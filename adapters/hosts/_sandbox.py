@@ -18,14 +18,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from tuner.adapters.hosts import _commands, _files
+from tuner.adapters.hosts import _commands, _files, _processes
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, Completed, CpuSet, FileState, Sandbox
 
 DIRECTORY = PurePosixPath("/dev/shm/tuner")  # noqa: S108 - on a memory-backed mount of the sandbox's own
 FIRST_PROCESS = Path(__file__).with_name("_sandbox_init.py")
 ANSWER_TIMEOUT_S = 10.0
-POLL_S = 0.0005
 OUT_OF_MEMORY_SCORE = "500"
 """proc(5), oom_score_adj: when memory runs out, the server has to go, not the tuner that must notice it."""
 NOT_PERMITTED = (
@@ -65,7 +64,9 @@ class LocalSandbox:
         open_files: int | None = None,
     ) -> Completed:
         command = self._inside(argv, cpus, open_files)
-        return _commands.run_to_end(command, asked=tuple(argv), timeout_s=timeout_s, stdin=stdin)
+        return _commands.run_to_end(
+            command, asked=tuple(argv), timeout_s=timeout_s, stdin=stdin, is_entered=True
+        )
 
     def start(
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
@@ -116,8 +117,8 @@ class LocalSandbox:
         if self._first.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._first.stdin.close()
-        if self._first.poll() is None and not _commands.wait_for_end(self._first.pid, ANSWER_TIMEOUT_S):
-            _commands.kill_tree(self._first.pid)
+        if self._first.poll() is None and not _processes.wait_for_end(self._first.pid, ANSWER_TIMEOUT_S):
+            _processes.kill_tree(self._first.pid)
         _end(self._first)
         for process in self._started:
             process.reap()
@@ -203,7 +204,7 @@ def _open(share: PurePosixPath | None) -> LocalSandbox:
     try:
         _, pid = _answer(first)
     except BaseException as error:
-        _commands.kill_tree(first.pid)
+        _processes.kill_tree(first.pid)
         said = b"" if first.stderr is None else first.stderr.read()
         _end(first)
         if not isinstance(error, TargetError):
@@ -244,8 +245,8 @@ def _answer(first: "subprocess.Popen[bytes]") -> list[bytes]:
 
 def _child(nsenter: "subprocess.Popen[bytes]") -> int:
     """Wait until nsenter has forked into the process namespace; tell its child's pid as seen from here."""
-    while not _commands.wait_for_end(nsenter.pid, POLL_S):
-        children = _commands.children_of(nsenter.pid)
+    while not _processes.wait_for_end(nsenter.pid, _processes.POLL_S / 4):
+        children = _processes.children_of(nsenter.pid)
         if children:
             return children[0]
     return nsenter.pid
