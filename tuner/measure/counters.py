@@ -111,7 +111,7 @@ def take(host: FileReader, *, namespace_pid: int, groups: Mapping[str, Sequence[
     """Read all counters of a target once.
 
     Args:
-        host: where to read; pids are as its /proc shows them, so not a sandbox but the host around it.
+        host: where to read. All pids are as its /proc shows them; that of a local sandbox is the host's.
         namespace_pid: a process in the network namespace to look at: the sandbox's first.
         groups: name → roots of its process trees. "server" and "tuner" have to be there for foreign CPU to
             mean anything, and "interrupts" with `find_interrupt_threads`. A root below another group's
