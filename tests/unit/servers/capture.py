@@ -6,54 +6,68 @@ What a case expects is written as the adapter answers now: read the difference b
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
 from typing import Any
 
 from tests.unit.servers.golden import ADAPTERS, FOLDER, facts_of, site_of
+from tests.unit.servers.recording import RecordingHost, configuration, put_site, start
 from tuner.adapters.hosts.local import LocalHost
-from tuner.ports import Completed, Facts, FileState, Host, Process, Sandbox, Server, Site
-from tuner.space import SpaceFacts, load_space
+from tuner.ports import Facts, FileState, Site
 
-SPACES = {"apache": "apache-event", "nginx": "nginx"}
 SITE = {"directory": "/site", "document_root": "/site/www", "port": 8080, "cpus": [1, 3]}
-LOAD = ("ab", "-q", "-r", "-s", "2", "-c", "60", "-n", "3000", "http://127.0.0.1:8080/index.html")
+LOAD = ("ab", "-q", "-r", "-s", "2", "-c", "60", "-n", "6000", "http://127.0.0.1:8080/index.html")
 
-
-@dataclass
-class RecordingHost:
-    """Passes everything on, and keeps the last answer to each question."""
-
-    host: Host
-    commands: dict[str, str] = field(default_factory=dict)
-    files: dict[str, str | None] = field(default_factory=dict)
-    name: str = "recording"
-
-    def run(self, argv: Sequence[str], **options: Any) -> Completed:
-        completed = self.host.run(argv, **options)
-        self.commands[" ".join(argv)] = (completed.stderr + completed.stdout).decode()
-        return completed
-
-    def read(self, path: PurePosixPath) -> FileState:
-        state = self.host.read(path)
-        self.files[str(path)] = None if state.content is None else state.content.decode()
-        return state
-
-
-def configuration(adapter: str, **values: Any) -> dict[str, Any]:
-    """Give the packaged configuration of a server on two CPUs under 100 connections, with these values."""
-    facts = SpaceFacts(
-        names={
-            "cores": 2,
-            "memory_mib": 4096,
-            "connections": 100,
-            "open_files_max": 1048576,
-            "somaxconn": 4096,
-        }
-    )
-    space = load_space([SPACES[adapter]], facts=facts, base=Path())
-    return space.for_server(space.complete(values), adapter)
+# One other value than the packaged one wherever they fit together.
+NGINX_VALUES: dict[str, Any] = {
+    "worker_processes": 3,
+    "worker_cpu_affinity": "auto",
+    "worker_connections": 4096,
+    "multi_accept": True,
+    "accept_mutex": True,
+    "accept_mutex_delay": 20,
+    "epoll_events": 64,
+    "timer_resolution": 100,
+    "listen_backlog": 2048,
+    "listen_deferred": True,
+    "listen_sndbuf": 64,
+    "sendfile": False,
+    "tcp_nodelay": False,
+    "aio": "threads",
+    "thread_pool_threads": 8,
+    "output_buffers_number": 1,
+    "output_buffers_size": 64,
+    "postpone_output": 0,
+    "open_file_cache": 1000,
+    "open_file_cache_inactive": 30,
+    "open_file_cache_valid": 5,
+    "open_file_cache_errors": True,
+    "keepalive_requests": 100000,
+    "connection_pool_size": 1024,
+    "request_pool_size": 8192,
+    "access_log_buffer": 64,
+    "reset_timedout_connection": True,
+}
+APACHE_VALUES: dict[str, Any] = {
+    "ThreadsPerChild": 64,
+    "Processes": 3,
+    "StartServers": 2,
+    "MinSpareThreads": 66,
+    "MaxSpareThreads": 240,
+    "AsyncRequestWorkerFactor": 4,
+    "ListenBacklog": 2048,
+    "ListenCoresBucketsRatio": 1,
+    "MaxConnectionsPerChild": 20000,
+    "MaxKeepAliveRequests": 0,
+    "AcceptFilter": "none",
+    "EnableSendfile": True,
+    "EnableMMAP": False,
+    "MaxMemFree": 512,
+    "ThreadStackSize": 262144,
+    "ReadBufferSize": 16384,
+    "FlushMaxThreshold": 262144,
+    "FlushMaxPipelined": -1,
+    "SendBufferSize": 65536,
+}
 
 
 def store(adapter: str, name: str, content: Mapping[str, Any]) -> None:
@@ -137,61 +151,10 @@ def capture_log(
     store(adapter, f"log-{name}", {"complaints": list(server.complaints(log))})
 
 
-def put_site(
-    sandbox: Sandbox,
-    server: Server,
-    config: Mapping[str, Any],
-    facts: Facts,
-    changes: Sequence[tuple[bytes, bytes]] = (),
-) -> Site:
-    site = Site(directory=sandbox.directory / server.name, document_root=sandbox.directory / "www")
-    sandbox.write(site.document_root / "index.html", FileState(content=b"golden\n", mode=0o644))
-    for path, content in server.render(config, site, facts).items():
-        for old, new in changes:
-            content = content.replace(old, new, 1)  # noqa: PLW2901
-        sandbox.write(path, FileState(content=content))
-    return site
-
-
-def start(
-    sandbox: Sandbox,
-    server: Server,
-    site: Site,
-    config: Mapping[str, Any],
-    facts: Facts,
-    open_files: int | None = None,
-) -> Process:
-    limit = open_files or server.open_files(config)
-    process = sandbox.start(server.start(site, facts) or (), open_files=limit)
-    url = "http://127.0.0.1:8080/index.html"
-    asked = (
-        "curl",
-        "-s",
-        "--retry",
-        "20",
-        "--retry-delay",
-        "0",
-        "--retry-connrefused",
-        "--max-time",
-        "5",
-        url,
-    )
-    sandbox.run(asked, timeout_s=20)
-    return process
-
-
 def capture_nginx() -> None:
     facts = capture_detect("nginx")
     default = configuration("nginx")
-    everything = configuration(
-        "nginx", worker_processes=3, worker_cpu_affinity="auto", worker_connections=4096, multi_accept=True,
-        accept_mutex=True, accept_mutex_delay=20, epoll_events=64, timer_resolution=100, listen_backlog=2048,
-        listen_deferred=True, listen_sndbuf=64, sendfile=False, tcp_nodelay=False, aio="threads",
-        thread_pool_threads=8, output_buffers_number=1, output_buffers_size=64, postpone_output=0,
-        open_file_cache=1000, open_file_cache_inactive=30, open_file_cache_valid=5,
-        open_file_cache_errors=True, keepalive_requests=100000, connection_pool_size=1024, request_pool_size=8192, access_log_buffer=64,
-        reset_timedout_connection=True,
-    )  # fmt: skip
+    everything = configuration("nginx", **NGINX_VALUES)
     capture_render("nginx", "packaged", default, facts)
     capture_render("nginx", "everything", everything, facts)
     capture_render("nginx", "no-log", {"access_log": "off", "listen_reuseport": True}, facts)
@@ -230,13 +193,7 @@ def capture_nginx() -> None:
 def capture_apache() -> None:
     facts = capture_detect("apache")
     default = configuration("apache")
-    everything = configuration(
-        "apache", ThreadsPerChild=64, Processes=3, StartServers=2, MinSpareThreads=66, MaxSpareThreads=240,
-        AsyncRequestWorkerFactor=4, ListenBacklog=2048, ListenCoresBucketsRatio=1,
-        MaxConnectionsPerChild=20000, MaxKeepAliveRequests=0, AcceptFilter="none", EnableSendfile=True, EnableMMAP=False, MaxMemFree=512,
-        ThreadStackSize=262144, ReadBufferSize=16384, FlushMaxThreshold=262144, FlushMaxPipelined=-1,
-        SendBufferSize=65536, KeepAliveTimeout=5, Timeout=300,
-    )  # fmt: skip
+    everything = configuration("apache", **APACHE_VALUES)
     capture_render("apache", "packaged", default, facts)
     capture_render("apache", "everything", everything, facts)
     bare = {"KeepAlive": False, "CustomLog": "off", "RequestReadTimeout": False, "BufferedLogs": True}
