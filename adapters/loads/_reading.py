@@ -54,7 +54,7 @@ def refuse_killed(generator: str, completed: Completed) -> None:
 
 def own_fault(text: str) -> str | None:
     """Find the error in a generator's message that is its own and not the server's."""
-    return next((fault for fault in _OWN_FAULTS if fault in text), None)
+    return next((fault for fault in _OWN_FAULTS if fault.lower() in text.lower()), None)
 
 
 def whole(value: object) -> int:

@@ -34,7 +34,7 @@ from tuner.adapters.loads._sending import ended_after, refuse_unsendable, with_p
 from tuner.errors import UsageError
 from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, LoadResult, Workload
 
-GRACE_S = 2.0
+GRACE_S = 1.0
 """How long after the window's end h2load may take to stop."""
 ENDED_STATUS = 124
 """How timeout(1) says that it had to end the command."""
@@ -222,7 +222,7 @@ def _connect_time(text: str) -> ConnectTime | None:
         return None
     least, least_unit, most, most_unit, mean, mean_unit = found.groups()
     return ConnectTime(
-        min_ms=float(least) * _TO_MS[least_unit],
-        mean_ms=float(mean) * _TO_MS[mean_unit],
-        max_ms=float(most) * _TO_MS[most_unit],
+        min_ms=round(float(least) * _TO_MS[least_unit], 6),
+        mean_ms=round(float(mean) * _TO_MS[mean_unit], 6),
+        max_ms=round(float(most) * _TO_MS[most_unit], 6),
     )

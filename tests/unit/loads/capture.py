@@ -58,6 +58,8 @@ def write(adapter: str, name: str, completed: Completed, outputs: Files, workloa
     """Store the case and print what is expected of it from now on."""
     folder = FOLDER / adapter
     folder.mkdir(exist_ok=True)
+    for old in folder.glob(f"{name}.*"):
+        old.unlink()
     (folder / f"{name}.stdout").write_bytes(completed.stdout)
     if completed.stderr:
         (folder / f"{name}.stderr").write_bytes(completed.stderr)
