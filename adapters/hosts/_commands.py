@@ -20,6 +20,9 @@ from tuner.ports import Argv, Completed, CpuSet
 OUTPUT_LIMIT_BYTES = 8 * 2**20
 """What is kept of each stream: its end, where generators print their counts and servers their last words."""
 CHUNK_BYTES = 2**16
+SANDBOX_PROGRAMS = ("setpriv", "unshare", "nsenter", "taskset", "prlimit")
+PACKAGES = {**dict.fromkeys(SANDBOX_PROGRAMS, "util-linux"), "curl": "curl", "ss": "iproute2"}
+"""Debian packages of what hosts and the core themselves run; servers and generators name their own."""
 CAP_SYS_RESOURCE = 1 << 24
 """linux/capability.h"""
 INHERITED = ("HOME", "LOGNAME", "USER", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
@@ -167,9 +170,10 @@ def wrappers(*, cpus: CpuSet | None = None, open_files: int | None = None) -> Ar
 def require_program(program: str) -> None:
     """Refuse a program that is not there, before wrappers could hide it. Raises TargetError."""
     if shutil.which(program, path=environment()["PATH"]) is None:
-        message = (
-            f"local: there is no program {program!r} that may be run. Install it, or put it on the PATH."
+        remedy = (
+            f"Install it with: apt-get install {PACKAGES[program]}" if program in PACKAGES else "Install it."
         )
+        message = f"local: there is no program {program!r} that may be run. {remedy}"
         raise TargetError(message)
 
 

@@ -180,7 +180,10 @@ class LocalSandbox:
 
 @contextlib.contextmanager
 def open_sandbox(share: PurePosixPath | None) -> Iterator[LocalSandbox]:
-    """Open a sandbox and close it, whatever happens. Raises TargetError when it is not permitted."""
+    """Open a sandbox and close it, whatever happens. Raises TargetError when it is not permitted.
+
+    It also ends with the thread that opened it, to which parent-death signals are bound (prctl(2)).
+    """
     sandbox = _open(share)
     try:
         yield sandbox
@@ -189,7 +192,7 @@ def open_sandbox(share: PurePosixPath | None) -> Iterator[LocalSandbox]:
 
 
 def _open(share: PurePosixPath | None) -> LocalSandbox:
-    for program in ("setpriv", "unshare", "nsenter"):
+    for program in _commands.SANDBOX_PROGRAMS:
         _commands.require_program(program)
     as_user = () if os.geteuid() == 0 else ("--user", "--map-current-user", "--keep-caps")
     first = _commands.spawn(
