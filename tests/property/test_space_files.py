@@ -21,9 +21,10 @@ TEXTS = {"whole": dedent(WHOLE).encode(), **{path.stem: path.read_bytes() for pa
 LOOSE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 pieces = st.binary(min_size=1, max_size=6) | st.sampled_from(
-    [b"\n", b" ", b": ", b"{", b"}", b"[", b"]", b"'", b'"', b"&a ", b"*a", b"!!", b"#", b"- ", b"|", b"~", b"0",
-     b"-", b"1e999", b".inf", b".nan", b"cores", b"low", b"high", b"when", b" / 0", b" ** 9", b"(", b")", b"\t",
-     b"\xff", b"\x00", b"\xe2\x80\xa8", b"kind: bool", b"default: current", b"special: {a: 0}", b"9" * 20]
+    [b"\n", b" ", b": ", b"{", b"}", b"[", b"]", b"'", b'"', b"&a ", b"*a", b"!!", b"#", b"- ", b"|",
+     b"~", b"0", b"-", b"1e999", b".inf", b".nan", b"cores", b"low", b"high", b"when", b" / 0",
+     b" ** 9", b"(", b")", b"\t", b"\xff", b"\x00", b"\xe2\x80\xa8", b"kind: bool",
+     b"default: current", b"special: {a: 0}", b"9" * 20]
 )  # fmt: skip
 
 
@@ -71,9 +72,10 @@ def test_any_bytes_load_or_are_refused(content):
 
 
 words = st.sampled_from(
-    ["kind", "low", "high", "default", "int", "float", "bool", "categorical", "log", "cores", "x", "y", "special",
-     "when", "parameters", "derived", "constraints", "presets", "values", "value", "rule", "set", "only", "allow",
-     "server", "step", "choices", "x * 2", "1 / y", "current", "on", "off", "risky", "since", "1.2", ""]
+    ["kind", "low", "high", "default", "int", "float", "bool", "categorical", "log", "cores", "x", "y",
+     "special", "when", "parameters", "derived", "constraints", "presets", "values", "value", "rule",
+     "set", "only", "allow", "server", "step", "choices", "x * 2", "1 / y", "current", "on", "off",
+     "risky", "since", "1.2", ""]
 )  # fmt: skip
 leaves = words | st.integers() | st.floats() | st.booleans() | st.none() | st.text(max_size=8)
 entries = st.recursive(

@@ -1,4 +1,20 @@
-"""The search-space language: what may be tuned, within which bounds, under which conditions."""
+"""The search-space language: what may be tuned, within which bounds, under which conditions.
+
+A space is a YAML file; schema.py explains every key, and search_spaces/space.schema.json gives editors
+completion. Bounds, defaults, conditions and derived settings are expressions over facts of the host and over
+other parameters, whose names stand with `_` for `.`, `-` and `[` (`tcp_wmem[1]` is tcp_wmem_1):
+
+    parameters:
+      processes: {kind: int, low: 1, high: 4 * cores, scale: log, default: cores}
+      started: {kind: int, low: 1, high: processes, default: "min(2, processes)"}
+      requests: {kind: int, low: 10, high: 100000, special: {unlimited: 0}, default: 100, when: keepalive}
+      keepalive: {kind: bool, default: on}
+    derived:
+      workers: {value: processes * 25}
+
+`load_space` makes a Space of it for one host. What the host decides is settled then; what is left is a flat
+set of dimensions, each point of which `Space.decode` turns into a configuration, valid by construction.
+"""
 
 from tuner.space.describing import describe_dead, describe_presets, describe_space
 from tuner.space.loading import load_space

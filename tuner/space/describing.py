@@ -1,29 +1,30 @@
 """What `tuner spaces NAME` shows: a space as written, without a host."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tuner.ports import Scalar
 from tuner.space.merging import Draft, Merged, merge
 from tuner.space.showing import show_quantity
-from tuner.space.sources import read_built_in
+from tuner.space.sources import read_sources
 
 
 def describe_space(name: str) -> list[dict[str, Any]]:
-    """Return the parameters and derived settings of a built-in space, in order, as plain data.
+    """Return the parameters and derived settings of a space (name or path), in order, as plain data.
 
     Every entry has name, server, kind, range, default, unit, special, when, since, until, risk, apply,
     scope, internal, why and source; texts are empty where the file says nothing. Derived settings are of
     kind `derived`, and their expression is their default.
     """
-    merged = merge([read_built_in(name)])
+    merged = _merged(name)
     return [_describe(draft) for draft in merged.parameters.values()] + [
         _describe_derived(draft) for draft in merged.derived.values()
     ]
 
 
 def describe_presets(name: str) -> list[dict[str, Any]]:
-    """Return name, title, source and values of the presets of a built-in space."""
+    """Return name, title, source and values of the presets of a space."""
     return [
         {
             "name": draft.name,
@@ -41,7 +42,7 @@ def describe_dead(name: str) -> dict[str, str]:
 
 
 def _merged(name: str) -> Merged:
-    return merge([read_built_in(name)])
+    return merge(read_sources([name], Path.cwd()))
 
 
 def _describe(draft: Draft) -> dict[str, Any]:

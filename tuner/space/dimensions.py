@@ -50,11 +50,9 @@ def _number_dimension(parameter: Parameter) -> tuple[Dimension, ...]:
     if not parameter.has_fixed_bounds or is_log_grid:
         return (Dimension(name=name, parameter=name, kind="float", low=0.0, high=1.0, is_position=True),)
     low, high = fixed_bounds(parameter)
-    if parameter.kind == "int":
-        step: int | float | None = grid_step(parameter)
-        high = grid_value(low, grid_step(parameter), count_steps(low, high, grid_step(parameter)), parameter)
-    else:
-        step = parameter.step
+    step = grid_step(parameter) if parameter.kind == "int" else parameter.step
+    if step is not None:
+        high = grid_value(low, step, count_steps(low, high, step), parameter)
     if low == high:
         return ()
     kind: Literal["int", "float"] = "int" if parameter.kind == "int" else "float"

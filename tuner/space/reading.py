@@ -1,5 +1,6 @@
 """Reads the fields of one parameter as written into what it is on this host."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from tuner.space.problems import Place, problem, quote, suggest
 from tuner.space.scalars import Refused, as_flag, as_number
 from tuner.space.values import accept, find_special, format_number
 
+_SIZE = re.compile(r"[0-9.]+ ?[A-Za-z%]+")
 _NUMERIC_FIELDS = ("low", "high")
 _ONLY_FOR_NUMBERS = ("low", "high", "scale", "step", "special", "unit")
 
@@ -31,6 +33,8 @@ class Reader:
         """Return a number as it is, and the value of an expression that uses facts alone."""
         if not isinstance(value, str):
             return value
+        if _SIZE.fullmatch(value.strip()):
+            raise problem(place, f"{quote(value)} is not a number", "Write the plain number, in its `unit:`")
         expression = self.parse(value, place, server)
         return expression.evaluate(self.facts) if expression.names <= self.facts.keys() else expression
 

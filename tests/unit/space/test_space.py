@@ -71,6 +71,15 @@ class TestDimensions:
 
         assert (space.dimensions[0].low, space.dimensions[0].high, space.dimensions[0].step) == (1, 7, 3)
 
+    def test_a_high_of_fractions_comes_down_to_the_grid_too(self, tmp_path):
+        space = one("kind: float, low: 0.5, high: 2, step: 0.4, default: 0.5", tmp_path)
+
+        assert (space.dimensions[0].low, space.dimensions[0].high, space.dimensions[0].step) == (
+            0.5,
+            1.7,
+            0.4,
+        )
+
     def test_a_range_of_one_value_has_none(self, tmp_path):
         space = one("kind: int, low: 4, high: 2 * cores, default: 4", tmp_path)
 

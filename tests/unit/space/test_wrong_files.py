@@ -93,6 +93,11 @@ INT = "kind: int, low: 1, high: 9, default: 3"
         ),
         ("kind: categorical, choices: [a], default: a, low: 3", "a parameter of kind categorical has no low"),
         ("kind: categorical, choices: [a], default: a, special: {b: 0}", "kind categorical has no special"),
+        (
+            "kind: int, low: 1, high: 64k, default: 1",
+            "'64k' is not a number. Write the plain number, in its `unit:`",
+        ),
+        ("kind: int, low: 1, high: 9, default: 30s", "'30s' is not a number. Write the plain number"),
         ("kind: bool, default: maybe", "'maybe' is neither on nor off"),
         ("kind: bool, default: 2", "2 is neither on nor off"),
         ("kind: bool, default: n", "`n` fails with n = 3: 3 is neither on nor off"),
