@@ -1,6 +1,6 @@
 """Gates for what the host did during a window. Pure."""
 
-from tuner.measure.window_facts import Gate, WindowFacts, blamed, fault, warning
+from tuner.measure.window_facts import Gate, WindowFacts, blamed, fault, percent, warning
 from tuner.records import Verdict
 
 MIB = 2**20
@@ -14,7 +14,7 @@ def steal(facts: WindowFacts) -> Verdict | None:
         Gate.STEAL,
         share,
         (facts.limits.steal_warning, facts.limits.steal_fault),
-        f"the hypervisor gave {share:.1%} of the CPUs to others; use a machine with CPUs of its own",
+        f"the hypervisor gave {percent(share, 1)} of the CPUs to others; use a machine with CPUs of its own",
     )
 
 
@@ -26,7 +26,7 @@ def foreign(facts: WindowFacts) -> Verdict | None:
         Gate.FOREIGN,
         surely,
         (facts.limits.foreign_warning, facts.limits.foreign_fault),
-        f"other programs used {share:.0%} of one CPU; stop them (`top` shows which)",
+        f"other programs used {percent(share)} of one CPU; stop them (`top` shows which)",
     )
 
 
@@ -46,7 +46,7 @@ def ports(facts: WindowFacts) -> Verdict | None:
     """Look for local ports that earlier connections still hold."""
     waiting = facts.counters.get("time_wait", 0.0)
     share = waiting / facts.local_ports
-    said = f"{waiting:,.0f} sockets in TIME_WAIT hold {share:.0%} of the local ports"
+    said = f"{waiting:,.0f} sockets in TIME_WAIT hold {percent(share)} of the local ports"
     if no_ports_left(facts) and facts.result is not None:
         failed = facts.result.failures.connect
         return fault(Gate.PORTS, f"{said} and {failed:,} connections failed; {MORE_PORTS}")
@@ -75,7 +75,7 @@ def memory(facts: WindowFacts) -> Verdict | None:
     faults = facts.rate("server_faults_major") - facts.control_major_faults_per_s
     signs = (
         (kills > 0, f"the kernel killed {kills:.0f} processes for want of memory"),
-        (full > limits.memory_full_share, f"everything waited for memory in {full:.1%} of the time"),
+        (full > limits.memory_full_share, f"everything waited for memory in {percent(full, 1)} of the time"),
         (swapped > limits.swap_ins_per_s, f"{swapped:,.0f} pages/s came back from swap"),
         (
             faults > limits.major_faults_per_s,

@@ -3,7 +3,7 @@
 from dataclasses import fields
 
 from tuner.measure.host_gates import no_ports_left
-from tuner.measure.window_facts import Gate, WindowFacts, blamed, fault, warning
+from tuner.measure.window_facts import Gate, WindowFacts, blamed, fault, percent, warning
 from tuner.records import Verdict
 
 
@@ -49,8 +49,8 @@ def saturated(facts: WindowFacts) -> Verdict | None:
         return None
     return warning(
         Gate.SATURATED,
-        f"the generator used {facts.generator_cpu:.0%} of its CPUs, so goodput is only a lower bound; give "
-        "it more CPUs, or take one that needs less (wrk)",
+        f"the generator used {percent(facts.generator_cpu)} of its CPUs, so goodput is only a lower bound; "
+        "give it more CPUs, or take one that needs less (wrk)",
     )
 
 
@@ -80,7 +80,7 @@ def errors(facts: WindowFacts) -> Verdict | None:
         return None
     kinds = {each.name: getattr(result.failures, each.name) for each in fields(result.failures)}
     named = ", ".join(f"{kind} {count:,}" for kind, count in kinds.items() if count) or "nothing was answered"
-    said = f"{failed:,} of {asked:,} requests failed, {rate:.2%} ({named})"
+    said = f"{failed:,} of {asked:,} requests failed, {percent(rate, 2)} ({named})"
     if rate > facts.limits.errors_hopeless:
         return blamed(Gate.ERRORS, f"{said}; this configuration does not bear this load at all")
     if rate > facts.limits.errors_fault:

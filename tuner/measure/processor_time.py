@@ -66,7 +66,7 @@ def interrupts_without_process(
         charged_apart: whether that is so for all interrupts, as `charges_interrupts_apart` tells.
         in_threads_s: what ksoftirqd did, which is in the column softirq and in its own time as well.
         from_outside: whether the load came over a network device. Its packets interrupt whatever runs, an
-            idle CPU too, and only those that meet a process are charged. Over loopback, packets are handled in
+            idle CPU too; only those that meet a process are charged. Over loopback, packets are handled in
             the process that sends them: there, with nothing subtracted, foreign CPU agreed with the sum over
             all other processes to 0.04 s of 2 s.
     """

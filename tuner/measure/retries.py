@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tuner.measure.thresholds import DEFAULTS, Thresholds
+from tuner.measure.window_facts import percent
 from tuner.records import Blame, Verdict
 
 
@@ -75,9 +76,11 @@ class RetryBudget:
         names = [name for gates in spoiled for name in gates]
         most = sorted(set(names), key=lambda name: (-names.count(name), name))
         share = len(spoiled) / tries
-        provable = "" if provable_gain is None else f" Gains below {provable_gain:.1%} cannot be proved here."
+        provable = ""
+        if provable_gain is not None:
+            provable = f" Gains below {percent(provable_gain, 1)} cannot be proved here."
         found = (
-            f"host: too noisy, {len(spoiled)} of the last {tries} windows ({share:.0%}) were spoiled by "
+            f"host: too noisy, {len(spoiled)} of the last {tries} windows ({percent(share)}) were spoiled by "
             f"{', '.join(most)}."
         )
         pause_s = None if self._paused else limits.noisy_pause_s

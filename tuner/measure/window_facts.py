@@ -65,6 +65,11 @@ class WindowFacts:
         return self.counters.get(name, 0.0) / elapsed_s if elapsed_s > 0 else 0.0
 
 
+def percent(share: float, digits: int = 0) -> str:
+    """Write a share: 12 %."""
+    return f"{100 * share:.{digits}f} %"
+
+
 def fault(gate: Gate, reason: str) -> Verdict:
     """Blame the environment."""
     return Verdict(gate=gate, blame=Blame.ENVIRONMENT, reason=f"{reason}.")
