@@ -133,8 +133,8 @@ def describe_verdict(summary: "Summary") -> Headline:
     )
 
 
-def draw_figures(summary: "Summary") -> dict[str, Drawn]:
-    """Draw every figure for which there is something to show."""
+def draw_figures(summary: "Summary") -> dict[str, Drawn | None]:
+    """Draw every figure for which there is something to show; the others are None."""
     from tuner import figures, figures_settings
 
     made = (
@@ -145,9 +145,8 @@ def draw_figures(summary: "Summary") -> dict[str, Drawn]:
         ("failures", "Failed starts by class", figures_settings.draw_failures(summary)),
     )
     return {
-        name: make_drawn(name, title, CAPTIONS[name], figure)
+        name: None if figure is None else make_drawn(name, title, CAPTIONS[name], figure)
         for name, title, figure in made
-        if figure is not None
     }
 
 

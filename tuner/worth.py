@@ -3,11 +3,12 @@
 A guess for choosing what to leave out next; what a change is really worth is measured in pairs.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tuner.ports import Config, Scalar
-from tuner.regions import Line, draw_line, is_number, is_same
+from tuner.regions import Line, draw_line, is_same
 
 if TYPE_CHECKING:
     from tuner.measure.control import Speedup
@@ -36,10 +37,12 @@ def rank_changes(
     seen = [start for start in starts if start.number in speedups]
     if not names or not seen:
         return names
+    lines = {name: draw_line(space, name, values_of(name, seen, changes[name])) for name in names}
     rows = []
     for start in seen:
         others = sum(name not in changes for name in space.changes(start.config))
-        rows.append([*(share_gone(space, name, *changes[name], start.config) for name in names), others / 10])
+        shares = [share_gone(lines[name], *changes[name], start.config.get(name)) for name in names]
+        rows.append([*shares, others / 10])
     design = np.array(rows)
     logs = np.array([speedups[start.number].log_ratio for start in seen])
     weights = 1 / (np.array([speedups[start.number].variance for start in seen]) + UNEXPLAINED_SPREAD**2)
@@ -48,16 +51,20 @@ def rank_changes(
     return sorted(names, key=lambda name: (float(worth[names.index(name)]), name))
 
 
-def share_gone(space: "Space", name: str, default: Scalar, value: Scalar, config: Config) -> float:
-    """Say how far a configuration went from the default (0) to the value (1) of one parameter."""
-    here = config.get(name)
+def values_of(name: str, starts: Sequence["Start"], change: tuple[Scalar, Scalar]) -> list[Scalar]:
+    """Collect the values of one parameter that were tried."""
+    return [*change, *(start.config[name] for start in starts if name in start.config)]
+
+
+def share_gone(line: Line, default: Scalar, value: Scalar, here: Scalar | None) -> float:
+    """Say how far a value went from the default (0) to the configuration's (1)."""
     if here is None or is_same(here, default):
         return 0.0
     if is_same(here, value):
         return 1.0
-    if not (is_number(here) and is_number(default) and is_number(value)):
+    begin, end, at = (line.position(each) for each in (default, value, here))
+    if math.isnan(at) or math.isnan(end):
         return 0.0
-    line: Line = draw_line(space, name, [default, value, here])
-    begin, end, at = line.position(default), line.position(value), line.position(here)
-    share = (at - begin) / (end - begin) if end != begin else 0.0
-    return min(1.0, max(0.0, share)) if share == share else 0.0  # noqa: PLR0124 - NaN: a special value
+    if math.isnan(begin):  # from off, or another special value, to a number: any number is most of the way
+        return 1.0 - abs(at - end)
+    return min(1.0, max(0.0, (at - begin) / (end - begin))) if end != begin else 0.0

@@ -1,0 +1,92 @@
+"""The command line as a user has it: a subprocess, a folder, exit codes."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+TUNER = Path(sys.executable).with_name("tuner")
+
+STUDY = """\
+study: {name}
+servers: [{server}]
+space: [{space}]
+target: {{host: local, mode: sandbox}}
+load: {{generator: wrk, path: {path}, connections: {connections}, keepalive: {keepalive}}}
+content: {content}
+budget: {{preset: quick}}
+"""
+VALUES = {
+    "name": "test",
+    "server": "nginx",
+    "space": "nginx",
+    "path": "/index.html",
+    "connections": 20,
+    "keepalive": "true",
+    "content": "builtin",
+}
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """Runs tuner in a folder; everything that it starts carries a mark."""
+
+    folder: Path
+    mark: str = field(default_factory=lambda: f"TUNER_TEST={uuid.uuid4()}")
+
+    @property
+    def environment(self) -> dict[str, str]:
+        name, _, value = self.mark.partition("=")
+        return {**os.environ, name: value, "COLUMNS": "200"}
+
+    def write(self, name: str = "study.yaml", text: str | None = None, **changes: object) -> Path:
+        """Write a study file: a whole text, or the usual one with some values changed."""
+        path = self.folder / name
+        path.write_text(STUDY.format(**{**VALUES, **changes}) if text is None else text)
+        return path
+
+    def run(
+        self,
+        *arguments: object,
+        timeout_s: float = 120,
+        environment: Mapping[str, str] | None = None,
+        through: Sequence[str] = (),
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end; `through` is put before it (prlimit, unshare …)."""
+        return subprocess.run(
+            [*through, str(TUNER), *map(str, arguments)],
+            cwd=self.folder,
+            env={**self.environment, **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        """Start a command in a session of its own, to be signalled."""
+        return subprocess.Popen(
+            [str(TUNER), *map(str, arguments)],
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def processes(self) -> list[int]:
+        """Find every process that this command line, or what it started, has left."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    marked = self.mark.encode() in (entry / "environ").read_bytes()
+                except OSError:
+                    continue
+                if marked:
+                    found.append(int(entry.name))
+        return found

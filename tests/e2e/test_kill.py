@@ -1,0 +1,75 @@
+"""kill -9 at any moment: nothing is left, nothing is lost, the same command finishes."""
+
+import random
+import signal
+import time
+
+import pytest
+
+from tests.e2e.command_line import CommandLine
+from tests.e2e.traces import eventually, picture
+from tuner.settings import load_study
+from tuner.storage import open_storage
+
+KILLS = 20
+BUDGET = ("--preset", "quick", "--minutes", "1.5", "--trials", "4")
+
+
+def test_twenty_kills_leave_nothing_behind_and_lose_no_finished_window(tmp_path):
+    tuner = CommandLine(tmp_path)
+    study = tuner.write(space="nginx, {only: [sendfile, access_log_buffer, open_file_cache]}")
+    moments = random.Random(5)
+    before = picture()
+    windows: dict[int, int] = {}
+
+    for _ in range(KILLS):
+        process = tuner.start("run", study, *BUDGET)
+        time.sleep(moments.uniform(0.2, 4.0))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+        assert eventually(lambda: not tuner.processes()), "a process outlived the tuner"
+        assert eventually(lambda: picture() == before), "the host is not as it was"
+        now = finished_windows(study)
+        assert all(now.get(number, 0) >= count for number, count in windows.items())
+        windows = now
+
+    completed = tuner.run("run", study, *BUDGET, timeout_s=180)
+
+    assert completed.returncode in {0, 1}, completed.stderr
+    now = finished_windows(study)
+    assert all(now.get(number, 0) >= count for number, count in windows.items())
+    assert "finished" in tuner.run("run", study, *BUDGET).stderr
+    assert eventually(lambda: picture() == before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_stops_restores_and_says_how_to_go_on(tmp_path, number):
+    tuner = CommandLine(tmp_path)
+    study = tuner.write()
+    before = picture()
+    process = tuner.start("run", study, "--preset", "quick")
+    assert eventually(lambda: len(finished_windows(study)) > 0, within_s=20)
+
+    process.send_signal(number)
+    _, said = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert f"tuner run {study}" in said
+    assert not tuner.processes()
+    assert eventually(lambda: picture() == before)
+    shown = tuner.run("show", study)
+    assert "stopped" in shown.stdout
+
+
+def finished_windows(study):
+    """Count the finished windows of every start, as the storage has them."""
+    settings = load_study(study)
+    if not (settings.folder / "study.db").exists():
+        return {}
+    try:
+        storage = open_storage(settings.storage_url, settings.name, create=False)
+    except Exception as error:  # noqa: BLE001 - killed before the study was made
+        assert "no study" in str(error) or "storage cannot be used" in str(error)
+        return {}
+    return {start.number: len(start.windows) for start in storage.starts() if start.windows}

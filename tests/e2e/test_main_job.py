@@ -1,0 +1,145 @@
+"""The main job through the command line, against the real servers, short."""
+
+import json
+
+import pytest
+
+from tests.e2e.command_line import CommandLine
+from tests.e2e.traces import eventually, picture
+
+BUDGET = ("--preset", "quick", "--minutes", "0.8", "--trials", "4")
+NARROW = "{only: [sendfile, access_log_buffer, open_file_cache, open_file_cache_inactive]}"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """One short real study of nginx, run to its end."""
+    tuner = CommandLine(tmp_path_factory.mktemp("study"))
+    study = tuner.write(space=f"nginx, {NARROW}", connections=50)
+    before = picture()
+    completed = tuner.run("run", study, *BUDGET)
+    assert completed.returncode in {0, 1}, completed.stderr
+    assert eventually(lambda: picture() == before), "the host is not as it was"
+    return tuner, study, completed
+
+
+def test_show_prints_what_the_contract_promises(finished):
+    tuner, study, _ = finished
+
+    shown = json.loads(tuner.run("show", study, "--json").stdout)
+
+    assert shown["state"] == "finished"
+    assert shown["fingerprint"]["servers"]["nginx"]
+    assert shown["default"]["goodput_rps"] > 0
+    assert {"config", "changes", "goodput_rps", "latency_p99_ms"} <= set(shown["winner"])
+    assert {"ratio", "low", "high", "pairs", "verdict"} <= set(shown["gain"])
+    assert shown["gain"]["low"] <= shown["gain"]["ratio"] <= shown["gain"]["high"]
+    assert {"total_s", "load_s", "deploy_s", "suggest_s"} <= set(shown["timing"])
+    roles = {trial["role"] for trial in shown["trials"]}
+    assert {"control", "search", "confirm"} <= roles
+    measured = [trial for trial in shown["trials"] if trial["state"] == "complete"]
+    assert all(window["goodput_rps"] > 0 for trial in measured for window in trial["windows"])
+    assert {"parameter", "effect", "low", "high", "kept"} <= set(shown["sensitivity"][0])
+
+
+def test_the_gain_can_be_recomputed_from_the_windows_that_are_shown(finished):
+    import math
+
+    tuner, study, _ = finished
+    shown = json.loads(tuner.run("show", study, "--json").stdout)
+    pairs = {}
+    for trial in shown["trials"]:
+        if trial["role"] == "confirm" and trial["state"] == "complete":
+            logs = sorted(math.log(window["goodput_rps"]) for window in trial["windows"] if window["valid"])
+            middle = len(logs) // 2
+            median = logs[middle] if len(logs) % 2 else (logs[middle - 1] + logs[middle]) / 2
+            mean = sum(logs) / len(logs) if len(logs) < 5 else median
+            pairs.setdefault(trial["block"], {})[trial["arm"]] = mean
+    ratios = [pair["winner"] - pair["default"] for pair in pairs.values() if len(pair) == 2]
+
+    assert len(ratios) == shown["gain"]["pairs"]
+    assert math.exp(sum(ratios) / len(ratios)) == pytest.approx(shown["gain"]["ratio"])
+
+
+def test_the_final_screen_says_what_was_found_and_where_everything_is(finished):
+    _, _, completed = finished
+
+    assert "pairs of the default" in completed.stdout
+    assert "default" in completed.stdout
+    assert "winner" in completed.stdout
+    assert "report.html" in completed.stdout
+
+
+def test_a_second_run_says_that_the_study_is_finished(finished):
+    tuner, study, first = finished
+
+    second = tuner.run("run", study)
+
+    assert second.returncode == first.returncode
+    assert "finished" in second.stderr
+
+
+def test_report_and_explanation_are_real(finished):
+    tuner, study, _ = finished
+
+    page = tuner.run("report", study, "-o", "page.html")
+    explained = tuner.run("explain", study)
+
+    assert page.returncode == 0
+    assert b"plotly" in (tuner.folder / "page.html").read_bytes()
+    assert "open_file_cache" in explained.stdout
+    assert "too few starts" in explained.stdout
+
+
+def test_the_winner_is_exported_with_its_undo(finished):
+    tuner, study, _ = finished
+
+    exported = tuner.run("export", study, "--format", "json", "-o", "out")
+
+    assert exported.returncode == 0, exported.stderr
+    written = exported.stdout.split()
+    assert any("undo" in name for name in written)
+    assert all((tuner.folder / name).is_file() for name in written)
+
+
+def test_a_comparison_prints_the_same_gain_object(finished):
+    tuner, study, _ = finished
+    hand = tuner.folder / "hand.yaml"
+    hand.write_text("sendfile: off\nopen_file_cache: 1000\n")
+
+    compared = tuner.run("compare", study, "default", hand, "--pairs", "2", "--json")
+
+    assert compared.returncode == 0, compared.stderr
+    assert json.loads(compared.stdout)["pairs"] == 2
+
+
+def test_check_says_what_will_run_and_what_will_be_written(finished):
+    tuner, study, _ = finished
+
+    checked = tuner.run("check", study)
+
+    assert checked.returncode == 0, checked.stderr
+    for word in ("nginx 1.", "wrk", "co-located", "study.study/ only", "ready"):
+        assert word in checked.stdout
+
+
+def test_apache_runs_from_init_to_verdict(tmp_path):
+    tuner = CommandLine(tmp_path)
+
+    made = tuner.run("init", "apache", "-o", "apache.yaml")
+    completed = tuner.run("run", "apache.yaml", "--preset", "quick", "--minutes", "0.6", "--trials", "3")
+
+    assert made.returncode == 0, made.stderr
+    assert completed.returncode in {0, 1}, completed.stderr
+    assert "default" in completed.stdout
+
+
+def test_nginx_and_the_kernel_are_tuned_as_one_space(tmp_path):
+    tuner = CommandLine(tmp_path)
+    study = tuner.write(server="nginx, sysctl", space="nginx, sysctl-net")
+    before = picture()
+
+    completed = tuner.run("run", study, "--preset", "quick", "--minutes", "0.6", "--trials", "3")
+
+    assert completed.returncode in {0, 1}, completed.stderr
+    assert eventually(lambda: picture() == before)
