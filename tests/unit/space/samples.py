@@ -56,6 +56,14 @@ WHOLE = """\
       old_setting: removed in version 2
 """
 
+DEFAULT = {
+    "processes": 2, "threads": 25, "started": 2, "spare": 50, "keepalive": True, "timeout_s": 5.0,
+    "requests": 100, "buffer.size": 8192, "chunk": 100, "share": 0.5, "slack": 0.25, "accept": "on",
+    "pair[0]": 10, "pair[1]": 20, "log": True, "unsafe": False,
+    "workers": 50, "limit": 64, "ratio": 12.5, "per_process": 12, "kept": "no",
+}  # fmt: skip
+"""The configuration of the whole sample in which nothing is tuned."""
+
 
 def facts(**changes: object) -> SpaceFacts:
     """Facts of a small host; names of facts and of SpaceFacts' own fields can be changed."""
