@@ -182,9 +182,7 @@ def find_effects(
     return {name for name, statistic in statistics.items() if statistic[0] > limit}
 
 
-def between(
-    membership: "NDArray[np.float64]", logs: "NDArray[np.float64]"
-) -> "NDArray[np.float64]":
+def between(membership: "NDArray[np.float64]", logs: "NDArray[np.float64]") -> "NDArray[np.float64]":
     """Compute the F statistic between groups for every row of logs.
 
     Shapes: membership starts × regions, logs rows × starts. A start without the parameter is in no region.

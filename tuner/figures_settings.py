@@ -160,9 +160,7 @@ def draw_parallel(summary: "Summary") -> go.Figure | None:
     if len(names) < 2 or not starts:  # noqa: PLR2004 - lines need two ends
         return None
     lines = {
-        name: draw_line(
-            summary.space, name, [start.config[name] for start in starts if name in start.config]
-        )
+        name: draw_line(summary.space, name, [start.config[name] for start in starts if name in start.config])
         for name in names
     }
     ratios = sorted(summary.speedups[start.number].ratio for start in starts)
@@ -274,4 +272,3 @@ def draw_failures(summary: "Summary") -> go.Figure | None:
     figure.layout.xaxis.update(title={"text": "starts"}, dtick=math.ceil(len(lost) / 8), rangemode="tozero")
     figure.layout.yaxis.update(autorange="reversed", type="category")
     return figure
-

@@ -166,9 +166,7 @@ class LineProgress:
         self._left_s = seconds
 
     def _print(self, line: str) -> None:
-        self._console.print(
-            make_printable(line), markup=False, highlight=False, emoji=False, soft_wrap=True
-        )
+        self._console.print(make_printable(line), markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def describe_end(start: Start, speedup: "Speedup | None") -> Text:

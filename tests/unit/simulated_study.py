@@ -33,6 +33,11 @@ FINGERPRINT = Fingerprint(
     server_cpus=(0,), generator_cpus=(1,),
 )  # fmt: skip
 
+FAILURES = (
+    Failure(kind="rejected", reason="nginx: [emerg] bad value"),
+    Failure(kind="not ready", reason="no answer in 5 s"),
+)
+
 SPACE = {
     "space": "small",
     "server": "nginx",
@@ -135,15 +140,13 @@ def make_starts(
     space: Space, *, searches: int, pairs: int, winner: Config, seed: int = 1
 ) -> tuple[Start, ...]:
     """Make a whole study: controls, search with a few failures and a pruned start, pairs."""
-    rng, clock = Random(seed), Clock()
+    rng, clock = Random(seed), Clock()  # noqa: S311 - no secret
     default = space.default()
     starts: list[Start] = []
 
     def add(role: Role, config: Config, arm: str = "", block: int | None = None) -> None:
         starts.append(
-            make_start(
-                rng, clock, number=len(starts), role=role, config=config, arm=arm, block=block
-            )
+            make_start(rng, clock, number=len(starts), role=role, config=config, arm=arm, block=block)
         )
 
     for _ in range(4 if searches else 0):
@@ -154,10 +157,7 @@ def make_starts(
         if index % 9 == 4:
             starts[-1] = replace(starts[-1], state=State.PRUNED)
         if index % 11 == 5:
-            kind, reason = [("rejected", "nginx: [emerg] bad value"), ("not ready", "no answer in 5 s")][index % 2]
-            starts[-1] = replace(
-                starts[-1], state=State.FAILED, windows=(), failure=Failure(kind=kind, reason=reason)
-            )
+            starts[-1] = replace(starts[-1], state=State.FAILED, windows=(), failure=FAILURES[index % 2])
         if index % 13 == 7:
             verdict = Verdict(gate="steal", blame=Blame.WARNING, reason="2.4 % of the CPU time was stolen")
             first, *rest = starts[-1].windows
@@ -190,7 +190,8 @@ def make_summary(
         (before.log_goodput or 0.0, after.log_goodput or 0.0)
         for before, after in zip(of_default, of_winner, strict=True)
     ]
-    chosen = winner if pairs else standing.incumbent.config if standing.incumbent else default
+    best = standing.incumbent
+    chosen = winner if pairs else best.config if best else default
     return Summary(
         study=study, state="finished" if pairs else "stopped", stop_reason=stop_reason if pairs else "",
         preset="quick", created="2026-01-01 00:00 UTC", version="0.1.0",
@@ -200,7 +201,7 @@ def make_summary(
         default=gather_arm(
             default, of_default or [start for start in starts if start.role is Role.CONTROL]
         ),
-        incumbent=standing.incumbent,
+        incumbent=(best.config, best.posterior) if best else None,
         winner=gather_arm(winner, of_winner) if pairs else None,
         gain=claim(logs) if pairs else None,
         changes=space.changes(chosen),

@@ -1,0 +1,108 @@
+"""Apache, sysctl and JSON exports, and what is refused."""
+
+import json
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.unit.simulated_study import make_summary
+from tuner.errors import UsageError
+from tuner.export import Rendered, export, paths_to_read
+
+SITE = PurePosixPath("/run/tuner-export/apache2.conf")
+SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
+
+
+def apache(before: str, after: str) -> dict[str, str]:
+    rendered = {"apache": Rendered(default={SITE: before.encode()}, winner={SITE: after.encode()})}
+    files = export(make_summary(searches=4), "apache", rendered=rendered)
+    return {name: content.decode() for name, content in files.items()}
+
+
+def settings(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def test_the_apache_fragment_holds_only_what_differs() -> None:
+    files = apache("Timeout 300\nThreadsPerChild 25\n", "Timeout 300\nThreadsPerChild 64\nThreadLimit 64\n")
+
+    assert settings(files["tuner-apache.conf"]) == ["ThreadsPerChild 64", "ThreadLimit 64"]
+    assert "a2disconf tuner-apache" in files["tuner-apache-undo.sh"]
+
+
+def test_what_belongs_to_a_site_is_said_and_not_set() -> None:
+    log = 'CustomLog "/run/tuner-export/access.log" combined\n'
+    before = f"Timeout 300\n<VirtualHost *:80>\n{log}</VirtualHost>\n"
+    text = apache(before, "Timeout 60\n")["tuner-apache.conf"]
+
+    assert settings(text) == ["Timeout 60"]
+    assert '# instead of CustomLog "${APACHE_LOG_DIR}/access.log" combined' in text
+
+
+def test_sysctl_prefers_the_values_of_the_host_for_the_undo() -> None:
+    rendered = {"sysctl": Rendered(default={SOMAXCONN: b"4096\n"}, winner={SOMAXCONN: b"65535\n"})}
+    assert paths_to_read("sysctl", rendered) == (SOMAXCONN,)
+
+    files = export(make_summary(searches=4), "sysctl", rendered=rendered, installed={SOMAXCONN: b"128\n"})
+
+    assert settings(files["99-tuner.conf"].decode()) == ["net.core.somaxconn = 65535"]
+    assert settings(files["tuner-sysctl-undo.conf"].decode()) == ["net.core.somaxconn = 128"]
+
+
+def test_a_key_with_a_dot_in_its_name_is_written_with_slashes() -> None:
+    path = PurePosixPath("/proc/sys/net/ipv4/conf/eth0.100/arp_notify")
+    rendered = {"sysctl": Rendered(default={path: b"0\n"}, winner={path: b"1\n"})}
+    files = export(make_summary(searches=4), "sysctl", rendered=rendered)
+
+    assert settings(files["99-tuner.conf"].decode()) == ["net/ipv4/conf/eth0.100/arp_notify = 1"]
+
+
+def test_json_names_settings_by_server_with_gain_and_undo() -> None:
+    summary = make_summary(searches=4)
+    files = export(summary, "json", rendered={})
+    applied, undone = (json.loads(files[name]) for name in ("tuner.json", "tuner-undo.json"))
+
+    assert applied["settings"]["nginx"]["sendfile"] is False
+    assert undone["settings"]["nginx"]["sendfile"] is True
+    assert applied["settings"]["nginx"].keys() == undone["settings"]["nginx"].keys()
+    assert summary.gain is not None
+    assert applied["gain"]["ratio"] == summary.gain.ratio
+
+
+def test_an_unknown_format_names_the_nearest_first() -> None:
+    with pytest.raises(UsageError, match=r"no format 'ngnix'\. There are: nginx, "):
+        export(make_summary(searches=4), "ngnix", rendered={})
+
+
+def test_a_study_without_a_winner_has_nothing_to_export() -> None:
+    with pytest.raises(UsageError, match="no winner to export, the study is stopped"):
+        export(make_summary(searches=4, pairs=0), "json", rendered={})
+
+
+def test_a_server_that_the_study_does_not_tune_is_refused() -> None:
+    rendered = {"nginx": Rendered(default={}, winner={})}
+    with pytest.raises(UsageError, match="the study tunes nginx, so there is nothing to export as apache"):
+        export(make_summary(searches=4), "apache", rendered=rendered)
+
+
+def test_an_unproven_gain_is_called_so_in_every_file() -> None:
+    summary = make_summary(searches=4)
+    assert summary.gain is not None
+    summary = replace(summary, gain=replace(summary.gain, verdict="not proven"))
+    files = export(summary, "json", rendered={})
+    assert json.loads(files["tuner.json"])["gain"]["verdict"] == "not proven"
+
+    rendered = {"apache": Rendered(default={SITE: b"Timeout 300\n"}, winner={SITE: b"Timeout 60\n"})}
+    for content in export(summary, "apache", rendered=rendered).values():
+        assert b"(NOT PROVEN)" in content
+
+
+def test_a_name_with_a_line_break_cannot_leave_its_comment() -> None:
+    hostile = replace(make_summary(searches=4), study="x\nLoadModule evil evil.so", workload="a\r\nb\x1b[31m")
+    rendered = {"apache": Rendered(default={SITE: b"Timeout 300\n"}, winner={SITE: b"Timeout 60\n"})}
+    files = export(hostile, "apache", rendered=rendered)
+
+    assert settings(files["tuner-apache.conf"].decode()) == ["Timeout 60"]
+    assert b"\x1b" not in files["tuner-apache.conf"]
+    assert "LoadModule" not in "\n".join(settings(files["tuner-apache-undo.sh"].decode()))

@@ -1,0 +1,171 @@
+"""The report page as text; tests/integration/test_report_in_browser.py looks at it."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from tests.unit.simulated_study import make_summary
+from tuner.ports import Failures
+from tuner.records import Failure, Start, State
+from tuner.report import render_report
+from tuner.summary import Summary
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+
+
+@cache
+def summary() -> Summary:
+    return make_summary(searches=14)
+
+
+@cache
+def page() -> str:
+    return render_report(summary())
+
+
+def without_plotly(text: str) -> str:
+    scripts = re.findall(r"<script>.*?</script>", text, re.DOTALL)
+    return text.replace(max(scripts, key=len), "")
+
+
+def test_the_verdict_stands_before_everything_else() -> None:
+    gain = summary().gain
+    assert gain is not None
+    words = f"{gain.ratio:.2f}× [{gain.low:.2f}, {gain.high:.2f}], 6 pairs"
+
+    body = page().split("<body>")[1]
+    assert re.search(r'<p class="verdict good">(.*?)</p>', body)[1] == words
+    assert body.index(words) < body.index("<h2>")
+
+
+def test_the_page_asks_for_nothing_from_outside() -> None:
+    text = without_plotly(page())
+
+    assert not re.search(r"""(src|href|action)\s*=|url\(|@import|https?://""", text)
+    assert "default-src 'none'" in text
+
+
+def test_the_page_is_the_same_for_the_same_summary() -> None:
+    assert render_report(summary()) == page()
+
+
+def test_the_page_is_small_enough_to_send() -> None:
+    assert len(page().encode()) < 6_000_000
+
+
+def test_every_part_is_there() -> None:
+    text = without_plotly(page())
+
+    for title in (
+        "Confirmation", "What the changed settings do", "Every start over time", "What mattered",
+        "A slice per parameter", "Parallel coordinates", "Failures", "Validity gates", "Noise", "Environment",
+        "Timing", "Provenance", f"All {len(summary().starts)} starts as a table",
+    ):  # fmt: skip
+        assert title in text, title
+    words = (
+        "co-located: server on CPU 0, load generator on CPU 1",
+        "p99, corrected",
+        "too few starts to tell",
+    )
+    for word in words:
+        assert word in text, word
+
+
+def test_every_figure_has_its_data_and_a_description() -> None:
+    text = without_plotly(page())
+
+    names = re.findall(r'data-figure="([\w-]+)"', text)
+    assert {"pairs-data", "timeline-data", "parallel-data", "failures-data", "slice-0-data"} <= set(names)
+    for name in names:
+        data = re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', text, re.DOTALL)
+        assert data is not None
+        assert json.loads(data[1])["data"]
+    assert text.count('role="img"') == len(names) == text.count("aria-label=") - 2
+
+
+def make_hostile() -> Summary:
+    plain = make_summary(searches=14)
+    failure = Failure(kind=HOSTILE, reason=f"log says {HOSTILE}\x1b[31m %{{x}}")
+    starts: list[Start] = [
+        replace(start, state=State.FAILED, windows=(), failure=failure) if start.number == 6 else start
+        for start in plain.starts
+    ]
+    fingerprint = replace(plain.fingerprint, host=HOSTILE, cpu=HOSTILE, generator=HOSTILE)
+    words = {"study": HOSTILE, "workload": HOSTILE, "stop_reason": HOSTILE}
+    return replace(plain, fingerprint=fingerprint, starts=tuple(starts), **words)
+
+
+def test_hostile_strings_stay_text() -> None:
+    text = without_plotly(render_report(make_hostile()))
+
+    assert "<script>alert" not in text
+    assert "<img" not in text
+    scripts = re.findall(r"<script[^>]*>", text)
+    kinds = {re.sub(r' id="[\w-]+"', "", script) for script in scripts}
+    assert kinds == {"<script>", '<script type="application/json">'}
+    assert text.count("<script") == text.count("</script>")
+
+
+def test_hostile_strings_are_no_markup_in_figures() -> None:
+    text = without_plotly(render_report(make_hostile()))
+    data = re.search(r'id="failures-data">(.*?)</script>', text, re.DOTALL)
+    assert data is not None
+
+    label = json.loads(data[1])["data"][0]["y"][0]
+
+    assert "<" not in label
+    assert "&lt;/script&gt;" in label
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ({"searches": 0, "pairs": 0}, "No result yet"),
+        ({"searches": 3, "pairs": 0}, "so far, not confirmed"),
+        ({"searches": 40, "pairs": 0}, "so far, not confirmed"),
+    ],
+)
+def test_an_unfinished_study_has_a_report_too(made: dict[str, int], words: str) -> None:
+    text = without_plotly(render_report(make_summary(**made)))
+
+    assert words in text
+
+
+def test_nothing_beat_the_default_is_a_result() -> None:
+    plain = make_summary(searches=3, pairs=0)
+    text = without_plotly(render_report(replace(plain, state="finished", stop_reason="budget spent")))
+
+    assert "Nothing beat the default" in text
+    assert "Keep the default." in text
+
+
+def test_an_unproven_gain_is_not_celebrated() -> None:
+    gain = summary().gain
+    assert gain is not None
+    text = without_plotly(render_report(replace(summary(), gain=replace(gain, verdict="not proven"))))
+
+    assert 'class="verdict plain"' in text
+    assert "Not proven: " in text
+
+
+def test_failed_requests_are_counted_by_kind() -> None:
+    plain = make_summary(searches=3)
+    first, *rest = plain.starts
+    window = replace(first.windows[0], failures=Failures(status=1234, timeout=5))
+    text = without_plotly(render_report(replace(plain, starts=(replace(first, windows=(window,)), *rest))))
+
+    assert re.search(r">status</th><td[^>]*>1,234<", text)
+    assert re.search(r">timeout</th><td[^>]*>5<", text)
+
+
+def test_the_import_leaves_plotly_and_jinja_alone() -> None:
+    heavy = "{'plotly', 'jinja2', 'optuna', 'numpy'}"
+    script = f"import sys, tuner.report, tuner.terminal, tuner.explain; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,43 @@
+"""How numbers read."""
+
+import math
+
+import pytest
+
+from tuner import wording
+
+
+@pytest.mark.parametrize(
+    ("rate", "words"), [(128431.4, "128,431"), (99.94, "99.9"), (0.5, "0.5"), (0.0, "0"), (math.nan, "–")]
+)
+def test_rates_have_three_digits_at_least(rate: float, words: str) -> None:
+    assert wording.say_rate(rate) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(2.8, "2.80 ms"), (1234.5, "1,234 ms"), (0.0123, "0.0123 ms"), (None, "–")]
+)
+def test_times_have_three_digits(value: float | None, words: str) -> None:
+    assert wording.say_milliseconds(value) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (245, "4 min 05 s"), (4500, "1 h 15 min")],
+)
+def test_durations_are_in_whole_units(seconds: float, words: str) -> None:
+    assert wording.say_duration(seconds) == words
+
+
+def test_failures_come_with_their_share() -> None:
+    assert wording.say_failures(0, 0) == "0"
+    assert wording.say_failures(12, 400_000) == "12 (0.003 %)"
+
+
+def test_an_interval_without_an_end_stays_open() -> None:
+    assert wording.say_interval(1.2, math.inf) == "[1.20, …]"
+
+
+@pytest.mark.parametrize("sign", ["\n", "\r", "\x1b", "\x9b", "\u202e", "\u2028", "\x00"])
+def test_what_steers_a_terminal_is_replaced(sign: str) -> None:
+    assert wording.make_printable(f"a{sign}b") == "a b"
