@@ -11,12 +11,13 @@ from typing import Any
 
 from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.h2load import H2load
+from tuner.adapters.loads.k6 import K6
 from tuner.adapters.loads.oha import Oha
 from tuner.adapters.loads.wrk import Wrk
 from tuner.ports import Completed, Files, LoadGenerator, LoadResult, Workload
 
 FOLDER = Path(__file__).parent
-ADAPTERS: Mapping[str, LoadGenerator] = {load.name: load for load in (Ab(), H2load(), Oha(), Wrk())}
+ADAPTERS: Mapping[str, LoadGenerator] = {load.name: load for load in (Ab(), H2load(), K6(), Oha(), Wrk())}
 
 
 def cases() -> list[Path]:
