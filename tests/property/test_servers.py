@@ -1,0 +1,171 @@
+"""Any configuration of the built-in spaces is one that the real servers take as it is."""
+
+import math
+import os
+import resource
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.property.space_strategies import points
+from tuner.adapters.hosts.local import LocalHost
+from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.nginx import Nginx
+from tuner.adapters.servers.sysctl import Sysctl
+from tuner.ports import Facts, FileState, Process, Sandbox, Scalar, Server, Site
+from tuner.space import Space, SpaceFacts, load_space
+
+PAGE = b"<!DOCTYPE html><title>property</title>\n"
+SOMAXCONN = 4096
+ALL_RISKS: Mapping[str, object] = {"allow": ["semantic", "risky"]}
+SERVERS: Mapping[str, Server] = {"apache-event": Apache(), "nginx": Nginx()}
+few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+very_few = settings(
+    max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@cache
+def load(name: str, *, cores: int, connections: int, memory_mib: int = 8192) -> Space:
+    names: dict[str, Scalar] = {
+        "cores": cores,
+        "memory_mib": memory_mib,
+        "connections": connections,
+        "open_files_max": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+        "somaxconn": SOMAXCONN,
+    }
+    return load_space([name, ALL_RISKS], facts=SpaceFacts(names=names), base=Path())
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with LocalHost().sandbox() as opened:
+        opened.write(opened.directory / "www" / "index.html", FileState(content=PAGE, mode=0o644))
+        yield opened
+
+
+def put_in_place(server: Server, config: Mapping[str, Scalar], sandbox: Sandbox) -> tuple[Site, Facts]:
+    """Write the files and let the program itself check them."""
+    site = Site(directory=sandbox.directory / server.name, document_root=sandbox.directory / "www")
+    facts = server.detect(sandbox)
+    for path, content in server.render(config, site, facts).items():
+        sandbox.write(path, FileState(content=content))
+    checked = sandbox.run(server.check(site, facts) or (), timeout_s=20)
+    assert (checked.returncode, server.refusals(checked)) == (0, ()), config
+    return site, facts
+
+
+def start(
+    server: Server, config: Mapping[str, Scalar], site: Site, facts: Facts, sandbox: Sandbox
+) -> Process:
+    process = sandbox.start(server.start(site, facts) or (), open_files=server.open_files(config))
+    again = ("--retry", "50", "--retry-delay", "0", "--retry-connrefused", "--max-time", "10")
+    answer = sandbox.run(("curl", "-s", *again, f"http://127.0.0.1:{site.port}/index.html"), timeout_s=20)
+    assert answer.stdout == PAGE, process.output().decode()
+    return process
+
+
+@pytest.mark.parametrize("name", SERVERS)
+@few
+@given(data=st.data())
+def test_the_real_check_takes_any_configuration_without_changing_a_value(
+    name: str, sandbox: Sandbox, data: st.DataObject
+):
+    space = load(name, cores=os.cpu_count() or 1, connections=100)
+    config = space.decode(data.draw(points(space)))
+
+    put_in_place(SERVERS[name], space.for_server(config, SERVERS[name].name), sandbox)
+
+
+@pytest.mark.parametrize("name", SERVERS)
+@very_few
+@given(data=st.data())
+def test_any_configuration_starts_answers_and_is_in_force(name: str, sandbox: Sandbox, data: st.DataObject):
+    server = SERVERS[name]
+    space = load(name, cores=os.cpu_count() or 1, connections=100)
+    config = space.for_server(space.decode(data.draw(points(space))), server.name)
+    site, facts = put_in_place(server, config, sandbox)
+    process = start(server, config, site, facts, sandbox)
+
+    try:
+        found = server.effective(sandbox, config, site, facts, process)
+    finally:
+        process.stop(timeout_s=10)
+
+    assert found == {name: config[name] for name in found}
+
+
+# Cores, connections, memory in MiB.
+machines = st.sampled_from(
+    [(1, 100, 512), (2, 100, 8192), (3, 10_000, 2048), (8, 1, 8192), (64, 10_000, 262_144)]
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(machine=machines, data=st.data())
+def test_the_event_mpm_has_no_reason_to_change_any_value(machine: tuple[int, int, int], data: st.DataObject):
+    cores, connections, memory_mib = machine
+    space = load("apache-event", cores=cores, connections=connections, memory_mib=memory_mib)
+    config: dict[str, Any] = space.decode(data.draw(points(space)))
+    buckets, threads = config["ListenBuckets"], config["ThreadsPerChild"]
+
+    assert space.violations(config) == ()
+    # server/mpm/event/event.c, event_check_config
+    assert config["ServerLimit"] <= 20_000
+    assert threads <= config["ThreadLimit"] <= 100_000
+    assert config["MaxRequestWorkers"] % threads == 0
+    assert threads <= config["MaxRequestWorkers"] <= config["ServerLimit"] * threads
+    # event_run, which says nothing when it raises or lowers
+    processes = config["MaxRequestWorkers"] // threads
+    assert buckets <= config["StartServers"] <= processes
+    assert config["MinSpareThreads"] >= threads * (buckets - 1) + buckets
+    assert config["MaxSpareThreads"] >= config["MinSpareThreads"] + (threads + 1) * buckets
+    # perform_idle_server_maintenance ends children of a bucket that has more idle workers than its share
+    started_per_bucket = math.ceil(config["StartServers"] / buckets)
+    assert started_per_bucket * threads <= config["MaxSpareThreads"] / buckets
+    # what a host gives: files of one child, processes and threads, the accept queue
+    assert threads * (config["AsyncRequestWorkerFactor"] + 1) < Apache().open_files(config)
+    assert processes * (threads + 3) < 32_768
+    assert config["ListenBacklog"] <= SOMAXCONN
+
+
+@settings(max_examples=80, deadline=None)
+@given(machine=machines, data=st.data())
+def test_nginx_is_never_asked_for_what_its_limits_would_cut(
+    machine: tuple[int, int, int], data: st.DataObject
+):
+    cores, connections, memory_mib = machine
+    space = load("nginx", cores=cores, connections=connections, memory_mib=memory_mib)
+    config: dict[str, Any] = space.decode(data.draw(points(space)))
+
+    assert space.violations(config) == ()
+    assert config["listen_backlog"] <= SOMAXCONN
+    assert config["worker_connections"] < config["worker_rlimit_nofile"]
+    assert config["worker_rlimit_nofile"] <= resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    assert config["open_file_cache"] + config["worker_connections"] < config["worker_rlimit_nofile"]
+
+
+@cache
+def load_kernel() -> tuple[Space, Facts]:
+    with LocalHost().sandbox() as sandbox:
+        facts = Sysctl().detect(sandbox)
+    known = SpaceFacts(names={"somaxconn": SOMAXCONN}, current=facts.current, exists=os.path.exists)
+    return load_space(["sysctl-net", ALL_RISKS], facts=known, base=Path()), facts
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_kernel_settings_are_taken_by_the_kernel_as_they_are(sandbox: Sandbox, data: st.DataObject):
+    space, facts = load_kernel()
+    config = space.for_server(space.decode(data.draw(points(space))), "sysctl")
+    site = Site(directory=sandbox.directory, document_root=sandbox.directory)
+
+    for path, content in Sysctl().render(config, site, facts).items():
+        sandbox.write(path, FileState(content=content))
+
+    assert Sysctl().effective(sandbox, config, site, facts, None) == config
