@@ -110,6 +110,9 @@ class Snapshot:
 def take(host: FileReader, *, namespace_pid: int, groups: Mapping[str, Sequence[int]]) -> Snapshot:
     """Read all counters of a target once.
 
+    Done before and after the load, not during it. It costs 3 ms of CPU with 3 server processes, 6 ms with 17
+    and 17 ms with 65, measured on a virtual machine with 2 CPUs that others used as well.
+
     Args:
         host: where to read. All pids are as its /proc shows them; that of a local sandbox is the host's.
         namespace_pid: a process in the network namespace to look at: the sandbox's first.
@@ -121,7 +124,7 @@ def take(host: FileReader, *, namespace_pid: int, groups: Mapping[str, Sequence[
         TargetError: /proc cannot be read.
     """
     content = _needed(host, "/proc/stat")
-    monotonic_s, wall_s = time.monotonic(), time.time()
+    monotonic_s, wall_s = _read_clocks()
     cpus, system = procfs.parse_stat(content)
     forest = read_forest(host, groups)
     net = f"/proc/{namespace_pid}/net"
@@ -221,6 +224,13 @@ def _softirq_threads_s(before: Snapshot, after: Snapshot) -> float:
         spend(softirq_threads(before.groups.get(name, {})), softirq_threads(tree)).cpu_s
         for name, tree in after.groups.items()
     )
+
+
+def _read_clocks() -> tuple[float, float]:
+    """Read monotonic and wall clock at the same time: what comes in between would look like a step."""
+    readings = [(time.monotonic(), time.time(), time.monotonic()) for _ in range(3)]
+    first_s, wall_s, last_s = min(readings, key=lambda reading: reading[2] - reading[0])
+    return (first_s + last_s) / 2, wall_s
 
 
 def _server(before: Snapshot, after: Snapshot, spent: Spent) -> dict[str, float]:
