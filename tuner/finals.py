@@ -7,8 +7,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tuner.explain import explain
+from tuner.measure.calibrate import plan_confirmation
 from tuner.measure.confirm import Gain, claim, needs_extension
-from tuner.measure.noise import plan_pairs
 from tuner.measure.race import race_order, survivors
 from tuner.pairs import Pairing, measure_pairs, read_pairs
 from tuner.ports import Config
@@ -144,7 +144,9 @@ def confirm(campaign: "Campaign", winner: Config) -> str:
     plan = campaign.plan
     record = campaign.storage.recall("confirm")
     if record is None:
-        pairs, windows = _plan_confirmation(campaign)
+        pairs, windows = plan_confirmation(
+            campaign.standing().noise, plan, campaign.mean_deploy_s(), seconds=campaign.time_left_s()
+        )
         record = {"config": dict(winner), "pairs": pairs, "windows": windows}
         campaign.storage.remember("confirm", record)
     failed = _confirm_pairs(campaign, record)
@@ -159,21 +161,6 @@ def confirm(campaign: "Campaign", winner: Config) -> str:
     if failed is not None:
         return f"not confirmed: {failed}"
     return "confirmed" if gain is not None and gain.verdict == "improved" else "not proven"
-
-
-def _plan_confirmation(campaign: "Campaign") -> tuple[int, int]:
-    """Divide the confirmation's seconds into pairs and windows so that the interval becomes narrowest."""
-    plan = campaign.plan
-    if not plan.confirm_s:
-        return plan.pairs, plan.windows[1]
-    seconds = min(plan.confirm_s, campaign.time_left_s())
-    fixed_s = campaign.mean_deploy_s() + plan.warmup_s
-    pairs, windows = plan_pairs(
-        campaign.standing().noise, seconds=seconds, start_cost_s=fixed_s, window_s=plan.window_s
-    )
-    if pairs < plan.pairs:
-        return plan.pairs, plan.windows[1]
-    return pairs, windows
 
 
 def _confirm_pairs(campaign: "Campaign", record: Mapping[str, Any]) -> str | None:

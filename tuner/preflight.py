@@ -98,7 +98,8 @@ def check_study(settings: Study, *, measure_noise: bool, progress: Progress) -> 
         if measure_noise:
             from tuner.measure.calibrate import calibrate
 
-            calibration = calibrate(rig, PRESETS[settings.preset], progress)
+            plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
+            calibration = calibrate(rig.site_plan, rig.space.default(), rig.load, plan, progress)
     return Findings(rig=rig, window=window, deploy_s=deploy_s, calibration=calibration)
 
 

@@ -71,18 +71,7 @@ def run_window(
 
     A generator that fails gives a window without a correct response; its verdicts say whose fault it was.
     """
-    workload = Workload(
-        url=deployment.url,
-        connections=connections or load.shape.connections,
-        keepalive=load.shape.keepalive,
-        duration_s=duration_s,
-        threads=load.shape.threads,
-        rate_rps=rate_rps,
-        protocol=load.shape.protocol,
-        body_bytes=deployment.body_bytes,
-        response_bytes=deployment.response_bytes,
-        directory=deployment.sandbox.directory,
-    )
+    workload = describe_workload(deployment, load, duration_s, connections=connections, rate_rps=rate_rps)
     groups = {
         "server": [process.pid for process in deployment.processes.values()],
         "tuner": [os.getpid()],
@@ -116,6 +105,57 @@ def run_window(
         problem=problem, problems_in_row=problems_before + 1,
     )  # fmt: skip
     return replace(window, verdicts=judge(facts))
+
+
+def describe_workload(
+    deployment: Deployment,
+    load: Load,
+    duration_s: float,
+    *,
+    connections: int | None = None,
+    rate_rps: float | None = None,
+) -> Workload:
+    """Say what is sent to a deployment for so long."""
+    return Workload(
+        url=deployment.url,
+        connections=connections or load.shape.connections,
+        keepalive=load.shape.keepalive,
+        duration_s=duration_s,
+        threads=load.shape.threads,
+        rate_rps=rate_rps,
+        protocol=load.shape.protocol,
+        body_bytes=deployment.body_bytes,
+        response_bytes=deployment.response_bytes,
+        directory=deployment.sandbox.directory,
+    )
+
+
+def send_beside(deployment: Deployment, load: Load, duration_s: float) -> float:
+    """Let two generators share the connections at the same time; give their goodput together.
+
+    Raises:
+        LoadFailed: one of them cannot be understood.
+    """
+    half = max(1, load.shape.connections // 2)
+    first = describe_workload(deployment, load, duration_s, connections=half)
+    second = replace(first, directory=first.directory / "second")
+    for path, content in load.generator.files(second).items():
+        deployment.sandbox.write(path, FileState(content=content))
+    beside = deployment.sandbox.start(
+        load.generator.command(second), cpus=load.placement.generator_cpus, open_files=half + SPARE_FILES
+    )
+    completed = _send(deployment, load, first)
+    results = [load.generator.parse(completed, _read_outputs(deployment, load, first), first)]
+    deadline = time.monotonic() + GRACE_S
+    while beside.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    status = beside.poll()
+    ended = replace(
+        completed, stdout=beside.output(), stderr=b"", returncode=-9 if status is None else status
+    )
+    beside.stop(timeout_s=1.0)
+    results.append(load.generator.parse(ended, _read_outputs(deployment, load, second), second))
+    return sum(result.goodput_rps for result in results)
 
 
 def _send(deployment: Deployment, load: Load, workload: Workload) -> Completed:

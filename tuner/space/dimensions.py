@@ -52,7 +52,7 @@ def _number_dimension(parameter: Parameter) -> tuple[Dimension, ...]:
     low, high = fixed_bounds(parameter)
     step = grid_step(parameter) if parameter.kind == "int" else parameter.step
     if step is not None:
-        high = grid_value(low, step, count_steps(low, high, step), parameter)
+        high = min(grid_value(low, step, count_steps(low, high, step), parameter), high)
     if low == high:
         return ()
     kind: Literal["int", "float"] = "int" if parameter.kind == "int" else "float"
@@ -96,16 +96,23 @@ def value_at(
         return parameter.special[label]
     coordinate = point.get(parameter.name)
     if coordinate is None:
-        if label == NUMBER or (
-            parameter.is_numeric and not parameter.special and parameter.name not in dimensions
-        ):
-            return low if parameter.name not in dimensions else None
-        return None
+        return _value_without_coordinate(parameter, dimensions, label, low, high)
     if not parameter.is_numeric or isinstance(coordinate, str):
         return coordinate
     if dimensions[parameter.name].is_position:
         return decode_position(coordinate, parameter, low, high)
     return fit_number(coordinate, parameter, low, high)
+
+
+def _value_without_coordinate(
+    parameter: Parameter, dimensions: Mapping[str, Dimension], label: Scalar | None, low: float, high: float
+) -> Scalar | None:
+    if parameter.name not in dimensions:
+        has_one_number = parameter.is_numeric and (label == NUMBER or not parameter.special)
+        return low if has_one_number else None
+    if label == NUMBER and parameter.default in parameter.special.values():
+        return decode_position(0.5, parameter, low, high)
+    return None
 
 
 def coordinates_of(

@@ -30,7 +30,7 @@ def decode_position(position: float, parameter: Parameter, low: float, high: flo
         index = round((math.exp(start + (end - start) * position) - low) / step)
     else:
         index = int(position * (last + 1))
-    return grid_value(low, step, min(max(index, 0), last), parameter)
+    return min(grid_value(low, step, min(max(index, 0), last), parameter), high)
 
 
 def encode_position(value: float, parameter: Parameter, low: float, high: float) -> float:
@@ -99,13 +99,12 @@ def fit_number(value: float, parameter: Parameter, low: float, high: float) -> i
     if parameter.step is None:
         return min(max(settle_number(inside, parameter), low), high)
     last = count_steps(low, high, parameter.step)
-    return grid_value(
-        low, parameter.step, min(max(round((inside - low) / parameter.step), 0), last), parameter
-    )
+    index = min(max(round((inside - low) / parameter.step), 0), last)
+    return min(grid_value(low, parameter.step, index, parameter), high)
 
 
 def settle_bounds(low: float, high: float, kind: str) -> tuple[int | float, int | float]:
     """Return the bounds that values of the kind can reach: whole numbers inside them for int."""
     if kind == "int":
         return math.ceil(low - 1e-9), math.floor(high + 1e-9)
-    return float(low), float(high)
+    return float(f"{low:.{GRID_DIGITS}g}"), float(f"{high:.{GRID_DIGITS}g}")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from tuner.ports import Scalar
 from tuner.space.encoding import fit_number, is_on_grid, settle_number
+from tuner.space.expressions import Expression
 from tuner.space.parameters import Parameter
 from tuner.space.problems import quote, suggest
 from tuner.space.scalars import Refused, as_flag, as_number
@@ -74,8 +75,8 @@ def fault_in_range(parameter: Parameter, value: Scalar, low: float, high: float)
         return Refused(f"{quote(value)} is not a number", "Give a number")
     if not low <= number <= high:
         side, bound, limit = ("below", "low", low) if number < low else ("above", "high", high)
-        text = getattr(getattr(parameter, bound), "text", None)
-        origin = f" (`{text}`)" if text else ""
+        written = parameter.low if number < low else parameter.high
+        origin = f" (`{written.text}`)" if isinstance(written, Expression) else ""
         return Refused(
             f"{format_number(number)} is {side} its {bound}, {format_number(limit)}{origin}",
             f"Give {format_number(low)} to {format_number(high)}"

@@ -1,0 +1,170 @@
+"""What this host can measure: its noise, whether the generator has reserves, how many connections it takes."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tuner.deploy import Deployment, SitePlan, deploy
+from tuner.measure.gates import RetryBudget
+from tuner.measure.load import Load, run_window, send_beside
+from tuner.measure.noise import Noise, detectable_gain, estimate_noise, half_width, plan_pairs
+from tuner.measure.start import NO_JUDGES, measure_start
+from tuner.plan import Plan
+from tuner.ports import Config
+from tuner.progress import Progress
+from tuner.records import Role, Start, State, Window
+
+HEADROOM = 0.05
+"""Two generators together that get so much more show that one is too small."""
+GROWTH = 0.03
+"""Goodput that grows less when connections double has stopped growing."""
+POOR = 0.10
+"""Gains below are common; a host that cannot prove them needs other measures."""
+MOST_CONNECTIONS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What the calibration saw."""
+
+    noise: Noise
+    starts: int
+    pairs: int
+    windows: int
+    provable_gain: float
+    """Smallest gain that the plan's confirmation proves with 80 % probability, as a ratio minus one."""
+    half_width: float
+    """Half the width of its 95 % interval, the same way."""
+    generator_cpu: float
+    """Share of its CPUs that one generator used."""
+    second_generator: float
+    """Goodput of two generators over that of one, with as many connections in all."""
+    by_connections: Mapping[int, float]
+    """Connections → requests per second."""
+    plateau: int
+    """Connections from which on goodput does not grow."""
+
+    def lines(self) -> list[str]:
+        """Say it in a few lines, what can be proved first."""
+        sigma_w, sigma_b = 100 * self.noise.sigma_window, 100 * self.noise.sigma_start
+        drift = 100 * (self.noise.drift_per_s * 60) ** 0.5
+        curve = ", ".join(f"{count}: {rate:,.0f}" for count, rate in self.by_connections.items())
+        return [
+            f"noise      this host can prove gains of {100 * self.provable_gain:.1f} % or more "
+            f"({self.pairs} pairs of {self.windows} windows, ±{100 * self.half_width:.1f} %){self._advice()}",
+            f"           {sigma_w:.1f} % within a start, {sigma_b:.1f} % between starts, "
+            f"{drift:.1f} % drift in a minute ({self.starts} starts)",
+            f"generator  {self.generator_cpu:.0%} of its CPUs busy; two of them get "
+            f"{self.second_generator:.2f}× of one: {self._headroom()}",
+            f"load       requests/s by connections: {curve}; no growth beyond {self.plateau}",
+        ]
+
+    def _advice(self) -> str:
+        if self.provable_gain <= POOR:
+            return ""
+        return "; for smaller ones stop other programs, use --preset standard, or a quieter machine"
+
+    def _headroom(self) -> str:
+        if self.second_generator > 1 + HEADROOM:
+            return "it is too small, give it more threads"
+        if self.generator_cpu >= 0.9:  # noqa: PLR2004 - the gate's own limit
+            return "it has no reserve, results are lower bounds; give it more CPUs"
+        return "it has reserves"
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the same for scripts."""
+        return {
+            "sigma_window": self.noise.sigma_window,
+            "sigma_start": self.noise.sigma_start,
+            "drift_per_s": self.noise.drift_per_s,
+            "provable_gain": self.provable_gain,
+            "pairs": self.pairs,
+            "windows": self.windows,
+            "generator_cpu": self.generator_cpu,
+            "second_generator": self.second_generator,
+            "by_connections": {str(count): rate for count, rate in self.by_connections.items()},
+            "plateau": self.plateau,
+        }
+
+
+def calibrate(
+    site_plan: SitePlan, default: Config, load: Load, plan: Plan, progress: Progress
+) -> Calibration:
+    """Make control starts of the default and look what they tell.
+
+    Raises:
+        TrialFailed: the default itself cannot be measured.
+    """
+    full = replace(plan, windows=(3, 3))
+    starts = []
+    for number in range(plan.calibration_starts):
+        progress.stage("calibrate", number, plan.calibration_starts)
+        starts.append(_control(site_plan, default, load, full, number))
+    noise = estimate_noise(starts)
+    pairs, windows = plan_confirmation(noise, plan, _deploy_s(starts))
+    with deploy(site_plan, default) as deployment:
+        run_window(deployment, load, 1.0)
+        single, double = _compare_generators(deployment, load)
+        by_connections = _find_plateau(deployment, load)
+    best = max(by_connections.values())
+    return Calibration(
+        noise=noise,
+        starts=len(starts),
+        pairs=pairs,
+        windows=windows,
+        provable_gain=detectable_gain(noise, pairs=pairs, windows=windows),
+        half_width=half_width(noise, pairs=pairs, windows=windows),
+        generator_cpu=single.generator_cpu,
+        second_generator=double / single.goodput_rps if single.goodput_rps else 0.0,
+        by_connections=by_connections,
+        plateau=next(count for count, rate in by_connections.items() if rate >= best * (1 - GROWTH)),
+    )
+
+
+def plan_confirmation(noise: Noise, plan: Plan, deploy_s: float, *, seconds: float | None = None) -> tuple[int, int]:
+    """Settle pairs and windows of a confirmation so that its time gives the narrowest interval."""
+    available_s = plan.confirm_s if seconds is None else min(plan.confirm_s, seconds)
+    if not plan.confirm_s:
+        return plan.pairs, plan.windows[1]
+    pairs, windows = plan_pairs(
+        noise, seconds=available_s, start_cost_s=deploy_s + plan.warmup_s, window_s=plan.window_s
+    )
+    return (pairs, windows) if pairs >= plan.pairs else (plan.pairs, plan.windows[1])
+
+
+def _control(site_plan: SitePlan, default: Config, load: Load, plan: Plan, number: int) -> Start:
+    windows: list[Window] = []
+    began_s = time.time()
+    with deploy(site_plan, default) as deployment:
+        measure_start(deployment, load, plan, NO_JUDGES, RetryBudget(), windows.append)
+    return Start(
+        number=number, role=Role.CONTROL, config=default, state=State.COMPLETE, started_s=began_s,
+        windows=tuple(windows),
+    )  # fmt: skip
+
+
+def _deploy_s(starts: list[Start]) -> float:
+    return sum(start.windows[0].started_s - start.started_s for start in starts) / len(starts)
+
+
+def _compare_generators(deployment: Deployment, load: Load) -> tuple[Window, float]:
+    """Load with one generator, then with two that share the connections; twice, in turn."""
+    singles, doubles = [], []
+    for _ in range(2):
+        singles.append(run_window(deployment, load, 1.0))
+        doubles.append(send_beside(deployment, load, 1.0))
+    return max(singles, key=lambda window: window.goodput_rps), max(doubles)
+
+
+def _find_plateau(deployment: Deployment, load: Load) -> dict[int, float]:
+    """Double the connections, from a quarter of the study's on, until goodput grows no more."""
+    found: dict[int, float] = {}
+    connections = max(1, load.shape.connections // 4)
+    while connections <= min(MOST_CONNECTIONS, load.shape.connections * 4):
+        found[connections] = run_window(deployment, load, 1.0, connections=connections).goodput_rps
+        known = list(found.values())
+        if connections > load.shape.connections and known[-1] < known[-2] * (1 + GROWTH):
+            break
+        connections *= 2
+    return found
