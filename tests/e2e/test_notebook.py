@@ -1,0 +1,65 @@
+"""The notebooks: stored without output, and run for real."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+PUBLIC = ("tuner.session", "tuner.settings", "tuner.terminal", "tuner.measure.control")
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def notebook(request: pytest.FixtureRequest) -> nbformat.NotebookNode:
+    return nbformat.read(request.param, as_version=4)
+
+
+def test_there_are_notebooks() -> None:
+    assert NOTEBOOKS
+
+
+def test_a_notebook_is_stored_without_output(notebook: nbformat.NotebookNode) -> None:
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert cell.outputs == []
+            assert cell.execution_count is None
+
+
+def test_a_notebook_uses_the_public_modules_only(notebook: nbformat.NotebookNode) -> None:
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+
+    imported = re.findall(r"^from (tuner[\w.]*) import (\w+)", code, re.MULTILINE)
+    assert imported
+    for module, name in imported:
+        assert f"{module}.{name}" in PUBLIC or module in PUBLIC
+
+
+@pytest.mark.filterwarnings("default")  # what Jupyter's own packages warn of is not ours
+def test_the_study_of_threads_per_child_ends_with_the_best_value(tmp_path: Path) -> None:
+    path = next(path for path in NOTEBOOKS if path.stem == "find_threads_per_child")
+    notebook = nbformat.read(path, as_version=4)
+    client = NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+    )
+
+    client.execute()
+
+    printed = "".join(
+        output.text
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type == "stream"
+    )
+    assert re.search(r"Best value for this machine: ThreadsPerChild \d+", printed)
+    assert len(re.findall(r"\d+ threads  \d\.\d\d× \[", printed)) >= 2
+    pictures = [
+        output
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if output.output_type in {"display_data", "execute_result"}
+    ]
+    assert any("application/vnd.plotly.v1+json" in picture.data for picture in pictures)
