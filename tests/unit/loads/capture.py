@@ -11,6 +11,7 @@ import json
 from dataclasses import asdict, replace
 from pathlib import PurePosixPath
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from tests.contract.misbehaving_server import BODY, refusing, response_bytes, serving
 from tests.unit.loads.golden import ADAPTERS, FOLDER, expectation
@@ -37,9 +38,9 @@ def main() -> None:
             response_bytes=None if options.url else response_bytes(keepalive=not options.close),
             directory=PurePosixPath(directory),
         )
-        load = ADAPTERS[options.adapter]
+        load = ADAPTERS[options.adapter](**options.options)
         completed, outputs = run(load, workload, options.open_files)
-        write(options.adapter, options.name or behaviour, completed, outputs, workload)
+        write(load, options.options, options.name or behaviour, completed, outputs, workload)
         print(f"the server saw {server.requests} requests and answered {server.correct} correctly")  # noqa: T201
 
 
@@ -54,9 +55,16 @@ def run(load: LoadGenerator, workload: Workload, open_files: int | None) -> tupl
     return completed, {path: content for path, content in states.items() if content is not None}
 
 
-def write(adapter: str, name: str, completed: Completed, outputs: Files, workload: Workload) -> None:
+def write(
+    load: LoadGenerator,
+    options: dict[str, Any],
+    name: str,
+    completed: Completed,
+    outputs: Files,
+    workload: Workload,
+) -> None:
     """Store the case and print what is expected of it from now on."""
-    folder = FOLDER / adapter
+    folder = FOLDER / load.name
     folder.mkdir(exist_ok=True)
     for old in folder.glob(f"{name}.*"):
         old.unlink()
@@ -68,10 +76,11 @@ def write(adapter: str, name: str, completed: Completed, outputs: Files, workloa
     workload = replace(workload, directory=PurePosixPath("/golden"))
     outputs = {workload.directory / path.name: content for path, content in outputs.items()}
     try:
-        expected = expectation(ADAPTERS[adapter].parse(completed, outputs, workload))
+        expected = expectation(load.parse(completed, outputs, workload))
     except LoadFailed as failure:
         expected = {"load_failed": str(failure).split(".")[0]}
     case = {
+        **({"options": options} if options else {}),
         "workload": {key: value for key, value in asdict(workload).items() if key != "directory"},
         "completed": {"returncode": completed.returncode, "duration_s": completed.duration_s},
         "outputs": sorted(path.name for path in outputs),
@@ -85,6 +94,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("adapter", choices=sorted(ADAPTERS))
     parser.add_argument("behaviour")
+    parser.add_argument("--options", type=json.loads, default={}, help="of the adapter, as JSON")
     parser.add_argument("--name", help="name of the case, when it is not the behaviour's")
     parser.add_argument("--url", help="another server than the misbehaving one")
     parser.add_argument("--duration", type=float, default=1)
