@@ -33,7 +33,8 @@ class Target:
 
     def __str__(self) -> str:
         sign = "≥" if self.at_least else "≤"
-        return f"{'ok    ' if self.is_met else 'MISSED'}  {self.name:<52} {self.seen:>9.3f}  {sign} {self.bound:g}"
+        verdict = "ok" if self.is_met else "MISSED"
+        return f"{verdict:<6}  {self.name:<52} {self.seen:>9.3f}  {sign} {self.bound:g}"
 
 
 def main() -> int:
@@ -61,8 +62,8 @@ def run_study(folder: Path, server: str, *, ratio: float, low: float, deploy_s: 
     gain = summary["gain"] or {"ratio": 0.0, "low": 0.0, "high": 0.0, "pairs": 0}
     timing = summary["timing"]
     print(
-        f"{server}: exit {completed.returncode}, {gain['ratio']:.2f}× [{gain['low']:.2f}, {gain['high']:.2f}], "
-        f"{gain['pairs']} pairs, {len(summary['trials'])} starts\n"
+        f"{server}: exit {completed.returncode}, {gain['ratio']:.2f}× "
+        f"[{gain['low']:.2f}, {gain['high']:.2f}], {gain['pairs']} pairs, {len(summary['trials'])} starts\n"
     )
     return [
         Target(name=f"{server}: confirmed gain", seen=gain["ratio"], bound=ratio, at_least=True),

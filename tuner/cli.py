@@ -12,6 +12,8 @@ from tuner import __version__
 from tuner.errors import TunerError, UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from tuner.summary import Summary
 
 app = typer.Typer(
@@ -207,7 +209,7 @@ def restore(
     restored = open_journal().restore(plugins.make_host(host))
     for path in restored:
         print(path)
-    _say(f"{len(restored)} originals put back." if restored else "Nothing to restore: no original is out of place.")
+    _say(f"{len(restored)} originals put back." if restored else "Nothing to restore.")
 
 
 @app.command()
@@ -246,7 +248,7 @@ def adapters(as_json: AsJson = False) -> None:
             print(f"{adapter.kind.value:<15} {adapter.name:<10} {adapter.summary}")
 
 
-def _print_version(value: bool) -> None:  # noqa: FBT001 - typer calls it so
+def _print_version(value: bool) -> None:  # noqa: FBT001 - typer passes it by position
     if value:
         print(f"tuner {__version__}")
         raise typer.Exit
@@ -254,7 +256,7 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 - typer calls it so
 
 @app.callback()
 def options(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback does the work
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
@@ -303,13 +305,13 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _stdout() -> Any:
+def _stdout() -> "Console":
     from rich.console import Console
 
     return Console(highlight=False)
 
 
-def _stderr() -> Any:
+def _stderr() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)

@@ -81,7 +81,8 @@ def parse_constraint(text: str, where: str) -> Constraint:
     metric = form["metric"]
     if metric not in METRICS:
         near = get_close_matches(metric, METRICS, 1, 0)
-        msg = f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {', '.join(METRICS)}."
+        known = ", ".join(METRICS)
+        msg = f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
         raise UsageError(msg)
     try:
         limit = float(form["limit"])

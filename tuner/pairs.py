@@ -54,9 +54,7 @@ def measure_pairs(
             if finished_pair(starts, pairing, block) is not None:
                 break
             for _ in range(MAX_TRIES):
-                start = make(
-                    Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block)
-                )
+                start = make(Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block))
                 if start.counts:
                     break
             else:
@@ -72,9 +70,7 @@ def read_pairs(starts: Sequence[Start], pairing: Pairing) -> tuple[tuple[float, 
     return tuple(pair for pair in pairs if pair is not None)
 
 
-def finished_pair(
-    starts: Sequence[Start], pairing: Pairing, block: int
-) -> tuple[float, float] | None:
+def finished_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[float, float] | None:
     """Give both log goodputs of one pair when both sides were measured in the same session."""
     sessions: dict[str, dict[str, float]] = {}
     for start in starts:

@@ -43,8 +43,10 @@ class Findings:
             f"space      {len({each.parameter for each in rig.space.dimensions})} parameters are tuned",
             *(f"left out   {name}: {reason}" for name, reason in rig.space.left_out.items()),
             f"writes     {settings.folder}/ only; each server lives in a sandbox in memory",
-            f"default    started in {self.deploy_s:.2f} s, {self.window.goodput_rps:,.0f} requests/s, "
-            f"{self.window.failures.total} failures",
+            (
+                f"default    started in {self.deploy_s:.2f} s, {self.window.goodput_rps:,.0f} requests/s, "
+                f"{self.window.failures.total} failures"
+            ),
             *(f"warning    {each.gate}: {each.reason}" for each in self.window.verdicts),
         ]
         if self.calibration is not None:
@@ -99,14 +101,17 @@ def check_study(settings: Study, *, measure_noise: bool, progress: Progress) -> 
             from tuner.measure.calibrate import calibrate
 
             plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
-            calibration = calibrate(rig.site_plan, rig.space.default(), rig.load, plan, progress)
+            calibration = calibrate(
+                rig.site_plan, rig.space.default(), rig.load, plan,
+                lambda done, total: progress.stage("calibrate", done, total),
+            )  # fmt: skip
     return Findings(rig=rig, window=window, deploy_s=deploy_s, calibration=calibration)
 
 
 def _refuse_failures(settings: Study, window: Window) -> None:
     if window.failure_rate > MOST_FAILURES:
         msg = (
-            f"load: {window.failures.total} of {window.correct + window.failures.total} requests of the default "
-            f"fail ({window.failures}). Lower `connections:` in {settings.path} until the default can serve them."
+            f"load: {window.failures.total} of {window.correct + window.failures.total} requests of the "
+            f"default fail ({window.failures}). Lower `connections:` in {settings.path}."
         )
         raise TargetError(msg)

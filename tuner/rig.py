@@ -14,7 +14,7 @@ from tuner.deploy import SitePlan
 from tuner.errors import TargetError, UsageError
 from tuner.measure.load import Load
 from tuner.placement import Placement, place, read_cores
-from tuner.ports import Facts, Host, LoadGenerator, Scalar, Server
+from tuner.ports import Facts, Host, LoadGenerator, Server
 from tuner.records import Fingerprint
 from tuner.settings import Study
 from tuner.space import Space, SpaceFacts, load_space
@@ -53,9 +53,7 @@ def prepare(settings: Study) -> Rig:
     allowed = os.sched_getaffinity(0)
     placement = place(allowed, read_cores(host, allowed))
     facts = _detect(host, servers)
-    space = load_space(
-        settings.space, facts=_space_facts(settings, host, facts), base=settings.path.parent
-    )
+    space = load_space(settings.space, facts=_space_facts(settings, host, facts), base=settings.path.parent)
     _refuse_strangers(settings, space)
     site_plan = SitePlan(
         host=host, servers=servers, facts=facts, split=space.for_server, content=content,
@@ -106,7 +104,7 @@ def _space_facts(settings: Study, host: Host, facts: Mapping[str, Facts]) -> Spa
 
 
 def open_files_max(host: Host) -> int:
-    """Say how high RLIMIT_NOFILE can be set: to fs.nr_open with the right to raise it, else to the hard limit."""
+    """Say how high RLIMIT_NOFILE can be set: fs.nr_open with the right to raise it, else the hard limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     status = host.read(PurePosixPath("/proc/self/status")).content or b""
     found = re.search(rb"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
@@ -136,8 +134,8 @@ def _refuse_strangers(settings: Study, space: Space) -> None:
     for parameter in space.parameters:
         if parameter.server not in settings.servers:
             msg = (
-                f"{settings.path}: space: {parameter.name} belongs to the server {parameter.server!r}, which is "
-                f"not among `servers:`. Add it there, or leave its space out."
+                f"{settings.path}: space: {parameter.name} belongs to the server {parameter.server!r}, which "
+                "is not among `servers:`. Add it there, or leave its space out."
             )
             raise UsageError(msg)
     if not space.dimensions:

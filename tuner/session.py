@@ -4,15 +4,13 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
 from tuner import __version__
 from tuner.errors import TargetError, UsageError
-from tuner.finals import read_gain
 from tuner.measure.confirm import Gain, claim
 from tuner.optimize.tpe import Tpe
 from tuner.pairs import Pairing, measure_pairs
@@ -22,7 +20,7 @@ from tuner.progress import Progress, Silence
 from tuner.records import Role, Start
 from tuner.rig import Rig, prepare
 from tuner.settings import Study
-from tuner.standing import DEFAULT_ARM, Standing, stand
+from tuner.standing import DEFAULT_ARM
 from tuner.starter import Starter
 from tuner.storage import Opening, Storage, open_storage
 from tuner.study import Campaign
@@ -138,7 +136,10 @@ def compare(
             return starts[-1]
 
         pairing = Pairing(
-            role=Role.CONFIRM, sides=sides, pairs=pairs or plan.pairs, rng=Random(settings.seed)  # noqa: S311
+            role=Role.CONFIRM,
+            sides=sides,
+            pairs=pairs or plan.pairs,
+            rng=Random(settings.seed),  # noqa: S311
         )
         paired = measure_pairs(
             pairing, starts, make, lambda done, total: progress.stage("compare", done, total)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tuner.errors import UsageError
 from tuner.objective import Constraint, parse_constraint, parse_objective
 from tuner.plan import PRESETS
+from tuner.ports import Scalar
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import Document, Plain, read_yaml
 
@@ -108,14 +109,16 @@ def load_study(path: Path) -> Study:
     return _Reader(read_yaml(content, str(path)), path).study()
 
 
-def load_values(path: Path) -> Mapping[str, object]:
+def load_values(path: Path) -> Mapping[str, Scalar]:
     """Read a file of parameter values (`name: value` lines) for a comparison. Raises UsageError."""
     content = _read(path, "Give default, winner, or the path of a YAML file of values")
     document = read_yaml(content, str(path))
+    values: dict[str, Scalar] = {}
     for name, value in document.data.items():
         if not isinstance(value, str):
             raise problem(document.place((name,)), f"{quote(value)} is not one value", "Write `name: value`")
-    return document.data
+        values[name] = value
+    return values
 
 
 def _read(path: Path, remedy: str) -> bytes:
@@ -268,7 +271,13 @@ class _Reader:
         return value
 
     def _number(
-        self, keys: tuple[str | int, ...], default: Any, kind: Callable[[str], Any], *, low: float, high: float
+        self,
+        keys: tuple[str | int, ...],
+        default: Any,  # noqa: ANN401 - a number, or None
+        kind: Callable[[str], Any],
+        *,
+        low: float,
+        high: float,
     ) -> Any:  # noqa: ANN401 - int, float or the default
         value = self._value(keys)
         if value is None:

@@ -49,9 +49,7 @@ def config_key(config: Config) -> str:
 
 def as_controls(starts: Sequence[Start]) -> tuple[Start, ...]:
     """Let the default's starts in races and confirmations count as control starts: they are the same."""
-    return tuple(
-        replace(start, role=Role.CONTROL) if start.arm == DEFAULT_ARM else start for start in starts
-    )
+    return tuple(replace(start, role=Role.CONTROL) if start.arm == DEFAULT_ARM else start for start in starts)
 
 
 def stand(starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> Standing:

@@ -79,11 +79,9 @@ class Starter:
                     failure=Failure(kind="environment", reason=_spoiled(start)),
                 )  # fmt: skip
         except TrialFailed as failed:
-            start = replace(
-                start, state=State.FAILED, failure=Failure(kind=failed.kind, reason=str(failed))
-            )
+            start = replace(start, state=State.FAILED, failure=Failure(kind=failed.kind, reason=str(failed)))
         except BaseException:
-            # Interrupted, or the target itself is in trouble: this start says nothing about its configuration.
+            # Interrupted, or the target itself is in trouble: nothing is learned of the configuration.
             start = replace(
                 start, state=State.INVALID, failure=Failure(kind="interrupted", reason="cut off"),
             )  # fmt: skip

@@ -277,4 +277,3 @@ def _start(trial: FrozenTrial) -> Start:
         windows=windows,
         **ending,
     )
-

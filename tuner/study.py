@@ -16,8 +16,8 @@ from tuner.measure.noise import control_interval, detectable_gain
 from tuner.measure.promotion import promising
 from tuner.measure.pruning import gate_zero, should_prune
 from tuner.measure.start import NO_JUDGES, Judges
-from tuner.optimize.optimizer import Observation, Optimizer, Point
 from tuner.objective import slacks
+from tuner.optimize.optimizer import Observation, Optimizer, Point
 from tuner.plan import Plan
 from tuner.ports import Config
 from tuner.progress import Progress
@@ -138,9 +138,7 @@ class Campaign:
         label = opening.arm or f"{len(self.rig.space.changes(opening.config))} settings changed"
         self.progress.start_begins(opening.role, label)
         self.progress.time_left(self.time_left_s())
-        start = self.starter.make(
-            opening, judges=judges, value=self._value, suggest_s=suggest_s, plan=plan
-        )
+        start = self.starter.make(opening, judges=judges, value=self._value, suggest_s=suggest_s, plan=plan)
         self.starts.append(start)
         self._tell(start)
         self._bear_noise()

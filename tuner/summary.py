@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from tuner.errors import UsageError
 from tuner.explain import Sensitivity, explain
-from tuner.finals import DEFAULT_ARM, WINNER_ARM, read_gain
+from tuner.finals import WINNER_ARM, read_gain
 from tuner.measure.control import Speedup
 from tuner.measure.latency import merge
 from tuner.measure.mechanism import Mechanism, compare_mechanisms
 from tuner.plan import Plan
 from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Role, Start, State
-from tuner.standing import Standing, as_controls, stand
+from tuner.standing import DEFAULT_ARM, Standing, as_controls, stand
 
 if TYPE_CHECKING:
     from tuner.measure.confirm import Gain
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tuner.settings import Study
     from tuner.space import Space
     from tuner.storage import Storage
+
+P99 = 0.99
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,9 @@ def summarize(
     """Recompute everything from the storage."""
     starts = storage.starts()
     fingerprint = storage.fingerprint()
+    if fingerprint is None:
+        msg = f"{settings.name}: this study was never begun. Start it with `tuner run`."
+        raise UsageError(msg)
     default = space.default()
     standing = stand(starts, settings.constraints, default)
     gain = read_gain(storage, starts, default, plan)
@@ -121,8 +127,8 @@ def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
     windows = [window for start in counted for window in start.valid_windows]
     goodputs = sorted(window.goodput_rps for window in windows)
     latencies = [window.latency for window in windows if window.latency is not None]
-    p99 = [each.quantiles_ms[0.99] for each in latencies if 0.99 in each.quantiles_ms]
-    merged = merge(latencies).quantiles_ms.get(0.99) if latencies else None
+    p99 = [each.quantiles_ms[P99] for each in latencies if P99 in each.quantiles_ms]
+    merged = merge(latencies).quantiles_ms.get(P99) if latencies else None
     failures = sum(window.failures.total for window in windows)
     return Arm(
         config=config,
@@ -227,7 +233,7 @@ def _start_json(start: Start, speedup: Speedup | None) -> dict[str, Any]:
             {
                 "goodput_rps": window.goodput_rps,
                 "failures": window.failures.total,
-                "latency_p99_ms": None if window.latency is None else window.latency.quantiles_ms.get(0.99),
+                "latency_p99_ms": None if window.latency is None else window.latency.quantiles_ms.get(P99),
                 "valid": window.is_valid,
                 "verdicts": [f"{verdict.gate}: {verdict.reason}" for verdict in window.verdicts],
             }

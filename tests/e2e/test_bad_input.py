@@ -221,7 +221,7 @@ def test_a_full_disk_ends_the_run_with_its_name_and_nothing_left_behind(tuner):
 @pytest.mark.skipif(os.geteuid() != 0, reason="forbidding namespaces needs root")
 def test_no_permission_for_namespaces_is_said(tuner):
     study = tuner.write()
-    forbid = "echo 0 > /proc/sys/user/max_net_namespaces; exec \"$@\""
+    forbid = 'echo 0 > /proc/sys/user/max_net_namespaces; exec "$@"'
 
     completed = tuner.run(
         "check", study, through=("unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh")

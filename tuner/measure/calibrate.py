@@ -1,7 +1,7 @@
-"""What this host can measure: its noise, whether the generator has reserves, how many connections it takes."""
+"""What this host can measure: its noise, the generator's reserves, how many connections it takes."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,6 @@ from tuner.measure.noise import Noise, detectable_gain, estimate_noise, half_wid
 from tuner.measure.start import NO_JUDGES, measure_start
 from tuner.plan import Plan
 from tuner.ports import Config
-from tuner.progress import Progress
 from tuner.records import Role, Start, State, Window
 
 HEADROOM = 0.05
@@ -51,12 +50,19 @@ class Calibration:
         drift = 100 * (self.noise.drift_per_s * 60) ** 0.5
         curve = ", ".join(f"{count}: {rate:,.0f}" for count, rate in self.by_connections.items())
         return [
-            f"noise      this host can prove gains of {100 * self.provable_gain:.1f} % or more "
-            f"({self.pairs} pairs of {self.windows} windows, ±{100 * self.half_width:.1f} %){self._advice()}",
-            f"           {sigma_w:.1f} % within a start, {sigma_b:.1f} % between starts, "
-            f"{drift:.1f} % drift in a minute ({self.starts} starts)",
-            f"generator  {self.generator_cpu:.0%} of its CPUs busy; two of them get "
-            f"{self.second_generator:.2f}× of one: {self._headroom()}",
+            (
+                f"noise      this host can prove gains of {100 * self.provable_gain:.1f} % or more "
+                f"({self.pairs} pairs of {self.windows} windows, ±{100 * self.half_width:.1f} %)"
+                f"{self._advice()}"
+            ),
+            (
+                f"           {sigma_w:.1f} % within a start, {sigma_b:.1f} % between starts, "
+                f"{drift:.1f} % drift in a minute ({self.starts} starts)"
+            ),
+            (
+                f"generator  {self.generator_cpu:.0%} of its CPUs busy; two of them get "
+                f"{self.second_generator:.2f}× of one: {self._headroom()}"
+            ),
             f"load       requests/s by connections: {curve}; no growth beyond {self.plateau}",
         ]
 
@@ -89,7 +95,7 @@ class Calibration:
 
 
 def calibrate(
-    site_plan: SitePlan, default: Config, load: Load, plan: Plan, progress: Progress
+    site_plan: SitePlan, default: Config, load: Load, plan: Plan, tell: Callable[[int, int], None]
 ) -> Calibration:
     """Make control starts of the default and look what they tell.
 
@@ -99,7 +105,7 @@ def calibrate(
     full = replace(plan, windows=(3, 3))
     starts = []
     for number in range(plan.calibration_starts):
-        progress.stage("calibrate", number, plan.calibration_starts)
+        tell(number, plan.calibration_starts)
         starts.append(_control(site_plan, default, load, full, number))
     noise = estimate_noise(starts)
     pairs, windows = plan_confirmation(noise, plan, _deploy_s(starts))
@@ -122,7 +128,9 @@ def calibrate(
     )
 
 
-def plan_confirmation(noise: Noise, plan: Plan, deploy_s: float, *, seconds: float | None = None) -> tuple[int, int]:
+def plan_confirmation(
+    noise: Noise, plan: Plan, deploy_s: float, *, seconds: float | None = None
+) -> tuple[int, int]:
     """Settle pairs and windows of a confirmation so that its time gives the narrowest interval."""
     available_s = plan.confirm_s if seconds is None else min(plan.confirm_s, seconds)
     if not plan.confirm_s:

@@ -24,10 +24,14 @@ SPARE_FILES = 64
 class LoadShape(Protocol):
     """What of a study's load section a window needs."""
 
-    connections: int
-    keepalive: bool
-    threads: int
-    protocol: str
+    @property
+    def connections(self) -> int: ...
+    @property
+    def keepalive(self) -> bool: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def protocol(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +44,7 @@ class Load:
     interrupt_threads: tuple[int, ...]
 
     @classmethod
-    def prepare(
-        cls, generator: LoadGenerator, shape: LoadShape, placement: Placement, host: Host
-    ) -> "Load":
+    def prepare(cls, generator: LoadGenerator, shape: LoadShape, placement: Placement, host: Host) -> "Load":
         """Find once what every window needs."""
         return cls(
             generator=generator, shape=shape, placement=placement,
@@ -86,18 +88,18 @@ def run_window(
         result = load.generator.parse(completed, _read_outputs(deployment, load, workload), workload)
     except LoadFailed as failed:
         problem = str(failed)
-    elapsed_s = time.monotonic() - began_s
+    loaded_s = time.monotonic() - began_s if result is None else result.duration_s
     after = take(deployment.sandbox, namespace_pid=deployment.sandbox.pid, groups=groups)
     counters = difference(before, after, generator_cpu_s=cpu_s)
     window = Window(
         started_s=started_s,
-        duration_s=elapsed_s if result is None else result.duration_s,
+        duration_s=loaded_s,
         correct=0 if result is None else result.correct,
         failures=Failures() if result is None else result.failures,
         bytes=0 if result is None else result.bytes,
         latency=None if result is None else result.latency,
         connect_time=None if result is None else result.connect_time,
-        generator_cpu=cpu_s / elapsed_s / len(load.placement.generator_cpus),
+        generator_cpu=cpu_s / loaded_s / len(load.placement.generator_cpus),
         counters=counters,
     )
     facts = WindowFacts(

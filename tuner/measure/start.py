@@ -119,9 +119,7 @@ def warm_up(deployment: Deployment, load: Load, plan: Plan) -> tuple[list[Window
             return slices, False
 
 
-def _window(
-    deployment: Deployment, load: Load, duration_s: float, *, problems_before: int = 0
-) -> Window:
+def _window(deployment: Deployment, load: Load, duration_s: float, *, problems_before: int = 0) -> Window:
     """Run one window; a server from which nothing comes is not slow, it is broken."""
     window = run_window(deployment, load, duration_s, problems_before=problems_before)
     deployment.check_alive()

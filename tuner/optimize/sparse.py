@@ -32,10 +32,8 @@ def draw(dimension: Dimension, rng: Random) -> Scalar:
     if dimension.kind == "categorical":
         return rng.choice(dimension.choices)
     low, high = dimension.low, dimension.high
-    if dimension.log:
-        value = math.exp(rng.uniform(math.log(low), math.log(high)))
-    else:
-        value = rng.uniform(low, high)
+    value = rng.uniform(math.log(low), math.log(high)) if dimension.log else rng.uniform(low, high)
+    value = math.exp(value) if dimension.log else value
     if dimension.step:
         value = low + round((value - low) / dimension.step) * dimension.step
     value = min(max(value, low), high)
