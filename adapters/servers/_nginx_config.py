@@ -1,7 +1,8 @@
 """Write an nginx configuration: the packaged one of Debian 12, with the settings of a configuration in it.
 
 The fixed parts are those of /etc/nginx/nginx.conf and sites-available/default (nginx-common 1.22.1) that have
-an effect on a page; only paths and the port are the instance's own. TLS lines are left out: no TLS is spoken.
+an effect on a page; only paths and the port are the instance's own. TLS lines are left out: no TLS is spoken;
+so is the second listener on [::], which a sandbox's loopback may not have.
 """
 
 from collections.abc import Iterator
