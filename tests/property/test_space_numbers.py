@@ -57,7 +57,7 @@ def test_a_whole_number_survives_the_way_to_its_position_and_back(ranged, positi
 def test_every_value_on_the_grid_has_a_position(ranged, data):
     parameter, low, high = ranged
     step = parameter.step or 1
-    value = grid_value(low, step, data.draw(st.integers(0, count_steps(low, high, step))), parameter)
+    value = grid_value(parameter, low, high, data.draw(st.integers(0, count_steps(low, high, step))))
 
     position = encode_position(value, parameter, low, high)
 
@@ -76,15 +76,17 @@ def test_a_fraction_survives_the_way_to_its_position_and_back(ranged, position):
     assert decode_position(encode_position(value, parameter, low, high), parameter, low, high) == value
 
 
-@given(st.sampled_from([0.1, 0.125, 1 / 3, 2.5]), st.floats(-100, 100), positions)
-def test_a_fraction_on_a_grid_stays_on_it(step, low, position):
-    parameter = numeric("float", step=step)
-    value = decode_position(position, parameter, low, low + 100)
+@given(st.sampled_from([0.1, 0.125, 1 / 3, 2.5]), st.floats(-3000, 3000), st.floats(0, 3000), positions)
+@example(0.125, 128.414, 1920.0, 1.0)  # their sum is a hair below the last value on the grid
+@example(0.1, 1 / 3, 1.0, 0.0)
+def test_a_fraction_on_a_grid_stays_on_it(step, low, width, position):
+    parameter, high = numeric("float", step=step), low + width
+    value = decode_position(position, parameter, low, high)
 
+    assert low <= value <= high
     assert is_on_grid(value, low, parameter)
-    assert (
-        decode_position(encode_position(value, parameter, low, low + 100), parameter, low, low + 100) == value
-    )
+    assert decode_position(encode_position(value, parameter, low, high), parameter, low, high) == value
+    assert fit_number(value, parameter, low, high) == value
 
 
 @given(whole_numbers() | fractions(), positions, positions)

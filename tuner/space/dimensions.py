@@ -52,7 +52,7 @@ def _number_dimension(parameter: Parameter) -> tuple[Dimension, ...]:
     low, high = fixed_bounds(parameter)
     step = grid_step(parameter) if parameter.kind == "int" else parameter.step
     if step is not None:
-        high = min(grid_value(low, step, count_steps(low, high, step), parameter), high)
+        high = grid_value(parameter, low, high, count_steps(low, high, step))
     if low == high:
         return ()
     kind: Literal["int", "float"] = "int" if parameter.kind == "int" else "float"

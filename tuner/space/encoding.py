@@ -24,13 +24,11 @@ def decode_position(position: float, parameter: Parameter, low: float, high: flo
         )
         return min(max(settle_number(value, parameter), low), high)
     step = grid_step(parameter)
-    last = count_steps(low, high, step)
     if log:
-        start, end = _log_ends(low, high, step)
-        index = round((math.exp(start + (end - start) * position) - low) / step)
+        index = round((math.exp(_between(*_log_ends(low, high, step), position)) - low) / step)
     else:
-        index = int(position * (last + 1))
-    return min(grid_value(low, step, min(max(index, 0), last), parameter), high)
+        index = int(position * (count_steps(low, high, step) + 1))
+    return grid_value(parameter, low, high, index)
 
 
 def encode_position(value: float, parameter: Parameter, low: float, high: float) -> float:
@@ -70,10 +68,12 @@ def count_steps(low: float, high: float, step: float) -> int:
     return math.floor((high - low) / step + 1e-9)
 
 
-def grid_value(low: float, step: float, index: int, parameter: Parameter) -> int | float:
-    """Return a grid value by its number."""
-    value = low + index * step
-    return int(value) if parameter.kind == "int" else settle_number(value, parameter)
+def grid_value(parameter: Parameter, low: float, high: float, index: int) -> int | float:
+    """Return a grid value by its number, the nearest there is within the bounds."""
+    step = grid_step(parameter)
+    value = low + min(max(index, 0), count_steps(low, high, step)) * step
+    # Few digits may be a hair outside bounds that have more.
+    return int(value) if parameter.kind == "int" else min(max(settle_number(value, parameter), low), high)
 
 
 def is_on_grid(value: float, low: float, parameter: Parameter) -> bool:
@@ -98,13 +98,11 @@ def fit_number(value: float, parameter: Parameter, low: float, high: float) -> i
     inside = min(max(value, low), high)
     if parameter.step is None:
         return min(max(settle_number(inside, parameter), low), high)
-    last = count_steps(low, high, parameter.step)
-    index = min(max(round((inside - low) / parameter.step), 0), last)
-    return min(grid_value(low, parameter.step, index, parameter), high)
+    return grid_value(parameter, low, high, round((inside - low) / parameter.step))
 
 
 def settle_bounds(low: float, high: float, kind: str) -> tuple[int | float, int | float]:
     """Return the bounds that values of the kind can reach: whole numbers inside them for int."""
     if kind == "int":
         return math.ceil(low - 1e-9), math.floor(high + 1e-9)
-    return float(f"{low:.{GRID_DIGITS}g}"), float(f"{high:.{GRID_DIGITS}g}")
+    return float(low), float(high)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from tuner.ports import Scalar
 from tuner.space.arithmetic import Special, Text
-from tuner.space.encoding import fit_number, settle_bounds
+from tuner.space.encoding import settle_bounds
 from tuner.space.expressions import Expression
 from tuner.space.parameters import Bound, Constraint, Derived, Parameter
 from tuner.space.problems import problem
 from tuner.space.scalars import Refused
-from tuner.space.values import accept, find_special, format_number
+from tuner.space.values import accept, find_special, format_number, keep_within
 
 Scope = dict[str, object]
 """Identifier → value, as expressions see them."""
@@ -148,11 +148,7 @@ def derived_value(derived: Derived, scope: Mapping[str, object]) -> Scalar:
 def default_value(parameter: Parameter, low: float, high: float, scope: Mapping[str, object]) -> Scalar:
     """Return the default beside the values chosen so far, pulled into its bounds when they have moved."""
     default = asked_default(parameter, scope)
-    if not parameter.is_numeric or find_special(parameter.special, default) is not None:
-        return default
-    if isinstance(default, (bool, str)) or math.isinf(high):
-        return default
-    return default if low <= default <= high else fit_number(default, parameter, low, high)
+    return default if math.isinf(high) else keep_within(parameter, default, low, high)
 
 
 def asked_default(parameter: Parameter, scope: Mapping[str, object]) -> Scalar:

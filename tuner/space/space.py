@@ -5,13 +5,12 @@ from dataclasses import dataclass, field
 
 from tuner.ports import Config, Scalar
 from tuner.space.dimensions import coordinates_of, lay_out, read_point, value_at
-from tuner.space.encoding import fit_number
 from tuner.space.parameters import Constraint, Derived, Dimension, Parameter, Preset
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.scalars import Refused
 from tuner.space.settling import Rules, Scope, default_value
 from tuner.space.showing import show_value
-from tuner.space.values import accept, fault_in_range
+from tuner.space.values import accept, fault_in_range, keep_within
 
 UNSET: Scalar = ""
 """Stands as the old value of a derived setting that the default configuration does not have."""
@@ -101,11 +100,9 @@ class Space:
                 return default_value(parameter, low, high, scope)
             value = self._accept(parameter, values[parameter.name])
             fault = fault_in_range(parameter, value, low, high)
-            if fault is None:
-                return value
-            if not fit:
+            if fault is not None and not fit:
                 raise problem(parameter.name, fault.wrong, fault.remedy)
-            return _pull(parameter, value, low, high)
+            return keep_within(parameter, value, low, high)
 
         config = self.rules.settle(pick)
         if not fit:
@@ -222,7 +219,3 @@ class Space:
     def show(self, name: str, value: Scalar) -> str:
         """Return a value as people read it: 64 KiB, off, auto."""
         return show_value(self._item.get(name), value)
-
-
-def _pull(parameter: Parameter, value: Scalar, low: float, high: float) -> Scalar:
-    return value if isinstance(value, str) else fit_number(value, parameter, low, high)

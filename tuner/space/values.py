@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tuner.ports import Scalar
-from tuner.space.encoding import fit_number, is_on_grid, settle_number
+from tuner.space.encoding import fit_number, is_on_grid
 from tuner.space.expressions import Expression
 from tuner.space.parameters import Parameter
 from tuner.space.problems import quote, suggest
@@ -11,7 +11,7 @@ from tuner.space.scalars import Refused, as_flag, as_number
 
 
 def accept(parameter: Parameter, given: Scalar) -> Scalar:
-    """Return a given value as the configuration keeps it; its range is not looked at.
+    """Return a given value in the type of its kind; its range is not looked at.
 
     A label of a special value stands for the stored one. Raises Refused for a wrong type or unknown choice.
     """
@@ -28,7 +28,7 @@ def accept(parameter: Parameter, given: Scalar) -> Scalar:
         raise Refused(f"{quote(given)} is not a number", f"Give a number{labels}")
     if parameter.kind == "int" and number != int(number):
         raise Refused(f"{number} is not a whole number", "Give a whole number; floor, ceil or round make one")
-    return settle_number(number, parameter)
+    return int(number) if parameter.kind == "int" else float(number)
 
 
 def find_special(special: Mapping[str, Scalar], given: Scalar) -> str | None:
@@ -64,6 +64,17 @@ def _accept_choice(choices: tuple[Scalar, ...], given: Scalar) -> Scalar:
         if str(choice) == str(given) or choice in words:
             return choice
     raise Refused(f"{quote(given)} is none of its choices", suggest(str(given), map(str, choices)))
+
+
+def keep_within(parameter: Parameter, value: Scalar, low: float, high: float) -> Scalar:
+    """Return an accepted value as the configuration keeps it: in range, floats with few digits."""
+    if (
+        isinstance(value, str)
+        or not parameter.is_numeric
+        or find_special(parameter.special, value) is not None
+    ):
+        return value
+    return fit_number(value, parameter, low, high)
 
 
 def fault_in_range(parameter: Parameter, value: Scalar, low: float, high: float) -> Refused | None:

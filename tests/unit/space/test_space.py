@@ -97,6 +97,12 @@ class TestDecode:
         assert config["requests"] == 0
         assert config["kept"] == "yes"
 
+    def test_a_point_that_says_number_and_no_more_gives_one(self, tmp_path):
+        space = one("kind: int, low: 10, high: 20, default: off, special: {off: 0}", tmp_path)
+
+        assert space.decode({})["x"] == 0
+        assert space.decode({"x:special": "number"})["x"] == 15
+
     def test_inactive_parameters_and_what_depends_on_them_are_left_out(self, space):
         config = space.decode({"keepalive": False, "timeout_s": 3.0, "requests": 77})
 
