@@ -90,12 +90,17 @@ def error_bars(speedups: Sequence["Speedup"], colour: str) -> dict[str, Any]:
     return {
         "type": "data",
         "symmetric": False,
-        "array": [high - speedup.ratio for speedup, (_, high) in zip(speedups, ends, strict=True)],
-        "arrayminus": [speedup.ratio - low for speedup, (low, _) in zip(speedups, ends, strict=True)],
+        "array": [shorten(high - each.ratio) for each, (_, high) in zip(speedups, ends, strict=True)],
+        "arrayminus": [shorten(each.ratio - low) for each, (low, _) in zip(speedups, ends, strict=True)],
         "thickness": 1,
         "width": 0,
         "color": make_pale(colour),
     }
+
+
+def shorten(number: float) -> float:
+    """Keep the digits that can be seen: a page holds ten thousands of numbers."""
+    return float(f"{number:.4g}")
 
 
 def make_pale(colour: str) -> str:
@@ -119,7 +124,7 @@ def draw_timeline(summary: "Summary") -> go.Figure:
         traces.append(
             go.Scatter(
                 x=[start.number for start in group],
-                y=[speedup.ratio for speedup in speedups],
+                y=[shorten(speedup.ratio) for speedup in speedups],
                 error_y=error_bars(speedups, colour),
                 mode="markers",
                 name=name,

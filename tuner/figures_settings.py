@@ -18,14 +18,15 @@ from tuner.figures import (
     ROLES,
     SOFT,
     as_text,
-    describe_start,
     error_bars,
     make_layout,
     ratio_axis,
+    shorten,
 )
 from tuner.ports import Scalar
 from tuner.records import Role, Start
 from tuner.regions import Line, draw_line, is_same
+from tuner.wording import say_speedup
 
 if TYPE_CHECKING:
     from tuner.summary import Summary
@@ -95,6 +96,11 @@ def side_of(summary: "Summary", start: Start) -> str:
     return "winner" if winner is not None and dict(start.config) == dict(winner.config) else "other"
 
 
+def name_start(summary: "Summary", start: Start) -> str:
+    """Say on hover which start it was; the figure over time tells the rest."""
+    return f"start {start.number}: {say_speedup(summary.speedups[start.number])}"
+
+
 def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
     """Draw the speedup of every start against its value of one parameter."""
     starts = [start for start in measured_starts(summary) if name in start.config]
@@ -112,12 +118,15 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
         speedups = [summary.speedups[start.number] for start in group]
         traces.append(
             go.Scatter(
-                x=[place(line, start.config[name]) + spread * scatter(start.number) for start in group],
-                y=[speedup.ratio for speedup in speedups],
+                x=[
+                    shorten(place(line, start.config[name]) + spread * scatter(start.number))
+                    for start in group
+                ],
+                y=[shorten(speedup.ratio) for speedup in speedups],
                 error_y=error_bars(speedups, colour),
                 mode="markers",
                 marker={"color": colour, "symbol": symbol, "size": 7 if side == "winner" else 6},
-                text=[describe_start(summary, start) for start in group],
+                text=[name_start(summary, start) for start in group],
                 hovertemplate="%{text}<extra></extra>",
             )
         )
@@ -207,11 +216,11 @@ def lay_lines(
     ys: list[float | None] = []
     words: list[str] = []
     for start in starts:
-        word = describe_start(summary, start)
+        word = name_start(summary, start)
         for column, name in enumerate(names):
             value = start.config.get(name)
             xs.append(column)
-            ys.append(None if value is None else stretch(lines[name], value))
+            ys.append(None if value is None else shorten(stretch(lines[name], value)))
             words.append(word)
         xs.append(None)
         ys.append(None)

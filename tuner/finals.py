@@ -13,7 +13,7 @@ from tuner.measure.race import race_order, survivors
 from tuner.pairs import Pairing, measure_pairs, read_pairs
 from tuner.ports import Config
 from tuner.records import Role
-from tuner.standing import DEFAULT_ARM
+from tuner.standing import DEFAULT_ARM, WINNER_ARM
 from tuner.storage import Opening, Storage
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tuner.records import Start
     from tuner.study import Campaign
 
-WINNER_ARM = "winner"
+CONFIRMED = "confirmed"
 MARGIN = 0.01
 MARGIN_SHARE = 0.1
 """A setting may go when that costs less than 1 %, or less than a tenth of the gain."""
@@ -104,7 +104,7 @@ def _reduce(campaign: "Campaign", config: Config, share: float) -> Config | None
     kept = ranked[math.floor(len(ranked) * share) :]
     if len(kept) == len(ranked) or not kept:
         return None
-    reduced = space.complete({name: config[name] for name in kept})
+    reduced = space.complete({name: config[name] for name in kept}, fit=True)
     return None if space.violations(reduced) else reduced
 
 
@@ -160,7 +160,7 @@ def confirm(campaign: "Campaign", winner: Config) -> str:
         gain = read_gain(campaign.storage, campaign.starts, campaign.default, plan)
     if failed is not None:
         return f"not confirmed: {failed}"
-    return "confirmed" if gain is not None and gain.verdict == "improved" else "not proven"
+    return CONFIRMED if gain is not None and gain.verdict == "improved" else "not proven"
 
 
 def _confirm_pairs(campaign: "Campaign", record: Mapping[str, Any]) -> str | None:

@@ -34,6 +34,9 @@ class Plan:
     confirm_s: float = 0.0
     """Seconds that the confirmation may take: pairs and windows are planned to fill them, from the noise
     that was seen. 0 keeps to `pairs` and the windows of every start."""
+    rate_pairs: int = 0
+    """Pairs at a fixed rate, for response times; 0 leaves them out."""
+    rate_window_s: float = 20.0
 
     def fit(self, *, minutes: float | None, trials: int | None) -> "Plan":
         """Give the plan within another budget; with less time, every stage gets less of it.
@@ -75,11 +78,13 @@ PRESETS: Mapping[str, Plan] = MappingProxyType(
             minutes=75, trials=60, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
             calibration_starts=8, race_arms=4, race_blocks=8, race_first_test=4,
             simplify_steps=4, simplify_pairs=5, pairs=10, extend_to=20,
+            rate_pairs=5,
         ),
         "thorough": Plan(
             minutes=180, trials=120, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
             calibration_starts=8, race_arms=4, race_blocks=12, race_first_test=4,
             simplify_steps=5, simplify_pairs=6, pairs=16, extend_to=32,
+            rate_pairs=8,
         ),
     }
 )  # fmt: skip

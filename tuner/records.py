@@ -20,6 +20,8 @@ class Role(StrEnum):
     RACE = "race"
     ABLATION = "ablation"
     CONFIRM = "confirm"
+    LATENCY = "latency"
+    """At a fixed rate: its response times count, its goodput says nothing."""
 
 
 class State(StrEnum):

@@ -5,7 +5,7 @@ import platform
 import re
 import resource
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from tuner import plugins
@@ -19,6 +19,8 @@ from tuner.records import Fingerprint
 from tuner.settings import Study
 from tuner.space import Space, SpaceFacts, load_space
 
+RATE_GENERATOR = "h2load"
+"""Keeps a rate over HTTP/1.1 and logs every response; wrk and ab know no rate."""
 CAP_SYS_RESOURCE = 24
 """Number of the capability that setrlimit(2) asks for (include/uapi/linux/capability.h)."""
 
@@ -36,6 +38,8 @@ class Rig:
     site_plan: SitePlan
     placement: Placement
     fingerprint: Fingerprint
+    fixed_rate: Load | None
+    """The load with the generator that can keep a rate; None when it is not installed."""
 
 
 def prepare(settings: Study) -> Rig:
@@ -59,11 +63,22 @@ def prepare(settings: Study) -> Rig:
         host=host, servers=servers, facts=facts, split=space.for_server, content=content,
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
     )  # fmt: skip
+    load = Load.prepare(generator, settings.load, placement, host)
     return Rig(
         settings=settings, host=host, servers=servers, facts=facts, space=space, site_plan=site_plan,
-        load=Load.prepare(generator, settings.load, placement, host), placement=placement,
+        load=load, fixed_rate=_fixed_rate(load, host), placement=placement,
         fingerprint=_fingerprint(facts, f"{generator.name} {version}".strip(), placement),
     )  # fmt: skip
+
+
+def _fixed_rate(load: Load, host: Host) -> Load | None:
+    """Take the generator that can keep a rate, when it is there."""
+    generator = plugins.make_load_generator(RATE_GENERATOR)
+    try:
+        find_generator(generator, host)
+    except TargetError:
+        return None
+    return replace(load, generator=generator)
 
 
 def find_generator(generator: LoadGenerator, host: Host) -> str:

@@ -12,6 +12,7 @@ from tuner.ports import Config
 from tuner.records import Role, Start, State
 
 DEFAULT_ARM = "default"
+WINNER_ARM = "winner"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +49,15 @@ def config_key(config: Config) -> str:
 
 
 def as_controls(starts: Sequence[Start]) -> tuple[Start, ...]:
-    """Let the default's starts in races and confirmations count as control starts: they are the same."""
-    return tuple(replace(start, role=Role.CONTROL) if start.arm == DEFAULT_ARM else start for start in starts)
+    """Let the default's starts in races and confirmations count as control starts: they are the same.
+
+    Starts at a fixed rate are left out: their goodput is that rate.
+    """
+    return tuple(
+        replace(start, role=Role.CONTROL) if start.arm == DEFAULT_ARM else start
+        for start in starts
+        if start.role is not Role.LATENCY
+    )
 
 
 def stand(starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> Standing:

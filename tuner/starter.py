@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from tuner.deploy import deploy
 from tuner.errors import TrialFailed
 from tuner.measure.gates import RetryBudget
+from tuner.measure.load import Load
 from tuner.measure.start import NO_JUDGES, Judges, measure_start
 from tuner.objective import slacks
 from tuner.optimize.tpe import distributions
@@ -34,6 +35,7 @@ class Starter:
         value: Callable[[Start], float | None] = lambda _: None,
         suggest_s: float = 0.0,
         plan: Plan | None = None,
+        load: Load | None = None,
     ) -> Start:
         """Make one start and keep it, whatever becomes of it.
 
@@ -43,6 +45,7 @@ class Starter:
             value: gives the log speedup with which the start is told to the storage.
             suggest_s: what it took to choose the configuration.
             plan: instead of the campaign's, for a stage with windows of its own.
+            load: instead of the study's.
         """
         rig = self.rig
         stores: list[float] = []
@@ -66,7 +69,7 @@ class Starter:
                 loading = time.monotonic()
                 try:
                     outcome = measure_start(
-                        deployment, rig.load, plan or self.plan, judges, self.retries, keep
+                        deployment, load or rig.load, plan or self.plan, judges, self.retries, keep
                     )
                 finally:
                     load_s = time.monotonic() - loading

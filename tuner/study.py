@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from random import Random
 
 from tuner.errors import TargetError
-from tuner.finals import confirm, race, simplify
+from tuner.finals import CONFIRMED, confirm, race, simplify
+from tuner.fixed_rate import measure_latency
 from tuner.measure.control import ControlLevel, requeue
+from tuner.measure.load import Load
 from tuner.measure.noise import control_interval, detectable_gain
 from tuner.measure.promotion import promising
 from tuner.measure.pruning import gate_zero, should_prune
@@ -66,7 +68,10 @@ class Campaign:
         if finalist is None:
             return "nothing beat the default in the search"
         winner = simplify(self, finalist)
-        return confirm(self, winner)
+        verdict = confirm(self, winner)
+        if verdict == CONFIRMED:
+            measure_latency(self, winner)
+        return verdict
 
     # Stages
 
@@ -133,12 +138,15 @@ class Campaign:
         judges: Judges = NO_JUDGES,
         suggest_s: float = 0.0,
         plan: Plan | None = None,
+        load: Load | None = None,
     ) -> Start:
         """Make one start, keep it and tell whoever watches."""
         label = opening.arm or f"{len(self.rig.space.changes(opening.config))} settings changed"
         self.progress.start_begins(opening.role, label)
         self.progress.time_left(self.time_left_s())
-        start = self.starter.make(opening, judges=judges, value=self._value, suggest_s=suggest_s, plan=plan)
+        start = self.starter.make(
+            opening, judges=judges, value=self._value, suggest_s=suggest_s, plan=plan, load=load
+        )
         self.starts.append(start)
         self._tell(start)
         self._bear_noise()
@@ -284,7 +292,8 @@ class Campaign:
         plan = self.plan
         starts = (plan.race_arms + 1) * plan.race_blocks + 2 * plan.simplify_steps * plan.simplify_pairs
         confirm_s = plan.confirm_s or 2 * plan.pairs * self.mean_cost_s()
-        return starts * self.mean_cost_s() + confirm_s
+        latency_s = 2 * plan.rate_pairs * (self.mean_cost_s() + plan.rate_window_s)
+        return starts * self.mean_cost_s() + confirm_s + latency_s
 
     def _searched(self) -> int:
         return sum(

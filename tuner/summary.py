@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from tuner.errors import UsageError
 from tuner.explain import Sensitivity, explain
-from tuner.finals import WINNER_ARM, read_gain
+from tuner.finals import read_gain
+from tuner.fixed_rate import LatencyClaim, read_latency
 from tuner.measure.control import Speedup
 from tuner.measure.latency import merge
 from tuner.measure.mechanism import Mechanism, compare_mechanisms
 from tuner.plan import Plan
 from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Role, Start, State
-from tuner.standing import DEFAULT_ARM, Standing, as_controls, stand
+from tuner.standing import DEFAULT_ARM, WINNER_ARM, Standing, as_controls, stand
 
 if TYPE_CHECKING:
     from tuner.measure.confirm import Gain
@@ -70,6 +71,8 @@ class Summary:
     sensitivity: tuple[Sensitivity, ...]
     mechanisms: tuple[Mechanism, ...]
     timing: Mapping[str, float]
+    latency: LatencyClaim | None = None
+    """Response times at a fixed rate; None when they were not measured."""
 
 
 def summarize(
@@ -118,6 +121,7 @@ def summarize(
         if with_sensitivity else (),
         mechanisms=compare_mechanisms(of_default, of_winner) if winner_config else (),
         timing=timing(starts),
+        latency=read_latency(storage, starts, default) if gain else None,
     )  # fmt: skip
 
 
@@ -193,6 +197,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
             "changes": {name: list(pair) for name, pair in summary.changes.items()},
         },
         "gain": None if gain is None else gain_json(gain),
+        "latency": None if summary.latency is None else latency_json(summary.latency),
         "noise": {
             "sigma_window": summary.noise.sigma_window,
             "sigma_start": summary.noise.sigma_start,
@@ -217,6 +222,22 @@ def gain_json(gain: "Gain") -> dict[str, Any]:
         "ratio": gain.ratio, "low": gain.low, "high": gain.high, "pairs": gain.pairs,
         "verdict": gain.verdict, "p_sign_flip": gain.p_sign_flip, "hodges_lehmann": gain.hodges_lehmann,
     }  # fmt: skip
+
+
+def latency_json(claim: LatencyClaim) -> dict[str, Any]:
+    """Give the comparison of response times at a fixed rate."""
+    sides = {"default": claim.default_p99, "winner": claim.winner_p99}
+    return {
+        "rate_rps": claim.rate_rps,
+        "pairs": claim.pairs,
+        "p99_ms": {
+            name: None
+            if found is None
+            else {"value": found.value_ms, "low": found.low_ms, "high": found.high_ms}
+            for name, found in sides.items()
+        },
+        "p99_ratio": {"ratio": claim.ratio.ratio, "low": claim.ratio.low, "high": claim.ratio.high},
+    }
 
 
 def _start_json(start: Start, speedup: Speedup | None) -> dict[str, Any]:

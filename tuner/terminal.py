@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 NOTES_SHOWN = 4
 CHANGES_SHOWN = 6
+PAIRED = (" of winner against default", "dim")
 
 
 def open_progress(console: Console) -> "AbstractContextManager[Progress]":
@@ -212,10 +213,10 @@ def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequ
 def _headline(summary: "Summary") -> Text:
     name = make_printable(summary.study)
     if summary.gain is not None and summary.gain.verdict == "improved":
-        return Text.assemble((name, "bold"), ": ", (say_gain(summary.gain), "bold green"), " of the default")
+        return Text.assemble((name, "bold"), ": ", (say_gain(summary.gain), "bold green"), PAIRED)
     if summary.gain is not None:
         return Text.assemble(
-            (name, "bold"), ": not proven, ", (say_gain(summary.gain), "bold yellow"), " of the default"
+            (name, "bold"), ": not proven, ", (say_gain(summary.gain), "bold yellow"), PAIRED
         )
     if summary.state == "finished":
         reason = f" ({make_printable(summary.stop_reason)})" if summary.stop_reason else ""

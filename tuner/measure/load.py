@@ -42,6 +42,8 @@ class Load:
     shape: LoadShape
     placement: Placement
     interrupt_threads: tuple[int, ...]
+    rate_rps: float | None = None
+    """Send at this rate instead of as fast as answers come."""
 
     @classmethod
     def prepare(cls, generator: LoadGenerator, shape: LoadShape, placement: Placement, host: Host) -> "Load":
@@ -124,7 +126,7 @@ def describe_workload(
         keepalive=load.shape.keepalive,
         duration_s=duration_s,
         threads=load.shape.threads,
-        rate_rps=rate_rps,
+        rate_rps=load.rate_rps if rate_rps is None else rate_rps,
         protocol=load.shape.protocol,
         body_bytes=deployment.body_bytes,
         response_bytes=deployment.response_bytes,
