@@ -115,14 +115,15 @@ def _buckets_in_force(config: Config, cores: int, listeners: int) -> dict[str, S
 def _read_children(host: Host, config: Config, parent: int) -> dict[str, Scalar]:
     started = int(config.get("StartServers", 1))
     threads = int(config.get("ThreadsPerChild", 1)) + THREADS_BESIDE_WORKERS
-    readback.settle(lambda: sum(count >= threads for count in _count_threads(host, parent)), started)
+    # A child that still starts has fewer threads, and then for a moment one more, which starts the others.
+    complete = readback.settle(lambda: _count_threads(host, parent).count(threads), started)
     counts = _count_threads(host, parent)
     if not counts:
         return {"StartServers": 0}
-    # MinSpareThreads may already have added children to those of the start.
-    usual = Counter(counts).most_common(1)[0][0]
+    usual = threads if complete >= started else Counter(counts).most_common(1)[0][0]
     return {
-        "StartServers": min(len(counts), started),
+        # MinSpareThreads may already have added children to those of the start.
+        "StartServers": min(max(len(counts), complete), started),
         "ThreadsPerChild": usual - THREADS_BESIDE_WORKERS,
     }
 
