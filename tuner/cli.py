@@ -228,9 +228,10 @@ def spaces(
     if as_json:
         _print_json(rows)
     else:
-        from tuner.tables import parameter_table
+        from tuner.space import describe_dead, describe_presets
+        from tuner.tables import parameter_list
 
-        _stdout().print(parameter_table(rows))
+        _stdout().print(parameter_list(rows, describe_dead(name), describe_presets(name)))
 
 
 @app.command()

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Group
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -31,12 +32,28 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
     return Group(Text(f"{headline}: {comparison.gain.verdict}", style="bold"), Text(""), table)
 
 
-def parameter_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Show a space: every parameter with kind, range, default, risk, and why it is tuned."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("parameter", "kind", "range", "default", "risk", "why"):
-        table.add_column(title, overflow="fold")
+def parameter_list(
+    rows: Sequence[Mapping[str, Any]], dead: Mapping[str, str], presets: Sequence[Mapping[str, Any]]
+) -> Group:
+    """Show a space: every parameter with range, default and risk, why it is tuned and who says so."""
+    parts: list[RenderableType] = []
     for row in rows:
-        cells = [row.get(key) for key in ("name", "kind", "range", "default", "risk", "why")]
-        table.add_row(*(make_printable("" if cell is None else str(cell)) for cell in cells))
-    return table
+        head = Text.assemble((make_printable(row["name"]), "bold"), f"  {row['kind']}, {row['range']}")
+        head.append(f"  default {row['default']}", style="green")
+        marks = [row["unit"], row["risk"], row["apply"], row["scope"]]
+        head.append(f"  ({', '.join(make_printable(str(mark)) for mark in marks if mark)})", style="dim")
+        parts += [
+            head,
+            Padding(Text(make_printable(row["why"])), (0, 0, 0, 4)),
+            Padding(Text(make_printable(row["source"]), style="dim"), (0, 0, 0, 4)),
+        ]
+    for title, entries in (
+        ("presets, tried first", [(preset["name"], preset["title"]) for preset in presets]),
+        ("not tuned, though old guides give them", list(dead.items())),
+    ):
+        if entries:
+            parts += [Text(""), Text(title, style="bold")]
+            parts += [
+                Padding(Text(make_printable(f"{name}: {said}")), (0, 0, 0, 4)) for name, said in entries
+            ]
+    return Group(*parts)
