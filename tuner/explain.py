@@ -116,7 +116,7 @@ def explain(
                 importance_low=None if share is None else share.low,
                 importance_high=None if share is None else share.high,
                 chance=None if share is None else share.chance,
-                direction=describe_direction(regions, logs, weights, effect),
+                direction=describe_direction(regions, logs, weights, effect) if enough else "–",
                 kept=None if kept is None else name in kept,
                 verdict=verdict,
             )

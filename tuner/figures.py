@@ -236,7 +236,7 @@ def draw_pairs(summary: "Summary") -> go.Figure | None:
             ),
         ],
         make_layout(
-            height=110 + 26 * len(pairs),
+            height=110 + round(min(26, 420 / len(pairs)) * len(pairs)),
             shapes=[{**LEVEL, "yref": "paper", "y0": 0, "y1": 1, "x0": 1, "x1": 1}],
         ),
     )  # fmt: skip

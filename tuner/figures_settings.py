@@ -38,8 +38,10 @@ SIDES = {
     "other": (BLUE, "circle"),
     "winner": (GREEN, "star"),
 }
-SPECIAL_STEP = 0.16
+SPECIAL_STEP = 0.25
 """Distance of a special value from the range and from the next one, in widths of the range."""
+APART = 0.22
+"""Least distance between two values that are written at an axis."""
 
 
 def place(line: Line, value: Scalar) -> float:
@@ -71,7 +73,13 @@ def choose_marks(line: Line, most: int) -> list[Scalar]:
         if 0 < index < most - 1:
             mark = 2.0 ** round(math.log2(mark)) if line.is_log else float(f"{mark:.2g}")
         marks.append(round(mark) if whole else float(f"{mark:.3g}"))
-    kept = sorted({mark for mark in marks if line.low <= mark <= line.high})
+    low, *middle, high = marks
+    kept = [low]
+    for mark in middle:
+        if line.position(mark) - line.position(kept[-1]) >= APART <= 1 - line.position(mark):
+            kept.append(mark)
+    if high > low:
+        kept.append(high)
     return [*line.choices, *(int(mark) if whole else mark for mark in kept)]
 
 
@@ -123,7 +131,7 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
                     for start in group
                 ],
                 y=[shorten(speedup.ratio) for speedup in speedups],
-                error_y=error_bars(speedups, colour),
+                error_y=error_bars(speedups, colour) if side == "other" else None,
                 mode="markers",
                 marker={"color": colour, "symbol": symbol, "size": 7 if side == "winner" else 6},
                 text=[name_start(summary, start) for start in group],
@@ -133,14 +141,16 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
     lines = [rule(place(line, default), GREY, "dash")]
     if winner is not None and not is_same(winner, default):
         lines.append(rule(place(line, winner), GREEN, "solid"))
-    marks = choose_marks(line, 4)
-    layout = make_layout(height=220, shapes=lines, margin={"l": 8, "r": 8, "t": 6, "b": 8})
+    marks = choose_marks(line, 3 if line.choices else 4)
+    layout = make_layout(height=220, shapes=lines, margin={"l": 8, "r": 26, "t": 6, "b": 8})
     room = 0.06 if line.has_range else 0.5
     places = [place(line, mark) for mark in marks]
     layout.xaxis.update(
         tickvals=places,
         ticktext=[as_text(summary.space.show(name, mark)) for mark in marks],
         tickfont={"size": 11},
+        tickangle=0 if line.has_range else None,
+        ticklabeloverflow="allow",
         range=[min(places) - room, max(places) + room],
     )
     layout.yaxis.update({**axis, "title": None, "tickfont": {"size": 11}})

@@ -88,6 +88,7 @@ def render_report(summary: "Summary") -> str:
         figures=draw_figures(summary),
         slices=draw_slices(summary),
         sensitivity=sensitivity_rows(summary),
+        too_few=describe_lack(summary),
         mechanisms=mechanism_rows(summary),
         failures=failure_rows(summary),
         request_failures=request_failure_rows(summary),
@@ -131,6 +132,12 @@ def describe_verdict(summary: "Summary") -> Headline:
         text=f"The study is {summary.state}. The best configuration stands at {say_speedup(best)}, shrunk "
         "for being the best of many; only a confirmation can tell what it is worth.",
     )
+
+
+def describe_lack(summary: "Summary") -> str:
+    """Say that there are too few starts to explain anything; empty when there are enough."""
+    lacks = [each.verdict for each in summary.sensitivity if each.verdict.startswith("too few")]
+    return lacks[0].capitalize() if lacks else ""
 
 
 def draw_figures(summary: "Summary") -> dict[str, Drawn | None]:
