@@ -9,7 +9,7 @@ from tuner.errors import TargetError
 from tuner.ports import Completed, Host
 
 COMMAND_TIMEOUT_S = 10.0
-SETTLE_S = 2.0
+SETTLE_S = 1.0
 PAUSE_S = 0.02
 
 
@@ -83,8 +83,14 @@ def read_open_files_limit(host: Host, pid: int) -> int | None:
 
 
 def settle(read: Callable[[], int], expected: int) -> int:
-    """Read a count until it is as expected, two seconds at most: a server may answer while it forks on."""
-    deadline = time.monotonic() + SETTLE_S
-    while (count := read()) < expected and time.monotonic() < deadline:
+    """Read a count until it is as high as expected, or has not changed for a second.
+
+    A server may answer while it still forks or makes threads.
+    """
+    count, changed_s = read(), time.monotonic()
+    while count < expected and time.monotonic() < changed_s + SETTLE_S:
         time.sleep(PAUSE_S)
+        before, count = count, read()
+        if count != before:
+            changed_s = time.monotonic()
     return count
