@@ -40,6 +40,7 @@ BEHAVIOURS: Mapping[str, Callable[[int], Answer]] = {
     "short": lambda _: Answer(body=b"x" * 900),
     "closing_early": lambda _: Answer(sent=400, then="close"),
     "silent": lambda _: Answer(silent=True),
+    "busy_first": lambda number: CORRECT if number % 2 else BUSY,
     "half_busy": lambda number: BUSY if number % 2 else CORRECT,
     "half_resetting": lambda number: RESET if number % 2 else CORRECT,
     "half_short": lambda number: Answer(body=b"x" * 500) if number % 2 else CORRECT,
