@@ -91,7 +91,8 @@ class Wrk:
             f"--duration={seconds}s",
             f"--timeout={seconds + 2}s",
             f"--script={_script_path(workload)}",
-            *(() if workload.keepalive else ("--header=Connection: close",)),
+            # Asked for in so many words, as the probe of the response's length does.
+            f"--header=Connection: {'keep-alive' if workload.keepalive else 'close'}",
             workload.url,
         )
         return argv if is_whole(workload.duration_s) else interrupted_after(workload.duration_s, argv)

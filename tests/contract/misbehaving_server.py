@@ -95,6 +95,8 @@ class _Connection(asyncio.Protocol):
             self._answer(answer, head.lower())
 
     def _answer(self, answer: Answer, head: bytes) -> None:
+        if self._transport.is_closing():
+            return
         keeps = b"http/1.1" in head or b"connection: keep-alive" in head
         keeps = keeps and b"connection: close" not in head and answer.then == "as asked"
         if not answer.silent:
@@ -128,9 +130,13 @@ def serving(behaviour: str) -> Iterator[Running]:
 
     async def stop(server: asyncio.Server) -> None:
         server.close()
-        for transport in tuple(running.open_connections):
-            transport.abort()
-        await asyncio.sleep(0)
+        # Connections that are being accepted are tasks.
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*others, return_exceptions=True)
+        while running.open_connections:
+            for transport in tuple(running.open_connections):
+                transport.abort()
+            await asyncio.sleep(0.001)
 
     server = asyncio.run_coroutine_threadsafe(start(), loop).result()
     try:

@@ -34,6 +34,7 @@ def test_wrk_has_threads_that_divide_the_connections_and_waits_longer_than_the_w
         "--duration=5s",
         "--timeout=7s",
         "--script=/run/load/wrk.lua",
+        "--header=Connection: keep-alive",
         "http://127.0.0.1:8080/index.html",
     )
 
