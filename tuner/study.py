@@ -33,6 +33,8 @@ PROMOTE_EVERY = 5
 """New configurations between two that may be measured again instead (the measurement protocol's share)."""
 MAX_STARTS = 3
 MAX_FAILED_CONTROLS = 3
+LONG_BUDGET_S = 600
+"""With so much time left, waiting once for a noisy host to calm down is worth it."""
 
 
 class Campaign:
@@ -141,7 +143,8 @@ class Campaign:
         load: Load | None = None,
     ) -> Start:
         """Make one start, keep it and tell whoever watches."""
-        label = opening.arm or f"{len(self.rig.space.changes(opening.config))} settings changed"
+        changed = len(self.rig.space.changes(opening.config))
+        label = opening.arm or f"{changed} setting{'' if changed == 1 else 's'} changed"
         self.progress.start_begins(opening.role, label)
         self.progress.time_left(self.time_left_s())
         start = self.starter.make(
@@ -164,10 +167,12 @@ class Campaign:
         """Wait once when the host spoils too many windows, then give up. Raises TargetError."""
         noise = self.standing().noise
         provable = detectable_gain(noise, pairs=self.plan.pairs, windows=self.plan.windows[1])
-        noisy = self.starter.retries.complain(provable_gain=provable)
+        noisy = self.starter.retries.complain(
+            provable_gain=provable, may_pause=self.time_left_s() > LONG_BUDGET_S
+        )
         if noisy is None:
             return
-        if noisy.pause_s is None or noisy.pause_s > self.time_left_s() / 2:
+        if noisy.pause_s is None:
             raise TargetError(noisy.message)
         self.progress.note(noisy.message)
         time.sleep(noisy.pause_s)

@@ -63,10 +63,11 @@ class RetryBudget:
             and self._in_start <= self._limits.retries_per_start
         )
 
-    def complain(self, *, provable_gain: float | None = None) -> Noisy | None:
+    def complain(self, *, provable_gain: float | None = None, may_pause: bool = True) -> Noisy | None:
         """Say that too many of the last windows were spoiled, once with a pause, then to give up.
 
         Args:
+            may_pause: whether there is time to wait for the noise to pass.
             provable_gain: smallest gain that the calibration found provable here, as a ratio minus one.
         """
         tries, limits = len(self._tries), self._limits
@@ -83,7 +84,7 @@ class RetryBudget:
             f"host: too noisy, {len(spoiled)} of the last {tries} windows ({percent(share)}) were spoiled by "
             f"{', '.join(most)}."
         )
-        pause_s = None if self._paused else limits.noisy_pause_s
+        pause_s = limits.noisy_pause_s if may_pause and not self._paused else None
         leave = "Stop what else runs here, or use another machine."
         advice = f"Waiting {pause_s:.0f} s." if pause_s else leave
         self._paused = True
