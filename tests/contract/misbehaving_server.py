@@ -129,10 +129,11 @@ def serving(behaviour: str) -> Iterator[Running]:
         return await loop.create_server(lambda: _Connection(running, BEHAVIOURS[behaviour]), sock=listener)
 
     async def stop(server: asyncio.Server) -> None:
-        server.close()
-        # Connections that are being accepted are tasks.
+        # Connections that are being accepted are tasks, and fail when the server is closed under their hands.
+        loop.remove_reader(listener)
         others = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.gather(*others, return_exceptions=True)
+        server.close()
         while running.open_connections:
             for transport in tuple(running.open_connections):
                 transport.abort()
