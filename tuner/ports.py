@@ -137,6 +137,19 @@ class Site:
     """CPUs that the instance was given, for servers that pin their own workers; empty means all."""
 
 
+class Clock(Protocol):
+    """Where time comes from. The module `time` is one."""
+
+    def time(self) -> float:
+        """Return seconds since the epoch."""
+
+    def monotonic(self) -> float:
+        """Return seconds that only grow."""
+
+    def sleep(self, seconds: float, /) -> None:
+        """Let so many pass."""
+
+
 class Server(Protocol):
     """A program or subsystem whose settings change."""
 

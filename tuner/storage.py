@@ -18,7 +18,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
 from tuner.errors import TargetError, UsageError
-from tuner.ports import Config
+from tuner.ports import Clock, Config
 from tuner.records import Failure, Fingerprint, Role, Start, State, Window
 from tuner.records_json import (
     ending_from_json,
@@ -56,11 +56,14 @@ class Opening:
 class Storage:
     """One study, on SQLite beside the study file or at any Optuna storage URL."""
 
-    def __init__(self, storage: optuna.storages.BaseStorage, study: optuna.Study, where: str) -> None:
-        """Use `open_storage` or `read_storage` instead."""
+    def __init__(
+        self, storage: optuna.storages.BaseStorage, study: optuna.Study, where: str, *, clock: Clock = time
+    ) -> None:
+        """Use `open_storage` instead."""
         self._storage = storage
         self._study = study
         self._where = where
+        self._clock = clock
         self._ids: dict[int, int] = {}
 
     def begin(
@@ -73,7 +76,7 @@ class Storage:
         """Record that a start is about to be made."""
         start = Start(
             number=-1, role=opening.role, config=dict(opening.config), state=State.RUNNING,
-            started_s=time.time(), arm=opening.arm, block=opening.block, session=session,
+            started_s=self._clock.time(), arm=opening.arm, block=opening.block, session=session,
         )  # fmt: skip
         template = create_trial(
             state=TrialState.RUNNING,
@@ -210,7 +213,7 @@ def _remedy(cause: BaseException) -> str:
     return "Check the path, its permissions and the address."
 
 
-def open_storage(url: str, name: str, *, create: bool = True) -> Storage:
+def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = time) -> Storage:
     """Open a study, or make it.
 
     Raises:
@@ -239,7 +242,7 @@ def open_storage(url: str, name: str, *, create: bool = True) -> Storage:
         study = optuna.create_study(
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )
-    return Storage(storage, study, where)
+    return Storage(storage, study, where, clock=clock)
 
 
 def _make_quick(storage: optuna.storages.RDBStorage) -> None:

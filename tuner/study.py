@@ -21,7 +21,7 @@ from tuner.measure.start import NO_JUDGES, Judges
 from tuner.objective import slacks
 from tuner.optimize.optimizer import Observation, Optimizer, Point
 from tuner.plan import Plan
-from tuner.ports import Config
+from tuner.ports import Clock, Config
 from tuner.progress import Progress
 from tuner.records import Role, Start, State, Window
 from tuner.rig import Rig
@@ -49,8 +49,10 @@ class Campaign:
         progress: Progress,
         *,
         session: str,
+        clock: Clock = time,
     ) -> None:
         """Take up the study where its storage left it."""
+        self.clock = clock
         self.rig = rig
         self.plan = plan
         self.storage = storage
@@ -60,7 +62,7 @@ class Campaign:
         self.default = rig.space.default()
         self._told = ""
         self.starts = list(settle_interrupted(storage, plan))
-        self.deadline = time.monotonic() + plan.minutes * 60 - sum(cost_s(start) for start in self.starts)
+        self.deadline = clock.monotonic() + plan.minutes * 60 - sum(cost_s(start) for start in self.starts)
 
     def run(self) -> str:
         """Run what is missing of the study; returns why it stopped."""
@@ -175,7 +177,7 @@ class Campaign:
         if noisy.pause_s is None:
             raise TargetError(noisy.message)
         self.progress.note(noisy.message)
-        time.sleep(noisy.pause_s)
+        self.clock.sleep(noisy.pause_s)
 
     def _try_next(self) -> None:
         """Measure a new configuration, or once more the one that may be the best."""
@@ -184,9 +186,9 @@ class Campaign:
         if again is not None:
             self._try(Role.REPEAT, again.config, suggest_s=0.0)
             return
-        moment = time.monotonic()
+        moment = self.clock.monotonic()
         config, point = self._suggest(standing)
-        self._try(Role.SEARCH, config, point=point, suggest_s=time.monotonic() - moment)
+        self._try(Role.SEARCH, config, point=point, suggest_s=self.clock.monotonic() - moment)
 
     def _try(self, role: Role, config: Config, *, suggest_s: float, point: Point | None = None) -> None:
         self.make(
@@ -245,7 +247,7 @@ class Campaign:
 
     def _judges(self, config: Config) -> Judges:
         standing = self.standing()
-        level, variance = ControlLevel.fit(self.controls(), standing.noise).at(time.time())
+        level, variance = ControlLevel.fit(self.controls(), standing.noise).at(self.clock.time())
         best = standing.incumbent
         rival = None if best is None or best.key == config_key(config) else best.posterior
 
@@ -290,7 +292,7 @@ class Campaign:
         return sum(costs) / len(costs) if costs else 1.0
 
     def time_left_s(self) -> float:
-        return max(0.0, self.deadline - time.monotonic())
+        return max(0.0, self.deadline - self.clock.monotonic())
 
     def finals_cost_s(self) -> float:
         """Seconds that the stages after the search will take."""
