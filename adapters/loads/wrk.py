@@ -8,6 +8,8 @@ What wrk counts, by its source (wrk.c, stats.c, script.c of 4.1.0; 4.2.0 has the
 * `errors.connect` on plain HTTP is a socket that could not be had at all, as no local port or no open file
   was left; that connection is never tried again. A refusal by the server comes later, as `errors.read`.
 * `errors.read` are resets and responses that end before their length.
+* A response() function in the script, called for every response, was measured to add about 2 µs of CPU to the
+  19 µs that a request of 2 kB costs over loopback, so single responses are not looked at.
 * Latencies are "corrected": samples are made up for every latency above twice the mean cycle (stats_correct).
 """
 
