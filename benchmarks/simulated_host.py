@@ -45,7 +45,7 @@ class SimulatedHost:
     _slow: bool = False
     _phase_ends_s: float = 0.0
 
-    def start(  # noqa: PLR0913 - as a Start has these
+    def start(
         self,
         effect: float,
         *,
@@ -63,9 +63,15 @@ class SimulatedHost:
         while len(seen) < windows and not prune(seen):
             seen.append(self._window(own))
         start = Start(
-            number=len(self.starts), role=role, config={"name": name}, started_s=began_s, arm=name, block=block,
-            state=State.COMPLETE if len(seen) == windows else State.PRUNED, windows=tuple(seen),
-        )  # fmt: skip
+            number=len(self.starts),
+            role=role,
+            config={"name": name},
+            state=State.COMPLETE if len(seen) == windows else State.PRUNED,
+            started_s=began_s,
+            windows=tuple(seen),
+            arm=name,
+            block=block,
+        )
         self.starts.append(start)
         return start
 

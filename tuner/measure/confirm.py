@@ -23,8 +23,14 @@ from tuner.errors import UsageError
 
 Verdict = Literal["improved", "no worse", "not proven"]
 ALPHA = 0.05
+TWO_LOOKS_INTERVAL_ALPHA = 0.04
+"""Error rate of each look's interval when a second may follow. At 0.05 the reported interval holds the truth
+in 92–94 % of simulated A/A confirmations, because those that look unlucky are extended; at the claim's 0.025
+in 97–98 % of those of a clear gain; at 0.04 in 94–96 % of either."""
 MIN_GAIN = 0.01
 MIN_PAIRS = 2
+LARGEST_LOG = 700.0
+"""Two pairs that contradict each other have no upper end that a float can hold."""
 EXACT_PAIRS = 40
 """Up to so many pairs all sign flips are counted; beyond, their sum is normal for all purposes."""
 
@@ -35,7 +41,7 @@ class Gain:
 
     ratio: float
     low: float
-    """Ends of the interval with error rate `alpha`; both are ratios."""
+    """Ends of the 95 % interval, which allows for a planned second look; both are ratios."""
     high: float
     pairs: int
     verdict: Verdict
@@ -46,6 +52,7 @@ class Gain:
     log_sd: float
     """SD of the log ratio between pairs."""
     alpha: float
+    """Two-sided error rate behind the verdict."""
 
 
 def pair_order(
@@ -63,21 +70,31 @@ def pair_order(
 
 
 def claim(pairs: Sequence[tuple[float, float]], *, looks: int = 1) -> Gain:
-    """Judge pairs that are looked at up to `looks` times in all, with a total error rate of 5 %."""
-    return confirm(pairs, alpha=ALPHA / looks)
+    """Judge pairs that are looked at once, or a second time after the planned extension.
+
+    The claim's error rate is 5 % over both looks, half for each (Bonferroni).
+    """
+    if looks == 1:
+        return confirm(pairs)
+    return confirm(pairs, alpha=ALPHA / looks, interval_alpha=TWO_LOOKS_INTERVAL_ALPHA)
 
 
 def confirm(
-    pairs: Sequence[tuple[float, float]], *, alpha: float = ALPHA, min_gain: float = MIN_GAIN
+    pairs: Sequence[tuple[float, float]],
+    *,
+    alpha: float = ALPHA,
+    interval_alpha: float | None = None,
+    min_gain: float = MIN_GAIN,
 ) -> Gain:
     """Judge the pairs by the t interval of their log ratios.
 
-    "improved" takes a lower end above 1 and a ratio of at least 1 + `min_gain`; "no worse" a lower end above
-    1 − `min_gain`.
+    "improved" takes a lower bound above 1 and a ratio of at least 1 + `min_gain`; "no worse" a lower bound
+    above 1 − `min_gain`.
 
     Args:
         pairs: log goodput of default and winner, pair by pair.
-        alpha: two-sided error rate; 0.025 for each of two planned looks.
+        alpha: two-sided error rate of the bound that the verdict takes; 0.025 for each of two planned looks.
+        interval_alpha: that of the interval given; the same when None.
         min_gain: what is worth a change.
 
     Raises:
@@ -88,14 +105,15 @@ def confirm(
         raise UsageError(msg)
     logs = np.asarray([winner - default for default, winner in pairs])
     mean, deviation = float(np.mean(logs)), float(np.std(logs, ddof=1))
-    reach = float(stdtrit(len(logs) - 1, 1 - alpha / 2)) * deviation / math.sqrt(len(logs))
-    ratio, low, high = math.exp(mean), math.exp(mean - reach), math.exp(mean + reach)
+    error = deviation / math.sqrt(len(logs))
+    reach = _t_quantile(alpha if interval_alpha is None else interval_alpha, len(logs)) * error
+    bound = math.exp(mean - _t_quantile(alpha, len(logs)) * error)
     return Gain(
-        ratio=ratio,
-        low=low,
-        high=high,
+        ratio=math.exp(mean),
+        low=math.exp(mean - reach),
+        high=math.exp(min(mean + reach, LARGEST_LOG)),
         pairs=len(logs),
-        verdict=_verdict(ratio, low, min_gain),
+        verdict=_verdict(math.exp(mean), bound, min_gain),
         p_sign_flip=p_sign_flip(logs),
         hodges_lehmann=math.exp(_walsh_median(logs)),
         log_sd=deviation,
@@ -103,17 +121,21 @@ def confirm(
     )
 
 
-def _verdict(ratio: float, low: float, min_gain: float) -> Verdict:
-    if low > 1 and ratio >= 1 + min_gain:
+def _t_quantile(alpha: float, pairs: int) -> float:
+    return float(stdtrit(pairs - 1, 1 - alpha / 2))
+
+
+def _verdict(ratio: float, bound: float, min_gain: float) -> Verdict:
+    if bound > 1 and ratio >= 1 + min_gain:
         return "improved"
-    return "no worse" if low > 1 - min_gain else "not proven"
+    return "no worse" if bound > 1 - min_gain else "not proven"
 
 
 def needs_extension(gain: Gain, *, min_gain: float = MIN_GAIN) -> bool:
     """Say whether the planned extension may still turn the verdict into "improved".
 
     It may while the interval holds a gain worth a change and the winner is ahead at all; from behind, as
-    many pairs again hardly ever end above (simulated, A/A: fewer than one in 200).
+    many pairs again do not end above (in none of 1 500 simulated A/A confirmations).
     """
     return gain.verdict != "improved" and gain.ratio > 1 and gain.high >= 1 + min_gain
 

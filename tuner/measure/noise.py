@@ -113,18 +113,17 @@ def _within(starts: Sequence[Start]) -> tuple[float, int]:
     if not variances:
         return 0.0, 0
     counts = np.asarray(degrees, dtype=float)
-    capped = _cap(np.asarray(variances), counts, Noise.PRIOR.sigma_window**2)
-    return float(np.sum(capped * counts)), int(counts.sum())
+    most = _most(np.asarray(variances), counts, Noise.PRIOR.sigma_window**2)
+    return float(np.sum(np.minimum(variances, most) * counts)), int(counts.sum())
 
 
-def _cap(variances: NDArray[np.float64], degrees: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
-    """Limit each variance to `OUTLIER_SD`² times their robust centre.
+def _most(variances: NDArray[np.float64], degrees: NDArray[np.float64], prior: float) -> float:
+    """Give the most that one variance counts: `OUTLIER_SD`² times their robust centre.
 
     The centre is the lower median of the variances, each divided by the median of its χ² distribution.
     """
     scaled = np.sort(variances * degrees / chdtri(degrees, 0.5))
-    typical = _shrink(prior, float(scaled[(len(scaled) - 1) // 2]) * len(scaled), len(scaled))
-    return np.minimum(variances, OUTLIER_SD**2 * typical)
+    return OUTLIER_SD**2 * _shrink(prior, float(scaled[(len(scaled) - 1) // 2]) * len(scaled), len(scaled))
 
 
 def _between(controls: Sequence[Start], window_variance: float) -> tuple[float, float, int]:
@@ -135,11 +134,15 @@ def _between(controls: Sequence[Start], window_variance: float) -> tuple[float, 
     the lags 1 to 4, weighted by their number of differences, against the mean Δt of the lag; both
     parameters at least 0. Sessions of an interrupted study are not compared: hours lie between them.
     """
-    points = [_lag(controls, lag, window_variance) for lag in range(1, LAGS + 1)]
-    table = np.asarray([point for point in points if point is not None])
-    if not len(table):
+    lags = [pairs for lag in range(1, LAGS + 1) if (pairs := _pairs(controls, lag))]
+    if not lags:
         return 0.0, 0.0, 0
-    semivariance, apart_s, weight = table[:, 0], table[:, 1], table[:, 2]
+    of_windows = window_variance * fmean(1 / len(start.valid_windows) for start in controls)
+    nearest = _squares(lags[0])
+    most = _most(nearest, np.ones(len(nearest)), _usual(window_variance) + of_windows)
+    semivariance = np.asarray([np.mean(np.minimum(_squares(pairs), most)) - of_windows for pairs in lags])
+    apart_s = np.asarray([fmean(later.started_s - earlier.started_s for earlier, later in p) for p in lags])
+    weight = np.asarray([float(len(pairs)) for pairs in lags])
     middle = np.average(apart_s, weights=weight)
     spread = float(np.sum(weight * (apart_s - middle) ** 2))
     slope = float(np.sum(weight * (apart_s - middle) * semivariance)) / spread if spread > 0 else 0.0
@@ -147,30 +150,20 @@ def _between(controls: Sequence[Start], window_variance: float) -> tuple[float, 
     if intercept < 0 < slope:
         intercept = 0.0
         slope = float(np.sum(weight * apart_s * semivariance) / np.sum(weight * apart_s**2))
-    return max(intercept, 0.0), 2 * max(slope, 0.0), int(table[0, 2])
+    return max(intercept, 0.0), 2 * max(slope, 0.0), len(nearest)
 
 
-def _lag(controls: Sequence[Start], lag: int, window_variance: float) -> tuple[float, float, float] | None:
-    """Give the semivariance left after the windows' share, the mean distance in s and the count of a lag."""
-    pairs = [
-        (earlier, later)
-        for earlier, later in zip(controls, controls[lag:], strict=False)
-        if earlier.session == later.session
-    ]
-    if not pairs:
-        return None
-    squares = np.asarray([0.5 * (_log(later) - _log(earlier)) ** 2 for earlier, later in pairs])
-    of_windows = window_variance * np.mean(
-        [0.5 / len(earlier.valid_windows) + 0.5 / len(later.valid_windows) for earlier, later in pairs]
-    )
-    capped = _cap(squares, np.ones(len(squares)), _usual(window_variance) + float(of_windows))
-    apart_s = np.mean([later.started_s - earlier.started_s for earlier, later in pairs])
-    return float(np.mean(capped) - of_windows), float(apart_s), float(len(pairs))
+def _pairs(controls: Sequence[Start], lag: int) -> list[tuple[Start, Start]]:
+    """Pair each control with the one so many places later in the same session."""
+    pairs = zip(controls, controls[lag:], strict=False)
+    return [(earlier, later) for earlier, later in pairs if earlier.session == later.session]
 
 
-def _log(start: Start) -> float:
-    log = start.log_goodput
-    return 0.0 if log is None else log
+def _squares(pairs: Sequence[tuple[Start, Start]]) -> NDArray[np.float64]:
+    """Give half the squared difference of each pair."""
+    logs = np.asarray([(earlier.log_goodput, later.log_goodput) for earlier, later in pairs], dtype=float)
+    halves: NDArray[np.float64] = 0.5 * (logs[:, 1] - logs[:, 0]) ** 2
+    return halves
 
 
 def start_variance(noise: Noise, windows: int, steady: bool = True) -> float:  # noqa: FBT001, FBT002 - reads well
