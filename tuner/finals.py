@@ -10,16 +10,16 @@ from tuner.explain import explain
 from tuner.measure.calibrate import plan_confirmation
 from tuner.measure.confirm import Gain, claim, needs_extension
 from tuner.measure.race import race_order, survivors
+from tuner.objective import Constraint, broken
 from tuner.pairs import Pairing, measure_pairs, read_pairs
 from tuner.ports import Config
 from tuner.records import Role
-from tuner.standing import DEFAULT_ARM, WINNER_ARM
+from tuner.standing import DEFAULT_ARM, WINNER_ARM, config_key
 from tuner.storage import Opening, Storage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tuner.plan import Plan
     from tuner.records import Start
     from tuner.study import Campaign
 
@@ -34,6 +34,16 @@ def race(campaign: "Campaign") -> Config | None:
 
     None means that nothing was better than the default, or nothing was measured at all.
     """
+    finalist: list[Config] | None = campaign.storage.recall("finalist")
+    if finalist is None:
+        # Kept, because the starts of later stages change the ranking.
+        finalist = _find_finalist(campaign)
+        campaign.storage.remember("finalist", finalist)
+    return finalist[0] if finalist else None
+
+
+def _find_finalist(campaign: "Campaign") -> list[Config]:
+    """Race; give the one that leads, or nothing."""
     arms: dict[str, Config] | None = campaign.storage.recall("race")
     if arms is None:
         best = [entry for entry in campaign.standing().ranking if entry.posterior.log_ratio > 0]
@@ -43,10 +53,8 @@ def race(campaign: "Campaign") -> Config | None:
     if len(arms) > 1:
         alive = _run_blocks(campaign, {DEFAULT_ARM: campaign.default, **arms})
     finalists = [dict(arms[arm]) for arm in alive if arm != DEFAULT_ARM]
-    for entry in campaign.standing().ranking:
-        if dict(entry.config) in finalists and entry.posterior.log_ratio > 0:
-            return entry.config
-    return None
+    better = [entry for entry in campaign.standing().ranking if entry.posterior.log_ratio > 0]
+    return [entry.config for entry in better if dict(entry.config) in finalists][:1]
 
 
 def _run_blocks(campaign: "Campaign", arms: Mapping[str, Config]) -> tuple[str, ...]:
@@ -59,8 +67,11 @@ def _run_blocks(campaign: "Campaign", arms: Mapping[str, Config]) -> tuple[str, 
             if arm in alive and arm not in _logs_of_block(campaign.starts, block):
                 campaign.make(Opening(role=Role.RACE, config=arms[arm], arm=arm, block=block))
         blocks = [_logs_of_block(campaign.starts, each) for each in range(block + 1)]
+        feasible = {entry.key for entry in campaign.standing().ranking}
+        alive = tuple(arm for arm in alive if arm == DEFAULT_ARM or config_key(arms[arm]) in feasible)
         whole = [logs for logs in blocks if set(alive) <= set(logs)]
-        alive = survivors(whole, default=DEFAULT_ARM, first_test=plan.race_first_test)
+        if whole:
+            alive = survivors(whole, default=DEFAULT_ARM, first_test=plan.race_first_test)
         if sum(arm != DEFAULT_ARM for arm in alive) <= 1:
             break
     return alive
@@ -80,7 +91,7 @@ def simplify(campaign: "Campaign", winner: Config) -> Config:
     Each step reverts the share of the changes that the starts so far say matters least, and compares
     before and after in adjacent pairs. After a reduction that costs too much, only half as many are tried.
     """
-    steps: list[dict[str, object]] = campaign.storage.recall("simplify", [])
+    steps: list[dict[str, Any]] = campaign.storage.recall("simplify", [])
     current, share = dict(winner), 0.5
     for number in range(campaign.plan.simplify_steps):
         campaign.progress.stage("simplify", number, campaign.plan.simplify_steps)
@@ -88,10 +99,15 @@ def simplify(campaign: "Campaign", winner: Config) -> Config:
             reduced = _reduce(campaign, current, share)
             if reduced is None:
                 break
-            steps.append({"config": reduced, "accepted": _costs_nothing(campaign, current, reduced, number)})
+            # Kept before it is measured, so that pairs of two sessions compare the same.
+            steps.append({"config": dict(reduced)})
             campaign.storage.remember("simplify", steps)
-        if steps[number]["accepted"]:
-            current = dict(steps[number]["config"])  # type: ignore[call-overload]
+        step = steps[number]
+        if "accepted" not in step:
+            step["accepted"] = _costs_nothing(campaign, current, step["config"], number)
+            campaign.storage.remember("simplify", steps)
+        if step["accepted"]:
+            current = dict(step["config"])
         else:
             share /= 2
     return current
@@ -128,7 +144,9 @@ def _costs_nothing(campaign: "Campaign", whole: Config, reduced: Config, step: i
         first_block=step * campaign.plan.simplify_pairs,
     )
     paired = measure_pairs(pairing, campaign.starts, campaign.make, lambda *_: None)
-    if paired.failed or not paired.logs:
+    _, arm = pairing.sides
+    of_reduced = [start for start in campaign.starts if start.role is Role.ABLATION and start.arm == arm]
+    if paired.failed or not paired.logs or broken(of_reduced, campaign.rig.settings.constraints):
         return False
     cost = -sum(after - before for before, after in paired.logs) / len(paired.logs)
     best = campaign.standing().incumbent
@@ -147,19 +165,25 @@ def confirm(campaign: "Campaign", winner: Config) -> str:
         pairs, windows = plan_confirmation(
             campaign.standing().noise, plan, campaign.mean_deploy_s(), seconds=campaign.time_left_s()
         )
-        record = {"config": dict(winner), "pairs": pairs, "windows": windows}
+        extend_to = max(pairs, plan.extend_to)
+        record = {"config": dict(winner), "pairs": pairs, "windows": windows, "extend_to": extend_to}
+        # Kept, too: a claim is judged by what was planned, whatever budget it is read with.
+        record["looks"] = 2 if extend_to > pairs else 1
         campaign.storage.remember("confirm", record)
+    constraints = campaign.rig.settings.constraints
     failed = _confirm_pairs(campaign, record)
-    gain = read_gain(campaign.storage, campaign.starts, campaign.default, plan)
-    may_extend = record["pairs"] < plan.extend_to and failed is None
+    gain = read_gain(campaign.storage, campaign.starts, campaign.default, constraints)
+    may_extend = record["pairs"] < record["extend_to"] and failed is None
     if may_extend and gain is not None and needs_extension(gain):
         campaign.progress.note("the pairs do not decide; the planned extension follows")
-        record = record | {"pairs": plan.extend_to}
+        record = record | {"pairs": record["extend_to"]}
         campaign.storage.remember("confirm", record)
         failed = _confirm_pairs(campaign, record)
-        gain = read_gain(campaign.storage, campaign.starts, campaign.default, plan)
+        gain = read_gain(campaign.storage, campaign.starts, campaign.default, constraints)
     if failed is not None:
         return f"not confirmed: {failed}"
+    if violated := broken(_winners_starts(campaign.starts), constraints):
+        return f"not confirmed: the winner breaks {' and '.join(violated)}"
     return CONFIRMED if gain is not None and gain.verdict == "improved" else "not proven"
 
 
@@ -186,12 +210,22 @@ def confirmation(winner: Config, default: Config, pairs: int, seed: int) -> Pair
     )
 
 
-def read_gain(storage: Storage, starts: "Sequence[Start]", default: Config, plan: "Plan") -> Gain | None:
-    """Recompute the confirmed gain from the stored pairs; None before all of them are there."""
+def read_gain(
+    storage: Storage, starts: "Sequence[Start]", default: Config, constraints: "Sequence[Constraint]"
+) -> Gain | None:
+    """Recompute the confirmed gain from the stored pairs; None before all of them are there.
+
+    A winner that breaks a constraint in the confirmation has improved nothing.
+    """
     record = storage.recall("confirm")
     if record is None:
         return None
     logs = read_pairs(starts, confirmation(record["config"], default, record["pairs"], 0))
     if len(logs) < record["pairs"]:
         return None
-    return claim(logs, looks=2 if plan.extend_to > plan.pairs else 1)
+    gain = claim(logs, looks=record["looks"])
+    return replace(gain, verdict="not proven") if broken(_winners_starts(starts), constraints) else gain
+
+
+def _winners_starts(starts: "Sequence[Start]") -> "list[Start]":
+    return [start for start in starts if start.role is Role.CONFIRM and start.arm == WINNER_ARM]

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from statistics import fmean
 
 from tuner.errors import UsageError
 from tuner.measure.latency import merge
@@ -34,9 +35,9 @@ class Constraint:
 
 
 def failure_rate(start: Start) -> float:
-    """Failed requests per request, over all windows of the start."""
-    failed = sum(window.failures.total for window in start.windows)
-    asked = failed + sum(window.correct for window in start.windows)
+    """Failed requests per request, over the windows of the start that the environment did not spoil."""
+    failed = sum(window.failures.total for window in start.valid_windows)
+    asked = failed + sum(window.correct for window in start.valid_windows)
     return failed / asked if asked else 1.0
 
 
@@ -44,7 +45,7 @@ def latency(quantile: float) -> Callable[[Start], float | None]:
     """Give a metric: a latency quantile over the windows of a start, in milliseconds."""
 
     def metric(start: Start) -> float | None:
-        seen = [window.latency for window in start.windows if window.latency is not None]
+        seen = [window.latency for window in start.valid_windows if window.latency is not None]
         if not seen:
             return None
         return merge(seen).quantiles_ms.get(quantile) or max(
@@ -100,3 +101,14 @@ def slacks(start: Start, constraints: Sequence[Constraint]) -> dict[str, float]:
     if start.state is State.FAILED or not start.windows:
         return {STARTED: 1.0} | {str(constraint): 0.0 for constraint in constraints}
     return {STARTED: -1.0} | {str(constraint): constraint.slack(start) for constraint in constraints}
+
+
+def broken(starts: Sequence[Start], constraints: Sequence[Constraint]) -> tuple[str, ...]:
+    """Name the constraints that the measured starts of one configuration break on average."""
+    counted = [start for start in starts if start.counts]
+
+    def is_broken(constraint: Constraint) -> bool:
+        values = [value for start in counted if (value := METRICS[constraint.metric](start)) is not None]
+        return bool(values) and fmean(values) > constraint.limit
+
+    return tuple(str(constraint) for constraint in constraints if is_broken(constraint))

@@ -77,7 +77,7 @@ def run(
             session = f"{int(time.time())}-{os.getpid()}"
             campaign = Campaign(rig, plan, storage, optimizer, progress, session=session)
             storage.remember("finished", campaign.run())
-        summary = summarize(settings, rig.space, storage, plan, running=False, version=__version__)
+        summary = summarize(settings, rig.space, storage, running=False, version=__version__)
     return Reading(settings=settings, rig=rig, summary=summary)
 
 
@@ -94,8 +94,8 @@ def read(settings: Study, *, with_sensitivity: bool = True) -> Reading:
     storage = open_storage(settings.storage_url, settings.name, create=False)
     rig = prepare(settings)
     summary = summarize(
-        settings, rig.space, storage, settle_plan(settings, storage), running=is_locked(settings),
-        version=__version__, with_sensitivity=with_sensitivity,
+        settings, rig.space, storage, running=is_locked(settings), version=__version__,
+        with_sensitivity=with_sensitivity,
     )  # fmt: skip
     return Reading(settings=settings, rig=rig, summary=summary)
 

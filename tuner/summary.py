@@ -12,7 +12,6 @@ from tuner.fixed_rate import LatencyClaim, read_latency
 from tuner.measure.control import Speedup
 from tuner.measure.latency import merge
 from tuner.measure.mechanism import Mechanism, compare_mechanisms
-from tuner.plan import Plan
 from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Role, Start, State
 from tuner.standing import DEFAULT_ARM, WINNER_ARM, Standing, as_controls, stand
@@ -76,7 +75,7 @@ class Summary:
 
 
 def summarize(
-    settings: "Study", space: "Space", storage: "Storage", plan: Plan, *, running: bool, version: str,
+    settings: "Study", space: "Space", storage: "Storage", *, running: bool, version: str,
     with_sensitivity: bool = True,
 ) -> Summary:  # fmt: skip
     """Recompute everything from the storage."""
@@ -87,7 +86,7 @@ def summarize(
         raise UsageError(msg)
     default = space.default()
     standing = stand(starts, settings.constraints, default)
-    gain = read_gain(storage, starts, default, plan)
+    gain = read_gain(storage, starts, default, settings.constraints)
     winner_config = storage.recall("confirm")["config"] if gain is not None else None
     finished = storage.recall("finished")
     best = standing.incumbent
