@@ -46,7 +46,7 @@ def measure_latency(campaign: "Campaign", winner: Config) -> None:
     if not plan.rate_pairs:
         return
     if load is None:
-        campaign.progress.note("h2load is not installed, so response times are not compared at a fixed rate")
+        campaign.progress.note("no comparison at a fixed rate: that needs h2load and kept connections")
         return
     record = campaign.storage.recall("latency")
     if record is None:

@@ -72,7 +72,9 @@ def prepare(settings: Study) -> Rig:
 
 
 def _fixed_rate(load: Load, host: Host) -> Load | None:
-    """Take the generator that can keep a rate, when it is there."""
+    """Take the generator that can keep a rate, when it is there; it cannot without kept connections."""
+    if not load.shape.keepalive:
+        return None
     generator = plugins.make_load_generator(RATE_GENERATOR)
     try:
         find_generator(generator, host)
@@ -89,7 +91,9 @@ def find_generator(generator: LoadGenerator, host: Host) -> str:
     try:
         printed = host.run(command, timeout_s=10)
     except TargetError as error:
-        remedy = f"Install it: apt-get install {generator.package}" if generator.package else "Install it"
+        remedy = (
+            f"Install it: apt-get install {generator.package}" if generator.package else "Run `make tools`"
+        )
         msg = f"load: {generator.name} is not installed on this machine. {remedy}."
         raise TargetError(msg) from error
     return generator.read_version(printed)

@@ -68,7 +68,8 @@ class Study:
     path: Path
     name: str
     servers: tuple[str, ...]
-    space: tuple[str | Mapping[str, object], ...]
+    space: tuple[str | Document, ...]
+    """Names, paths and refinements, each of which knows its line."""
     target: Target
     load: LoadSettings
     content: str
@@ -223,11 +224,14 @@ class _Reader:
             script=None if script is None else (self._path.parent / str(script)),
         )
 
-    def _space(self) -> tuple[str | Mapping[str, object], ...]:
+    def _space(self) -> tuple[str | Document, ...]:
         entries = self._value(("space",))
         if not isinstance(entries, list) or not entries:
             raise self._wrong(("space",), f"{quote(entries)} is not a list", "Write `space: [nginx]`")
-        return tuple(entries)
+        return tuple(
+            entry if isinstance(entry, str) else self._document.below(("space", index))
+            for index, entry in enumerate(entries)
+        )
 
     def _storage(self) -> str:
         storage = self._text(("storage",), "sqlite")
