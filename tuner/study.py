@@ -7,6 +7,7 @@ study goes on with the same command.
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from tuner.errors import TargetError
@@ -18,6 +19,7 @@ from tuner.measure.noise import control_interval, detectable_gain
 from tuner.measure.promotion import promising
 from tuner.measure.pruning import gate_zero, should_prune
 from tuner.measure.start import NO_JUDGES, Judges
+from tuner.measure.steady import declines
 from tuner.objective import slacks
 from tuner.optimize.optimizer import Observation, Optimizer, Point
 from tuner.plan import Plan
@@ -150,7 +152,12 @@ class Campaign:
         self.progress.start_begins(opening.role, label)
         self.progress.time_left(self.time_left_s())
         start = self.starter.make(
-            opening, judges=judges, value=self._value, suggest_s=suggest_s, plan=plan, load=load
+            opening,
+            judges=replace(judges, spread=self.standing().noise.sigma_window),
+            value=self._value,
+            suggest_s=suggest_s,
+            plan=plan,
+            load=load,
         )
         self.starts.append(start)
         self._tell(start)
@@ -160,6 +167,8 @@ class Campaign:
     def _tell(self, start: Start) -> None:
         standing = self.standing()
         self.progress.start_ends(start, standing.speedups.get(start.number))
+        if declines(start.valid_windows, spread=standing.noise.sigma_window):
+            self.progress.note(f"goodput fell all through start {start.number}")
         best = standing.incumbent
         if best is not None and best.key != self._told:
             self._told = best.key

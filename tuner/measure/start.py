@@ -25,6 +25,8 @@ class Judges:
     """Asked about the end of the warm-up: hopeless at once?"""
     prune: Callable[[Sequence[Window]], str | None]
     """Asked after each window from the first at which pruning is allowed."""
+    spread: float = 0.0
+    """Standard deviation of the logarithm of one window, as known so far: what steadiness is held against."""
 
 
 NO_JUDGES = Judges(gate_zero=lambda _: None, prune=lambda _: None)
@@ -57,7 +59,7 @@ def measure_start(
         LoadFailed: the load generator failed again and again.
     """
     retries.begin_start()
-    slices, steady = warm_up(deployment, load, plan)
+    slices, steady = warm_up(deployment, load, plan, spread=judges.spread)
     reason = judges.gate_zero(slices[-1])
     if reason is not None:
         keep(slices[-1])
@@ -101,7 +103,7 @@ def _generator_failed(window: Window) -> bool:
     return any(verdict.gate == Gate.GENERATOR for verdict in window.verdicts)
 
 
-def warm_up(deployment: Deployment, load: Load, plan: Plan) -> tuple[list[Window], bool]:
+def warm_up(deployment: Deployment, load: Load, plan: Plan, *, spread: float) -> tuple[list[Window], bool]:
     """Send load that is not counted, in slices, until goodput stands still or time is up.
 
     Returns the slices and whether it stands still; a plan whose warm-up is too short to judge says yes.
@@ -113,7 +115,7 @@ def warm_up(deployment: Deployment, load: Load, plan: Plan) -> tuple[list[Window
         slices.append(_window(deployment, load, SLICE_S))
         if len(slices) * SLICE_S < least:
             continue
-        if not can_judge or is_steady([each.goodput_rps for each in slices]):
+        if not can_judge or is_steady([each.goodput_rps for each in slices], spread=spread):
             return slices, True
         if len(slices) * SLICE_S >= plan.warmup_max_s:
             return slices, False
