@@ -35,6 +35,10 @@ PROMOTE_EVERY = 5
 """New configurations between two that may be measured again instead (the measurement protocol's share)."""
 MAX_STARTS = 3
 MAX_FAILED_CONTROLS = 3
+MOST_SUGGESTIONS = 100
+"""Suggestions in a row that may break a constraint."""
+MOST_KNOWN = 10
+"""Suggestions in a row that may have been tried: then the space is taken for exhausted."""
 LONG_BUDGET_S = 600
 """With so much time left, waiting once for a noisy host to calm down is worth it."""
 
@@ -209,19 +213,27 @@ class Campaign:
     def _suggest(self, standing: Standing) -> tuple[Config, Point]:
         """Presets first, then the optimizer; a configuration that breaks a constraint is never deployed."""
         space = self.rig.space
-        tried = {config_key(start.config) for start in self.starts}
+        tried = {config_key(start.config) for start in self.starts if start.state is not State.INVALID}
         for preset in space.presets:
             config = space.complete(preset.values)
             if config_key(config) not in tried:
                 return config, space.encode(config)
         observations = self._observations(standing)
         seed = self.rig.settings.seed * 1_000_003 + len(self.starts)
-        for attempt in range(100):
+        known: list[Config] = []
+        for attempt in range(MOST_SUGGESTIONS):
             point = self.optimizer.suggest(space.dimensions, observations, seed=seed + attempt * 7919)
             config = space.decode(point)
-            if not space.violations(config) and config_key(config) not in tried:
+            if space.violations(config):
+                continue
+            if config_key(config) not in tried:
                 return config, space.encode(config)
-        return config, space.encode(config)
+            known.append(config)
+            if len(known) == MOST_KNOWN:
+                break
+        # Where next to everything was tried, another start of the same tells more than nothing.
+        again = known[0] if known else self.default
+        return again, space.encode(again)
 
     def _observations(self, standing: Standing) -> list[Observation]:
         space = self.rig.space
