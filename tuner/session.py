@@ -19,7 +19,7 @@ from tuner.ports import Config
 from tuner.progress import Progress, Silence
 from tuner.records import Role, Start
 from tuner.rig import Rig, prepare
-from tuner.settings import Study
+from tuner.settings import Study, sqlite_url
 from tuner.standing import DEFAULT_ARM
 from tuner.starter import Starter
 from tuner.storage import Opening, Storage, open_storage
@@ -125,7 +125,7 @@ def compare(
         session = f"{int(time.time())}-{os.getpid()}"
         folder = settings.folder / "comparisons"
         folder.mkdir(parents=True, exist_ok=True)
-        storage = open_storage(f"sqlite:///{folder / session}.db", settings.name)
+        storage = open_storage(sqlite_url(folder / f"{session}.db"), settings.name)
         starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
         starts: list[Start] = []
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote as quote_url
 
 from tuner.errors import UsageError
 from tuner.objective import Constraint, parse_constraint, parse_objective
@@ -92,16 +93,22 @@ class Study:
         """Give the Optuna storage URL."""
         if self.storage != "sqlite":
             return self.storage
-        return f"sqlite:///{self.folder.absolute() / 'study.db'}"
+        return sqlite_url(self.folder / "study.db")
 
     def definition(self, space: "Space") -> str:
         """Digest of all that makes two starts comparable; the budget is not among it."""
         parts = [
-            self.name, self.servers, self.load.describe(), self.load.command, str(self.load.result),
-            self.content, self.objective, [str(each) for each in self.constraints],
-            [repr(each) for each in space.dimensions], sorted(map(str, space.default().items())),
+            self.name, self.servers, self.load.describe(), self.load.threads, self.load.command,
+            str(self.load.result), self.load.script and self.load.script.name, self.content, self.objective,
+            [str(each) for each in self.constraints], [repr(each) for each in space.dimensions],
+            sorted(map(str, space.default().items())),
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def sqlite_url(path: Path) -> str:
+    """Give the storage URL of a file, whatever letters are in its path."""
+    return f"sqlite:///{quote_url(str(path.absolute()))}"
 
 
 def load_study(path: Path) -> Study:
@@ -236,9 +243,8 @@ class _Reader:
     def _storage(self) -> str:
         storage = self._text(("storage",), "sqlite")
         if storage != "sqlite" and "://" not in storage:
-            raise self._wrong(
-                ("storage",), f"{quote(storage)} is no storage", "Write `sqlite`, or postgresql://…"
-            )
+            shown = quote(storage.rpartition("@")[2])  # without the password that may be in there
+            raise self._wrong(("storage",), f"{shown} is no storage", "Write `sqlite`, or postgresql://…")
         return storage
 
     # Values by kind

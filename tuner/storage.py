@@ -5,12 +5,15 @@ speedup as it was known when the start ended, its user attributes everything els
 soon as it is over. Reports, speedups and verdicts are recomputed from here; nothing else remembers.
 """
 
+import json
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -18,6 +21,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
 from tuner.errors import TargetError, UsageError
+from tuner.objective import Constraint, slacks
 from tuner.ports import Clock, Config
 from tuner.records import Failure, Fingerprint, Role, Start, State, Window
 from tuner.records_json import (
@@ -119,17 +123,18 @@ class Storage:
                 self._storage.set_trial_state_values(identity, TrialState.FAIL)
                 return
             trial = optuna.trial.Trial(self._study, identity)
-            for name, slack in slacks.items():
-                trial.set_constraint(name, slack)
+            told = trial.constraints  # by one who was cut off before the last line
+            for name in slacks.keys() - told.keys():
+                trial.set_constraint(name, slacks[name])
             value = FAILED_VALUE if log_ratio is None else log_ratio
             self._storage.set_trial_state_values(identity, TrialState.COMPLETE, [value])
 
-    def settle(self, start: Start, *, least_windows: int) -> Start:
+    def settle(self, start: Start, *, least_windows: int, constraints: Sequence[Constraint]) -> Start:
         """End a start that was cut off: its finished windows count when they are all there."""
         whole = len(start.valid_windows) >= least_windows
         failure = None if whole else Failure(kind="interrupted", reason="cut off")
         ended = replace(start, state=State.COMPLETE if whole else State.INVALID, failure=failure)
-        self.end(ended, log_ratio=0.0, slacks={})
+        self.end(ended, log_ratio=0.0, slacks=slacks(ended, constraints))
         return ended
 
     def starts(self) -> tuple[Start, ...]:
@@ -169,8 +174,9 @@ class Storage:
         """
         before = self.fingerprint()
         if before is None:
-            self.remember("fingerprint", fingerprint_to_json(fingerprint))
+            # The fingerprint last: a study that has one is whole, wherever the tuner was killed.
             self.remember("definition", definition)
+            self.remember("fingerprint", fingerprint_to_json(fingerprint))
             return
         old, new = fingerprint_to_json(before), fingerprint_to_json(fingerprint)
         differing = [f"{key} was {old[key]!r}, is {new[key]!r}" for key in new if old.get(key) != new[key]]
@@ -198,9 +204,12 @@ def translated(where: str) -> "Iterator[None]":
     """Turn what a storage raises into one clear error."""
     try:
         yield
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError, OSError) as error:
+    except (
+        SQLAlchemyError, optuna.exceptions.StorageInternalError, json.JSONDecodeError, OSError
+    ) as error:  # fmt: skip
         cause = error.__cause__ or error
-        msg = f"{where}: the storage cannot be used ({str(cause).splitlines()[0]}). {_remedy(cause)}"
+        said = (str(cause).splitlines() or [type(cause).__name__])[0]
+        msg = f"{where}: the storage cannot be used ({said}). {_remedy(cause)}"
         raise TargetError(msg) from error
 
 
@@ -208,7 +217,7 @@ def _remedy(cause: BaseException) -> str:
     text = str(cause).lower()
     if "full" in text or "no space" in text:
         return "Free some space on that disk; the same command goes on where it stopped."
-    if "not a database" in text or "malformed" in text:
+    if isinstance(cause, json.JSONDecodeError) or "not a database" in text or "malformed" in text:
         return "Move that file away if it is not this study's."
     return "Check the path, its permissions and the address."
 
@@ -221,12 +230,14 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
         UsageError: the study does not exist and `create` is false.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    where = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else _without_password(url)
+    where = (
+        unquote(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else _without_password(url)
+    )
     if url.startswith("sqlite:///") and not create and not Path(where).exists():
         msg = f"{where}: there is no study here yet. Start it with `tuner run`."
         raise UsageError(msg)
     with translated(where):
-        storage = optuna.storages.RDBStorage(url)
+        storage = _connect(url, where)
         if url.startswith("sqlite:///"):
             _make_quick(storage)
         known = [study.study_name for study in storage.get_all_studies()]
@@ -245,6 +256,23 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
     return Storage(storage, study, where, clock=clock)
 
 
+def _connect(url: str, where: str) -> optuna.storages.RDBStorage:
+    """Open a database. What is wrong with the address is not quoted: it may hold a password."""
+    try:
+        return optuna.storages.RDBStorage(url)
+    except ImportError as error:
+        msg = (
+            f"{where}: the driver of this database is not installed. Install it, or write `storage: sqlite`."
+        )
+        raise TargetError(msg) from error
+    except RuntimeError as error:
+        msg = f"{where}: this storage was written by another version of Optuna. {error}"
+        raise TargetError(msg) from error
+    except (KeyError, ValueError) as error:
+        msg = f"{where}: this address cannot be understood. Write postgresql://user:password@host:port/name."
+        raise UsageError(msg) from error
+
+
 def _make_quick(storage: optuna.storages.RDBStorage) -> None:
     """Write-ahead logging: a window survives kill -9 without waiting for the disk (sqlite.org/wal.html)."""
 
@@ -259,8 +287,11 @@ def _make_quick(storage: optuna.storages.RDBStorage) -> None:
 
 
 def _without_password(url: str) -> str:
+    """Leave of an address what may be shown: no user, no password, no query."""
     scheme, separator, rest = url.partition("://")
-    return f"{scheme}{separator}{rest.rpartition('@')[2]}" if "@" in rest else url
+    shown = rest.rpartition("@")[2].partition("?")[0]
+    # Without a host, the password stands where the port belongs.
+    return scheme + separator + re.sub(r"^[^/:]*:(?!\d+(/|$))[^/]*", "…", shown)
 
 
 def _start(trial: FrozenTrial) -> Start:
@@ -268,7 +299,8 @@ def _start(trial: FrozenTrial) -> Start:
     windows = tuple(
         window_from_json(attributes[key]) for key in sorted(attributes) if key.startswith(_WINDOW)
     )
-    ending = ending_from_json(attributes["end"]) if "end" in attributes else {"state": State.RUNNING}
+    # Its end is written in two steps, the state last.
+    ending = ending_from_json(attributes["end"]) if trial.state.is_finished() else {"state": State.RUNNING}
     return Start(
         number=trial.number,
         role=Role(attributes["role"]),

@@ -20,7 +20,7 @@ from tuner.measure.promotion import promising
 from tuner.measure.pruning import gate_zero, should_prune
 from tuner.measure.start import NO_JUDGES, Judges
 from tuner.measure.steady import declines
-from tuner.objective import slacks
+from tuner.objective import Constraint, slacks
 from tuner.optimize.optimizer import Observation, Optimizer, Point
 from tuner.plan import Plan
 from tuner.ports import Clock, Config
@@ -67,7 +67,7 @@ class Campaign:
         self.starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
         self.default = rig.space.default()
         self._told = ""
-        self.starts = list(settle_interrupted(storage, plan))
+        self.starts = list(settle_interrupted(storage, plan, rig.settings.constraints))
         self.deadline = clock.monotonic() + plan.minutes * 60 - sum(cost_s(start) for start in self.starts)
 
     def run(self) -> str:
@@ -351,9 +351,15 @@ def cost_s(start: Start) -> float:
     return start.timing.suggest_s + start.timing.deploy_s + start.timing.load_s
 
 
-def settle_interrupted(storage: Storage, plan: Plan) -> tuple[Start, ...]:
+def settle_interrupted(storage: Storage, plan: Plan, constraints: Sequence[Constraint]) -> tuple[Start, ...]:
     """Give every start, those that were cut off with what their finished windows say."""
+    confirmation = storage.recall("confirm") or {}
+    windows_of = {Role.CONFIRM: confirmation.get("windows", 1), Role.LATENCY: 1}
     return tuple(
-        storage.settle(start, least_windows=plan.windows[1]) if start.state is State.RUNNING else start
+        storage.settle(
+            start, least_windows=windows_of.get(start.role, plan.windows[1]), constraints=constraints
+        )
+        if start.state is State.RUNNING
+        else start
         for start in storage.starts()
     )
