@@ -41,28 +41,32 @@ class Plan:
     def fit(self, *, minutes: float | None, trials: int | None) -> "Plan":
         """Give the plan within another budget; with less time, every stage gets less of it.
 
-        What is left too short to tell anything is dropped whole: the race, then the simplification. The
-        confirmation stays.
+        What is left too short to tell anything is dropped whole: the response times at a fixed rate, the
+        race, then the simplification. The confirmation stays.
         """
         fitted = self if trials is None else replace(self, trials=trials)
         if minutes is None or minutes >= self.minutes:
             return fitted if minutes is None else replace(fitted, minutes=minutes)
         share = minutes / self.minutes
         blocks = math.floor(self.race_blocks * share)
+        may_race = blocks >= self.race_first_test
+        rate_pairs = math.floor(self.rate_pairs * share)
         return replace(
             fitted,
             minutes=minutes,
             calibration_starts=max(LEAST_CALIBRATION, round(self.calibration_starts * share)),
-            race_arms=self.race_arms if blocks >= self.race_first_test else 1,
-            race_blocks=blocks,
+            race_arms=self.race_arms if may_race else 1,
+            race_blocks=blocks if may_race else 0,
             simplify_steps=math.floor(self.simplify_steps * share),
             pairs=max(LEAST_PAIRS, round(self.pairs * share)),
             extend_to=max(LEAST_PAIRS, round(self.extend_to * share)),
             confirm_s=self.confirm_s * share,
+            rate_pairs=rate_pairs if rate_pairs >= LEAST_RATE_PAIRS else 0,
         )
 
 
 LEAST_CALIBRATION = 3
+LEAST_RATE_PAIRS = 3
 LEAST_PAIRS = 4
 """With three pairs the t interval is so wide that hardly anything is proved by it (t = 4.3)."""
 
@@ -72,7 +76,7 @@ PRESETS: Mapping[str, Plan] = MappingProxyType(
         "quick": Plan(
             minutes=5, trials=20, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
             calibration_starts=4, race_arms=2, race_blocks=4, race_first_test=3,
-            simplify_steps=2, simplify_pairs=3, pairs=6, extend_to=6, confirm_s=110,
+            simplify_steps=3, simplify_pairs=3, pairs=6, extend_to=6, confirm_s=90,
         ),
         "standard": Plan(
             minutes=75, trials=60, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),

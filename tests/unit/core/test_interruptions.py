@@ -69,7 +69,7 @@ def test_a_study_that_is_cut_off_again_and_again_reaches_its_verdict(tmp_path):
 
 @pytest.mark.parametrize("cut", range(3, LAST_STEP, 17))
 def test_every_arm_of_every_comparison_is_one_configuration(tmp_path, cut):
-    """What is compared is settled before the first pair; a later session must not put another in its place."""
+    """What is compared is settled before the first pair; a later session must not put in another."""
     settings = write_study(tmp_path)
     host = SimulatedHost()
     campaign, _ = run_cut_off(settings, host, open_in_memory(host.clock), cuts=[cut])
@@ -86,7 +86,7 @@ def test_the_finished_pairs_of_a_confirmation_are_not_measured_again(tmp_path):
     host = SimulatedHost()
     storage = open_in_memory(host.clock)
     campaign = make_campaign(settings, host, storage)
-    host.fault = lambda _: host_cuts_third_confirm_pair(campaign, host)
+    host.fault = lambda _: cut_off_in_the_third_pair(campaign)
     with pytest.raises(KeyboardInterrupt):
         campaign.run()
     host.fault = lambda _: None
@@ -104,7 +104,7 @@ def test_the_finished_pairs_of_a_confirmation_are_not_measured_again(tmp_path):
     assert per_block[3] == ["second", "second"]
 
 
-def host_cuts_third_confirm_pair(campaign, host):
+def cut_off_in_the_third_pair(campaign):
     confirmed = [start for start in campaign.starts if start.role is Role.CONFIRM]
     if len(confirmed) == 5:
         raise KeyboardInterrupt
