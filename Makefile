@@ -9,6 +9,8 @@ SERVER ?= apache
 BIN := .venv/bin
 
 export PYTHON
+# Without compiled files every command would compile all of tuner first, which takes longer than many tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Show what there is to make

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
+from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 from tuner.explain import explain
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from tuner.study import Campaign
 
 CONFIRMED = "confirmed"
+WRAP_UP_S = 10.0
+"""Kept back for the report and the exports."""
 MARGIN = 0.01
 MARGIN_SHARE = 0.1
 """A setting may go when that costs less than 1 %, or less than a tenth of the gain."""
@@ -148,10 +151,13 @@ def _costs_nothing(campaign: "Campaign", whole: Config, reduced: Config, step: i
     of_reduced = [start for start in campaign.starts if start.role is Role.ABLATION and start.arm == arm]
     if paired.failed or not paired.logs or broken(of_reduced, campaign.rig.settings.constraints):
         return False
-    cost = -sum(after - before for before, after in paired.logs) / len(paired.logs)
+    costs = [before - after for before, after in paired.logs]
+    doubt = stdev(costs) / math.sqrt(len(costs)) if len(costs) > 1 else 0.0
     best = campaign.standing().incumbent
     gain = best.posterior.log_ratio if best else 0.0
-    return cost < max(MARGIN, MARGIN_SHARE * gain)
+    # The doubt goes to the smaller configuration: what ships is confirmed with fresh pairs anyway, and a
+    # setting that nobody can show to matter is one more that somebody has to maintain.
+    return mean(costs) - doubt < max(MARGIN, MARGIN_SHARE * gain)
 
 
 def confirm(campaign: "Campaign", winner: Config) -> str:
@@ -163,7 +169,10 @@ def confirm(campaign: "Campaign", winner: Config) -> str:
     record = campaign.storage.recall("confirm")
     if record is None:
         pairs, windows = plan_confirmation(
-            campaign.standing().noise, plan, campaign.mean_deploy_s(), seconds=campaign.time_left_s()
+            campaign.standing().noise,
+            plan,
+            campaign.mean_deploy_s(),
+            seconds=max(0.0, campaign.time_left_s() - WRAP_UP_S),
         )
         extend_to = max(pairs, plan.extend_to)
         record = {"config": dict(winner), "pairs": pairs, "windows": windows, "extend_to": extend_to}

@@ -1,8 +1,8 @@
 """Optuna's tree-structured Parzen estimator behind the optimizer interface."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from random import Random
+from typing import Self
 
 import optuna
 from optuna.distributions import (
@@ -33,9 +33,15 @@ class Tpe:
         """Return a point within the dimensions; the same arguments give the same point."""
         if len(observations) < STARTUP_TRIALS:
             return draw_sparse(dimensions, self._default, rng=Random(seed))  # noqa: S311 - no secret
-        space = distributions(dimensions)
+        space = {name: _share(each) for name, each in distributions(dimensions).items()}
         study = _replay(observations, space, seed)
-        return study.ask(dict(space)).params
+        trial = study.ask()
+        point: Point = study.sampler.sample_relative(
+            study,
+            study.trials[trial.number],
+            {name: each for name, each in space.items() if not each.single()},
+        )
+        return {name: point.get(name, self._default[name]) for name in space}
 
 
 def distributions(dimensions: Sequence[Dimension]) -> dict[str, BaseDistribution]:
@@ -53,25 +59,52 @@ def _distribution(dimension: Dimension) -> BaseDistribution:
     return FloatDistribution(dimension.low, dimension.high, log=dimension.log, step=dimension.step)
 
 
+class _Shared:
+    """Makes a distribution its own copy: Optuna copies all of them with every trial that it is told."""
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self
+
+
+class _SharedFloat(_Shared, FloatDistribution):
+    pass
+
+
+class _SharedInt(_Shared, IntDistribution):
+    pass
+
+
+class _SharedChoice(_Shared, CategoricalDistribution):
+    pass
+
+
+def _share(distribution: BaseDistribution) -> BaseDistribution:
+    if isinstance(distribution, CategoricalDistribution):
+        return _SharedChoice(distribution.choices)
+    if isinstance(distribution, IntDistribution):
+        return _SharedInt(distribution.low, distribution.high, log=distribution.log, step=distribution.step)
+    if isinstance(distribution, FloatDistribution):
+        return _SharedFloat(distribution.low, distribution.high, log=distribution.log, step=distribution.step)
+    return distribution
+
+
 def _replay(
     observations: Sequence[Observation], space: Mapping[str, BaseDistribution], seed: int
 ) -> optuna.Study:
     """Tell the whole history to a study in memory, with the speedups as they are known now."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        sampler = optuna.samplers.TPESampler(
-            multivariate=True, group=True, constant_liar=True, n_startup_trials=0, seed=seed
-        )
+    sampler = optuna.samplers.TPESampler(
+        multivariate=True, constant_liar=False, n_startup_trials=0, seed=seed
+    )
     study = optuna.create_study(direction="maximize", sampler=sampler)
     measured = [seen.log_ratio for seen in observations if seen.log_ratio is not None]
     worst = min(measured, default=0.0)
-    for seen in observations:
-        study.add_trial(
-            optuna.trial.create_trial(
-                value=worst if seen.log_ratio is None else seen.log_ratio,
-                params=dict(seen.point),
-                distributions=dict(space),
-                constraints=dict(seen.constraints),
-            )
+    study.add_trials(
+        optuna.trial.create_trial(
+            value=worst if seen.log_ratio is None else seen.log_ratio,
+            params=dict(seen.point),
+            distributions=dict(space),
+            constraints=dict(seen.constraints),
         )
+        for seen in observations
+    )
     return study
