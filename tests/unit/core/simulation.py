@@ -18,8 +18,8 @@ from tuner.measure.load import Load
 from tuner.measure.start import NO_JUDGES, Judges
 from tuner.objective import slacks
 from tuner.optimize.tpe import Tpe, distributions
-from tuner.plan import Plan
 from tuner.placement import place
+from tuner.plan import Plan
 from tuner.ports import Config, Failures, Latency, Scalar
 from tuner.records import Blame, Failure, Role, Start, State, Timing, Verdict, Window
 from tuner.rig import Rig
@@ -247,7 +247,8 @@ class Log:
             self.stages.append(name)
 
     def start_begins(self, role: Role, label: str) -> None:
-        assert role and label
+        assert role
+        assert label
 
     def start_ends(self, start: Start, speedup: object) -> None:
         assert start.state is not State.RUNNING

@@ -108,7 +108,7 @@ def test_a_default_that_fails_three_times_in_a_row_is_the_targets_fault(settings
     host = SimulatedHost(fault=lambda config: CRASH if is_default(config) else None)
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
 
-    with pytest.raises(TargetError, match="the default configuration failed 3 times in a row. nginx: it was"):
+    with pytest.raises(TargetError, match=r"default configuration failed 3 times in a row. nginx: it was"):
         campaign.run()
     assert len(campaign.starts) == 3
 
