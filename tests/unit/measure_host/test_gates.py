@@ -82,10 +82,11 @@ def test_stolen_cpu_of_a_real_machine_spoils_the_window():
     assert "129 % of one CPU" in verdicts[1].reason
 
 
-def test_a_real_machine_with_little_else_to_do_only_gets_a_warning():
-    (verdict,) = judge(window(counters=GoldenWindow("loaded").counters()))
+def test_a_real_machine_with_little_else_to_do_passes_every_gate():
+    counters = GoldenWindow("loaded").counters()
 
-    assert (verdict.gate, verdict.blame) == (Gate.FOREIGN, Blame.WARNING)
+    assert 0.05 < counters["foreign_cpu_share"] < 0.15, "what waking halted CPUs costs, and nobody's work"
+    assert judge(window(counters=counters)) == ()
 
 
 def test_a_saturated_generator_gives_a_lower_bound_and_the_window_counts():
