@@ -29,7 +29,12 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
             str(arm.starts),
         )
     headline = f"{make_printable(second)} is {say_gain(comparison.gain)} of {make_printable(first)}"
-    return Group(Text(f"{headline}: {comparison.gain.verdict}", style="bold"), Text(""), table)
+    return Group(Text(f"{headline}: {_judge(comparison)}", style="bold"), Text(""), table)
+
+
+def _judge(comparison: "Comparison") -> str:
+    """Say what the interval shows; a whole interval below 1 is a loss, not only an unproven gain."""
+    return "worse" if comparison.gain.high < 1 else comparison.gain.verdict
 
 
 def parameter_list(
