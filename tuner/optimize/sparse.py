@@ -14,17 +14,23 @@ from tuner.optimize.optimizer import Point
 from tuner.ports import Scalar
 from tuner.space import Dimension
 
+MOST_DRAWS = 100
+"""A switch is drawn as it was every other time; after so many draws nothing can be changed at all."""
+
 
 def draw_sparse(
     dimensions: Sequence[Dimension], default: Point, *, rng: Random, share: float = 0.4
 ) -> dict[str, Scalar]:
     """Change each parameter of the default with probability `share`, at least one of them."""
     parameters = sorted({dimension.parameter for dimension in dimensions})
-    changed = {name for name in parameters if rng.random() < share} or {rng.choice(parameters)}
-    return {
-        dimension.name: draw(dimension, rng) if dimension.parameter in changed else default[dimension.name]
-        for dimension in dimensions
-    }
+    point = {dimension.name: default[dimension.name] for dimension in dimensions}
+    unchanged = dict(point)
+    for _ in range(MOST_DRAWS):
+        changed = {name for name in parameters if rng.random() < share} or {rng.choice(parameters)}
+        point |= {each.name: draw(each, rng) for each in dimensions if each.parameter in changed}
+        if point != unchanged:
+            break
+    return point
 
 
 def draw(dimension: Dimension, rng: Random) -> Scalar:
