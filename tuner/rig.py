@@ -17,7 +17,7 @@ from tuner.placement import Placement, place, read_cores
 from tuner.ports import Facts, Host, LoadGenerator, Server
 from tuner.records import Fingerprint
 from tuner.settings import Study
-from tuner.space import Space, SpaceFacts, load_space
+from tuner.space import Space, SpaceFacts, available_spaces, describe_space, load_space
 
 RATE_GENERATOR = "h2load"
 """Keeps a rate over HTTP/1.1 and logs every response; wrk and ab know no rate."""
@@ -150,10 +150,18 @@ def memory_mib() -> int:
 
 def _refuse_strangers(settings: Study, space: Space) -> None:
     """Every parameter needs its server in the study, or nobody would apply it."""
-    for parameter in space.parameters:
-        if parameter.server not in settings.servers:
+    tuned = {parameter.server: parameter.name for parameter in space.parameters}
+    # A space whose server is missing may have nothing left that this host is known to have.
+    tuned |= {
+        row["server"]: name
+        for name in settings.space
+        if isinstance(name, str) and name in available_spaces()
+        for row in describe_space(name)
+    }
+    for server, name in tuned.items():
+        if server not in settings.servers:
             msg = (
-                f"{settings.path}: space: {parameter.name} belongs to the server {parameter.server!r}, which "
+                f"{settings.path}: space: {name} belongs to the server {server!r}, which "
                 "is not among `servers:`. Add it there, or leave its space out."
             )
             raise UsageError(msg)

@@ -42,9 +42,9 @@ class CommandLine:
         name, _, value = self.mark.partition("=")
         return {**os.environ, name: value, "COLUMNS": "200"}
 
-    def write(self, name: str = "study.yaml", text: str | None = None, **changes: object) -> Path:
+    def write(self, file: str = "study.yaml", text: str | None = None, **changes: object) -> Path:
         """Write a study file: a whole text, or the usual one with some values changed."""
-        path = self.folder / name
+        path = self.folder / file
         path.write_text(STUDY.format(**{**VALUES, **changes}) if text is None else text)
         return path
 
