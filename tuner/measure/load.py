@@ -101,7 +101,7 @@ def run_window(
         bytes=0 if result is None else result.bytes,
         latency=None if result is None else result.latency,
         connect_time=None if result is None else result.connect_time,
-        generator_cpu=cpu_s / loaded_s / len(load.placement.generator_cpus),
+        generator_cpu=cpu_s / (loaded_s or duration_s) / len(load.placement.generator_cpus),
         counters=counters,
     )
     facts = WindowFacts(

@@ -60,7 +60,8 @@ def measure_start(
     """
     retries.begin_start()
     slices, steady = warm_up(deployment, load, plan, spread=judges.spread)
-    reason = judges.gate_zero(slices[-1])
+    # What spoiled the warm-up is not held against the configuration.
+    reason = judges.gate_zero(slices[-1]) if slices[-1].is_valid else None
     if reason is not None:
         keep(slices[-1])
         return Outcome(steady=steady, pruned=reason)
