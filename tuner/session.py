@@ -238,15 +238,19 @@ def is_locked(settings: Study) -> bool:
     return False
 
 
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""SIGINT, too: a shell without job control starts what it puts in the background with SIGINT ignored."""
+
+
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end a run the way Ctrl-C does: everything is put back on the way out."""
+    """Let every polite signal end a run the way Ctrl-C does: everything is put back on the way out."""
 
     def interrupt(number: int, _frame: object) -> None:
         raise KeyboardInterrupt(signal.Signals(number).name)
 
     try:
-        before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+        before = {number: signal.signal(number, interrupt) for number in STOPPING}
     except ValueError:  # not the main thread, where signals cannot be caught: a notebook's worker
         yield
         return

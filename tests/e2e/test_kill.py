@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.e2e.command_line import CommandLine
-from tests.e2e.traces import eventually, picture
+from tests.e2e.traces import eventually, picture, unchanged
 from tuner.errors import TunerError
 from tuner.settings import load_study
 from tuner.storage import open_storage
@@ -30,18 +30,21 @@ def test_twenty_kills_leave_nothing_behind_and_lose_no_finished_window(tmp_path)
         process.communicate()
 
         assert eventually(lambda: not tuner.processes()), "a process outlived the tuner"
-        assert eventually(lambda: picture() == before), "the host is not as it was"
+        assert unchanged(before)
         now = finished_windows(study)
         assert all(now.get(number, 0) >= count for number, count in windows.items())
         windows = now
 
     completed = tuner.run("run", study, *BUDGET, timeout_s=180)
+    if "too noisy" in completed.stderr:
+        time.sleep(10)
+        completed = tuner.run("run", study, *BUDGET, timeout_s=180)
 
     assert completed.returncode in {0, 1}, completed.stderr
     now = finished_windows(study)
     assert all(now.get(number, 0) >= count for number, count in windows.items())
     assert "finished" in tuner.run("run", study, *BUDGET).stderr
-    assert eventually(lambda: picture() == before)
+    assert unchanged(before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -58,7 +61,7 @@ def test_a_signal_stops_restores_and_says_how_to_go_on(tmp_path, number):
     assert process.returncode == 130
     assert f"tuner run {study}" in said
     assert not tuner.processes()
-    assert eventually(lambda: picture() == before)
+    assert unchanged(before)
     shown = tuner.run("show", study)
     assert "stopped" in shown.stdout
 

@@ -67,3 +67,16 @@ def eventually(what: Callable[[], bool], *, within_s: float = 5.0) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+def unchanged(before: dict[str, object], *, within_s: float = 8.0) -> bool:
+    """Wait until the host is as it was; otherwise fail with what differs."""
+    if eventually(lambda: picture() == before, within_s=within_s):
+        return True
+    now = picture()
+    differing = {key: (before[key], now[key]) for key in before if before[key] != now[key]}
+    for key, (old, new) in differing.items():
+        if isinstance(old, dict) and isinstance(new, dict):
+            names = {name for name in {*old, *new} if old.get(name) != new.get(name)}
+            differing[key] = tuple({name: side.get(name) for name in names} for side in (old, new))
+    raise AssertionError(f"the host is not as it was: {differing}")

@@ -12,7 +12,7 @@ from tuner.measure.noise import Noise, detectable_gain, estimate_noise, half_wid
 from tuner.measure.start import NO_JUDGES, measure_start
 from tuner.plan import Plan
 from tuner.ports import Config
-from tuner.records import Role, Start, State, Window
+from tuner.records import Role, Start, State, Timing, Window
 
 HEADROOM = 0.05
 """Two generators together that get so much more show that one is too small."""
@@ -148,12 +148,12 @@ def _control(site_plan: SitePlan, default: Config, load: Load, plan: Plan, numbe
         measure_start(deployment, load, plan, NO_JUDGES, RetryBudget(), windows.append)
     return Start(
         number=number, role=Role.CONTROL, config=default, state=State.COMPLETE, started_s=began_s,
-        windows=tuple(windows),
+        windows=tuple(windows), timing=Timing(deploy_s=deployment.duration_s),
     )  # fmt: skip
 
 
 def _deploy_s(starts: list[Start]) -> float:
-    return sum(start.windows[0].started_s - start.started_s for start in starts) / len(starts)
+    return sum(start.timing.deploy_s for start in starts) / len(starts)
 
 
 def _compare_generators(deployment: Deployment, load: Load) -> tuple[Window, float]:
@@ -169,7 +169,8 @@ def _find_plateau(deployment: Deployment, load: Load) -> dict[int, float]:
     """Double the connections, from a quarter of the study's on, until goodput grows no more."""
     found: dict[int, float] = {}
     connections = max(1, load.shape.connections // 4)
-    while connections <= min(MOST_CONNECTIONS, load.shape.connections * 4):
+    most = max(load.shape.connections, min(MOST_CONNECTIONS, load.shape.connections * 4))
+    while connections <= most:
         found[connections] = run_window(deployment, load, 1.0, connections=connections).goodput_rps
         known = list(found.values())
         if connections > load.shape.connections and known[-1] < known[-2] * (1 + GROWTH):
