@@ -95,7 +95,7 @@ def _window_with_retries(
         problems = problems + 1 if _generator_failed(window) else 0
         if not retries.allows_another(window.verdicts, at_s=time.monotonic()):
             break
-    if problems:
+    if problems > 1:
         raise LoadFailed("; ".join(verdict.reason for verdict in window.verdicts))
     return window
 

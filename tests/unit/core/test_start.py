@@ -125,6 +125,24 @@ def test_output_that_is_not_understood_once_is_measured_again_and_kept(bench):
     assert "Segmentation" in measured.windows[1].verdicts[0].reason
 
 
+def test_a_generator_that_fails_once_when_no_retry_is_left_is_not_the_configurations_fault(bench):
+    bench.script = scripted(FINE, STOLEN, STOLEN, FINE, STOLEN, FINE, GARBAGE)
+
+    measured = Measured(bench)
+
+    assert [window.is_valid for window in measured.windows] == [False, False, True, False, True, False]
+
+
+def test_a_generator_that_runs_out_of_ports_again_and_again_is_a_failed_load_that_says_so(bench):
+    bench.script = scripted(FINE, Happening(rate=0, fault="no local ports"))
+
+    with pytest.raises(
+        LoadFailed, match="the generator itself ran out: no local ports; lower `connections:`"
+    ):
+        Measured(bench)
+    assert len(bench.asked) == 4
+
+
 def test_a_generator_that_fails_all_through_the_warm_up_is_a_failed_load_not_a_slow_server(bench):
     """The end of the warm-up is not asked whether it is hopeless when the generator was."""
     bench.script = scripted(GARBAGE)
