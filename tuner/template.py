@@ -1,6 +1,7 @@
 """Writes a commented study file for a server that is installed here."""
 
 import os
+import re
 from pathlib import Path
 
 from tuner import plugins
@@ -47,13 +48,16 @@ def write_study(server: str, path: Path) -> Path:
         UsageError: no such adapter, no space for it, or the file is there already.
         TargetError: the server is not installed, or the file cannot be written.
     """
+    if not path.name:
+        msg = f"{path}: this is a folder. Give the name of a file with -o."
+        raise UsageError(msg)
     adapter = plugins.make_server(server)
     facts = adapter.detect(plugins.make_host("local"))
     space = space_for(server)
     version = ".".join(map(str, facts.version))
     text = TEMPLATE.format(
         path=path,
-        name=path.stem,
+        name=_name_after(path) or server,
         server=server,
         space=space,
         detected=f"Found here: {server} {version}." if version else "",
@@ -65,15 +69,20 @@ def write_study(server: str, path: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
     except FileExistsError as error:
         msg = f"{path}: this file is there already. Give another with -o, or remove it."
         raise UsageError(msg) from error
     except OSError as error:
         msg = f"{path}: cannot be written ({error.strerror}). Give another path with -o."
         raise TargetError(msg) from error
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
     return path
+
+
+def _name_after(path: Path) -> str:
+    """Name a study after its file, with the letters that a name may have."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).lstrip("._-")[:64]
 
 
 def space_for(server: str) -> str:

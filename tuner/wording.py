@@ -54,10 +54,10 @@ def say_milliseconds(value_ms: float | None) -> str:
 
 
 def say_failures(failures: int, requests: int) -> str:
-    """Write failed requests with their share: 12 (0.003 %)."""
+    """Write failed requests with their share of all requests: 12 (0.003 %)."""
     if not failures or not requests:
         return f"{failures:,}"
-    return f"{failures:,} ({100 * failures / (requests + failures):.2g} %)"
+    return f"{failures:,} ({100 * failures / requests:.2g} %)"
 
 
 def say_duration(seconds: float) -> str:

@@ -1,0 +1,178 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.unit.core.simulation import SimulatedHost, make_rig, open_in_memory, space_of, write_study
+from tests.unit.core.starts import DEFAULT, SPACE
+from tuner.errors import TargetError, UsageError
+from tuner.plan import PRESETS
+from tuner.session import is_finished, is_locked, locked, resolve, settle_plan, signals_interrupt
+from tuner.storage import open_storage
+
+HOLDER = """
+import sys
+from pathlib import Path
+from tuner.session import locked
+from tuner.settings import load_study
+with locked(load_study(Path(sys.argv[1]))):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return write_study(tmp_path)
+
+
+@pytest.fixture
+def storage():
+    return open_in_memory(SimulatedHost().clock)
+
+
+@pytest.fixture
+def holder(settings):
+    """Another process that holds the study."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, settings.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_study_is_held_by_one_tuner_at_a_time(settings, holder):
+    with (
+        pytest.raises(TargetError, match=rf"another tuner is at work .* \(process {holder.pid}\)"),
+        locked(settings),
+    ):
+        pytest.fail("two at a time")
+    assert is_locked(settings)
+
+
+def test_a_tuner_that_was_killed_holds_nothing_any_more(settings, holder):
+    holder.kill()
+    holder.wait()
+
+    assert not is_locked(settings)
+    with locked(settings):
+        assert (settings.folder / "lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_a_study_that_nobody_began_is_not_held(settings):
+    assert not is_locked(settings)
+    assert not settings.folder.exists()
+
+
+def test_a_lock_is_let_go_when_something_goes_wrong(settings):
+    def fail():
+        with locked(settings):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert not is_locked(settings)
+
+
+def test_looking_whether_a_study_is_held_does_not_hold_it(settings):
+    with locked(settings):
+        pass
+    assert not is_locked(settings)
+    assert not is_locked(settings)
+    with locked(settings):
+        assert is_locked(settings)
+
+
+def test_a_folder_that_cannot_be_made_is_said(settings):
+    settings.folder.write_text("a file")
+
+    with pytest.raises(TargetError, match="cannot be written"), locked(settings):
+        pytest.fail("held")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_interrupt_and_are_given_back(number):
+    before = signal.getsignal(number)
+
+    with pytest.raises(KeyboardInterrupt, match=number.name), signals_interrupt():
+        signal.raise_signal(number)
+    assert signal.getsignal(number) is before
+
+
+def test_in_another_thread_signals_stay_as_they_are():
+    before = signal.getsignal(signal.SIGTERM)
+    seen = []
+
+    def work():
+        with signals_interrupt():
+            seen.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert seen == [before]
+
+
+def test_a_new_study_begins_with_the_preset_of_its_file_unless_another_is_asked(settings, storage):
+    assert settle_plan(settings, open_in_memory(SimulatedHost().clock)) == PRESETS["quick"]
+    assert settle_plan(settings, storage, preset="standard") == PRESETS["standard"]
+    assert storage.recall("preset") == "standard"
+
+
+def test_a_study_goes_on_with_the_preset_that_it_began_with(settings, storage):
+    settle_plan(settings, storage, preset="standard")
+
+    assert settle_plan(settings, storage) == PRESETS["standard"]
+    with pytest.raises(
+        UsageError, match=r"began with the preset 'standard', not 'quick'. Go on with --preset"
+    ):
+        settle_plan(settings, storage, preset="quick")
+
+
+def test_the_budget_of_a_study_may_be_changed(tmp_path, storage):
+    settings = write_study(tmp_path, more="")
+
+    assert settle_plan(settings, storage, minutes=2).minutes == 2
+    assert settle_plan(settings, storage, minutes=4, trials=3).trials == 3
+
+
+def test_a_study_is_finished_once_it_has_its_verdict(settings):
+    assert not is_finished(settings)
+    settings.folder.mkdir()
+    storage = open_storage(settings.storage_url, settings.name)
+    assert not is_finished(settings)
+    storage.remember("finished", "not proven")
+    assert is_finished(settings)
+
+
+def test_a_side_of_a_comparison_is_the_default_or_values_over_it(settings):
+    rig = make_rig(settings, SPACE)
+
+    assert resolve(settings, rig, "default") == DEFAULT
+    assert resolve(settings, rig, {"sendfile": "off"}) == SPACE.complete({"sendfile": False})
+
+
+def test_a_value_that_is_wrong_is_refused(settings):
+    rig = make_rig(settings, SPACE)
+
+    with pytest.raises(UsageError, match="sendfiles"):
+        resolve(settings, rig, {"sendfiles": "off"})
+    with pytest.raises(UsageError, match="worker_connections"):
+        resolve(settings, rig, {"worker_connections": "-5"})
+
+
+def test_there_is_no_winner_before_the_confirmation(settings):
+    rig = make_rig(settings, space_of("sendfile"))
+    settings.folder.mkdir()
+    storage = open_storage(settings.storage_url, settings.name)
+
+    with pytest.raises(UsageError, match=r"there is no winner yet. Finish the study with `tuner run`"):
+        resolve(settings, rig, "winner")
+    storage.remember("confirm", {"config": {"sendfile": False}})
+    assert resolve(settings, rig, "winner") == {"sendfile": False}
