@@ -69,7 +69,7 @@ class CommandLine:
         )
 
     def run_in_peace(self, *arguments: object, timeout_s: float = 180) -> subprocess.CompletedProcess[str]:
-        """Run a study; where the host was too noisy to measure on, once more from the start, and once more."""
+        """Run a study; where the host was too noisy to measure on, from the start again, twice at most."""
         for _ in range(3):
             completed = self.run(*arguments, timeout_s=timeout_s)
             if "too noisy" not in completed.stderr:

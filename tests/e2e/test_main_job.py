@@ -64,7 +64,7 @@ def test_the_gain_can_be_recomputed_from_the_windows_that_are_shown(finished):
 def test_the_final_screen_says_what_was_found_and_where_everything_is(finished):
     _, _, completed = finished
 
-    assert "pairs of the default" in completed.stdout
+    assert "pairs of winner against default" in completed.stdout
     assert "default" in completed.stdout
     assert "winner" in completed.stdout
     assert "report.html" in completed.stdout
