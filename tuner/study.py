@@ -96,7 +96,7 @@ class Campaign:
         """Try configurations, with a control start every few, until the budget is spent."""
         if self.storage.recall("race") or self.storage.recall("searched"):
             return
-        waiting: list[Config] = []
+        waiting = self._made_at_a_jump()
         while self._may_search():
             self.progress.stage("search", self._searched(), self.plan.trials)
             if self._control_is_due():
@@ -127,9 +127,14 @@ class Campaign:
             return []
         self.progress.note("the control is far from where it was; measuring it again")
         self.make(Opening(role=Role.CONTROL, config=self.default, arm=DEFAULT_ARM))
-        numbers = set(requeue(as_controls(self.starts), standing.noise))
-        if numbers:
-            self.progress.note(f"the machine has changed; {len(numbers)} starts are measured again")
+        again = self._made_at_a_jump()
+        if again:
+            self.progress.note(f"the machine has changed; {len(again)} starts are measured again")
+        return again
+
+    def _made_at_a_jump(self) -> list[Config]:
+        """Give the configurations of which nobody knows on which side of a change they were measured."""
+        numbers = requeue(as_controls(self.starts), self.standing().noise)
         return [start.config for start in self.starts if start.number in numbers]
 
     def _control_failed(self, control: Start) -> list[Config]:

@@ -22,6 +22,7 @@ from tuner.measure.noise import control_interval
 from tuner.optimize.tpe import STARTUP_TRIALS
 from tuner.plan import PRESETS
 from tuner.records import Failure, Role, State
+from tuner.space import SpaceFacts, load_space
 from tuner.standing import DEFAULT_ARM, WINNER_ARM, config_key
 
 DEFAULT = space_of(*TUNED).default()
@@ -172,6 +173,31 @@ def test_a_space_with_two_configurations_is_searched_without_end_or_error(settin
 
     assert verdict == "confirmed"
     assert len([s for s in campaign.starts if s.role in {Role.SEARCH, Role.REPEAT}]) == 14
+
+
+class Stubborn:
+    """Suggests what cannot be built, whatever it is told."""
+
+    def suggest(self, dimensions, observations, *, seed):
+        assert observations is not None
+        return {each.name: each.high if seed % 3 else each.low for each in dimensions}
+
+
+def test_what_breaks_a_constraint_is_never_deployed(settings):
+    parameter = {"kind": "int", "low": 1, "high": 10, "default": 2, "why": "x", "source": "y"}
+    source = {
+        "space": "two", "server": "nginx", "parameters": {"a": parameter, "b": parameter},
+        "constraints": [{"rule": "a + b <= 15", "why": "there is no more"}],
+    }  # fmt: skip
+    space = load_space([source], facts=SpaceFacts(names={}), base=settings.path.parent)
+    host = SimulatedHost(worth=lambda config: 0.05 * config["a"])
+    campaign = make_campaign(settings, host, open_in_memory(host.clock), space=space)
+    campaign.optimizer = Stubborn()
+
+    campaign.run()
+
+    assert not any(space.violations(start.config) for start in campaign.starts)
+    assert len(of_role(campaign, Role.SEARCH)) == SMALL_PLAN.trials
 
 
 def test_a_server_that_answers_503_quickly_never_wins(settings):

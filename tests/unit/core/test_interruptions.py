@@ -1,5 +1,7 @@
 """A campaign that is cut off anywhere goes on with the next one, and nothing that was finished is lost."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.core.simulation import (
@@ -148,6 +150,32 @@ def test_a_preset_that_was_cut_off_is_tried_again(tmp_path):
     tried = [start for start in again.starts if start.role is Role.SEARCH]
     assert [start.state for start in tried][:2] == [State.INVALID, State.COMPLETE]
     assert tried[0].config == tried[1].config == first
+
+
+def test_what_waits_to_be_measured_again_still_waits_in_the_next_session(tmp_path):
+    settings = write_study(tmp_path)
+    host = SimulatedHost()
+    jump_s = host.clock.now_s + 40
+    host.level = lambda time_s: 0.0 if time_s < jump_s else -0.4
+    storage = open_in_memory(host.clock)
+    plan = replace(SMALL_PLAN, trials=16)
+    campaign = make_campaign(settings, host, storage, plan=plan)
+
+    def cut_off(_config):
+        if "the machine has changed" in " ".join(campaign.progress.notes):
+            raise KeyboardInterrupt
+
+    host.fault = cut_off
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run()
+    waiting = campaign.starter.openings[-1].config
+    host.fault = lambda _: None
+
+    again = make_campaign(settings, host, storage, plan=plan, session="second")
+    again.run()
+
+    repeated = [start for start in again.starts if start.role is Role.REPEAT and start.session == "second"]
+    assert repeated[0].config == waiting
 
 
 def test_a_cut_off_start_with_all_its_windows_counts(tmp_path):
