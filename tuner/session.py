@@ -19,10 +19,11 @@ from tuner.ports import Config
 from tuner.progress import Progress, Silence
 from tuner.records import Role, Start
 from tuner.rig import Rig, prepare
-from tuner.settings import Study, sqlite_url
+from tuner.settings import Study
 from tuner.standing import DEFAULT_ARM
 from tuner.starter import Starter
 from tuner.storage import Opening, Storage, open_storage
+from tuner.storage_url import sqlite_url
 from tuner.study import Campaign
 from tuner.summary import Arm, Summary, gather_arm, summarize
 

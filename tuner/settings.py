@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote as quote_url
 
 from tuner.errors import UsageError
 from tuner.objective import Constraint, parse_constraint, parse_objective
@@ -15,6 +14,7 @@ from tuner.plan import PRESETS
 from tuner.ports import Scalar
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import Document, Plain, read_yaml
+from tuner.storage_url import show_url, sqlite_url
 
 if TYPE_CHECKING:
     from tuner.space import Space
@@ -104,11 +104,6 @@ class Study:
             sorted(map(str, space.default().items())),
         ]  # fmt: skip
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-
-
-def sqlite_url(path: Path) -> str:
-    """Give the storage URL of a file, whatever letters are in its path."""
-    return f"sqlite:///{quote_url(str(path.absolute()))}"
 
 
 def load_study(path: Path) -> Study:
@@ -243,8 +238,8 @@ class _Reader:
     def _storage(self) -> str:
         storage = self._text(("storage",), "sqlite")
         if storage != "sqlite" and "://" not in storage:
-            shown = quote(storage.rpartition("@")[2])  # without the password that may be in there
-            raise self._wrong(("storage",), f"{shown} is no storage", "Write `sqlite`, or postgresql://…")
+            wrong = f"{quote(show_url(storage))} is no storage"
+            raise self._wrong(("storage",), wrong, "Write `sqlite`, or postgresql://…")
         return storage
 
     # Values by kind

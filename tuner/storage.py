@@ -6,14 +6,12 @@ soon as it is over. Reports, speedups and verdicts are recomputed from here; not
 """
 
 import json
-import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -32,6 +30,7 @@ from tuner.records_json import (
     window_from_json,
     window_to_json,
 )
+from tuner.storage_url import SQLITE, show_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,12 +144,6 @@ class Storage:
             self._ids[trial.number] = trial._trial_id  # noqa: SLF001 - see begin
         return tuple(_start(trial) for trial in trials if "role" in trial.user_attrs)
 
-    def points(self) -> dict[int, "Point"]:
-        """Give the point of every start that has one, by number."""
-        with self._translated():
-            trials = self._study.get_trials(deepcopy=False)
-        return {trial.number: trial.params for trial in trials if trial.params}
-
     def remember(self, key: str, value: Any) -> None:  # noqa: ANN401 - any JSON value
         """Keep a fact about the whole study."""
         with self._translated():
@@ -230,18 +223,16 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
         UsageError: the study does not exist and `create` is false.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    where = (
-        unquote(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else _without_password(url)
-    )
-    if url.startswith("sqlite:///") and not create and not Path(where).exists():
+    where, is_file = show_url(url), url.startswith(SQLITE)
+    if is_file and not create and not Path(where).exists():
         msg = f"{where}: there is no study here yet. Start it with `tuner run`."
         raise UsageError(msg)
     with translated(where):
         storage = _connect(url, where)
-        if url.startswith("sqlite:///"):
+        if is_file:
             _make_quick(storage)
         known = [study.study_name for study in storage.get_all_studies()]
-        if known and name not in known and url.startswith("sqlite:///"):
+        if known and name not in known and is_file:
             msg = (
                 f"{where}: this storage holds the study {known[0]!r}, not {name!r}. "
                 "Give the study file its old name back, or move the folder away."
@@ -284,14 +275,6 @@ def _make_quick(storage: optuna.storages.RDBStorage) -> None:
         cursor.close()
 
     storage.engine.dispose()
-
-
-def _without_password(url: str) -> str:
-    """Leave of an address what may be shown: no user, no password, no query."""
-    scheme, separator, rest = url.partition("://")
-    shown = rest.rpartition("@")[2].partition("?")[0]
-    # Without a host, the password stands where the port belongs.
-    return scheme + separator + re.sub(r"^[^/:]*:(?!\d+(/|$))[^/]*", "…", shown)
 
 
 def _start(trial: FrozenTrial) -> Start:

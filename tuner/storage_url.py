@@ -1,0 +1,24 @@
+"""Addresses of storages: made from paths, and shown without what is secret in them."""
+
+import re
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+SQLITE = "sqlite:///"
+
+
+def sqlite_url(path: Path) -> str:
+    """Give the storage URL of a file, whatever letters are in its path."""
+    return f"{SQLITE}{quote(str(path.absolute()))}"
+
+
+def show_url(url: str) -> str:
+    """Say where a storage is: the file's path, or the address without user, password and query."""
+    if url.startswith(SQLITE):
+        return unquote(url.removeprefix(SQLITE))
+    scheme, separator, rest = url.partition("://")
+    shown = (rest if separator else url).rpartition("@")[2].partition("?")[0]
+    if not separator:
+        return shown
+    # Without a host, the password stands where the port belongs.
+    return scheme + separator + re.sub(r"^[^/:]*:(?!\d+(/|$))[^/]*", "…", shown)
