@@ -1,7 +1,7 @@
 """The stages after the search: race the best, drop what does not matter, confirm what is left."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from statistics import mean, stdev
@@ -19,8 +19,6 @@ from tuner.standing import DEFAULT_ARM, WINNER_ARM, config_key
 from tuner.storage import Opening, Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tuner.records import Start
     from tuner.study import Campaign
 
@@ -67,9 +65,9 @@ def _run_blocks(campaign: "Campaign", arms: Mapping[str, Config]) -> tuple[str, 
     for block, sequence in enumerate(order):
         campaign.progress.stage("race", block, plan.race_blocks)
         for arm in sequence:
-            if arm in alive and arm not in _logs_of_block(campaign.starts, block):
+            if arm in alive and arm not in _logs_of_block(campaign, block, alive):
                 campaign.make(Opening(role=Role.RACE, config=arms[arm], arm=arm, block=block))
-        blocks = [_logs_of_block(campaign.starts, each) for each in range(block + 1)]
+        blocks = [_logs_of_block(campaign, each, alive) for each in range(block + 1)]
         feasible = {entry.key for entry in campaign.standing().ranking}
         alive = tuple(arm for arm in alive if arm == DEFAULT_ARM or config_key(arms[arm]) in feasible)
         whole = [logs for logs in blocks if set(alive) <= set(logs)]
@@ -80,12 +78,17 @@ def _run_blocks(campaign: "Campaign", arms: Mapping[str, Config]) -> tuple[str, 
     return alive
 
 
-def _logs_of_block(starts: "Sequence[Start]", block: int) -> dict[str, float]:
-    return {
-        start.arm: start.log_goodput
-        for start in starts
-        if start.role is Role.RACE and start.block == block and start.counts and start.log_goodput is not None
-    }
+def _logs_of_block(campaign: "Campaign", block: int, arms: Sequence[str]) -> dict[str, float]:
+    """Give the log goodputs of one block, all of one session: with hours in between it would be none.
+
+    Those of a session that measured all these arms, or else what this session has so far.
+    """
+    sessions: dict[str, dict[str, float]] = {}
+    for start in campaign.starts:
+        if start.role is Role.RACE and start.block == block and start.counts:
+            sessions.setdefault(start.session, {})[start.arm] = start.log_goodput or 0.0
+    whole = [logs for logs in sessions.values() if set(arms) <= set(logs)]
+    return whole[0] if whole else sessions.get(campaign.starter.session, {})
 
 
 def simplify(campaign: "Campaign", winner: Config) -> Config:
@@ -220,7 +223,7 @@ def confirmation(winner: Config, default: Config, pairs: int, seed: int) -> Pair
 
 
 def read_gain(
-    storage: Storage, starts: "Sequence[Start]", default: Config, constraints: "Sequence[Constraint]"
+    storage: Storage, starts: Sequence["Start"], default: Config, constraints: Sequence[Constraint]
 ) -> Gain | None:
     """Recompute the confirmed gain from the stored pairs; None before all of them are there.
 
@@ -236,5 +239,5 @@ def read_gain(
     return replace(gain, verdict="not proven") if broken(_winners_starts(starts), constraints) else gain
 
 
-def _winners_starts(starts: "Sequence[Start]") -> "list[Start]":
+def _winners_starts(starts: Sequence["Start"]) -> list["Start"]:
     return [start for start in starts if start.role is Role.CONFIRM and start.arm == WINNER_ARM]

@@ -112,6 +112,34 @@ def cut_off_in_the_third_pair(campaign):
         raise KeyboardInterrupt
 
 
+def test_a_block_of_the_race_that_was_cut_off_is_measured_whole_in_the_next_session(tmp_path):
+    settings = write_study(tmp_path)
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    campaign = make_campaign(settings, host, storage)
+    host.fault = lambda _: cut_off_in_the_second_block(campaign)
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run()
+    host.fault = lambda _: None
+    host.clock.sleep(FAR_APART_S)
+
+    again = make_campaign(settings, host, storage, session="second")
+    again.run()
+
+    sessions: dict[int, list[str]] = {}
+    for start in again.starts:
+        if start.role is Role.RACE and start.state is State.COMPLETE:
+            sessions.setdefault(start.block, []).append(start.session)
+    assert sessions[0] == ["first"] * 3
+    assert sessions[1] == ["first"] + ["second"] * 3
+    assert sessions[2] == ["second"] * 3
+
+
+def cut_off_in_the_second_block(campaign):
+    if sum(start.role is Role.RACE for start in campaign.starts) == 4:
+        raise KeyboardInterrupt
+
+
 def test_a_study_on_disk_goes_on_in_another_process_that_opens_it_anew(tmp_path):
     settings = write_study(tmp_path)
     host = SimulatedHost(cut_at=60)
