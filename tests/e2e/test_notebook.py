@@ -1,11 +1,13 @@
 """The notebooks: stored without output, and run for real."""
 
 import re
+import time
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 PUBLIC = ("tuner.session", "tuner.settings", "tuner.terminal", "tuner.measure.control")
@@ -36,15 +38,30 @@ def test_a_notebook_uses_the_public_modules_only(notebook: nbformat.NotebookNode
         assert f"{module}.{name}" in PUBLIC or module in PUBLIC
 
 
+def execute_in_peace(path: Path, folder: Path) -> nbformat.NotebookNode:
+    """Run a notebook; where the host was too noisy to measure on, from the start again, twice at most."""
+    for attempt in range(3):
+        notebook = nbformat.read(path, as_version=4)
+        place = folder / str(attempt)
+        place.mkdir()
+        client = NotebookClient(
+            notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(place)}}
+        )
+        try:
+            client.execute()
+        except CellExecutionError as error:
+            if "too noisy" not in str(error) or attempt == 2:
+                raise
+            time.sleep(10)
+        else:
+            break
+    return notebook
+
+
 @pytest.mark.filterwarnings("default")  # what Jupyter's own packages warn of is not ours
 def test_the_study_of_threads_per_child_ends_with_the_best_value(tmp_path: Path) -> None:
     path = next(path for path in NOTEBOOKS if path.stem == "find_threads_per_child")
-    notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
-    )
-
-    client.execute()
+    notebook = execute_in_peace(path, tmp_path)
 
     printed = "".join(
         output.text
