@@ -95,6 +95,14 @@ class Deployment:
         for part in self.parts:
             _check_alive(self.sandbox, part, self.deadlines)
 
+    def no_longer_effective(self) -> tuple[str, ...]:
+        """Name the kernel's settings that are not in force any more: something else has changed them.
+
+        Servers read their settings once, when they start; what they are by then `deploy` has checked.
+        """
+        settings = [part for part in self.parts if part.process is None]
+        return tuple(each for part in settings for each in _differences(part, _ask(self.sandbox, part)))
+
     def server_log(self) -> bytes:
         """Read the end of what the servers printed and logged."""
         return b"".join(_read_log(self.sandbox, part, self.deadlines) for part in self.parts)
@@ -219,16 +227,24 @@ def _await_ready(deployment: Deployment, plan: SitePlan) -> readiness.Answer:
 
 def _read_back(sandbox: Sandbox, part: Part) -> Config:
     """Read what is in force; it must be what was asked (a measurement belongs to what really ran)."""
-    found = part.server.effective(sandbox, part.config, part.site, part.facts, part.process)
-    differing = [
-        f"{name}: {part.config[name]} was asked, {value} is in force"
-        for name, value in found.items()
-        if name in part.config and part.config[name] != value
-    ]
+    found = _ask(sandbox, part)
+    differing = _differences(part, found)
     if differing:
         message = f"{part.name}: {'; '.join(differing)}."
         raise NotEffective(message)
     return found
+
+
+def _ask(sandbox: Sandbox, part: Part) -> Config:
+    return part.server.effective(sandbox, part.config, part.site, part.facts, part.process)
+
+
+def _differences(part: Part, found: Config) -> list[str]:
+    return [
+        f"{name}: {part.config[name]} was asked, {value} is in force"
+        for name, value in found.items()
+        if name in part.config and part.config[name] != value
+    ]
 
 
 def _check_alive(sandbox: Sandbox, part: Part, deadlines: Deadlines) -> None:

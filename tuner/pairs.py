@@ -4,13 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from tuner.errors import TargetError
 from tuner.measure.confirm import pair_order
 from tuner.ports import Config
 from tuner.records import Role, Start, State
 from tuner.storage import Opening
 
-MAX_TRIES = 2
-"""Attempts at one start of a pair before its side is held to have failed."""
+MAX_FAILURES = 2
+"""Failed starts in a row before the side of a pair is held to have failed."""
+MAX_SPOILED = 5
+"""Starts in a row that the environment may spoil: that is nobody's failure, but no time to measure either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +56,31 @@ def measure_pairs(
         for arm in sequence:
             if finished_pair(starts, pairing, block) is not None:
                 break
-            for _ in range(MAX_TRIES):
-                start = make(Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block))
-                if start.counts:
-                    break
-            else:
-                reason = start.failure.reason if start.failure else "no valid window"
-                return Paired(logs=read_pairs(starts, pairing), failed=f"{arm}: {reason}")
+            failed = _measure_side(pairing, arm, block, make)
+            if failed is not None:
+                return Paired(logs=read_pairs(starts, pairing), failed=f"{arm}: {failed}")
     return Paired(logs=read_pairs(starts, pairing))
+
+
+def _measure_side(pairing: Pairing, arm: str, block: int, make: Callable[[Opening], Start]) -> str | None:
+    """Make starts until one counts; returns why the side failed, or None.
+
+    Raises:
+        TargetError: the environment spoils one after the other.
+    """
+    failures = spoiled = 0
+    while True:
+        start = make(Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block))
+        if start.counts:
+            return None
+        reason = start.failure.reason if start.failure else "no valid window"
+        failures += start.state is State.FAILED
+        spoiled += start.state is not State.FAILED
+        if failures == MAX_FAILURES:
+            return reason
+        if spoiled == MAX_SPOILED:
+            msg = f"host: {arm} could not be measured {MAX_SPOILED} times in a row. {reason} Then try again."
+            raise TargetError(msg)
 
 
 def read_pairs(starts: Sequence[Start], pairing: Pairing) -> tuple[tuple[float, float], ...]:

@@ -4,7 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tuner.measure.control import Speedup, combine, speedups
+from tuner.measure.control import Speedup, combine, is_unstable, speedups
+from tuner.measure.jumps import MOST_DOUBTFUL, suspects
 from tuner.measure.noise import Noise, estimate_noise
 from tuner.measure.promotion import shrunk
 from tuner.objective import Constraint, slacks
@@ -27,6 +28,7 @@ class Entry:
     """The same, shrunk towards what configurations of this study are usually worth."""
     starts: int
     is_feasible: bool
+    """Whether it keeps all constraints, gives the same at every start and leaves nothing behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,20 +72,23 @@ def stand(starts: Sequence[Start], constraints: Sequence[Constraint], default: C
         if start.role is not Role.CONTROL and start.state is not State.INVALID:
             groups.setdefault(config_key(start.config), []).append(start)
     groups.pop(config_key(default), None)
-    combined = {
-        key: combine([by_start[start.number] for start in group if start.number in by_start], noise)
+    repeats = {
+        key: [by_start[start.number] for start in group if start.number in by_start]
         for key, group in groups.items()
-        if any(start.number in by_start for start in group)
     }
+    combined = {key: combine(speedups, noise) for key, speedups in repeats.items() if speedups}
     posterior = shrunk(combined)
+    suspected = set(suspects(starts, noise))
     entries = [
         Entry(
             key=key,
             config=groups[key][0].config,
             speedup=combined[key],
             posterior=posterior[key],
-            starts=sum(start.number in by_start for start in groups[key]),
-            is_feasible=all(
+            starts=len(repeats[key]),
+            is_feasible=not is_unstable(repeats[key], noise)
+            and sum(start.number in suspected for start in groups[key]) < MOST_DOUBTFUL
+            and all(
                 slack <= 0
                 for start in groups[key]
                 if start.state is not State.RUNNING

@@ -9,36 +9,32 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
+from statistics import median
 
 from tuner.errors import TargetError
 from tuner.finals import CONFIRMED, confirm, race, simplify
 from tuner.fixed_rate import measure_latency
-from tuner.measure.control import ControlLevel, requeue
+from tuner.measure.control import ControlLevel
+from tuner.measure.gates import HEALTHY, ControlFacts, Gate
+from tuner.measure.jumps import requeue
 from tuner.measure.load import Load
 from tuner.measure.noise import control_interval, detectable_gain
-from tuner.measure.promotion import promising
 from tuner.measure.pruning import gate_zero, should_prune
 from tuner.measure.start import NO_JUDGES, Judges
 from tuner.measure.steady import declines
-from tuner.objective import Constraint, slacks
-from tuner.optimize.optimizer import Observation, Optimizer, Point
+from tuner.objective import Constraint
+from tuner.optimize.optimizer import Optimizer, Point
 from tuner.plan import Plan
 from tuner.ports import Clock, Config
 from tuner.progress import Progress
+from tuner.proposals import promising_entry, suggest
 from tuner.records import Role, Start, State, Window
 from tuner.rig import Rig
-from tuner.standing import DEFAULT_ARM, Entry, Standing, as_controls, config_key, stand
+from tuner.standing import DEFAULT_ARM, Standing, as_controls, config_key, stand
 from tuner.starter import Starter
 from tuner.storage import Opening, Storage
 
-PROMOTE_EVERY = 5
-"""New configurations between two that may be measured again instead (the measurement protocol's share)."""
-MAX_STARTS = 3
 MAX_FAILED_CONTROLS = 3
-MOST_SUGGESTIONS = 100
-"""Suggestions in a row that may break a constraint."""
-MOST_KNOWN = 10
-"""Suggestions in a row that may have been tried: then the space is taken for exhausted."""
 LONG_BUDGET_S = 600
 """With so much time left, waiting once for a noisy host to calm down is worth it."""
 
@@ -117,11 +113,11 @@ class Campaign:
         Returns the configurations that have to be measured again because the machine has changed since.
         """
         control = self.make(Opening(role=Role.CONTROL, config=self.default, arm=DEFAULT_ARM))
-        if control.state is State.FAILED:
+        if not control.counts:
             return self._control_failed(control)
         standing = self.standing()
         earlier = [each for each in self.controls() if each.number != control.number]
-        if len(earlier) < 2 or not control.counts:  # noqa: PLR2004 - nothing to be far from
+        if len(earlier) < 2:  # noqa: PLR2004 - nothing to be far from
             return []
         if not ControlLevel.fit(earlier, standing.noise).alarm(control):
             return []
@@ -140,7 +136,7 @@ class Campaign:
     def _control_failed(self, control: Start) -> list[Config]:
         """The default itself fails: tolerate it once or twice, then the target is at fault."""
         failed = [start for start in self.starts if start.role is Role.CONTROL][-MAX_FAILED_CONTROLS:]
-        if len(failed) == MAX_FAILED_CONTROLS and all(start.state is State.FAILED for start in failed):
+        if len(failed) == MAX_FAILED_CONTROLS and all(_failed(start) for start in failed):
             reason = control.failure.reason if control.failure else "unknown"
             msg = f"target: the default configuration failed {MAX_FAILED_CONTROLS} times in a row. {reason}"
             raise TargetError(msg)
@@ -162,7 +158,9 @@ class Campaign:
         self.progress.time_left(self.time_left_s())
         start = self.starter.make(
             opening,
-            judges=replace(judges, spread=self.standing().noise.sigma_window),
+            judges=replace(
+                judges, spread=self.standing().noise.sigma_window, control=self._control_facts(opening)
+            ),
             value=self._value,
             suggest_s=suggest_s,
             plan=plan,
@@ -200,12 +198,12 @@ class Campaign:
     def _try_next(self) -> None:
         """Measure a new configuration, or once more the one that may be the best."""
         standing = self.standing()
-        again = self._promising(standing)
+        again = promising_entry(self, standing)
         if again is not None:
             self._try(Role.REPEAT, again.config, suggest_s=0.0)
             return
         moment = self.clock.monotonic()
-        config, point = self._suggest(standing)
+        config, point = suggest(self, standing)
         self._try(Role.SEARCH, config, point=point, suggest_s=self.clock.monotonic() - moment)
 
     def _try(self, role: Role, config: Config, *, suggest_s: float, point: Point | None = None) -> None:
@@ -214,62 +212,6 @@ class Campaign:
             judges=self._judges(config),
             suggest_s=suggest_s,
         )
-
-    def _suggest(self, standing: Standing) -> tuple[Config, Point]:
-        """Presets first, then the optimizer; a configuration that breaks a constraint is never deployed."""
-        space = self.rig.space
-        tried = {config_key(start.config) for start in self.starts if start.state is not State.INVALID}
-        for preset in space.presets:
-            config = space.complete(preset.values)
-            if config_key(config) not in tried:
-                return config, space.encode(config)
-        observations = self._observations(standing)
-        seed = self.rig.settings.seed * 1_000_003 + len(self.starts)
-        known: list[Config] = []
-        for attempt in range(MOST_SUGGESTIONS):
-            point = self.optimizer.suggest(space.dimensions, observations, seed=seed + attempt * 7919)
-            config = space.decode(point)
-            if space.violations(config):
-                continue
-            if config_key(config) not in tried:
-                return config, space.encode(config)
-            known.append(config)
-            if len(known) == MOST_KNOWN:
-                break
-        # Where next to everything was tried, another start of the same tells more than nothing.
-        again = known[0] if known else self.default
-        return again, space.encode(again)
-
-    def _observations(self, standing: Standing) -> list[Observation]:
-        space = self.rig.space
-        seen = []
-        for start in self.starts:
-            if start.role is Role.CONTROL or start.state is State.INVALID:
-                continue
-            speedup = standing.speedups.get(start.number)
-            seen.append(
-                Observation(
-                    point=space.encode(start.config),
-                    log_ratio=None if speedup is None else speedup.log_ratio,
-                    variance=0.0 if speedup is None else speedup.variance,
-                    constraints=slacks(start, self.rig.settings.constraints),
-                )
-            )
-        return seen
-
-    def _promising(self, standing: Standing) -> Entry | None:
-        """After every few new configurations: is there one that may be best and was measured too little?"""
-        new = [start for start in self.starts if start.role is Role.SEARCH]
-        repeats = [start for start in self.starts if start.role is Role.REPEAT]
-        if len(new) < PROMOTE_EVERY * (len(repeats) + 1):
-            return None
-        entries = {entry.key: entry for entry in standing.ranking}
-        key = promising(
-            {key: entry.speedup for key, entry in entries.items()},
-            {key: entry.starts for key, entry in entries.items()},
-            seed=self.rig.settings.seed + len(self.starts),
-        )
-        return entries[key] if key is not None else None
 
     def _judges(self, config: Config) -> Judges:
         standing = self.standing()
@@ -285,6 +227,21 @@ class Campaign:
             return f"clearly worse than the best so far (z = {verdict.z:.1f})" if verdict.prune else None
 
         return Judges(gate_zero=lambda window: gate_zero(window, math.exp(level)), prune=prune)
+
+    def _control_facts(self, opening: Opening) -> ControlFacts:
+        """Say what the default showed last; what it does itself is not excused by that."""
+        if opening.arm == DEFAULT_ARM:
+            return HEALTHY
+        faults = [
+            window.counters.get("server_faults_major", 0.0) / window.duration_s
+            for control in self.controls()
+            for window in control.valid_windows
+        ]
+        last = [start for start in as_controls(self.starts) if start.role is Role.CONTROL][-1:]
+        return ControlFacts(
+            is_healthy=all(start.state is not State.FAILED for start in last),
+            major_faults_per_s=median(faults) if faults else 0.0,
+        )
 
     def _value(self, start: Start) -> float | None:
         controls = self.controls()
@@ -349,6 +306,17 @@ class Campaign:
 
     def _last_is_control(self) -> bool:
         return bool(self.starts) and self.starts[-1].role is Role.CONTROL
+
+
+def _failed(control: Start) -> bool:
+    """Tell whether a start of the default failed, or its generator in every window: no noise of the host."""
+    return control.state is State.FAILED or (
+        control.state is State.INVALID
+        and bool(control.windows)
+        and all(
+            any(verdict.gate == Gate.GENERATOR for verdict in window.verdicts) for window in control.windows
+        )
+    )
 
 
 def cost_s(start: Start) -> float:

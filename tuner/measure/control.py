@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from tuner.errors import TargetError
 from tuner.measure.level import Belief, Regime, find_regimes, is_far, middle_s, observe
-from tuner.measure.noise import Noise, estimate_noise, start_variance
+from tuner.measure.noise import Noise, start_variance
 from tuner.records import Role, Start
 
 UNSTABLE_SD = 0.10
@@ -115,30 +115,6 @@ def speedups(starts: Sequence[Start], noise: Noise) -> dict[int, Speedup]:
             own = start_variance(noise, len(start.valid_windows), start.steady)
             found[start.number] = Speedup(log_ratio=log - level, variance=own + variance)
     return found
-
-
-def requeue(starts: Sequence[Start], noise: Noise | None = None) -> tuple[int, ...]:
-    """Give the numbers of the search starts to measure again: made where a jump was, and not repeated since.
-
-    Nobody knows on which side of the jump they were, which lies between the last good control and the first
-    of the two that confirmed it.
-    """
-    controls = [start for start in starts if start.role is Role.CONTROL and start.counts]
-    if not controls:
-        return ()
-    jumps = ControlLevel.fit(controls, noise or estimate_noise(starts)).jumps
-    numbers = []
-    for before_s, after_s in jumps:
-        since = [start.config for start in starts if start.counts and middle_s(start) > after_s]
-        numbers += [
-            start.number
-            for start in starts
-            if start.role in {Role.SEARCH, Role.REPEAT}
-            and start.counts
-            and before_s < middle_s(start) < after_s
-            and start.config not in since
-        ]
-    return tuple(numbers)
 
 
 def combine(repeats: Sequence[Speedup], noise: Noise = Noise.PRIOR) -> Speedup:

@@ -9,10 +9,20 @@ from collections.abc import Callable, Iterable
 from tuner.measure import host_gates, load_gates
 from tuner.measure.retries import Noisy, RetryBudget
 from tuner.measure.thresholds import Thresholds
-from tuner.measure.window_facts import Gate, WindowFacts
+from tuner.measure.window_facts import HEALTHY, ControlFacts, Gate, WindowFacts
 from tuner.records import Verdict
 
-__all__ = ["Gate", "Noisy", "RetryBudget", "Thresholds", "WindowFacts", "is_censored", "judge"]
+__all__ = [
+    "HEALTHY",
+    "ControlFacts",
+    "Gate",
+    "Noisy",
+    "RetryBudget",
+    "Thresholds",
+    "WindowFacts",
+    "is_censored",
+    "judge",
+]
 
 GATES: tuple[Callable[[WindowFacts], Verdict | None], ...] = (
     load_gates.generator,
@@ -27,7 +37,6 @@ GATES: tuple[Callable[[WindowFacts], Verdict | None], ...] = (
     load_gates.errors,
     load_gates.effective,
     host_gates.clock,
-    host_gates.carry_over,
 )
 
 

@@ -72,7 +72,7 @@ def memory(facts: WindowFacts) -> Verdict | None:
     kills = facts.counters.get("oom_kills", 0.0)
     full = facts.rate("pressure_memory_full_s")
     swapped = facts.rate("swap_ins")
-    faults = facts.rate("server_faults_major") - facts.control_major_faults_per_s
+    faults = facts.rate("server_faults_major") - facts.control.major_faults_per_s
     signs = (
         (kills > 0, f"the kernel killed {kills:.0f} processes for want of memory"),
         (full > limits.memory_full_share, f"everything waited for memory in {percent(full, 1)} of the time"),
@@ -99,19 +99,6 @@ def clock(facts: WindowFacts) -> Verdict | None:
     return fault(
         Gate.CLOCK,
         f"the clock was set by {step_s:+.3f} s; let NTP slew it instead, the window is measured again",
-    )
-
-
-def carry_over(facts: WindowFacts) -> Verdict | None:
-    """Look whether the default suffers from what this configuration left behind."""
-    far = [each for each in facts.control_deviations if abs(each) > facts.limits.carry_over_deviations]
-    if len(far) < 2:  # noqa: PLR2004 - once may be chance, which is why the control is measured again
-        return None
-    said = " and ".join(f"{each:+.1f}" for each in far)
-    return fault(
-        Gate.CARRY_OVER,
-        f"the default was {said} standard deviations off right after this configuration; all is put back "
-        "and the configuration measured again, as the last",
     )
 
 

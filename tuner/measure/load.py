@@ -9,7 +9,7 @@ from typing import Protocol
 from tuner.deploy import Deployment
 from tuner.errors import LoadFailed
 from tuner.measure.counters import difference, take
-from tuner.measure.gates import WindowFacts, judge
+from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
 from tuner.measure.process_trees import find_interrupt_threads
 from tuner.placement import Placement
 from tuner.ports import Completed, Failures, FileState, Host, LoadGenerator, Workload
@@ -62,6 +62,7 @@ def run_window(
     connections: int | None = None,
     rate_rps: float | None = None,
     problems_before: int = 0,
+    control: ControlFacts = HEALTHY,
 ) -> Window:
     """Send load for one window and count what came back.
 
@@ -72,6 +73,7 @@ def run_window(
         connections: instead of the workload's own.
         rate_rps: send at this rate instead of as fast as answers come.
         problems_before: windows right before this one in which the generator failed.
+        control: what the default showed, for the validity gates.
 
     A generator that fails gives a window without a correct response; its verdicts say whose fault it was.
     """
@@ -106,7 +108,8 @@ def run_window(
     )
     facts = WindowFacts(
         asked_s=duration_s, result=result, counters=counters, generator_cpu=window.generator_cpu,
-        problem=problem, problems_in_row=problems_before + 1,
+        problem=problem, problems_in_row=problems_before + 1, control=control,
+        not_effective=deployment.no_longer_effective(),
     )  # fmt: skip
     return replace(window, verdicts=judge(facts))
 

@@ -3,14 +3,16 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 from tuner.deploy import Deployment
 from tuner.errors import LoadFailed, Stalled
-from tuner.measure.gates import Gate, RetryBudget
+from tuner.measure.gates import HEALTHY, ControlFacts, Gate, RetryBudget
 from tuner.measure.load import Load, run_window
 from tuner.measure.steady import is_steady
 from tuner.plan import Plan
-from tuner.records import Window
+from tuner.records import Blame, Window
 
 SLICE_S = 1.0
 SLICES_TO_JUDGE = 6
@@ -27,9 +29,17 @@ class Judges:
     """Asked after each window from the first at which pruning is allowed."""
     spread: float = 0.0
     """Standard deviation of the logarithm of one window, as known so far: what steadiness is held against."""
+    control: ControlFacts = HEALTHY
+    """What the default showed, for the validity gates."""
 
 
 NO_JUDGES = Judges(gate_zero=lambda _: None, prune=lambda _: None)
+
+
+class Measure(Protocol):
+    """Loads a deployed server for so many seconds."""
+
+    def __call__(self, duration_s: float, *, problems_before: int = 0) -> Window: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +69,8 @@ def measure_start(
         LoadFailed: the load generator failed again and again.
     """
     retries.begin_start()
-    slices, steady = warm_up(deployment, load, plan, spread=judges.spread)
+    measure = partial(_window, deployment, load, control=judges.control)
+    slices, steady = warm_up(measure, plan, spread=judges.spread)
     # What spoiled the warm-up is not held against the configuration.
     reason = judges.gate_zero(slices[-1]) if slices[-1].is_valid else None
     if reason is not None:
@@ -68,7 +79,7 @@ def measure_start(
     first_look, most = plan.windows
     valid: list[Window] = []
     while len(valid) < most:
-        window = _window_with_retries(deployment, load, plan.window_s, retries, keep)
+        window = _window_with_retries(measure, plan.window_s, retries, keep)
         if not window.is_valid:
             break
         valid.append(window)
@@ -80,23 +91,20 @@ def measure_start(
 
 
 def _window_with_retries(
-    deployment: Deployment,
-    load: Load,
-    duration_s: float,
-    retries: RetryBudget,
-    keep: Callable[[Window], None],
+    measure: Measure, duration_s: float, retries: RetryBudget, keep: Callable[[Window], None]
 ) -> Window:
     """Run one window, again while the environment spoils it; the last try is given back."""
     retries.begin_window()
     problems = 0
     while True:
-        window = _window(deployment, load, duration_s, problems_before=problems)
+        window = measure(duration_s, problems_before=problems)
         keep(window)
         problems = problems + 1 if _generator_failed(window) else 0
         if not retries.allows_another(window.verdicts, at_s=time.monotonic()):
             break
-    if problems > 1:
-        raise LoadFailed("; ".join(verdict.reason for verdict in window.verdicts))
+    for verdict in window.verdicts:
+        if verdict.gate == Gate.GENERATOR and verdict.blame is Blame.CONFIGURATION:
+            raise LoadFailed(verdict.reason)
     return window
 
 
@@ -104,7 +112,7 @@ def _generator_failed(window: Window) -> bool:
     return any(verdict.gate == Gate.GENERATOR for verdict in window.verdicts)
 
 
-def warm_up(deployment: Deployment, load: Load, plan: Plan, *, spread: float) -> tuple[list[Window], bool]:
+def warm_up(measure: Measure, plan: Plan, *, spread: float) -> tuple[list[Window], bool]:
     """Send load that is not counted, in slices, until goodput stands still or time is up.
 
     Returns the slices and whether it stands still; a plan whose warm-up is too short to judge says yes.
@@ -113,7 +121,7 @@ def warm_up(deployment: Deployment, load: Load, plan: Plan, *, spread: float) ->
     can_judge = plan.warmup_max_s >= SLICES_TO_JUDGE * SLICE_S
     least = max(plan.warmup_s, SLICES_TO_JUDGE * SLICE_S) if can_judge else plan.warmup_s
     while True:
-        slices.append(_window(deployment, load, SLICE_S))
+        slices.append(measure(SLICE_S))
         if len(slices) * SLICE_S < least:
             continue
         if not can_judge or is_steady([each.goodput_rps for each in slices], spread=spread):
@@ -122,9 +130,11 @@ def warm_up(deployment: Deployment, load: Load, plan: Plan, *, spread: float) ->
             return slices, False
 
 
-def _window(deployment: Deployment, load: Load, duration_s: float, *, problems_before: int = 0) -> Window:
+def _window(
+    deployment: Deployment, load: Load, duration_s: float, *, control: ControlFacts, problems_before: int = 0
+) -> Window:
     """Run one window; a server from which nothing comes is not slow, it is broken."""
-    window = run_window(deployment, load, duration_s, problems_before=problems_before)
+    window = run_window(deployment, load, duration_s, problems_before=problems_before, control=control)
     deployment.check_alive()
     if window.correct == 0 and not _generator_failed(window):
         said = "; ".join(verdict.reason for verdict in window.verdicts) or "nothing was answered."

@@ -46,8 +46,6 @@ class Thresholds:
     clock_step_s: float = 0.010
     """CLOCK_REALTIME against CLOCK_MONOTONIC. Slewing by NTP moves both alike (clock_gettime(2)), so this is
     somebody setting the clock, or a machine that was suspended."""
-    carry_over_deviations: float = 4.0
-    """Standard deviations of control starts after a configuration from the level before it, twice."""
     problems_in_row: int = 2
     """Windows in a row in which the generator fails before it is the configuration's fault."""
     retries_per_window: int = 2

@@ -27,7 +27,20 @@ class Gate(StrEnum):
     ERRORS = "errors"
     EFFECTIVE = "not effective"
     CLOCK = "clock"
-    CARRY_OVER = "carry-over"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlFacts:
+    """What the default showed on the same machine, to tell a configuration's fault from the machine's."""
+
+    is_healthy: bool = True
+    """Whether the last start of the default could be measured."""
+    major_faults_per_s: float = 0.0
+    """Pages that its server read from disk."""
+
+
+HEALTHY = ControlFacts()
+"""A default of which nothing bad is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +59,9 @@ class WindowFacts:
     """How the generator failed, when there is no result."""
     problems_in_row: int = 1
     """Windows in a row in which the generator failed or gave up, this one included, if it did."""
-    control_is_healthy: bool = True
-    """Whether the same generator measured the control without trouble."""
+    control: ControlFacts = HEALTHY
     not_effective: tuple[str, ...] = ()
-    """One sentence for each setting that is not in force as asked."""
-    control_deviations: tuple[float, ...] = ()
-    """Control starts right after this configuration: standard deviations from the level expected."""
-    control_major_faults_per_s: float = 0.0
+    """One sentence for each setting that is not, or no longer, in force as asked."""
     local_ports: int = LOCAL_PORTS
     """Ports that connections of the generator may use."""
     own_network: bool = True

@@ -56,7 +56,7 @@ def _distribution(dimension: Dimension) -> BaseDistribution:
         return IntDistribution(
             int(dimension.low), int(dimension.high), log=dimension.log, step=int(dimension.step or 1)
         )
-    return FloatDistribution(dimension.low, dimension.high, log=dimension.log, step=dimension.step)
+    return FloatDistribution(dimension.low, dimension.high, log=dimension.log)
 
 
 class _Shared:
@@ -84,7 +84,7 @@ def _share(distribution: BaseDistribution) -> BaseDistribution:
     if isinstance(distribution, IntDistribution):
         return _SharedInt(distribution.low, distribution.high, log=distribution.log, step=distribution.step)
     if isinstance(distribution, FloatDistribution):
-        return _SharedFloat(distribution.low, distribution.high, log=distribution.log, step=distribution.step)
+        return _SharedFloat(distribution.low, distribution.high, log=distribution.log)
     return distribution
 
 

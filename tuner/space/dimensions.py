@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from tuner.ports import Scalar
 from tuner.space.encoding import (
@@ -44,19 +43,26 @@ def _choice_dimension(parameter: Parameter) -> tuple[Dimension, ...]:
 def _number_dimension(parameter: Parameter) -> tuple[Dimension, ...]:
     if not parameter.is_numeric:
         return ()
-    name, log = parameter.name, parameter.log
-    # Optuna has no logarithmic grid; the position within the bounds is one.
-    is_log_grid = log and parameter.step is not None and (parameter.kind == "float" or parameter.step != 1)
-    if not parameter.has_fixed_bounds or is_log_grid:
-        return (Dimension(name=name, parameter=name, kind="float", low=0.0, high=1.0, is_position=True),)
+    name, log, step = parameter.name, parameter.log, parameter.step
+    position = Dimension(name=name, parameter=name, kind="float", low=0.0, high=1.0, is_position=True)
+    if not parameter.has_fixed_bounds:
+        return (position,)
     low, high = fixed_bounds(parameter)
-    step = grid_step(parameter) if parameter.kind == "int" else parameter.step
-    if step is not None:
-        high = grid_value(parameter, low, high, count_steps(low, high, step))
+    if parameter.kind == "int" or step is not None:
+        high = grid_value(parameter, low, high, count_steps(low, high, grid_step(parameter)))
     if low == high:
         return ()
-    kind: Literal["int", "float"] = "int" if parameter.kind == "int" else "float"
-    return (Dimension(name=name, parameter=name, kind=kind, low=low, high=high, log=log, step=step),)
+    if parameter.kind == "float":
+        # Optuna loses the end of a grid whose bounds are not exact decimals.
+        free = Dimension(name=name, parameter=name, kind="float", low=low, high=high, log=log)
+        return (free,) if step is None else (position,)
+    if log and grid_step(parameter) != 1:  # Optuna has no logarithmic grid
+        return (position,)
+    return (
+        Dimension(
+            name=name, parameter=name, kind="int", low=low, high=high, log=log, step=grid_step(parameter)
+        ),
+    )
 
 
 def fixed_bounds(parameter: Parameter) -> tuple[int | float, int | float]:

@@ -3,7 +3,8 @@ from random import Random
 import pytest
 
 from tests.unit.core.starts import DEFAULT, config_of, failed, start, window
-from tuner.pairs import MAX_TRIES, Pairing, finished_pair, measure_pairs, read_pairs
+from tuner.errors import TargetError
+from tuner.pairs import MAX_FAILURES, MAX_SPOILED, Pairing, finished_pair, measure_pairs, read_pairs
 from tuner.records import Failure, Role, State
 
 WINNER = config_of(open_file_cache=1000)
@@ -159,19 +160,37 @@ def test_a_start_that_fails_once_is_made_again(end):
     assert bench.openings[2] == bench.openings[3]
 
 
-@pytest.mark.parametrize(
-    ("end", "reason"), [(crashes, "it crashed"), (is_spoiled, "every window was spoiled")]
-)
-def test_a_side_that_fails_twice_in_a_row_ends_the_comparison_with_the_reason(end, reason):
+def test_a_side_that_fails_twice_in_a_row_ends_the_comparison_with_the_reason():
     bench = Bench()
-    bench.ends |= {2: end, 3: end}
+    bench.ends |= {2: crashes, 3: crashes}
 
     paired = bench.run(pairing(4))
 
-    assert MAX_TRIES == 2
-    assert paired.failed == f"{bench.openings[2].arm}: {reason}"
+    assert MAX_FAILURES == 2
+    assert paired.failed == f"{bench.openings[2].arm}: it crashed"
     assert len(paired.logs) == 1
     assert len(bench.starts) == 4
+
+
+def test_a_side_that_the_environment_spoils_again_and_again_has_not_failed():
+    bench = Bench()
+    bench.ends |= dict.fromkeys(range(2, 2 + MAX_SPOILED - 1), is_spoiled)
+
+    paired = bench.run(pairing(4))
+
+    assert paired.failed is None
+    assert len(paired.logs) == 4
+
+
+def test_where_nothing_can_be_measured_the_comparison_stops_and_can_go_on_later():
+    bench = Bench()
+    bench.ends |= dict.fromkeys(range(2, 2 + MAX_SPOILED), is_spoiled)
+
+    with pytest.raises(TargetError, match=r"could not be measured 5 times in a row. every window"):
+        bench.run(pairing(4))
+    paired = bench.run(pairing(4))
+
+    assert len(paired.logs) == 4
 
 
 def test_a_side_that_fails_once_in_every_pair_does_not_end_the_comparison():

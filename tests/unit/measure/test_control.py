@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.measure.made_starts import BASE, make_start
 from tuner.errors import TargetError
-from tuner.measure.control import ControlLevel, Speedup, combine, is_unstable, requeue, speedups
+from tuner.measure.control import ControlLevel, Speedup, combine, is_unstable, speedups
 from tuner.measure.noise import Noise
 from tuner.records import Role, State
 
@@ -153,32 +153,6 @@ def test_a_new_control_revises_the_speedups_of_the_past():
 
     assert after.log_ratio < before.log_ratio - 0.02
     assert after.variance < before.variance
-
-
-def jump_with_search(**last):
-    return [
-        *controls_at([0.0, 0.0, 0.0]),
-        make_start([0.1] * 2, number=20, at_s=30, role=Role.SEARCH, config={"a": 1}),
-        make_start([0.1] * 2, number=21, at_s=150, role=Role.SEARCH, config={"a": 2}),
-        make_start([0.1] * 2, number=22, at_s=160, role=Role.RACE, config={"a": 3}),
-        make_start([-0.3] * 2, number=3, at_s=180),
-        make_start([-0.3] * 2, number=4, at_s=200),
-        *([make_start([-0.2] * 2, number=23, at_s=220, role=Role.REPEAT, **last)] if last else []),
-    ]
-
-
-def test_search_starts_since_the_last_good_control_before_a_jump_are_measured_again():
-    assert requeue(jump_with_search(), QUIET) == (21,)
-    assert requeue(jump_with_search()) == (21,)
-
-
-def test_what_was_measured_again_since_the_jump_is_not_queued_twice():
-    assert requeue(jump_with_search(config={"a": 2}), QUIET) == ()
-
-
-def test_without_a_confirmed_jump_nothing_is_measured_again():
-    assert requeue([*controls_at([0.0, 0.0, -0.4]), make_start(0.1, number=9, role=Role.SEARCH)], QUIET) == ()
-    assert requeue([], QUIET) == ()
 
 
 def test_a_speedup_shows_itself_as_a_ratio_with_its_interval():

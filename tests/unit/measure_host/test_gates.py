@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from tests.unit.measure_host.golden import GoldenWindow
-from tuner.measure.gates import Gate, Thresholds, WindowFacts, is_censored, judge
+from tuner.measure.gates import ControlFacts, Gate, Thresholds, WindowFacts, is_censored, judge
 from tuner.ports import Failures, LoadResult
 from tuner.records import Blame
 
@@ -134,7 +134,7 @@ def test_a_generator_that_fails_again_for_one_configuration_alone_counts_against
 
 
 def test_a_generator_that_fails_with_the_default_too_is_never_the_configurations_fault():
-    verdict = only(window(None, problem="crashed", problems_in_row=5, control_is_healthy=False))
+    verdict = only(window(None, problem="crashed", problems_in_row=5, control=ControlFacts(is_healthy=False)))
 
     assert verdict.blame is Blame.ENVIRONMENT
 
@@ -242,7 +242,10 @@ def test_a_server_that_the_kernel_killed_needed_too_much():
 
 
 def test_major_faults_that_the_default_has_too_are_nothing_new():
-    assert judge(window(counters={"server_faults_major": 150.0}, control_major_faults_per_s=25.0)) == ()
+    assert (
+        judge(window(counters={"server_faults_major": 150.0}, control=ControlFacts(major_faults_per_s=25.0)))
+        == ()
+    )
 
 
 def test_settings_that_are_not_in_force_are_blamed_and_named():
@@ -250,16 +253,6 @@ def test_settings_that_are_not_in_force_are_blamed_and_named():
 
     assert (verdict.gate, verdict.blame) == (Gate.EFFECTIVE, Blame.CONFIGURATION)
     assert "backlog is 128, 4096 was asked" in verdict.reason
-
-
-@pytest.mark.parametrize(
-    ("deviations", "speaks"), [((4.5,), False), ((4.5, -1.0), False), ((-6.0, -5.1), True)]
-)
-def test_carry_over_needs_two_controls_that_are_far_off(deviations, speaks):
-    verdicts = judge(window(control_deviations=deviations))
-
-    assert bool(verdicts) is speaks
-    assert all(verdict.gate == Gate.CARRY_OVER and "-6.0 and -5.1" in verdict.reason for verdict in verdicts)
 
 
 def test_a_cpu_quota_is_a_warning():

@@ -48,10 +48,10 @@ class TestDimensions:
     def test_bounds_over_facts_are_fixed(self, space):
         assert next(each for each in space.dimensions if each.name == "processes").high == 8
 
-    def test_bounds_over_other_parameters_make_a_position(self, space):
+    def test_bounds_over_other_parameters_and_steps_of_fractions_make_a_position(self, space):
         positions = {dimension.name for dimension in space.dimensions if dimension.is_position}
 
-        assert positions == {"started", "spare", "buffer.size", "slack", "pair[1]"}
+        assert positions == {"started", "spare", "buffer.size", "slack", "pair[1]", "share"}
 
     def test_special_values_have_a_dimension_of_their_own(self, space):
         (special,) = (dimension for dimension in space.dimensions if dimension.name == "requests:special")
@@ -64,14 +64,16 @@ class TestDimensions:
 
         assert (space.dimensions[0].low, space.dimensions[0].high, space.dimensions[0].step) == (1, 7, 3)
 
-    def test_a_high_of_fractions_comes_down_to_the_grid_too(self, tmp_path):
+    def test_steps_of_fractions_are_positions_on_the_grid_down_to_its_end(self, tmp_path):
         space = one("kind: float, low: 0.5, high: 2, step: 0.4, default: 0.5", tmp_path)
 
-        assert (space.dimensions[0].low, space.dimensions[0].high, space.dimensions[0].step) == (
-            0.5,
-            1.7,
-            0.4,
-        )
+        assert space.dimensions[0].is_position
+        assert [space.decode({"x": share})["x"] for share in (0.0, 0.3, 0.6, 1.0)] == [0.5, 0.9, 1.3, 1.7]
+
+    def test_a_grid_of_fractions_with_one_value_has_none(self, tmp_path):
+        space = one("kind: float, low: 0.5, high: 0.8, step: 0.4, default: 0.5", tmp_path)
+
+        assert "x" not in {dimension.name for dimension in space.dimensions}
 
     def test_a_range_of_one_value_has_none(self, tmp_path):
         space = one("kind: int, low: 4, high: 2 * cores, default: 4", tmp_path)
