@@ -29,6 +29,8 @@ class Campaign:
     rng: Random
     windows: int = PLAN.windows[1]
     """Windows of a start at the most."""
+    first_look: int = PLAN.windows[0]
+    """Windows of a start before it may be pruned."""
     noise: Noise = Noise.PRIOR
     found: dict[str, Speedup] = field(default_factory=dict)
     """Combined speedup of each configuration."""
@@ -75,14 +77,17 @@ class Campaign:
         level, variance = ControlLevel.fit(controls, self.noise).at(self.host.clock_s)
 
         def prune(windows: Sequence[Window]) -> bool:
-            return should_prune(
-                windows,
-                level=level,
-                level_variance=variance,
-                incumbent=rival,
-                noise=self.noise,
-                max_windows=self.windows,
-            ).prune
+            return (
+                len(windows) >= self.first_look
+                and should_prune(
+                    windows,
+                    level=level,
+                    level_variance=variance,
+                    incumbent=rival,
+                    noise=self.noise,
+                    max_windows=self.windows,
+                ).prune
+            )
 
         return self.host.start(self.effects[name], windows=self.windows, name=name, prune=prune)
 

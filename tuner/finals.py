@@ -64,6 +64,8 @@ def _run_blocks(campaign: "Campaign", arms: Mapping[str, Config]) -> tuple[str, 
     order = race_order(alive, plan.race_blocks, campaign.random("race"))
     for block, sequence in enumerate(order):
         campaign.progress.stage("race", block, plan.race_blocks)
+        if not campaign.has_time_for(len(alive)):
+            break
         for arm in sequence:
             if arm in alive and arm not in _logs_of_block(campaign, block, alive):
                 campaign.make(Opening(role=Role.RACE, config=arms[arm], arm=arm, block=block))
@@ -102,6 +104,8 @@ def simplify(campaign: "Campaign", winner: Config) -> Config:
     for number in range(campaign.plan.simplify_steps):
         campaign.progress.stage("simplify", number, campaign.plan.simplify_steps)
         if number == len(steps):
+            if not campaign.has_time_for(2 * campaign.plan.simplify_pairs):
+                break
             reduced = _reduce(campaign, current, share)
             if reduced is None:
                 break
@@ -185,7 +189,8 @@ def confirm(campaign: "Campaign", winner: Config) -> str:
     constraints = campaign.rig.settings.constraints
     failed = _confirm_pairs(campaign, record)
     gain = read_gain(campaign.storage, campaign.starts, campaign.default, constraints)
-    may_extend = record["pairs"] < record["extend_to"] and failed is None
+    more = record["extend_to"] - record["pairs"]
+    may_extend = more > 0 and failed is None and campaign.time_left_s() >= 2 * more * campaign.mean_cost_s()
     if may_extend and gain is not None and needs_extension(gain):
         campaign.progress.note("the pairs do not decide; the planned extension follows")
         record = record | {"pairs": record["extend_to"]}

@@ -103,6 +103,11 @@ def slacks(start: Start, constraints: Sequence[Constraint]) -> dict[str, float]:
     return {STARTED: -1.0} | {str(constraint): constraint.slack(start) for constraint in constraints}
 
 
+def unmeasured(start: Start, constraints: Sequence[Constraint]) -> tuple[str, ...]:
+    """Name the constraints on what the load generator does not report."""
+    return tuple(str(each) for each in constraints if METRICS[each.metric](start) is None)
+
+
 def broken(starts: Sequence[Start], constraints: Sequence[Constraint]) -> tuple[str, ...]:
     """Name the constraints that the measured starts of one configuration break on average."""
     counted = [start for start in starts if start.counts]

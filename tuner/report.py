@@ -25,7 +25,7 @@ from tuner.report_rows import (
     start_rows,
     timing_rows,
 )
-from tuner.wording import say_gain, say_percent, say_ratio, say_speedup
+from tuner.wording import LOWER_BOUND, say_gain, say_percent, say_ratio, say_speedup
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -100,6 +100,7 @@ def render_report(summary: "Summary") -> str:
         counts=count_starts(summary),
         starts=start_rows(summary),
         plotly_js=get_plotlyjs(),
+        lower_bound=LOWER_BOUND,
     )
 
 

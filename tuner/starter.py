@@ -8,6 +8,7 @@ from tuner.deploy import deploy
 from tuner.errors import TrialFailed
 from tuner.measure.gates import RetryBudget
 from tuner.measure.load import Load
+from tuner.measure.quiet import wait_until_quiet
 from tuner.measure.start import NO_JUDGES, Judges, measure_start
 from tuner.objective import slacks
 from tuner.optimize.tpe import distributions
@@ -26,6 +27,10 @@ class Starter:
     storage: Storage
     session: str
     retries: RetryBudget = field(default_factory=RetryBudget)
+
+    def wait_until_quiet(self, most_s: float) -> bool:
+        """Wait until other programs leave the machine alone; tell whether they do."""
+        return wait_until_quiet(self.rig.host, self.rig.load.interrupt_threads, most_s=most_s)
 
     def make(
         self,

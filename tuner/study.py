@@ -11,7 +11,7 @@ from dataclasses import replace
 from random import Random
 from statistics import median
 
-from tuner.errors import TargetError
+from tuner.errors import TargetError, UsageError
 from tuner.finals import CONFIRMED, confirm, race, simplify
 from tuner.fixed_rate import measure_latency
 from tuner.measure.control import ControlLevel
@@ -20,9 +20,10 @@ from tuner.measure.jumps import requeue
 from tuner.measure.load import Load
 from tuner.measure.noise import control_interval, detectable_gain
 from tuner.measure.pruning import gate_zero, should_prune
+from tuner.measure.retries import LEAVE
 from tuner.measure.start import NO_JUDGES, Judges
 from tuner.measure.steady import declines
-from tuner.objective import Constraint
+from tuner.objective import Constraint, unmeasured
 from tuner.optimize.optimizer import Optimizer, Point
 from tuner.plan import Plan
 from tuner.ports import Clock, Config
@@ -35,8 +36,8 @@ from tuner.starter import Starter
 from tuner.storage import Opening, Storage
 
 MAX_FAILED_CONTROLS = 3
-LONG_BUDGET_S = 600
-"""With so much time left, waiting once for a noisy host to calm down is worth it."""
+LEAST_PAUSE_S = 30.0
+"""For so long it is worth waiting for a noisy host to calm down, however little time is left."""
 
 
 class Campaign:
@@ -115,6 +116,7 @@ class Campaign:
         control = self.make(Opening(role=Role.CONTROL, config=self.default, arm=DEFAULT_ARM))
         if not control.counts:
             return self._control_failed(control)
+        self._refuse_unmeasured(control)
         standing = self.standing()
         earlier = [each for each in self.controls() if each.number != control.number]
         if len(earlier) < 2:  # noqa: PLR2004 - nothing to be far from
@@ -127,6 +129,16 @@ class Campaign:
         if again:
             self.progress.note(f"the machine has changed; {len(again)} starts are measured again")
         return again
+
+    def _refuse_unmeasured(self, control: Start) -> None:
+        """A bound that nobody can check would count as kept."""
+        unknown = unmeasured(control, self.rig.settings.constraints)
+        if unknown:
+            msg = (
+                f"{self.rig.settings.path}: constraints: the load generator reports no response times, which "
+                f"{' and '.join(unknown)} needs. Leave it out, or take a generator that reports them (wrk)."
+            )
+            raise UsageError(msg)
 
     def _made_at_a_jump(self) -> list[Config]:
         """Give the configurations of which nobody knows on which side of a change they were measured."""
@@ -182,18 +194,19 @@ class Campaign:
             self.progress.incumbent(self.rig.space.changes(best.config), best.posterior)
 
     def _bear_noise(self) -> None:
-        """Wait once when the host spoils too many windows, then give up. Raises TargetError."""
+        """Wait once until the host spoils no more windows, then give up. Raises TargetError."""
         noise = self.standing().noise
         provable = detectable_gain(noise, pairs=self.plan.pairs, windows=self.plan.windows[1])
-        noisy = self.starter.retries.complain(
-            provable_gain=provable, may_pause=self.time_left_s() > LONG_BUDGET_S
-        )
+        left_s = max(LEAST_PAUSE_S, self.time_left_s())
+        noisy = self.starter.retries.complain(provable_gain=provable, pause_s=left_s)
         if noisy is None:
             return
         if noisy.pause_s is None:
             raise TargetError(noisy.message)
         self.progress.note(noisy.message)
-        self.clock.sleep(noisy.pause_s)
+        if not self.starter.wait_until_quiet(noisy.pause_s):
+            msg = f"host: still too noisy after {noisy.pause_s:.0f} s. {LEAVE}"
+            raise TargetError(msg)
 
     def _try_next(self) -> None:
         """Measure a new configuration, or once more the one that may be the best."""
@@ -280,10 +293,19 @@ class Campaign:
     def finals_cost_s(self) -> float:
         """Seconds that the stages after the search will take."""
         plan = self.plan
-        starts = (plan.race_arms + 1) * plan.race_blocks + 2 * plan.simplify_steps * plan.simplify_pairs
-        confirm_s = plan.confirm_s or 2 * plan.pairs * self.mean_cost_s()
-        latency_s = 2 * plan.rate_pairs * (self.mean_cost_s() + plan.rate_window_s)
-        return starts * self.mean_cost_s() + confirm_s + latency_s
+        race = (plan.race_arms + 1) * plan.race_blocks
+        simplify = 2 * plan.simplify_steps * plan.simplify_pairs
+        return (race + simplify) * self.mean_cost_s() + self.proof_cost_s()
+
+    def proof_cost_s(self) -> float:
+        """Seconds that the confirmation and the response times at a fixed rate will take."""
+        plan = self.plan
+        confirm_s = plan.confirm_s or 2 * plan.extend_to * self.mean_cost_s()
+        return confirm_s + 2 * plan.rate_pairs * (self.mean_cost_s() + plan.rate_window_s)
+
+    def has_time_for(self, starts: int) -> bool:
+        """Whether so many starts leave the time that the proof needs."""
+        return self.time_left_s() - starts * self.mean_cost_s() >= self.proof_cost_s()
 
     def _searched(self) -> int:
         return sum(

@@ -10,6 +10,7 @@ from tuner.explain import Sensitivity, explain
 from tuner.finals import read_gain
 from tuner.fixed_rate import LatencyClaim, read_latency
 from tuner.measure.control import Speedup
+from tuner.measure.gates import is_censored
 from tuner.measure.latency import merge
 from tuner.measure.mechanism import Mechanism, compare_mechanisms
 from tuner.ports import Config, Scalar
@@ -38,6 +39,8 @@ class Arm:
     failures: int
     requests: int
     starts: int
+    is_lower_bound: bool = False
+    """Whether the load generator was the limit in most of the windows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +144,7 @@ def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
         failures=failures,
         requests=failures + sum(window.correct for window in windows),
         starts=len(counted),
+        is_lower_bound=is_censored(windows),
     )
 
 
@@ -267,6 +271,7 @@ def _arm_json(arm: Arm) -> dict[str, Any]:
     return {
         "config": dict(arm.config), "goodput_rps": arm.goodput_rps, "latency_p99_ms": arm.latency_p99_ms,
         "failures": arm.failures, "requests": arm.requests, "starts": arm.starts,
+        "lower_bound": arm.is_lower_bound,
     }  # fmt: skip
 
 

@@ -41,6 +41,10 @@ seed: 1
 """
 
 
+NO_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off"})
+"""Words that are no text in YAML 1.1 (yaml.org/type)."""
+
+
 def write_study(server: str, path: Path) -> Path:
     """Detect the server and write a study file for it.
 
@@ -57,7 +61,7 @@ def write_study(server: str, path: Path) -> Path:
     version = ".".join(map(str, facts.version))
     text = TEMPLATE.format(
         path=path,
-        name=_name_after(path) or server,
+        name=_name_after(path, server),
         server=server,
         space=space,
         detected=f"Found here: {server} {version}." if version else "",
@@ -80,9 +84,15 @@ def write_study(server: str, path: Path) -> Path:
     return path
 
 
-def _name_after(path: Path) -> str:
-    """Name a study after its file, with the letters that a name may have."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).lstrip("._-")[:64]
+def _name_after(path: Path, server: str) -> str:
+    """Name a study after its file, with the letters that a name may have.
+
+    A word that YAML takes for something else than text comes after the server's name.
+    """
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).lstrip("._-")[:64]
+    if not name:
+        return server
+    return f"{server}-{name}"[:64] if name.lower() in NO_TEXT else name
 
 
 def space_for(server: str) -> str:

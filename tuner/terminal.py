@@ -15,6 +15,7 @@ from rich.text import Text
 from tuner.progress import Changes, Progress
 from tuner.records import Role, Start
 from tuner.wording import (
+    LOWER_BOUND,
     make_printable,
     say_duration,
     say_failures,
@@ -198,6 +199,8 @@ def describe_changes(changes: Changes, most: int) -> str:
 def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequence[str] = ()) -> Group:
     """Show how a study ended: both sides, the gain, the few changes, and where everything is."""
     parts: list[RenderableType] = [_headline(summary), Text(""), _sides(summary)]
+    if summary.winner is not None and summary.winner.is_lower_bound:
+        parts.append(Text(LOWER_BOUND, style="dim"))
     if summary.winner is not None and summary.changes:
         parts += [Text(""), _difference(summary)]
     places = Table.grid(padding=(0, 2))

@@ -88,3 +88,8 @@ def say_value(value: Scalar) -> str:
 def make_printable(text: str) -> str:
     """Replace what would steer a terminal: every control and format character, line ends included."""
     return "".join(" " if unicodedata.category(sign) in {"Cc", "Cf", "Zl", "Zp"} else sign for sign in text)
+
+
+LOWER_BOUND = (
+    "The load generator used up its CPUs with the winner: its goodput, and the gain, are lower bounds."
+)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from tuner.errors import TargetError
+from tuner.measure.gates import is_censored
 from tuner.measure.level import Belief, Regime, find_regimes, is_far, middle_s, observe
 from tuner.measure.noise import Noise, start_variance
 from tuner.records import Role, Start
@@ -101,7 +102,8 @@ def speedups(starts: Sequence[Start], noise: Noise) -> dict[int, Speedup]:
     """Give the speedup of every start that counts, by its number; nothing before the first control.
 
     Every new control revises the past: the level is smoothed over all of them, anew after confirmed jumps.
-    The variance holds σ_b², σ_w²/n and the level's own.
+    The variance holds σ_b², σ_w²/n and the level's own; of a start that was not steady, or whose goodput is
+    only a lower bound, four times the first two.
     """
     controls = [start for start in starts if start.role is Role.CONTROL and start.counts]
     if not controls:
@@ -112,7 +114,8 @@ def speedups(starts: Sequence[Start], noise: Noise) -> dict[int, Speedup]:
         log = start.log_goodput
         if start.counts and log is not None:
             level, variance = fitted.at(middle_s(start))
-            own = start_variance(noise, len(start.valid_windows), start.steady)
+            certain = start.steady and not is_censored(start.valid_windows)
+            own = start_variance(noise, len(start.valid_windows), certain)
             found[start.number] = Speedup(log_ratio=log - level, variance=own + variance)
     return found
 

@@ -4,13 +4,13 @@ The environment's fault: the window is discarded and repeated within a budget. T
 against it. A warning: the window counts, and a report shows it.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from tuner.measure import host_gates, load_gates
 from tuner.measure.retries import Noisy, RetryBudget
 from tuner.measure.thresholds import Thresholds
 from tuner.measure.window_facts import HEALTHY, ControlFacts, Gate, WindowFacts
-from tuner.records import Verdict
+from tuner.records import Verdict, Window
 
 __all__ = [
     "HEALTHY",
@@ -45,6 +45,7 @@ def judge(facts: WindowFacts) -> tuple[Verdict, ...]:
     return tuple(verdict for gate in GATES if (verdict := gate(facts)) is not None)
 
 
-def is_censored(verdicts: Iterable[Verdict]) -> bool:
-    """Tell whether the goodput is only a lower bound, because the generator could not send more."""
-    return any(verdict.gate == Gate.SATURATED for verdict in verdicts)
+def is_censored(windows: Sequence[Window]) -> bool:
+    """Tell whether goodput is only a lower bound: in most windows the generator could not send more."""
+    full = sum(any(verdict.gate == Gate.SATURATED for verdict in window.verdicts) for window in windows)
+    return 2 * full > len(windows)

@@ -28,8 +28,9 @@ OUTLIER_SD = 4.0
 """A difference counts with at most so many robust SDs: a stall or a jump of the level is no noise, and one
 of them must not blind the rules that look for it. The same as the control's alarm; bursts of 5 σ_w pass."""
 LAGS = 4
-UNSTEADY_FACTOR = 4.0
-"""Variance of a start that never became steady, relative to one that did (measurement protocol)."""
+UNCERTAIN_FACTOR = 4.0
+"""Variance of a start that never became steady, or whose generator was the limit, relative to others'
+(measurement protocol)."""
 MAX_WINDOWS = 6
 MAX_PAIRS = 40
 CONTROL_INTERVALS = ((0.1, 4), (0.5, 3))
@@ -166,10 +167,10 @@ def _squares(pairs: Sequence[tuple[Start, Start]]) -> NDArray[np.float64]:
     return halves
 
 
-def start_variance(noise: Noise, windows: int, steady: bool = True) -> float:  # noqa: FBT001, FBT002 - reads well
+def start_variance(noise: Noise, windows: int, certain: bool = True) -> float:  # noqa: FBT001, FBT002 - reads well
     """Give the variance of one start's mean log goodput around its configuration's."""
     variance = noise.sigma_start**2 + noise.sigma_window**2 / max(windows, 1)
-    return variance if steady else UNSTEADY_FACTOR * variance
+    return variance if certain else UNCERTAIN_FACTOR * variance
 
 
 def pair_sd(noise: Noise, windows: int) -> float:

@@ -1,5 +1,6 @@
 """How often a window is measured again, and when the host is too noisy to go on."""
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,6 +8,8 @@ from dataclasses import dataclass
 from tuner.measure.thresholds import DEFAULTS, Thresholds
 from tuner.measure.window_facts import percent
 from tuner.records import Blame, Verdict
+
+LEAVE = "Stop what else runs here, or use another machine; the same command goes on."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +19,7 @@ class Noisy:
     share: float
     windows: int
     pause_s: float | None
-    """Wait so long, then go on; None when that was done already: give up."""
+    """Wait at most so long for it to pass; None when that was done already: give up."""
     message: str
 
 
@@ -63,11 +66,11 @@ class RetryBudget:
             and self._in_start <= self._limits.retries_per_start
         )
 
-    def complain(self, *, provable_gain: float | None = None, may_pause: bool = True) -> Noisy | None:
+    def complain(self, *, provable_gain: float | None = None, pause_s: float = math.inf) -> Noisy | None:
         """Say that too many of the last windows were spoiled, once with a pause, then to give up.
 
         Args:
-            may_pause: whether there is time to wait for the noise to pass.
+            pause_s: time that there is to wait for the noise to pass.
             provable_gain: smallest gain that the calibration found provable here, as a ratio minus one.
         """
         tries, limits = len(self._tries), self._limits
@@ -84,12 +87,9 @@ class RetryBudget:
             f"host: too noisy, {len(spoiled)} of the last {tries} windows ({percent(share)}) were spoiled by "
             f"{', '.join(most)}."
         )
-        pause_s = limits.noisy_pause_s if may_pause and not self._paused else None
-        leave = "Stop what else runs here, or use another machine."
-        advice = f"Waiting {pause_s:.0f} s." if pause_s else leave
+        rest_s = None if self._paused else min(limits.noisy_pause_s, pause_s)
+        advice = LEAVE if rest_s is None else f"Waiting up to {rest_s:.0f} s for that to pass."
         self._paused = True
         # What comes after a pause is judged by itself.
         self._tries.clear()
-        return Noisy(
-            share=share, windows=tries, pause_s=pause_s, message=f"{found}{provable} {advice}",
-        )  # fmt: skip
+        return Noisy(share=share, windows=tries, pause_s=rest_s, message=f"{found}{provable} {advice}")

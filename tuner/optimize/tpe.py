@@ -1,6 +1,7 @@
 """Optuna's tree-structured Parzen estimator behind the optimizer interface."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from random import Random
 from typing import Self
 
@@ -11,6 +12,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.trial import FrozenTrial, TrialState
 
 from tuner.optimize.optimizer import Observation, Point
 from tuner.optimize.sparse import draw_sparse
@@ -35,10 +37,10 @@ class Tpe:
             return draw_sparse(dimensions, self._default, rng=Random(seed))  # noqa: S311 - no secret
         space = {name: _share(each) for name, each in distributions(dimensions).items()}
         study = _replay(observations, space, seed)
-        trial = study.ask()
+        number = study.ask().number
         point: Point = study.sampler.sample_relative(
             study,
-            study.trials[trial.number],
+            study.get_trials(deepcopy=False)[number],
             {name: each for name, each in space.items() if not each.single()},
         )
         return {name: point.get(name, self._default[name]) for name in space}
@@ -98,13 +100,26 @@ def _replay(
     study = optuna.create_study(direction="maximize", sampler=sampler)
     measured = [seen.log_ratio for seen in observations if seen.log_ratio is not None]
     worst = min(measured, default=0.0)
-    study.add_trials(
-        optuna.trial.create_trial(
-            value=worst if seen.log_ratio is None else seen.log_ratio,
-            params=dict(seen.point),
-            distributions=dict(space),
-            constraints=dict(seen.constraints),
-        )
-        for seen in observations
-    )
+    for seen in observations:
+        study.add_trial(_tell(seen, space, worst))
     return study
+
+
+class _Told(FrozenTrial):
+    """A trial that nobody changes any more, so that Optuna's copies of it may all be the same."""
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self
+
+
+def _tell(seen: Observation, space: Mapping[str, BaseDistribution], worst: float) -> FrozenTrial:
+    now = datetime.now(tz=UTC)
+    trial = _Told(
+        number=0, trial_id=0, state=TrialState.COMPLETE,
+        value=worst if seen.log_ratio is None else seen.log_ratio,
+        datetime_start=now, datetime_complete=now, params=dict(seen.point), distributions=dict(space),
+        user_attrs={}, system_attrs={}, intermediate_values={},
+    )  # fmt: skip
+    for name, slack in seen.constraints.items():
+        trial.set_constraint(name, slack)
+    return trial

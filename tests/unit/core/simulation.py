@@ -169,6 +169,10 @@ class SimulatedStarter:
     retries: RetryBudget = field(default_factory=RetryBudget)
     openings: list[Opening] = field(default_factory=list)
 
+    def wait_until_quiet(self, most_s: float) -> bool:
+        self.host.clock.sleep(most_s)
+        return True
+
     def make(
         self,
         opening: Opening,

@@ -31,6 +31,9 @@ def test_what_is_written_can_be_read_and_names_what_was_found(tmp_path, server):
         ("#1.yaml", "1"),
         (f"{'n' * 90}.yaml", "n" * 64),
         ("a.b.yaml", "a.b"),
+        ("null.yaml", "nginx-null"),
+        ("On.yaml", "nginx-On"),
+        ("2026-11-21.yaml", "2026-11-21"),
     ],
 )
 def test_any_file_name_gives_a_study_that_can_be_loaded(tmp_path, name, study_name):

@@ -106,7 +106,7 @@ def test_the_variance_of_a_start_has_its_own_effect_and_its_windows_share():
     noise = noise_of(0.04, 0.03)
 
     assert start_variance(noise, 4) == pytest.approx(0.03**2 + 0.04**2 / 4)
-    assert start_variance(noise, 4, steady=False) == pytest.approx(4 * start_variance(noise, 4))
+    assert start_variance(noise, 4, certain=False) == pytest.approx(4 * start_variance(noise, 4))
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,9 @@ def test_a_start_that_leads_goes_on():
     assert verdict.z < 0
 
 
-def test_one_window_alone_never_ends_a_start():
-    assert not judge([-1.0]).prune
+def test_one_window_far_behind_is_enough_where_there_are_two():
+    assert judge([-1.0], max_windows=2).prune
+    assert not judge([0.15], max_windows=2).prune
 
 
 def test_after_the_last_window_there_is_nothing_left_to_save():

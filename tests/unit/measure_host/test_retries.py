@@ -69,7 +69,8 @@ def test_a_host_that_spoils_more_is_given_a_pause_with_the_figure():
     assert noisy is not None
     assert (noisy.share, noisy.windows, noisy.pause_s) == (0.25, 40, 120.0)
     assert noisy.message == (
-        "host: too noisy, 10 of the last 40 windows (25 %) were spoiled by foreign CPU. Waiting 120 s."
+        "host: too noisy, 10 of the last 40 windows (25 %) were spoiled by foreign CPU. "
+        "Waiting up to 120 s for that to pass."
     )
 
 
@@ -85,7 +86,7 @@ def test_a_host_that_is_still_too_noisy_after_the_pause_is_given_up_with_what_ca
     assert noisy.pause_s is None
     assert noisy.message == (
         "host: too noisy, 20 of the last 40 windows (50 %) were spoiled by steal. Gains below 14.2 % cannot "
-        "be proved here. Stop what else runs here, or use another machine."
+        "be proved here. Stop what else runs here, or use another machine; the same command goes on."
     )
 
 

@@ -1,0 +1,140 @@
+"""How far measurements on this very machine can be trusted: the default against itself, a busy neighbour.
+
+Needs a machine on which nothing else runs, and about 25 minutes.
+"""
+
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.figures import Figure
+from tuner.finals import confirm, read_gain
+from tuner.measure.confirm import Gain
+from tuner.optimize.tpe import Tpe
+from tuner.plan import PRESETS
+from tuner.progress import Silence
+from tuner.records import Blame, Start, Window
+from tuner.rig import prepare
+from tuner.session import read, run
+from tuner.settings import Study, load_study
+from tuner.storage import open_storage
+from tuner.study import Campaign
+
+STUDY = """\
+study: {name}
+servers: [nginx]
+space: [nginx, {{only: [open_file_cache, open_file_cache_inactive, access_log_buffer, sendfile]}}]
+load: {{generator: wrk, connections: 100, keepalive: true}}
+budget: {{preset: quick}}
+seed: {seed}
+"""
+HOG = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass\n"
+HOG_BEGINS_S = 60.0
+HOG_LASTS_S = PRESETS["quick"].minutes * 60 / 3
+
+
+def write_study(folder: Path, name: str, seed: int = 1) -> Study:
+    """Write a small study of nginx and load it."""
+    path = folder / f"{name}.yaml"
+    path.write_text(STUDY.format(name=name, seed=seed), encoding="utf-8")
+    return load_study(path)
+
+
+def confirm_itself(settings: Study) -> tuple[Gain, Sequence[Start]]:
+    """Calibrate, then confirm the default as if it had won."""
+    rig = prepare(settings)
+    storage = open_storage(settings.storage_url, settings.name)
+    storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
+    optimizer = Tpe(default=rig.space.encode(rig.space.default()))
+    campaign = Campaign(rig, PRESETS["quick"], storage, optimizer, Silence(), session="itself")
+    campaign.calibrate()
+    confirm(campaign, campaign.default)
+    gain = read_gain(storage, campaign.starts, campaign.default, settings.constraints)
+    if gain is None:
+        message = f"{settings.name}: the confirmation has no result. Is anything else running here?"
+        raise SystemExit(message)
+    return gain, campaign.starts
+
+
+def measure_real_claims(times: int) -> Iterator[Figure]:
+    """Confirm the default against itself on this machine, and count what the gates found."""
+    claims = held = 0
+    windows: list[Window] = []
+    with tempfile.TemporaryDirectory(prefix="tuner-bench-") as folder:
+        for seed in range(times):
+            gain, starts = confirm_itself(write_study(Path(folder), f"itself-{seed}", seed))
+            claims += gain.verdict == "improved"
+            held += gain.low <= 1 <= gain.high
+            windows += [window for start in starts for window in start.windows]
+            print(
+                f"        default against itself: {gain.ratio:.3f}× [{gain.low:.3f}, {gain.high:.3f}], "
+                f"{gain.pairs} pairs, {gain.verdict}",
+                flush=True,
+            )
+    yield Figure(name=f'{times} real A/A confirmations that say "improved"', seen=claims, most=0)
+    yield Figure(name=f"{times} real A/A intervals that hold 1", seen=held)
+    share = 100 * sum(is_spoiled(window) for window in windows) / len(windows)
+    yield Figure(name=f"of {len(windows)} real windows the environment spoiled", seen=share, unit="%", most=1)
+
+
+def is_spoiled(window: Window) -> bool:
+    """Say whether a gate blames the environment."""
+    return any(verdict.blame is Blame.ENVIRONMENT for verdict in window.verdicts)
+
+
+def run_beside_hog(settings: Study) -> tuple[float, float]:
+    """Run a study while another program uses all the CPU it can get for a third of the time.
+
+    Returns when the hog began and ended, in seconds since the epoch.
+    """
+    hogs: list[subprocess.Popen[bytes]] = []
+    script = HOG.format(seconds=HOG_LASTS_S)
+    timer = threading.Timer(
+        HOG_BEGINS_S, lambda: hogs.append(subprocess.Popen([sys.executable, "-c", script]))
+    )
+    began_s = time.time() + HOG_BEGINS_S
+    timer.start()
+    try:
+        run(settings)
+    finally:
+        timer.cancel()
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+    return began_s, began_s + HOG_LASTS_S
+
+
+def measure_busy_neighbour(times: int) -> Iterator[Figure]:
+    """Compare an undisturbed study with the same beside a program that hogs a CPU for a third of it."""
+    with tempfile.TemporaryDirectory(prefix="tuner-bench-") as folder:
+        for number in range(times):
+            quiet = write_study(Path(folder), f"quiet-{number}")
+            run(quiet)
+            busy = write_study(Path(folder), f"busy-{number}")
+            began_s, ended_s = run_beside_hog(busy)
+            expected, gain = read(quiet).summary.gain, read(busy).summary.gain
+            if expected is None or gain is None:
+                yield Figure(name="studies beside a hog without a confirmed gain", seen=1, most=0)
+                continue
+            beside = [
+                window
+                for start in read(busy).summary.starts
+                for window in start.windows
+                if began_s < window.started_s < ended_s - window.duration_s
+            ]
+            caught = 100 * sum(map(is_spoiled, beside)) / len(beside) if beside else 100.0
+            print(
+                f"        undisturbed {expected.ratio:.2f}× [{expected.low:.2f}, {expected.high:.2f}], "
+                f"beside a hog {gain.ratio:.2f}× [{gain.low:.2f}, {gain.high:.2f}]",
+                flush=True,
+            )
+            name = f"of {len(beside)} windows beside a hog the gates spoiled"
+            yield Figure(name=name, seen=caught, unit="%", least=90)
+            yield Figure(
+                name="gain confirmed beside a hog, within the undisturbed interval", seen=gain.ratio,
+                least=expected.low, most=expected.high,
+            )  # fmt: skip
