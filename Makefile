@@ -33,7 +33,8 @@ setup: ## Install what all of the below needs: system packages and .venv
 
 .PHONY: test
 test: lint ## Run every check and every test
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n auto -m "not alone and not tools"
+	@$(BIN)/python -m pytest -m "alone and not tools"
 
 .PHONY: lint
 lint: setup ## Run ruff and mypy (import-linter runs as a test)

@@ -24,6 +24,13 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return report
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests with real servers have the machine for themselves."""
+    for item in items:
+        if "integration" in item.path.parts:
+            item.add_marker(pytest.mark.alone)
+
+
 def _fail_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
     if os.environ.get("CI") == "true":
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr

@@ -9,8 +9,10 @@ from tuner.wording import (
     NOTHING,
     say_duration,
     say_failures,
+    say_gain,
     say_milliseconds,
     say_percent,
+    say_quantile,
     say_rate,
     say_ratio,
     say_speedup,
@@ -39,6 +41,25 @@ def describe_arm(arm: "Arm") -> Row:
         say_failures(arm.failures, arm.requests),
         str(arm.starts),
     )
+
+
+def response_rows(summary: "Summary") -> list[Row]:
+    """Show response times at a fixed rate, and how long connections took to be established."""
+    rows: list[Row] = []
+    claim = summary.latency
+    if claim is not None:
+        rows += [
+            ("rate of both", f"{say_rate(claim.rate_rps)} requests/s, well below what the default can take"),
+            ("p99 of the default", say_quantile(claim.default_p99)),
+            ("p99 of the winner", say_quantile(claim.winner_p99)),
+            ("p99 of the winner over the default's", say_gain(claim.ratio)),
+        ]
+    for name, arm in (("default", summary.default), ("winner", summary.winner)):
+        if arm is not None and arm.connect_time is not None:
+            times = (arm.connect_time.min_ms, arm.connect_time.mean_ms, arm.connect_time.max_ms)
+            shown = " / ".join(say_milliseconds(each) for each in times)
+            rows.append((f"connection establishment of the {name}, min / mean / max", shown))
+    return rows
 
 
 def change_rows(summary: "Summary") -> list[Row]:
@@ -129,6 +150,32 @@ def gate_rows(summary: "Summary") -> list[Row]:
          next(verdict.reason for verdict in found if (verdict.gate, verdict.blame) == (gate, blame)))
         for (gate, blame), count in counts.most_common()
     ]  # fmt: skip
+
+
+def doubt_rows(summary: "Summary") -> list[Row]:
+    """List the starts that are to be doubted as a whole: what, which ones, what it means."""
+    from tuner.measure.jumps import suspects
+    from tuner.measure.steady import declines
+    from tuner.standing import as_controls
+
+    starts = as_controls(summary.starts)
+    counted = [start for start in starts if start.counts]
+    found = (
+        (
+            "no steady state", [start.number for start in counted if not start.steady],
+            "goodput still moved when the warm-up was over; such a start counts with four times the variance",
+        ),
+        (
+            "decline",
+            [s.number for s in counted if declines(s.valid_windows, spread=summary.noise.sigma_window)],
+            "goodput fell from window to window; on a burstable machine its CPU credit may be used up",
+        ),
+        (
+            "carry-over", list(suspects(starts, summary.noise)),
+            "the default was elsewhere right after it: the machine changed, or it left something behind",
+        ),
+    )  # fmt: skip
+    return [(what, ", ".join(map(str, numbers)), meaning) for what, numbers, meaning in found if numbers]
 
 
 def noise_rows(summary: "Summary") -> list[Row]:

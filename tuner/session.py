@@ -83,11 +83,19 @@ def run(
 
 
 def is_finished(settings: Study) -> bool:
-    """Say whether a study has its verdict. An absent one has not."""
-    try:
-        return open_storage(settings.storage_url, settings.name, create=False).recall("finished") is not None
-    except UsageError:
+    """Say whether a study has its verdict. An absent one has not.
+
+    Raises:
+        TargetError: another tuner is at work on it; its storage may be half made.
+    """
+    if not settings.folder.exists():
         return False
+    with locked(settings):
+        try:
+            storage = open_storage(settings.storage_url, settings.name, create=False)
+        except UsageError:
+            return False
+        return storage.recall("finished") is not None
 
 
 def read(settings: Study, *, with_sensitivity: bool = True) -> Reading:

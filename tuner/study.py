@@ -201,11 +201,12 @@ class Campaign:
         noisy = self.starter.retries.complain(provable_gain=provable, pause_s=left_s)
         if noisy is None:
             return
+        message = f"{noisy.found} {noisy.advice}"
         if noisy.pause_s is None:
-            raise TargetError(noisy.message)
-        self.progress.note(noisy.message)
+            raise TargetError(message)
+        self.progress.note(message)
         if not self.starter.wait_until_quiet(noisy.pause_s):
-            msg = f"host: still too noisy after {noisy.pause_s:.0f} s. {LEAVE}"
+            msg = f"{noisy.found} It did not pass within {noisy.pause_s:.0f} s. {LEAVE}"
             raise TargetError(msg)
 
     def _try_next(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from tuner.errors import UsageError
@@ -13,8 +14,8 @@ from tuner.measure.control import Speedup
 from tuner.measure.gates import is_censored
 from tuner.measure.latency import merge
 from tuner.measure.mechanism import Mechanism, compare_mechanisms
-from tuner.ports import Config, Scalar
-from tuner.records import Fingerprint, Role, Start, State
+from tuner.ports import Config, ConnectTime, Scalar
+from tuner.records import Fingerprint, Role, Start, State, Window
 from tuner.standing import DEFAULT_ARM, WINNER_ARM, Standing, as_controls, stand
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class Arm:
     starts: int
     is_lower_bound: bool = False
     """Whether the load generator was the limit in most of the windows."""
+    connect_time: ConnectTime | None = None
+    """Of all connections; None where the load generator does not say, or keeps its connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +148,22 @@ def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
         requests=failures + sum(window.correct for window in windows),
         starts=len(counted),
         is_lower_bound=is_censored(windows),
+        connect_time=_merge_connect_times(windows),
+    )
+
+
+def _merge_connect_times(windows: Sequence[Window]) -> ConnectTime | None:
+    """Put the windows together, each mean weighted by the requests of its window."""
+    seen = [(window.connect_time, window.correct) for window in windows if window.connect_time is not None]
+    if not seen:
+        return None
+    weights = sum(correct for _, correct in seen)
+    return ConnectTime(
+        min_ms=min(each.min_ms for each, _ in seen),
+        mean_ms=sum(each.mean_ms * correct for each, correct in seen) / weights
+        if weights
+        else fmean(each.mean_ms for each, _ in seen),
+        max_ms=max(each.max_ms for each, _ in seen),
     )
 
 
@@ -272,6 +291,9 @@ def _arm_json(arm: Arm) -> dict[str, Any]:
         "config": dict(arm.config), "goodput_rps": arm.goodput_rps, "latency_p99_ms": arm.latency_p99_ms,
         "failures": arm.failures, "requests": arm.requests, "starts": arm.starts,
         "lower_bound": arm.is_lower_bound,
+        "connect_ms": None if arm.connect_time is None else {
+            "min": arm.connect_time.min_ms, "mean": arm.connect_time.mean_ms, "max": arm.connect_time.max_ms,
+        },
     }  # fmt: skip
 
 

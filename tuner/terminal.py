@@ -21,6 +21,7 @@ from tuner.wording import (
     say_failures,
     say_gain,
     say_milliseconds,
+    say_quantile,
     say_rate,
     say_speedup,
     say_value,
@@ -199,6 +200,10 @@ def describe_changes(changes: Changes, most: int) -> str:
 def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequence[str] = ()) -> Group:
     """Show how a study ended: both sides, the gain, the few changes, and where everything is."""
     parts: list[RenderableType] = [_headline(summary), Text(""), _sides(summary)]
+    if summary.latency is not None:
+        rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
+        default, winner = summary.latency.default_p99, summary.latency.winner_p99
+        parts.append(Text(f"{rate}{say_quantile(default)} → {say_quantile(winner)}"))
     if summary.winner is not None and summary.winner.is_lower_bound:
         parts.append(Text(LOWER_BOUND, style="dim"))
     if summary.winner is not None and summary.changes:

@@ -9,6 +9,7 @@ from tuner.ports import Scalar
 if TYPE_CHECKING:
     from tuner.measure.confirm import Gain
     from tuner.measure.control import Speedup
+    from tuner.measure.latency import Quantile
 
 NOTHING = "–"
 MINUTE_S = 60
@@ -51,6 +52,14 @@ def say_milliseconds(value_ms: float | None) -> str:
     if value_ms is None or not math.isfinite(value_ms):
         return NOTHING
     return f"{value_ms:,.0f} ms" if value_ms >= 100 else f"{value_ms:#.3g} ms"  # noqa: PLR2004
+
+
+def say_quantile(found: "Quantile | None") -> str:
+    """Write a quantile of response times with its interval: 4.37 ms [4.12 ms, 4.70 ms]."""
+    if found is None:
+        return "too few requests to know it"
+    low, high = say_milliseconds(found.low_ms), say_milliseconds(found.high_ms)
+    return f"{say_milliseconds(found.value_ms)} [{low}, {high}]"
 
 
 def say_failures(failures: int, requests: int) -> str:

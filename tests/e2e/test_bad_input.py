@@ -223,12 +223,13 @@ def test_a_storage_that_is_no_database_is_refused(tuner):
     assert refused(tuner.run("run", study), TARGET, "study.db", "not a database")
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
 def test_a_full_disk_ends_the_run_with_its_name_and_nothing_left_behind(tuner):
     study = tuner.write()
     folder = tuner.folder / "study.study"
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", folder], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", folder], check=True)
     try:
         before = picture()
 

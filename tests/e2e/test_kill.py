@@ -12,8 +12,10 @@ from tuner.errors import TunerError
 from tuner.settings import load_study
 from tuner.storage import open_storage
 
+pytestmark = pytest.mark.alone
+
 KILLS = 20
-BUDGET = ("--preset", "quick", "--minutes", "1.5", "--trials", "4")
+BUDGET = ("--preset", "quick", "--minutes", "0.8", "--trials", "4")
 
 
 def test_twenty_kills_leave_nothing_behind_and_lose_no_finished_window(tmp_path):
@@ -25,7 +27,7 @@ def test_twenty_kills_leave_nothing_behind_and_lose_no_finished_window(tmp_path)
 
     for _ in range(KILLS):
         process = tuner.start("run", study, *BUDGET)
-        time.sleep(moments.uniform(0.2, 4.0))
+        time.sleep(moments.uniform(0.2, 3.0))
         process.send_signal(signal.SIGKILL)
         process.communicate()
 

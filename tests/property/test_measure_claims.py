@@ -26,7 +26,7 @@ def test_many_short_pairs_tell_more_than_few_long_ones_when_the_host_has_slow_ph
 
 
 def test_equals_of_the_incumbent_are_kept_and_clear_losers_cost_two_windows():
-    for figure in measure_pruning(16):
+    for figure in measure_pruning(24):
         assert figure.is_met, figure
 
 

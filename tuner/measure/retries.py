@@ -20,7 +20,13 @@ class Noisy:
     windows: int
     pause_s: float | None
     """Wait at most so long for it to pass; None when that was done already: give up."""
-    message: str
+    found: str
+    """What was seen, with the figures."""
+
+    @property
+    def advice(self) -> str:
+        """Say what happens next, or what to do."""
+        return LEAVE if self.pause_s is None else f"Waiting up to {self.pause_s:.0f} s for that to pass."
 
 
 class RetryBudget:
@@ -88,8 +94,7 @@ class RetryBudget:
             f"{', '.join(most)}."
         )
         rest_s = None if self._paused else min(limits.noisy_pause_s, pause_s)
-        advice = LEAVE if rest_s is None else f"Waiting up to {rest_s:.0f} s for that to pass."
         self._paused = True
         # What comes after a pause is judged by itself.
         self._tries.clear()
-        return Noisy(share=share, windows=tries, pause_s=rest_s, message=f"{found}{provable} {advice}")
+        return Noisy(share=share, windows=tries, pause_s=rest_s, found=f"{found}{provable}")

@@ -114,6 +114,7 @@ class SimulatedHost:
     failure_rate: Callable[[Config], float] = lambda _: 0.0
     level: Callable[[float], float] = lambda _: 0.0
     """Log speed of the host at a time."""
+    reports_latency: bool = True
     is_spoiled: Callable[[float], bool] = lambda _: False
     """Whether something else spoils a window at a time."""
     sigma_start: float = 0.006
@@ -151,7 +152,7 @@ class SimulatedHost:
             latency=Latency(
                 quantiles_ms={0.5: p99_ms / 4, 0.99: p99_ms}, samples=round(asked),
                 histogram={p99_ms / 2: round(0.98 * asked), p99_ms: round(asked) - round(0.98 * asked)},
-            ),
+            ) if self.reports_latency else None,
             generator_cpu=0.7,
             verdicts=(spoiled,) if self.is_spoiled(begun_s) else (),
         )  # fmt: skip

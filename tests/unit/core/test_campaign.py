@@ -16,7 +16,7 @@ from tests.unit.core.simulation import (
     space_of,
     write_study,
 )
-from tuner.errors import TargetError
+from tuner.errors import TargetError, UsageError
 from tuner.finals import read_gain
 from tuner.measure.noise import control_interval
 from tuner.optimize.tpe import STARTUP_TRIALS
@@ -304,6 +304,80 @@ def test_a_host_that_changes_its_speed_has_the_doubtful_starts_measured_again(se
     assert repeated
     assert set(repeated) <= set(first)
     assert verdict == "confirmed"
+
+
+def test_a_configuration_after_which_the_default_is_slower_twice_never_wins(settings):
+    host = SimulatedHost()
+    damage = []
+
+    def level(_time_s):
+        return -0.4 * len(damage)
+
+    host.level = level
+    worth = host.worth
+    seen = []
+
+    def leave_something_behind(config):
+        if not config["sendfile"]:
+            seen.append(config_key(config))
+            if seen.count(seen[-1]) in {1, 2} and seen[0] == seen[-1]:
+                damage.append(seen[-1])
+        return worth(config) + (0.5 if seen and config_key(config) == seen[0] else 0.0)
+
+    host.worth = leave_something_behind
+
+    campaign, _ = run(settings, host, plan=replace(SMALL_PLAN, trials=20))
+
+    assert seen.count(seen[0]) >= 2
+    assert seen[0] not in {entry.key for entry in campaign.standing().ranking}
+
+
+def test_where_the_default_failed_a_generator_that_fails_blames_no_configuration(settings):
+    host = SimulatedHost()
+    asked = []
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+    make = campaign.starter.make
+
+    def note(opening, **given):
+        asked.append((opening.role, given["judges"].control.is_healthy))
+        return make(opening, **given)
+
+    campaign.starter.make = note
+    campaign.calibrate()
+    host.fault = lambda config: CRASH if is_default(config) else None
+    campaign.make_control()
+    campaign._try_next()
+
+    assert asked[-2:] == [(Role.CONTROL, True), (Role.SEARCH, False)]
+
+
+def test_a_bound_on_response_times_that_nobody_reports_is_refused(tmp_path):
+    settings = write_study(tmp_path, more="constraints: [latency_p99_ms <= 20]\n")
+    host = SimulatedHost(reports_latency=False)
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+
+    with pytest.raises(UsageError, match=r"reports no response times, which latency_p99_ms <= 20 needs"):
+        campaign.run()
+
+
+def test_a_host_that_does_not_calm_down_is_given_up_with_the_figures(settings):
+    host = SimulatedHost(is_spoiled=lambda _: True)
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+    campaign.starter.wait_until_quiet = lambda _: False
+
+    with pytest.raises(TargetError, match=r"20 of the last 20 windows \(100 %\).* did not pass within 120 s"):
+        campaign.run()
+
+
+def test_the_standard_preset_keeps_to_its_minutes(settings):
+    host = SimulatedHost()
+    began_s = host.clock.monotonic()
+
+    campaign, verdict = run(settings, host, plan=PRESETS["standard"])
+
+    assert verdict == "confirmed"
+    assert host.clock.monotonic() - began_s <= 75 * 60
+    assert len(of_role(campaign, Role.SEARCH)) + len(of_role(campaign, Role.REPEAT)) == 60
 
 
 def test_a_promising_configuration_gets_more_starts(settings):

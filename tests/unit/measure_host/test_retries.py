@@ -1,4 +1,5 @@
 from tuner.measure.gates import Gate, RetryBudget, Thresholds
+from tuner.measure.retries import LEAVE
 from tuner.records import Blame, Verdict
 
 SPOILED = (Verdict(gate=Gate.FOREIGN, blame=Blame.ENVIRONMENT, reason="other programs."),)
@@ -68,10 +69,8 @@ def test_a_host_that_spoils_more_is_given_a_pause_with_the_figure():
 
     assert noisy is not None
     assert (noisy.share, noisy.windows, noisy.pause_s) == (0.25, 40, 120.0)
-    assert noisy.message == (
-        "host: too noisy, 10 of the last 40 windows (25 %) were spoiled by foreign CPU. "
-        "Waiting up to 120 s for that to pass."
-    )
+    assert noisy.found == ("host: too noisy, 10 of the last 40 windows (25 %) were spoiled by foreign CPU.")
+    assert noisy.advice == "Waiting up to 120 s for that to pass."
 
 
 def test_a_host_that_is_still_too_noisy_after_the_pause_is_given_up_with_what_can_be_proved_on_it():
@@ -84,10 +83,11 @@ def test_a_host_that_is_still_too_noisy_after_the_pause_is_given_up_with_what_ca
 
     assert noisy is not None
     assert noisy.pause_s is None
-    assert noisy.message == (
+    assert noisy.found == (
         "host: too noisy, 20 of the last 40 windows (50 %) were spoiled by steal. Gains below 14.2 % cannot "
-        "be proved here. Stop what else runs here, or use another machine; the same command goes on."
+        "be proved here."
     )
+    assert noisy.advice == LEAVE
 
 
 def test_windows_after_a_pause_are_judged_by_themselves():
@@ -123,7 +123,7 @@ def test_the_gates_that_spoiled_most_are_named_first():
     noisy = budget.complain()
 
     assert noisy is not None
-    assert "spoiled by steal, foreign CPU" in noisy.message
+    assert "spoiled by steal, foreign CPU" in noisy.found
 
 
 def test_the_budget_may_be_set_differently():

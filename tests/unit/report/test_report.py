@@ -10,7 +10,10 @@ from functools import cache
 import pytest
 
 from tests.unit.simulated_study import make_summary
-from tuner.ports import Failures
+from tuner.fixed_rate import LatencyClaim
+from tuner.measure.confirm import claim
+from tuner.measure.latency import Quantile
+from tuner.ports import ConnectTime, Failures
 from tuner.records import Failure, Start, State
 from tuner.report import render_report
 from tuner.summary import Summary
@@ -169,3 +172,46 @@ def test_the_import_leaves_plotly_and_jinja_alone() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "set()"
+
+
+def test_response_times_at_a_fixed_rate_and_connection_times_are_shown() -> None:
+    quantile = Quantile(value_ms=4.5, low_ms=4.2, high_ms=4.9)
+    made = replace(
+        summary(),
+        latency=LatencyClaim(
+            rate_rps=23_300, pairs=5, default_p99=quantile, winner_p99=None,
+            ratio=claim([(0.0, -0.2), (0.0, -0.21), (0.0, -0.19)]),
+        ),
+        default=replace(summary().default, connect_time=ConnectTime(min_ms=0.05, mean_ms=0.21, max_ms=7.0)),
+    )  # fmt: skip
+
+    text = without_plotly(render_report(made))
+
+    assert "Response times" in text
+    for words in ("23,300 requests/s", "4.50 ms [4.20 ms, 4.90 ms]", "too few requests", "0.82× ["):
+        assert words in text, words
+    assert "0.0500 ms / 0.210 ms / 7.00 ms" in text
+    assert "Response times</h2>" not in without_plotly(page())
+
+
+def test_a_gain_that_the_generator_limited_is_called_a_lower_bound() -> None:
+    winner = summary().winner
+    assert winner is not None
+
+    text = without_plotly(render_report(replace(summary(), winner=replace(winner, is_lower_bound=True))))
+
+    assert "lower bounds" in text
+    assert "lower bounds" not in without_plotly(page())
+
+
+def test_starts_that_were_never_steady_are_named() -> None:
+    first = next(start for start in summary().starts if start.counts)
+    starts = tuple(
+        replace(start, steady=False) if start.number == first.number else start for start in summary().starts
+    )
+
+    text = without_plotly(render_report(replace(summary(), starts=starts)))
+
+    assert "Starts to be doubted" in text
+    assert "no steady state" in text
+    assert "Starts to be doubted" not in without_plotly(page())
