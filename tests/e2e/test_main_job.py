@@ -130,7 +130,7 @@ def test_apache_runs_from_init_to_verdict(tmp_path):
 
     made = tuner.run("init", "apache", "-o", "apache.yaml")
     completed = tuner.run_in_peace(
-        "run", "apache.yaml", "--preset", "quick", "--minutes", "0.4", "--trials", "3"
+        "run", "apache.yaml", "--preset", "quick", "--minutes", "0.4", "--trials", "2"
     )
 
     assert made.returncode == 0, made.stderr
@@ -143,7 +143,7 @@ def test_nginx_and_the_kernel_are_tuned_as_one_space(tmp_path):
     study = tuner.write(server="nginx, sysctl", space="nginx, sysctl-net")
     before = picture()
 
-    completed = tuner.run_in_peace("run", study, "--preset", "quick", "--minutes", "0.4", "--trials", "3")
+    completed = tuner.run_in_peace("run", study, "--preset", "quick", "--minutes", "0.4", "--trials", "2")
 
     assert completed.returncode in {0, 1}, completed.stderr
     assert unchanged(before)
