@@ -33,6 +33,7 @@ budget: {{preset: quick}}
 seed: {seed}
 """
 HOG = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass\n"
+ITSELF_MINUTES = 3.0
 HOG_BEGINS_S = 60.0
 HOG_LASTS_S = PRESETS["quick"].minutes * 60 / 3
 
@@ -46,11 +47,13 @@ def write_study(folder: Path, name: str, seed: int = 1) -> Study:
 
 def confirm_itself(settings: Study) -> tuple[Gain, Sequence[Start]]:
     """Calibrate, then confirm the default as if it had won."""
+    settings.folder.mkdir()
     rig = prepare(settings)
     storage = open_storage(settings.storage_url, settings.name)
     storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
     optimizer = Tpe(default=rig.space.encode(rig.space.default()))
-    campaign = Campaign(rig, PRESETS["quick"], storage, optimizer, Silence(), session="itself")
+    plan = PRESETS["quick"].fit(minutes=ITSELF_MINUTES, trials=None)
+    campaign = Campaign(rig, plan, storage, optimizer, Silence(), session="itself")
     campaign.calibrate()
     confirm(campaign, campaign.default)
     gain = read_gain(storage, campaign.starts, campaign.default, settings.constraints)

@@ -29,11 +29,13 @@ listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 listener.bind(("127.0.0.1", settings["port"]))
 listener.listen(settings.get("backlog", 100))
 page = open(settings["page"], "rb").read()
+hoard = []
 while True:
     connection, _ = listener.accept()
     connection.recv(65536)
     if settings.get("silent"):
         time.sleep(60)
+    hoard.append(b"x" * settings.get("leaked_bytes", 0))
     status = settings.get("status", 200)
     head = "HTTP/1.1 %d x\\r\\nContent-Length: %d\\r\\nConnection: close\\r\\n\\r\\n" % (status, len(page))
     connection.sendall(head.encode() + page)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tuner.measure.control import Speedup, combine, is_unstable, speedups
-from tuner.measure.jumps import MOST_DOUBTFUL, suspects
+from tuner.measure.jumps import carriers
 from tuner.measure.noise import Noise, estimate_noise
 from tuner.measure.promotion import shrunk
 from tuner.objective import Constraint, slacks
@@ -78,7 +78,7 @@ def stand(starts: Sequence[Start], constraints: Sequence[Constraint], default: C
     }
     combined = {key: combine(speedups, noise) for key, speedups in repeats.items() if speedups}
     posterior = shrunk(combined)
-    suspected = set(suspects(starts, noise))
+    harmful = {config_key(config) for config in carriers(starts, noise)}
     entries = [
         Entry(
             key=key,
@@ -86,8 +86,8 @@ def stand(starts: Sequence[Start], constraints: Sequence[Constraint], default: C
             speedup=combined[key],
             posterior=posterior[key],
             starts=len(repeats[key]),
-            is_feasible=not is_unstable(repeats[key], noise)
-            and sum(start.number in suspected for start in groups[key]) < MOST_DOUBTFUL
+            is_feasible=not is_unstable(repeats[key])
+            and key not in harmful
             and all(
                 slack <= 0
                 for start in groups[key]

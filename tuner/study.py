@@ -96,10 +96,12 @@ class Campaign:
         waiting = self._made_at_a_jump()
         while self._may_search():
             self.progress.stage("search", self._searched(), self.plan.trials)
-            if self._control_is_due():
-                waiting += self.make_control()
-            elif waiting:
+            if waiting:
                 self._try(Role.REPEAT, waiting.pop(0), suggest_s=0.0)
+                # A control right after each, to see which of them makes the machine change.
+                waiting = self.make_control() or waiting
+            elif self._control_is_due():
+                waiting = self.make_control()
             else:
                 self._try_next()
         if not self._last_is_control():

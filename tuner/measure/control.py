@@ -140,13 +140,16 @@ def combine(repeats: Sequence[Speedup], noise: Noise = Noise.PRIOR) -> Speedup:
     return Speedup(log_ratio=mean, variance=max(1.0, excess) / sum(weights))
 
 
-def is_unstable(repeats: Sequence[Speedup], noise: Noise) -> bool:
-    """Say whether starts of one configuration scatter too much to promise anything: SD > max(3 σ_b, 10 %).
+def is_unstable(repeats: Sequence[Speedup]) -> bool:
+    """Say whether starts of one configuration scatter too much to promise anything, from three starts on.
 
-    TUNA (arXiv 2503.01801) calls a relative range of 30 % unstable; on hosts whose default scatters as much
-    that tells nothing, hence relative to σ_b. From three starts on.
+    More than 10 %, and more than three times what their variances say. The protocol's limit of 3 σ_b is the
+    same where windows are long; starts of two windows of 1 s scatter by their windows alone, and on a noisy
+    host good configurations were lost. TUNA (arXiv 2503.01801) calls a relative range of 30 % unstable; on
+    hosts whose default scatters as much that tells nothing.
     """
     if len(repeats) < UNSTABLE_STARTS:
         return False
     spread = float(np.std([each.log_ratio for each in repeats], ddof=1))
-    return spread > max(UNSTABLE_FACTOR * noise.sigma_start, UNSTABLE_SD)
+    expected = math.sqrt(float(np.mean([each.variance for each in repeats])))
+    return spread > max(UNSTABLE_FACTOR * expected, UNSTABLE_SD)

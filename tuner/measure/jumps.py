@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from tuner.measure.control import ControlLevel
 from tuner.measure.level import middle_s
 from tuner.measure.noise import Noise, estimate_noise
+from tuner.ports import Config
 from tuner.records import Role, Start
 
 MOST_DOUBTFUL = 2
@@ -39,6 +40,16 @@ def requeue(starts: Sequence[Start], noise: Noise | None = None) -> tuple[int, .
 def suspects(starts: Sequence[Start], noise: Noise | None = None) -> tuple[int, ...]:
     """Give the numbers of the starts right after which the default was confirmed to have jumped."""
     return tuple(doubtful[-1].number for _, doubtful in _doubtful(starts, noise) if doubtful)
+
+
+def carriers(starts: Sequence[Start], noise: Noise | None = None) -> tuple[Config, ...]:
+    """Give the configurations that leave something behind: around one jump, and alone before another.
+
+    What was around a jump is measured again with a control right after it, so that it is alone.
+    """
+    around = [[start.config for start in doubtful] for _, doubtful in _doubtful(starts, noise)]
+    alone = [configs[0] for configs in around if len(configs) == 1]
+    return tuple(config for config in alone if sum(config in configs for configs in around) >= MOST_DOUBTFUL)
 
 
 def _doubtful(starts: Sequence[Start], noise: Noise | None) -> list[tuple[float, list[Start]]]:

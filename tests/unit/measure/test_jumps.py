@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from tests.unit.measure.made_starts import make_start
-from tuner.measure.jumps import requeue, suspects
+from tuner.measure.jumps import carriers, requeue, suspects
 from tuner.measure.noise import Noise
 from tuner.records import Role
 
@@ -69,3 +69,9 @@ def test_the_suspected_start_is_measured_again_as_the_last():
 
 def test_what_was_around_two_jumps_is_not_tried_a_third_time():
     assert requeue(two_jumps({"a": 1}, {"a": 2}), QUIET) == ()
+
+
+def test_what_was_around_one_jump_and_alone_before_another_leaves_something_behind():
+    assert carriers(two_jumps({"a": 1}), QUIET) == ({"a": 1},)
+    assert carriers(two_jumps({"a": 1}, {"a": 2}), QUIET) == ()
+    assert carriers(two_jumps({"a": 5}), QUIET) == ()

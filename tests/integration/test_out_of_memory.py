@@ -1,0 +1,79 @@
+"""A server that leaks until the kernel kills it, in a memory cgroup of its own."""
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.waiting import is_running, wait_until
+from tests.page_server import PageServer, split
+from tuner.adapters.hosts.local import LocalHost
+from tuner.adapters.loads.wrk import Wrk
+from tuner.content import open_content
+from tuner.deploy import SitePlan, deploy
+from tuner.errors import Crashed
+from tuner.measure.gates import RetryBudget
+from tuner.measure.load import Load
+from tuner.measure.start import NO_JUDGES, measure_start
+from tuner.placement import place
+from tuner.plan import PRESETS
+from tuner.records import Window
+
+MEMORY = (
+    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),
+    (Path("/sys/fs/cgroup"), "memory.max"),
+)
+"""Where groups with a limit are made: cgroup v1, v2."""
+LIMIT = 64 * 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    connections: int = 4
+    keepalive: bool = False
+    threads: int = 1
+    protocol: str = "http/1.1"
+
+
+@pytest.fixture
+def small_memory() -> Iterator[Path]:
+    """Make a group whose processes have little memory; gives the file that takes their ids."""
+    name = f"tuner-test-{uuid.uuid4().hex[:8]}"
+    for root, limit in MEMORY:
+        group = root / name
+        try:
+            group.mkdir()
+            (group / limit).write_text(f"{LIMIT}\n")
+        except OSError:
+            if group.exists():
+                group.rmdir()
+            continue
+        yield group / "cgroup.procs"
+        wait_until(lambda: not (group / "cgroup.procs").read_text().strip())  # noqa: B023 - the last one
+        group.rmdir()
+        return
+    pytest.skip("no group with a memory limit can be made here")
+
+
+def test_a_server_that_leaks_until_the_kernel_kills_it_has_crashed(small_memory: Path) -> None:
+    host = LocalHost()
+    servers: Mapping[str, Any] = {"page": PageServer()}
+    placement = place(os.sched_getaffinity(0))
+    plan = SitePlan(
+        host=host, servers=servers, facts={"page": servers["page"].detect(host)}, split=split,
+        content=open_content("builtin", "/index.html"), placement=placement, keepalive=False,
+    )  # fmt: skip
+    load = Load.prepare(Wrk(), Shape(), placement, host)
+    windows: list[Window] = []
+
+    with deploy(plan, {"leaked_bytes": 100_000}) as deployment:
+        pid = deployment.processes["page"].pid
+        small_memory.write_text(f"{pid}\n")
+        with pytest.raises(Crashed, match=r"page: it was killed by signal 9"):
+            measure_start(deployment, load, PRESETS["quick"], NO_JUDGES, RetryBudget(), windows.append)
+
+    assert not is_running(pid)
