@@ -6,7 +6,6 @@ Needs a machine on which nothing else runs, and about 25 minutes.
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from tuner.settings import Study, load_study
 from tuner.storage import open_storage
 from tuner.study import Campaign
 
+TUNER = Path(sys.executable).with_name("tuner")
 STUDY = """\
 study: {name}
 servers: [nginx]
@@ -32,7 +32,12 @@ load: {{generator: wrk, connections: 100, keepalive: true}}
 budget: {{preset: quick}}
 seed: {seed}
 """
-HOG = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass\n"
+HOG = """\
+import time
+time.sleep({wait_s})
+end = time.monotonic() + {lasts_s}
+while time.monotonic() < end: pass
+"""
 ITSELF_MINUTES = 3.0
 HOG_BEGINS_S = 60.0
 HOG_LASTS_S = PRESETS["quick"].minutes * 60 / 3
@@ -92,22 +97,17 @@ def is_spoiled(window: Window) -> bool:
 def run_beside_hog(settings: Study) -> tuple[float, float]:
     """Run a study while another program uses all the CPU it can get for a third of the time.
 
-    Returns when the hog began and ended, in seconds since the epoch.
+    The study runs in a process of its own: what this one starts must not look like the tuner's. Returns when
+    the hog began and ended, in seconds since the epoch.
     """
-    hogs: list[subprocess.Popen[bytes]] = []
-    script = HOG.format(seconds=HOG_LASTS_S)
-    timer = threading.Timer(
-        HOG_BEGINS_S, lambda: hogs.append(subprocess.Popen([sys.executable, "-c", script]))
-    )
     began_s = time.time() + HOG_BEGINS_S
-    timer.start()
-    try:
-        run(settings)
-    finally:
-        timer.cancel()
-        for hog in hogs:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOG.format(wait_s=HOG_BEGINS_S, lasts_s=HOG_LASTS_S)]
+    ) as hog:
+        try:
+            subprocess.run([TUNER, "run", settings.path], check=False, stdout=subprocess.DEVNULL)
+        finally:
             hog.kill()
-            hog.wait()
     return began_s, began_s + HOG_LASTS_S
 
 

@@ -6,6 +6,7 @@ from random import Random
 
 from tuner.errors import TargetError
 from tuner.measure.confirm import pair_order
+from tuner.measure.retries import LEAVE
 from tuner.ports import Config
 from tuner.records import Role, Start, State
 from tuner.storage import Opening
@@ -79,7 +80,8 @@ def _measure_side(pairing: Pairing, arm: str, block: int, make: Callable[[Openin
         if failures == MAX_FAILURES:
             return reason
         if spoiled == MAX_SPOILED:
-            msg = f"host: {arm} could not be measured {MAX_SPOILED} times in a row. {reason} Then try again."
+            what = f"{arm} could not be measured {MAX_SPOILED} times in a row"
+            msg = f"host: too noisy, {what}: {reason} {LEAVE}"
             raise TargetError(msg)
 
 

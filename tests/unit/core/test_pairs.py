@@ -186,7 +186,7 @@ def test_where_nothing_can_be_measured_the_comparison_stops_and_can_go_on_later(
     bench = Bench()
     bench.ends |= dict.fromkeys(range(2, 2 + MAX_SPOILED), is_spoiled)
 
-    with pytest.raises(TargetError, match=r"could not be measured 5 times in a row. every window"):
+    with pytest.raises(TargetError, match=r"could not be measured 5 times in a row: every window"):
         bench.run(pairing(4))
     paired = bench.run(pairing(4))
 
