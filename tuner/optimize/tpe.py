@@ -20,6 +20,9 @@ from tuner.space import Dimension
 
 STARTUP_TRIALS = 10
 """Observations before the estimator is believed (Optuna's own default, `n_startup_trials`)."""
+CANDIDATES = 12
+"""Draws among which expected improvement chooses. Optuna's 24 took 33 ms for 39 dimensions and up to 62 ms
+beside a load, these 20 ms: the machine that is measured has better to do."""
 
 
 class Tpe:
@@ -95,7 +98,7 @@ def _replay(
 ) -> optuna.Study:
     """Tell the whole history to a study in memory, with the speedups as they are known now."""
     sampler = optuna.samplers.TPESampler(
-        multivariate=True, constant_liar=False, n_startup_trials=0, seed=seed
+        multivariate=True, constant_liar=False, n_startup_trials=0, n_ei_candidates=CANDIDATES, seed=seed
     )
     study = optuna.create_study(direction="maximize", sampler=sampler)
     measured = [seen.log_ratio for seen in observations if seen.log_ratio is not None]
