@@ -30,7 +30,7 @@ from tuner.records_json import (
     window_from_json,
     window_to_json,
 )
-from tuner.storage_url import SQLITE, show_url
+from tuner.storage_url import SQLITE, show_url, sqlite_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -228,6 +228,8 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
         msg = f"{where}: there is no study here yet. Start it with `tuner run`."
         raise UsageError(msg)
     with translated(where):
+        if is_file and not Path(where).exists():
+            _make_file(Path(where), name)
         storage = _connect(url, where)
         if is_file:
             _make_quick(storage)
@@ -245,6 +247,22 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )
     return Storage(storage, study, where, clock=clock)
+
+
+def _make_file(path: Path, name: str) -> None:
+    """Make a study's file aside and put it in its place whole.
+
+    Who opens a storage makes the tables that it lacks: a reader who came upon a file that is being made would
+    make them too, and one of the two would fail.
+    """
+    aside = path.with_name(f"{path.name}.new")
+    for left in aside.parent.glob(f"{aside.name}*"):  # by one who was cut off
+        left.unlink()
+    storage = _connect(sqlite_url(aside), str(path))
+    optuna.create_study(storage=storage, study_name=name, direction="maximize")
+    storage.remove_session()
+    storage.engine.dispose()
+    aside.replace(path)
 
 
 def _connect(url: str, where: str) -> optuna.storages.RDBStorage:

@@ -55,12 +55,13 @@ def test_a_signal_stops_restores_and_says_how_to_go_on(tmp_path, number):
     study = tuner.write()
     before = picture()
     process = tuner.start("run", study, "--preset", "quick")
-    assert eventually(lambda: len(finished_windows(study)) > 0, within_s=20)
+    begun = eventually(lambda: process.poll() is not None or finished_windows(study), within_s=100)
 
     process.send_signal(number)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=60)
+    assert begun, said
 
-    assert process.returncode == 130
+    assert process.returncode == 130, said
     assert f"tuner run {study}" in said
     assert not tuner.processes()
     assert unchanged(before)

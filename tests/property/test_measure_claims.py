@@ -1,5 +1,7 @@
 """The claims of `make bench-measure` on fewer simulated hosts, with bounds that leave room for chance."""
 
+from scipy.stats import binom
+
 from benchmarks.measure import (
     measure_coverage,
     measure_false_claims,
@@ -26,8 +28,15 @@ def test_many_short_pairs_tell_more_than_few_long_ones_when_the_host_has_slow_ph
 
 
 def test_equals_of_the_incumbent_are_kept_and_clear_losers_cost_two_windows():
-    for figure in measure_pruning(24):
-        assert figure.is_met, figure
+    hosts, equals_per_host = 24, 8
+    equals = hosts * equals_per_host
+    for figure in measure_pruning(hosts):
+        if figure.unit == "%":
+            # What a rate that is just right exceeds in one of a hundred samples of this size.
+            most = 100 * binom.ppf(0.99, equals, figure.most / 100) / equals
+            assert figure.seen <= most, figure
+        else:
+            assert figure.is_met, figure
 
 
 def test_a_campaign_chooses_better_and_promises_less_than_the_best_observed():

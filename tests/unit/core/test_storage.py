@@ -1,5 +1,8 @@
 import itertools
 import sqlite3
+import subprocess
+import sys
+from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -257,6 +260,32 @@ def test_a_study_that_is_not_there_is_refused_unless_it_may_be_made(url, tmp_pat
     with pytest.raises(UsageError, match=r"there is no study here yet. Start it with `tuner run`"):
         open_storage(url, "study", create=False)
     assert list(tmp_path.iterdir()) == []
+
+
+MAKE = """
+import sys
+from tuner.storage import open_storage
+
+open_storage(sys.argv[1], "study")
+"""
+
+
+def test_whoever_looks_while_a_study_is_made_does_not_break_it(url):
+    with subprocess.Popen([sys.executable, "-c", MAKE, url]) as maker:
+        while maker.poll() is None:
+            with suppress(UsageError):
+                open_storage(url, "study", create=False)
+
+    assert maker.returncode == 0
+    assert open_storage(url, "study", create=False).starts() == ()
+
+
+def test_a_file_whose_maker_was_cut_off_is_made_anew(url, tmp_path):
+    (tmp_path / "study.db.new").write_bytes(b"half of a file")
+
+    open_storage(url, "study")
+
+    assert [path.name for path in tmp_path.iterdir() if ".new" in path.name] == []
 
 
 def test_a_file_that_holds_another_study_is_refused(storage, url):
