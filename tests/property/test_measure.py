@@ -90,7 +90,8 @@ def test_shrinking_moves_towards_the_middle_and_never_past_it(configs, seed):
 
     for key, each in posterior.items():
         assert ratios[0] - 1e-9 <= each.log_ratio <= ratios[-1] + 1e-9
-        assert each.variance <= configs[key].variance * (1 + 1e-9)
+        # The middle is a median, which varies by π/2 more than a mean of the same.
+        assert 0 < each.variance <= configs[key].variance * math.pi / 2 * (1 + 1e-9)
     assert promising(configs, {}, seed=seed) in {None, *configs}
 
 
