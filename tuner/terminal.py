@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tuner.progress import Changes, Progress
-from tuner.records import Role, Start
+from tuner.records import Role, Start, State
 from tuner.wording import (
     LOWER_BOUND,
     make_printable,
@@ -114,7 +114,7 @@ class LiveProgress:
             self._stage, ProgressBar(total=self._total or None, completed=self._done, width=24), count, left
         )
         body = Table.grid(padding=(0, 2))
-        body.add_column(style="dim", no_wrap=True)
+        body.add_column(style="dim", no_wrap=True, min_width=len("best so far"))
         body.add_column(overflow="ellipsis", no_wrap=True)
         for title, text in (("now", self._now), ("last", self._last), ("best so far", self._incumbent)):
             body.add_row(title, text)
@@ -175,14 +175,14 @@ class LineProgress:
 def describe_end(start: Start, speedup: "Speedup | None") -> Text:
     """Say in one line how a start ended."""
     text = Text(f"#{start.number} {start.role.value}  ")
-    if start.failure is not None:
-        text.append(f"{start.state.value}: {make_printable(start.failure.kind)}", style="red")
-    elif speedup is None:
-        text.append(start.state.value, style="yellow")
-    else:
+    if speedup is not None:
         text.append(say_speedup(speedup), style="green" if speedup.log_ratio > 0 else "")
-        if start.state.value == "pruned":
+        if start.state is State.PRUNED:
             text.append("  pruned", style="dim")
+    elif start.failure is not None:
+        text.append(f"{start.state.value}: {make_printable(start.failure.kind)}", style="red")
+    else:
+        text.append(start.state.value, style="yellow")
     return text
 
 

@@ -30,6 +30,9 @@ def play(progress: Progress) -> None:
     progress.start_begins(Role.SEARCH, "worker_connections 1\x1b]0;title\x07")
     failure = Failure(kind="rejected", reason="[bold]bad[/bold]")
     progress.start_ends(replace(start, number=6, state=State.FAILED, failure=failure), None)
+    pruned = Failure(kind="pruned", reason="clearly worse")
+    progress.start_begins(Role.SEARCH, "sendfile on")
+    progress.start_ends(replace(start, number=7, state=State.PRUNED, failure=pruned), SPEEDUP)
     progress.note("steal of 6 % [link=x]in[/link] window 2")
     progress.stage("race", 0, 0)
 
@@ -45,6 +48,7 @@ def test_each_start_is_one_plain_line_where_there_is_no_terminal() -> None:
         "  #5 search  1.31× [1.26, 1.36]  sendfile off  (about 2 min 10 s left)",
         "  best so far 1.31× [1.26, 1.36]  sendfile off, worker_processes 1",
         "  #6 search  failed: rejected  worker_connections 1 ]0;title   (about 2 min 10 s left)",
+        "  #7 search  1.31× [1.26, 1.36]  pruned  sendfile on  (about 2 min 10 s left)",
         "  steal of 6 % [link=x]in[/link] window 2",
         "race",
     ]
@@ -61,7 +65,7 @@ def test_a_terminal_shows_stage_incumbent_and_time_left() -> None:
     shown = console.export_text()
     for words in (
         "search", "4 of 20", "about 2 min 10 s left", "best so far", "1.31× [1.26, 1.36]",
-        "sendfile off, worker_processes 1", "steal of 6 % [link=x]in[/link] window 2", "failed: rejected",
+        "sendfile off, worker_processes 1", "steal of 6 % [link=x]in[/link] window 2", "pruned",
     ):  # fmt: skip
         assert words in shown
 
