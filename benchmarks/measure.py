@@ -196,7 +196,7 @@ CLAIMS: tuple[tuple[Callable[[int], Iterator[Figure]], int], ...] = (
     (measure_pruning, 80),
     (measure_regret, 60),
     (measure_real_claims, 10),
-    (measure_busy_neighbour, 1),
+    (measure_busy_neighbour, 2),
 )
 """What is measured, and with how many repetitions."""
 
