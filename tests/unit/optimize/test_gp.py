@@ -1,0 +1,91 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+from tuner.optimize.gp import Columns, GaussianProcess, _Evidence
+
+RNG = np.random.default_rng(7)
+COLUMNS = Columns(np.array([False, False, True, True]), np.array([False, True, False, True]))
+
+
+def points(count, rng=RNG):
+    """Draw points with two numbers and two choices, one of each sometimes off."""
+    drawn = np.column_stack([rng.random((count, 2)), rng.integers(3, size=(count, 2))])
+    off = drawn[:, 2] == 0
+    drawn[off, 1] = drawn[off, 3] = np.nan
+    return drawn
+
+
+def test_the_gradient_is_that_of_the_evidence():
+    at = points(12)
+    evidence = _Evidence(COLUMNS, at, RNG.standard_normal(12), RNG.uniform(0.01, 0.3, 12))
+    for _ in range(5):
+        theta = RNG.normal(0, 1, 7)
+        scale = np.linalg.norm(evidence(theta)[1])
+        assert check_grad(lambda t: evidence(t)[0], lambda t: evidence(t)[1], theta) < 1e-4 * max(scale, 1)
+
+
+def test_covariances_are_positive_definite_whatever_is_off():
+    at = points(60)
+    for _ in range(5):
+        evidence = _Evidence(COLUMNS, at, np.zeros(60), np.ones(60))
+        kernel, _ = evidence.maximise()
+        assert np.linalg.eigvalsh(kernel(at, at)).min() > -1e-9
+
+
+def test_without_noise_the_process_goes_through_what_was_observed():
+    at = RNG.random((15, 2))
+    columns = Columns(np.zeros(2, dtype=bool), np.zeros(2, dtype=bool))
+    values = 3 + np.sin(3 * at[:, 0]) + at[:, 1]
+    process = GaussianProcess.fit(columns, at, values, np.full(15, 1e-10))
+    means, variances = process.predict(at)
+
+    assert means == pytest.approx(values, abs=0.02)
+    assert np.all(np.sqrt(variances) < 0.1)
+
+
+def test_a_noisy_observation_is_believed_less_than_a_sure_one():
+    at = np.array([[0.2], [0.8]])
+    columns = Columns(np.array([False]), np.array([False]))
+    process = GaussianProcess.fit(columns, at, np.array([1.0, -1.0]), np.array([1e-6, 1.0]))
+    means, variances = process.predict(at)
+
+    assert abs(means[0] - 1) < abs(means[1] + 1)
+    assert variances[0] < variances[1]
+
+
+def test_the_prediction_is_that_of_the_textbook():
+    """Rasmussen & Williams, equations 2.25 and 2.26, solved without a factor."""
+    at, new = points(10), points(5)
+    values, noise = RNG.standard_normal(10), RNG.uniform(0.1, 0.5, 10)
+    process = GaussianProcess.fit(COLUMNS, at, values, noise)
+    kernel, scale = process.kernel, process._scale
+    nugget = process.nugget
+    inverse = np.linalg.inv(kernel(at, at) + np.diag(noise / scale.spread**2 + nugget + 1e-8))
+    across = kernel(new, at)
+    means, variances = process.predict(new)
+
+    assert means == pytest.approx(scale.middle + across @ inverse @ (values - scale.middle))
+    expected = kernel.variance - np.einsum("ij,jk,ik->i", across, inverse, across)
+    assert variances == pytest.approx(expected * scale.spread**2)
+
+
+def test_draws_have_the_mean_and_the_spread_of_the_prediction():
+    at, new = points(10), points(4)
+    process = GaussianProcess.fit(COLUMNS, at, RNG.standard_normal(10), np.full(10, 0.1))
+    drawn = process.draw(new, RNG.standard_normal((20_000, 4)))
+    means, variances = process.predict(new)
+
+    assert drawn.mean(axis=1) == pytest.approx(means, abs=0.03)
+    assert drawn.var(axis=1) == pytest.approx(variances, rel=0.05)
+
+
+def test_values_that_are_all_alike_give_a_flat_process():
+    process = GaussianProcess.fit(COLUMNS, points(8), np.full(8, 2.5), np.full(8, 0.01))
+    means, variances = process.predict(points(3))
+
+    assert means == pytest.approx([2.5] * 3, abs=0.01)
+    assert np.isfinite(variances).all()
+    assert math.isfinite(process.kernel.amplitude)

@@ -1,0 +1,134 @@
+"""What the trials of an Optuna study say, as arrays."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+VARIANCE = "variance"
+"""User attribute that holds the variance of a trial's value (several: a list, one for each objective)."""
+LARGEST = 1e100
+"""Values are cut off there: the squares of larger ones are infinite."""
+PRUNED_INFLATION = 4.0
+"""A pruned trial was cut short: its last intermediate value counts with so much more variance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """The trials of a study; rows of `values` belong to rows of `measured`, and so on."""
+
+    measured: tuple[FrozenTrial, ...]
+    values: NDArray[np.float64]
+    """Shape (n, objectives), turned so that more is better."""
+    variances: NDArray[np.float64]
+    """Shape (n, objectives); NaN where nobody told."""
+    failed: tuple[FrozenTrial, ...]
+    """Trials without a value: they speak only of feasibility."""
+    pending: tuple[FrozenTrial, ...]
+    """Trials that other workers are at."""
+    slacks: Mapping[str, Mapping[int, float]]
+    """By constraint and trial number; positive is infeasible."""
+
+    def is_feasible(self, trial: FrozenTrial) -> bool:
+        """Say whether a trial kept every constraint that it told."""
+        return all(slacks.get(trial.number, 0.0) <= 0 for slacks in self.slacks.values())
+
+
+def gather(
+    trials: Sequence[FrozenTrial], directions: Sequence[StudyDirection], *, but: int | None = None
+) -> History:
+    """Sort trials by what they say.
+
+    Args:
+        trials: of any state.
+        directions: one for each objective.
+        but: number of the trial that is being decided.
+    """
+    signs = np.array([1.0 if each is StudyDirection.MAXIMIZE else -1.0 for each in directions])
+    measured, values, variances = [], [], []
+    failed, pending = [], []
+    slacks: dict[str, dict[int, float]] = {}
+    for trial in trials:
+        if trial.number == but or not trial.params:
+            continue
+        if trial.state is TrialState.RUNNING:
+            pending.append(trial)
+            continue
+        found = _values(trial, len(signs))
+        if found is not None:
+            measured.append(trial)
+            values.append(signs * found)
+            variances.append(_variances(trial, len(signs)))
+        elif trial.state is TrialState.FAIL or trial.state is TrialState.COMPLETE:
+            failed.append(trial)
+        for name, slack in trial.constraints.items():
+            if not math.isnan(slack):
+                slacks.setdefault(name, {})[trial.number] = slack
+    shape = (-1, len(signs))
+    return History(
+        measured=tuple(measured),
+        values=np.array(values, dtype=float).reshape(shape),
+        variances=np.array(variances, dtype=float).reshape(shape),
+        failed=tuple(failed),
+        pending=tuple(pending),
+        slacks=slacks,
+    )
+
+
+def union_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """Give every parameter that any trial had, with the bounds that it had last, in order of their names.
+
+    Optuna's own samplers take the intersection: a conditional parameter is then drawn at random. A value that
+    a trial does not ask for does no harm.
+    """
+    space: dict[str, BaseDistribution] = {}
+    for trial in trials:
+        if trial.state is not TrialState.WAITING:
+            space.update(trial.distributions)
+    return {name: space[name] for name in sorted(space) if not space[name].single()}
+
+
+def fitting(trials: Sequence[FrozenTrial], space: Mapping[str, BaseDistribution]) -> list[dict[str, Any]]:
+    """Give the parameters of trials that are of the same kind as today's."""
+    return [
+        {
+            name: value
+            for name, value in trial.params.items()
+            if name in space and _is_alike(trial.distributions[name], space[name])
+        }
+        for trial in trials
+    ]
+
+
+def _is_alike(one: BaseDistribution, other: BaseDistribution) -> bool:
+    if isinstance(one, CategoricalDistribution) or isinstance(other, CategoricalDistribution):
+        return one == other
+    return True
+
+
+def _values(trial: FrozenTrial, count: int) -> NDArray[np.float64] | None:
+    if trial.state is TrialState.COMPLETE and trial.values is not None:
+        found = np.array(trial.values, dtype=float)
+    elif trial.state is TrialState.PRUNED and count == 1 and trial.intermediate_values:
+        found = np.array([trial.intermediate_values[max(trial.intermediate_values)]])
+    else:
+        return None
+    return np.clip(found, -LARGEST, LARGEST) if np.isfinite(found).all() else None
+
+
+def _variances(trial: FrozenTrial, count: int) -> NDArray[np.float64]:
+    told = trial.user_attrs.get(VARIANCE)
+    if told is None:
+        return np.full(count, math.nan)
+    try:
+        found = np.broadcast_to(np.asarray(told, dtype=float), (count,)).copy()
+    except (TypeError, ValueError):
+        return np.full(count, math.nan)
+    found[~(np.isfinite(found) & (found >= 0))] = math.nan
+    return found * (PRUNED_INFLATION if trial.state is TrialState.PRUNED else 1.0)

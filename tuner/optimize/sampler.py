@@ -1,0 +1,235 @@
+"""NoisyGPSampler: Bayesian optimization that knows how noisy each observation is, as an Optuna sampler."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.trial import FrozenTrial, TrialState
+from scipy.stats import qmc
+
+from tuner.optimize.acquisition import NoisyExpectedImprovement, log_feasibility
+from tuner.optimize.conditions import Conditions
+from tuner.optimize.encoding import Choice, Encoding, Points
+from tuner.optimize.gp import Array, Columns, GaussianProcess
+from tuner.optimize.history import History, fitting, gather, union_space
+from tuner.optimize.scalar import compress, scalarise
+from tuner.optimize.search import maximise
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+    from optuna.study import Study
+
+SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
+STARTUP_TRIALS = 6
+EXPLORE_EVERY = 10
+"""Every so many trials one is drawn uniformly, should the model be wrong."""
+GOOD = 5
+"""Points with the best posterior mean that the search looks around."""
+MOST_CONSTRAINTS = 3
+FAILED, DONE = 1.0, -1.0
+"""Slacks that say whether a trial had a value at all."""
+VARIANCE_OF_SLACK = 0.01
+UNKNOWN_SHARE = 0.05
+"""Variance that is taken for granted where nobody told it, as a share of the values' spread squared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A trial and what the model thinks that it is worth."""
+
+    trial: FrozenTrial
+    mean: float
+    deviation: float
+
+
+class NoisyGPSampler(BaseSampler):
+    """Suggests by noisy expected improvement and the probability of feasibility, under Gaussian processes.
+
+    It reads of each trial
+
+    * its value, and how noisy that is: the user attribute `variance`; without it, the noise is inferred;
+    * its constraints (`trial.set_constraint`): at most 0 is feasible;
+    * whether it failed: a failed trial has no value and speaks only of feasibility;
+    * whether it is still running elsewhere.
+
+    The suggestion for a trial depends on the seed, on the trial's number and on the other trials alone, so
+    that a resumed study goes on as an uninterrupted one would.
+    """
+
+    def __init__(self, *, seed: int | None = None, startup_trials: int = STARTUP_TRIALS) -> None:
+        """Make a sampler.
+
+        Args:
+            seed: of everything that is drawn; None for another one each time.
+            startup_trials: measured trials before the model is asked; until then a Sobol' sequence.
+        """
+        self._seed = _fresh_seed() if seed is None else seed
+        self._startup_trials = startup_trials
+        self._independent = RandomSampler(seed=self._seed)
+
+    def reseed_rng(self) -> None:
+        """Take another seed, for a worker of its own."""
+        self._seed = _fresh_seed()
+        self._independent.reseed_rng()
+
+    def infer_relative_search_space(
+        self,
+        study: "Study",
+        trial: FrozenTrial,  # noqa: ARG002 - Optuna's interface
+    ) -> dict[str, "BaseDistribution"]:
+        """Give every parameter that any trial had, conditional ones too."""
+        return union_space(study.get_trials(deepcopy=False, states=SEEN))
+
+    def sample_independent(
+        self, study: "Study", trial: FrozenTrial, param_name: str, param_distribution: "BaseDistribution"
+    ) -> Any:  # noqa: ANN401 - a value of any distribution
+        """Draw a parameter that no trial had before."""
+        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+
+    def sample_relative(
+        self, study: "Study", trial: FrozenTrial, search_space: dict[str, "BaseDistribution"]
+    ) -> dict[str, Any]:
+        """Suggest the parameters of a trial."""
+        if not search_space:
+            return {}
+        history = gather(study.get_trials(deepcopy=False, states=SEEN), study.directions, but=trial.number)
+        encoding = Encoding(search_space)
+        rng = np.random.default_rng((self._seed, trial.number))
+        if len(history.measured) < self._startup_trials:
+            return encoding.decode(self._spread(encoding, trial.number))
+        if trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1:
+            return encoding.decode(encoding.draw(1, rng)[0])
+        values, variances = scalarise(history.values, history.variances, rng)
+        model = Model.of(history, encoding, values, variances, seed=self._seed)
+        pending = model.conditions.apply(encoding.encode(fitting(history.pending, search_space)))
+        score = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng)
+        return encoding.decode(maximise(score, encoding, model.conditions, model.best(GOOD), rng))
+
+    def incumbent(self, study: "Study") -> FrozenTrial | None:
+        """Give the feasible trial with the best posterior mean; None where no trial is feasible."""
+        estimate = self.estimate(study)
+        return None if estimate is None else estimate.trial
+
+    def estimate(self, study: "Study") -> Estimate | None:
+        """Give the incumbent with its posterior mean and standard deviation.
+
+        Raises:
+            ValueError: the study has several objectives; `study.best_trials` gives its Pareto front.
+        """
+        self._raise_error_if_multi_objective(study)
+        trials = study.get_trials(deepcopy=False, states=SEEN)
+        history = gather(trials, study.directions)
+        feasible = [number for number, each in enumerate(history.measured) if history.is_feasible(each)]
+        if not feasible:
+            return None
+        space = union_space(trials)
+        encoding = Encoding(space)
+        model = Model.of(history, encoding, history.values[:, 0], history.variances[:, 0], seed=self._seed)
+        points = encoding.encode(fitting([history.measured[number] for number in feasible], space))
+        means, variances = model.objective.predict(points)
+        best = int(np.argmax(means))
+        sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
+        return Estimate(
+            trial=history.measured[feasible[best]],
+            mean=sign * float(means[best]),
+            deviation=math.sqrt(float(variances[best])),
+        )
+
+    def _spread(self, encoding: Encoding, number: int) -> NDArray[np.float64]:
+        """Give a point of a scrambled Sobol' sequence (Owen 1998)."""
+        sequence = qmc.Sobol(len(encoding.names), rng=np.random.default_rng(self._seed))
+        if number:
+            sequence.fast_forward(number)
+        uniform = sequence.random(1)[0]
+        return np.array(
+            [
+                min(int(at * len(column.choices)), len(column.choices) - 1)
+                if isinstance(column, Choice)
+                else column.snap(np.array([at]))[0]
+                for column, at in zip(encoding.columns, uniform, strict=True)
+            ],
+            dtype=float,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is thought of a study: its objective, and each constraint that was ever broken."""
+
+    conditions: Conditions
+    objective: GaussianProcess
+    constraints: tuple[GaussianProcess, ...]
+
+    @classmethod
+    def of(cls, history: History, encoding: Encoding, values: Array, variances: Array, *, seed: int) -> Self:
+        """Fit to the trials of a study, of which `values` and `variances` (n,) are what they are worth."""
+        space = encoding.space
+        measured = encoding.encode(fitting(history.measured, space))
+        failed = encoding.encode(fitting(history.failed, space))
+        everything = np.concatenate([measured, failed])
+        conditions = Conditions.learn(everything, encoding.is_choice)
+        columns = Columns(encoding.is_choice, conditions.conditional)
+        points, values, variances = merge(measured, values, _known(values, variances))
+        objective = GaussianProcess.fit(columns, points, compress(values), variances, seed=seed)
+        constraints = [
+            GaussianProcess.fit(columns, *merge(of, slack, np.full(len(slack), VARIANCE_OF_SLACK)), seed=seed)
+            for of, slack in _broken(history, measured, failed)
+        ]
+        return cls(conditions, objective, tuple(constraints))
+
+    def best(self, count: int) -> Points:
+        """Give the points with the best posterior means, of those that are probably feasible."""
+        points = self.objective.points
+        means, _ = self.objective.predict(points)
+        likely = log_feasibility(self.constraints, points) > math.log(0.5)
+        order = np.lexsort((-means, ~likely))
+        return points[order[:count]]
+
+
+def merge(points: Points, values: Array, variances: Array) -> tuple[Points, Array, Array]:
+    """Put repeats of a point together, weighted by inverse variance."""
+    _, first, where = np.unique(
+        np.nan_to_num(points, nan=-1.0), axis=0, return_index=True, return_inverse=True
+    )
+    weights = 1 / variances
+    totals = np.bincount(where, weights)
+    means = np.bincount(where, weights * values) / totals
+    order = np.argsort(first, kind="stable")
+    return points[first[order]], means[order], 1 / totals[order]
+
+
+def _known(values: Array, variances: Array) -> Array:
+    """Fill in variances that nobody told; none is exactly 0."""
+    spread = float(np.var(compress(values)))
+    return np.maximum(np.where(np.isnan(variances), UNKNOWN_SHARE * spread, variances), 1e-9 * spread + 1e-18)
+
+
+def _broken(history: History, measured: Points, failed: Points) -> list[tuple[Points, Array]]:
+    """Give points and slacks of the constraints that were broken most often, failing among them."""
+    found: list[tuple[int, Points, Array]] = []
+    if len(failed):
+        slack = np.concatenate([np.full(len(measured), DONE), np.full(len(failed), FAILED)])
+        found.append((len(failed), np.concatenate([measured, failed]), slack))
+    for slacks in history.slacks.values():
+        rows = [
+            (row, slacks[each.number]) for row, each in enumerate(history.measured) if each.number in slacks
+        ]
+        told = np.array([slack for _, slack in rows])
+        broken = int(np.sum(told > 0))
+        if broken:
+            found.append((broken, measured[[row for row, _ in rows]], _bounded(told)))
+    found.sort(key=lambda each: -each[0])
+    return [(points, slack) for _, points, slack in found[:MOST_CONSTRAINTS]]
+
+
+def _bounded(slack: Array) -> Array:
+    """Bring slacks of any unit to between -1 and 1; what is feasible stays so."""
+    scale = float(np.median(np.abs(slack[slack != 0]))) if np.any(slack != 0) else 1.0
+    return np.clip(np.tanh(slack / scale), -1.0, 1.0)
+
+
+def _fresh_seed() -> int:
+    return int(np.random.SeedSequence().generate_state(1)[0])
