@@ -16,14 +16,11 @@ from optuna.trial import FrozenTrial, TrialState
 
 from tuner.optimize.optimizer import Observation, Point
 from tuner.optimize.sparse import draw_sparse
+from tuner.ports import Scalar
 from tuner.space import Dimension
 
 STARTUP_TRIALS = 10
 """Observations before the estimator is believed (Optuna's own default, `n_startup_trials`)."""
-CANDIDATES = 8
-"""Draws among which expected improvement chooses; a third of Optuna's 24, which took up to 62 ms beside a
-load: the machine that is measured has better to do. On two recorded surfaces (12 seeds each) the regret after
-60 starts was 0.14 and 0.16 with 24, 0.13 and 0.17 with 8."""
 
 
 class Tpe:
@@ -39,7 +36,8 @@ class Tpe:
         """Return a point within the dimensions; the same arguments give the same point."""
         if len(observations) < STARTUP_TRIALS:
             return draw_sparse(dimensions, self._default, rng=Random(seed))  # noqa: S311 - no secret
-        space = {name: _share(each) for name, each in distributions(dimensions).items()}
+        own = distributions(dimensions)
+        space = {name: _share(each) for name, each in own.items()}
         study = _replay(observations, space, seed)
         number = study.ask().number
         point: Point = study.sampler.sample_relative(
@@ -47,7 +45,10 @@ class Tpe:
             study.get_trials(deepcopy=False)[number],
             {name: each for name, each in space.items() if not each.single()},
         )
-        return {name: point.get(name, self._default[name]) for name in space}
+        return {
+            name: _put_back(point[name], own[name]) if name in point else self._default[name]
+            for name in space
+        }
 
 
 def distributions(dimensions: Sequence[Dimension]) -> dict[str, BaseDistribution]:
@@ -76,22 +77,33 @@ class _SharedFloat(_Shared, FloatDistribution):
     pass
 
 
-class _SharedInt(_Shared, IntDistribution):
-    pass
-
-
 class _SharedChoice(_Shared, CategoricalDistribution):
     pass
 
 
 def _share(distribution: BaseDistribution) -> BaseDistribution:
+    """Give the distribution that TPE is told. Whole numbers are told as the range that rounds to them.
+
+    Optuna weighs them by the mass of their cells, one scalar at a time: for 39 dimensions and 60 observations
+    25 ms instead of 13, beside a load up to 51.
+    """
     if isinstance(distribution, CategoricalDistribution):
         return _SharedChoice(distribution.choices)
-    if isinstance(distribution, IntDistribution):
-        return _SharedInt(distribution.low, distribution.high, log=distribution.log, step=distribution.step)
+    if isinstance(distribution, IntDistribution) and not distribution.single():
+        half = distribution.step / 2
+        return _SharedFloat(distribution.low - half, distribution.high + half, log=distribution.log)
     if isinstance(distribution, FloatDistribution):
         return _SharedFloat(distribution.low, distribution.high, log=distribution.log)
     return distribution
+
+
+def _put_back(value: Scalar, distribution: BaseDistribution) -> Scalar:
+    """Round what TPE suggests to the value that it stands for."""
+    if not isinstance(distribution, IntDistribution) or not isinstance(value, float):
+        return value
+    step = distribution.step
+    rounded = distribution.low + round((value - distribution.low) / step) * step
+    return min(max(rounded, distribution.low), distribution.high)
 
 
 def _replay(
@@ -99,7 +111,7 @@ def _replay(
 ) -> optuna.Study:
     """Tell the whole history to a study in memory, with the speedups as they are known now."""
     sampler = optuna.samplers.TPESampler(
-        multivariate=True, constant_liar=False, n_startup_trials=0, n_ei_candidates=CANDIDATES, seed=seed
+        multivariate=True, constant_liar=False, n_startup_trials=0, seed=seed
     )
     study = optuna.create_study(direction="maximize", sampler=sampler)
     measured = [seen.log_ratio for seen in observations if seen.log_ratio is not None]
