@@ -42,7 +42,8 @@ class Plan:
         """Give the plan within another budget; with less time, every stage gets less of it.
 
         What is left too short to tell anything is dropped whole: the response times at a fixed rate, the
-        race, then the simplification. The confirmation stays.
+        race with what a start may have beyond the fewest windows, then the simplification. The confirmation
+        stays.
         """
         fitted = self if trials is None else replace(self, trials=trials)
         if minutes is None or minutes >= self.minutes:
@@ -51,16 +52,19 @@ class Plan:
         blocks = math.floor(self.race_blocks * share)
         may_race = blocks >= self.race_first_test
         rate_pairs = math.floor(self.rate_pairs * share)
+        pairs = max(LEAST_PAIRS, round(self.pairs * share))
+        least_confirm_s = 2 * pairs * (self.warmup_s + self.window_s)
         return replace(
             fitted,
             minutes=minutes,
+            windows=self.windows if may_race else (self.windows[0], self.windows[0]),
             calibration_starts=max(LEAST_CALIBRATION, round(self.calibration_starts * share)),
             race_arms=self.race_arms if may_race else 1,
             race_blocks=blocks if may_race else 0,
             simplify_steps=math.floor(self.simplify_steps * share),
-            pairs=max(LEAST_PAIRS, round(self.pairs * share)),
+            pairs=pairs,
             extend_to=max(LEAST_PAIRS, round(self.extend_to * share)),
-            confirm_s=self.confirm_s * share,
+            confirm_s=max(self.confirm_s * share, least_confirm_s) if self.confirm_s else 0.0,
             rate_pairs=rate_pairs if rate_pairs >= LEAST_RATE_PAIRS else 0,
         )
 

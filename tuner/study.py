@@ -317,6 +317,8 @@ class Campaign:
         )
 
     def _may_search(self) -> bool:
+        if not self._searched():
+            return True  # however little time there is: without any the study would answer nothing
         left = self.time_left_s() - self.finals_cost_s()
         return self._searched() < self.plan.trials and left > self.mean_cost_s()
 

@@ -30,14 +30,24 @@ def refused(completed, code, *words):
     return True
 
 
-def begin(tuner, study):
-    """Let a study come as far as its first start, and stop it there."""
-    process = tuner.start("run", study, "--preset", "quick")
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A study that came as far as its first start and was stopped there; not to be changed."""
+    tuner = CommandLine(tmp_path_factory.mktemp("stopped"))
+    process = tuner.start("run", tuner.write(), "--preset", "quick")
     log = process.stderr
     while "control" not in (line := log.readline()):
         assert line, "it ended before its first start"
     process.terminate()
     process.communicate(timeout=30)
+    return tuner.folder
+
+
+@pytest.fixture
+def begun(tuner, stopped):
+    """The study file beside a copy of what the stopped study has stored."""
+    shutil.copytree(stopped, tuner.folder, dirs_exist_ok=True)
+    return tuner.folder / "study.yaml"
 
 
 @pytest.mark.parametrize(
@@ -185,33 +195,28 @@ def test_a_second_run_on_the_same_study_is_refused(tuner):
         first.communicate(timeout=30)
 
 
+@pytest.mark.usefixtures("begun")
 def test_a_storage_of_another_study_is_refused(tuner):
-    study = tuner.write()
-    begin(tuner, study)
     other = tuner.write(name="other")
 
     assert refused(tuner.run("run", other), USAGE, "'test'", "'other'")
 
 
-def test_a_storage_of_another_machine_is_refused(tuner):
+def test_a_storage_of_another_machine_is_refused(tuner, begun):
     from tuner.settings import load_study
     from tuner.storage import open_storage
 
-    study = tuner.write()
-    begin(tuner, study)
-    settings = load_study(study)
+    settings = load_study(begun)
     storage = open_storage(settings.storage_url, settings.name)
     storage.remember("fingerprint", storage.recall("fingerprint") | {"host": "elsewhere"})
 
-    assert refused(tuner.run("run", study), USAGE, "another machine", "elsewhere")
+    assert refused(tuner.run("run", begun), USAGE, "another machine", "elsewhere")
 
 
-def test_a_changed_definition_is_refused(tuner):
-    study = tuner.write()
-    begin(tuner, study)
+def test_a_changed_definition_is_refused(tuner, begun):
     tuner.write(connections=21)
 
-    assert refused(tuner.run("run", study), USAGE, "changed")
+    assert refused(tuner.run("run", begun), USAGE, "changed")
 
 
 def test_a_storage_that_is_no_database_is_refused(tuner):

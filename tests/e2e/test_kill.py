@@ -15,7 +15,7 @@ from tuner.storage import open_storage
 pytestmark = pytest.mark.alone
 
 KILLS = 20
-BUDGET = ("--preset", "quick", "--minutes", "0.8", "--trials", "4")
+BUDGET = ("--preset", "quick", "--minutes", "0.5", "--trials", "4")
 
 
 def test_twenty_kills_leave_nothing_behind_and_lose_no_finished_window(tmp_path):

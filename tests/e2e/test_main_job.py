@@ -9,7 +9,7 @@ from tests.e2e.traces import picture, unchanged
 
 pytestmark = pytest.mark.alone
 
-BUDGET = ("--preset", "quick", "--minutes", "0.6", "--trials", "4")
+BUDGET = ("--preset", "quick", "--minutes", "0.5", "--trials", "4")
 NGINX = "sendfile, access_log_buffer, open_file_cache"
 KERNEL = "net.core.somaxconn, net.ipv4.tcp_notsent_lowat"
 
@@ -132,7 +132,7 @@ def test_apache_runs_from_init_to_verdict(tmp_path):
 
     made = tuner.run("init", "apache", "-o", "apache.yaml")
     completed = tuner.run_in_peace(
-        "run", "apache.yaml", "--preset", "quick", "--minutes", "0.4", "--trials", "2"
+        "run", "apache.yaml", "--preset", "quick", "--minutes", "0.6", "--trials", "3"
     )
 
     assert made.returncode == 0, made.stderr

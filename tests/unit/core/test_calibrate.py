@@ -136,7 +136,7 @@ def test_the_calibration_plans_the_confirmation_that_the_run_will_make(bench):
 def test_with_less_time_left_the_confirmation_is_shorter_but_never_below_its_least():
     quick = PRESETS["quick"]
 
-    assert plan_confirmation(Noise.PRIOR, quick, 0.3, seconds=5) == (quick.pairs, quick.windows[1])
+    assert plan_confirmation(Noise.PRIOR, quick, 0.3, seconds=5) == (quick.pairs, quick.windows[0])
     assert (
         plan_confirmation(Noise.PRIOR, quick, 0.3, seconds=60)[0]
         < plan_confirmation(Noise.PRIOR, quick, 0.3)[0]
