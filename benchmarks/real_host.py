@@ -15,7 +15,7 @@ from benchmarks.figures import Figure
 from tuner.figures import pair_ratios
 from tuner.finals import confirm, read_gain
 from tuner.measure.confirm import Gain, claim
-from tuner.optimize.tpe import Tpe
+from tuner.optimize.catalogue import make_optimizer
 from tuner.plan import PRESETS
 from tuner.progress import Silence
 from tuner.records import Blame, Start, Window
@@ -63,7 +63,7 @@ def confirm_itself(settings: Study) -> tuple[Gain, Sequence[Start]]:
     rig = prepare(settings)
     storage = open_storage(settings.storage_url, settings.name)
     storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
-    optimizer = Tpe(default=rig.space.encode(rig.space.default()))
+    optimizer = make_optimizer(settings.optimizer, rig.space.encode(rig.space.default()))
     plan = PRESETS["quick"].fit(minutes=ITSELF_MINUTES, trials=None)
     campaign = Campaign(rig, plan, storage, optimizer, Silence(), session="itself")
     campaign.calibrate()

@@ -19,7 +19,7 @@ from optuna.distributions import BaseDistribution
 from optuna.importance import PedAnovaImportanceEvaluator
 from optuna.trial import FrozenTrial, TrialState
 
-from tuner.optimize.tpe import distributions
+from tuner.optimize.replay import distributions
 from tuner.ports import Config, Scalar
 
 if TYPE_CHECKING:

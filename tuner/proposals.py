@@ -1,10 +1,14 @@
 """What the search measures next: presets, what the optimizer suggests, or once more what may be the best."""
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tuner.measure.control import ControlLevel
 from tuner.measure.promotion import promising
-from tuner.objective import slacks
-from tuner.optimize.optimizer import Observation, Point
+from tuner.objective import STARTED, slacks
+from tuner.optimize.optimizer import Observation
 from tuner.ports import Config
 from tuner.records import Role, State
 from tuner.standing import Entry, Standing, config_key
@@ -20,35 +24,61 @@ MOST_KNOWN = 10
 """Suggestions in a row that may have been tried: then the space is taken for exhausted."""
 
 
-def suggest(campaign: "Campaign", standing: Standing) -> tuple[Config, Point]:
+EXPECTED = "expected"
+"""Storage key: the expected gain of every suggestion, null where no model was asked."""
+LEAST_SUGGESTIONS = 30
+NEGLIGIBLE = 0.005
+"""Log points. After LEAST_SUGGESTIONS the search ends when the last few promised less than this each: it
+costs more to measure them than they can bring."""
+IN_A_ROW = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A configuration to try, and what is expected of it."""
+
+    config: Config
+    expected_gain: float | None = None
+    """Log points above the best so far; None where nobody asked a model."""
+
+
+def suggest(campaign: "Campaign", standing: Standing) -> Proposal:
     """Presets first, then the optimizer; a configuration that breaks a constraint is never deployed."""
     space = campaign.rig.space
     tried = {config_key(start.config) for start in campaign.starts if start.state is not State.INVALID}
     for preset in space.presets:
         config = space.complete(preset.values)
         if config_key(config) not in tried:
-            return config, space.encode(config)
+            return Proposal(config=config)
     observations = observe(campaign, standing)
-    seed = campaign.rig.settings.seed * 1_000_003 + len(campaign.starts)
     known: list[Config] = []
-    for attempt in range(MOST_SUGGESTIONS):
-        point = campaign.optimizer.suggest(space.dimensions, observations, seed=seed + attempt * 7919)
-        config = space.decode(point)
+    for refused in range(MOST_SUGGESTIONS):
+        suggestion = campaign.optimizer.suggest(
+            space.dimensions, observations, seed=campaign.rig.settings.seed, refused=refused
+        )
+        config = space.decode(suggestion.point)
         if space.violations(config):
             continue
         if config_key(config) not in tried:
-            return config, space.encode(config)
+            return Proposal(config=config, expected_gain=suggestion.expected_gain)
         known.append(config)
         if len(known) == MOST_KNOWN:
             break
     # Where next to everything was tried, another start of the same tells more than nothing.
-    again = known[0] if known else campaign.default
-    return again, space.encode(again)
+    return Proposal(config=known[0] if known else campaign.default)
 
 
 def observe(campaign: "Campaign", standing: Standing) -> list[Observation]:
-    """Give the optimizer every start of the search, with the speedup and variance as known by now."""
-    seen = []
+    """Give the optimizer the default and every start of the search, as their speedups are known by now."""
+    level = ControlLevel.fit(campaign.controls(), standing.noise)
+    seen = [
+        Observation(
+            point=campaign.rig.space.encode(campaign.default),
+            log_ratio=0.0,
+            variance=level.at(campaign.clock.time())[1],
+            constraints=dict.fromkeys((STARTED, *map(str, campaign.rig.settings.constraints)), -1.0),
+        )
+    ]
     for start in campaign.starts:
         if start.role is Role.CONTROL or start.state is State.INVALID:
             continue
@@ -77,3 +107,16 @@ def promising_entry(campaign: "Campaign", standing: Standing) -> Entry | None:
         seed=campaign.rig.settings.seed + len(campaign.starts),
     )
     return entries[key] if key is not None else None
+
+
+def is_exhausted(expected: Sequence[float | None]) -> bool:
+    """Say whether the search has found what there is, by the expected gains of its suggestions so far."""
+    asked = [gain for gain in expected if gain is not None]
+    last = asked[-IN_A_ROW:]
+    return len(expected) >= LEAST_SUGGESTIONS and len(last) == IN_A_ROW and max(last) < NEGLIGIBLE
+
+
+def left_to_gain(expected: Sequence[float | None]) -> float | None:
+    """Give the gain that another configuration promises, as a share; None where no model was asked."""
+    asked = [gain for gain in expected if gain is not None]
+    return math.expm1(asked[-1]) if asked else None

@@ -12,7 +12,7 @@ from random import Random
 from tuner import __version__
 from tuner.errors import TargetError, UsageError
 from tuner.measure.confirm import Gain, claim
-from tuner.optimize.tpe import Tpe
+from tuner.optimize.catalogue import make_optimizer
 from tuner.pairs import Pairing, measure_pairs
 from tuner.plan import PRESETS, Plan
 from tuner.ports import Config
@@ -26,6 +26,7 @@ from tuner.storage import Opening, Storage, open_storage
 from tuner.storage_url import sqlite_url
 from tuner.study import Campaign
 from tuner.summary import Arm, Summary, gather_arm, summarize
+from tuner.warm_start import read_warmth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,9 @@ def run(
         storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
         plan = settle_plan(settings, storage, preset=preset, minutes=minutes, trials=trials)
         if storage.recall("finished") is None:
-            optimizer = Tpe(default=rig.space.encode(rig.space.default()))
+            warmth = read_warmth(settings, rig.space)
+            default = rig.space.encode(rig.space.default())
+            optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
             session = f"{int(time.time())}-{os.getpid()}"
             campaign = Campaign(rig, plan, storage, optimizer, progress, session=session)
             storage.remember("finished", campaign.run())

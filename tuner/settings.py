@@ -1,8 +1,7 @@
 """The study file as frozen objects. Every refusal names file, line, value and remedy."""
 
-import hashlib
-import json
 import re
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuner.errors import UsageError
 from tuner.objective import Constraint, parse_constraint, parse_objective
+from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, OPTIMIZERS
 from tuner.plan import PRESETS
 from tuner.ports import Scalar
 from tuner.space.problems import problem, quote, suggest
@@ -17,7 +17,7 @@ from tuner.space.yaml_text import Document, Plain, read_yaml
 from tuner.storage_url import show_url, sqlite_url
 
 if TYPE_CHECKING:
-    from tuner.space import Space
+    from tuner.space import Dimension, Space
 
 Kind = TypeVar("Kind")
 MOST_CONNECTIONS = 20_000
@@ -82,6 +82,10 @@ class Study:
     trials: int | None
     storage: str
     seed: int
+    optimizer: str = DEFAULT_OPTIMIZER
+    """A name, or the import path of an Optuna sampler."""
+    warm_start: tuple[Path, ...] = ()
+    """Study files of earlier studies."""
 
     @property
     def folder(self) -> Path:
@@ -95,15 +99,30 @@ class Study:
             return self.storage
         return sqlite_url(self.folder / "study.db")
 
-    def definition(self, space: "Space") -> str:
-        """Digest of all that makes two starts comparable; the budget is not among it."""
-        parts = [
-            self.name, self.servers, self.load.describe(), self.load.threads, self.load.command,
-            str(self.load.result), self.load.script and self.load.script.name, self.content, self.objective,
-            [str(each) for each in self.constraints], [repr(each) for each in space.dimensions],
-            sorted(map(str, space.default().items())),
-        ]  # fmt: skip
-        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    def definition(self, space: "Space") -> dict[str, str]:
+        """Give all that makes two starts comparable, each part by its name; the budget is not among it."""
+        load = self.load
+        default = {name: str(value) for name, value in space.default().items()}
+        return {
+            "study": self.name,
+            "servers": ", ".join(self.servers),
+            "load": f"{load.describe()}, {load.threads} threads",
+            "load.command": shlex.join(load.command),
+            "load.result": str(load.result or ""),
+            "load.script": load.script.name if load.script else "",
+            "content": self.content,
+            "objective": self.objective,
+            "constraints": ", ".join(map(str, self.constraints)),
+            **{f"parameter {each.name}": _show_range(each) for each in space.dimensions},
+            **{f"default of {name}": value for name, value in sorted(default.items())},
+        }
+
+
+def _show_range(dimension: "Dimension") -> str:
+    if dimension.kind == "categorical":
+        return " | ".join(map(str, dimension.choices))
+    scale = ", log" if dimension.log else ""
+    return f"{dimension.low:g} to {dimension.high:g} in steps of {dimension.step or 0:g}{scale}"
 
 
 def load_study(path: Path) -> Study:
@@ -143,7 +162,7 @@ class _Reader:
     def study(self) -> Study:
         known = (
             "study", "servers", "space", "target", "load", "content", "objective", "constraints", "budget",
-            "storage", "seed",
+            "storage", "seed", "optimizer", "warm_start",
         )  # fmt: skip
         self._refuse_unknown((), known)
         for key in ("study", "servers", "space"):
@@ -176,6 +195,8 @@ class _Reader:
             trials=budget[2],
             storage=self._storage(),
             seed=self._number(("seed",), 1, int, low=0, high=2**31),
+            optimizer=self._optimizer(),
+            warm_start=tuple(self._path.parent / each for each in self._texts(("warm_start",))),
         )
 
     def _budget(self) -> tuple[str, float | None, int | None]:
@@ -234,6 +255,12 @@ class _Reader:
             entry if isinstance(entry, str) else self._document.below(("space", index))
             for index, entry in enumerate(entries)
         )
+
+    def _optimizer(self) -> str:
+        name = self._text(("optimizer",), DEFAULT_OPTIMIZER)
+        if ":" not in name and name not in OPTIMIZERS:
+            raise self._wrong(("optimizer",), f"there is no {quote(name)}", suggest(name, OPTIMIZERS))
+        return name
 
     def _storage(self) -> str:
         storage = self._text(("storage",), "sqlite")

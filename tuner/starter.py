@@ -11,7 +11,7 @@ from tuner.measure.load import Load
 from tuner.measure.quiet import wait_until_quiet
 from tuner.measure.start import NO_JUDGES, Judges, measure_start
 from tuner.objective import slacks
-from tuner.optimize.tpe import distributions
+from tuner.optimize.replay import distributions
 from tuner.plan import Plan
 from tuner.records import Failure, Start, State, Timing, Window
 from tuner.rig import Rig

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 FAILED_VALUE = -4.6
 """Value told for a start without a measurement: a hundredth of the control's goodput, and infeasible."""
 
+SHOWN_CHANGES = 4
 _WINDOW = "window:"
 
 
@@ -159,7 +160,7 @@ class Storage:
         data = self.recall("fingerprint")
         return None if data is None else fingerprint_from_json(data)
 
-    def claim(self, fingerprint: Fingerprint, *, definition: str) -> None:
+    def claim(self, fingerprint: Fingerprint, *, definition: Mapping[str, str]) -> None:
         """Bind a new study to its machine and definition, or check that an old one agrees.
 
         Raises:
@@ -168,7 +169,7 @@ class Storage:
         before = self.fingerprint()
         if before is None:
             # The fingerprint last: a study that has one is whole, wherever the tuner was killed.
-            self.remember("definition", definition)
+            self.remember("definition", dict(definition))
             self.remember("fingerprint", fingerprint_to_json(fingerprint))
             return
         old, new = fingerprint_to_json(before), fingerprint_to_json(fingerprint)
@@ -179,9 +180,12 @@ class Storage:
                 "Give the study a new name, or move its folder away."
             )
             raise UsageError(msg)
-        if self.recall("definition") != definition:
+        changed = _changes(self.recall("definition"), definition)
+        if changed:
+            more = f", and {len(changed) - SHOWN_CHANGES} more" if len(changed) > SHOWN_CHANGES else ""
             msg = (
-                f"{self._where}: the study file or a search space has changed since this study began. "
+                f"{self._where}: the study file or a search space has changed since this study began "
+                f"({'; '.join(changed[:SHOWN_CHANGES])}{more}). "
                 "Give the study a new name, move its folder away, or undo the change."
             )
             raise UsageError(msg)
@@ -190,6 +194,19 @@ class Storage:
     def _translated(self) -> "Iterator[None]":
         with translated(self._where):
             yield
+
+
+def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Name what differs between two definitions."""
+    changed = []
+    for name in (*now, *(name for name in before if name not in now)):
+        if name not in before:
+            changed.append(f"{name} is new")
+        elif name not in now:
+            changed.append(f"{name} is gone")
+        elif before[name] != now[name]:
+            changed.append(f"{name} was {before[name]!r}, is {now[name]!r}")
+    return changed
 
 
 @contextmanager

@@ -24,11 +24,11 @@ from tuner.measure.retries import LEAVE
 from tuner.measure.start import NO_JUDGES, Judges
 from tuner.measure.steady import declines
 from tuner.objective import Constraint, unmeasured
-from tuner.optimize.optimizer import Optimizer, Point
+from tuner.optimize.optimizer import Optimizer
 from tuner.plan import Plan
 from tuner.ports import Clock, Config
 from tuner.progress import Progress
-from tuner.proposals import promising_entry, suggest
+from tuner.proposals import EXPECTED, is_exhausted, left_to_gain, promising_entry, suggest
 from tuner.records import Role, Start, State, Window
 from tuner.rig import Rig
 from tuner.standing import DEFAULT_ARM, Standing, as_controls, config_key, stand
@@ -63,6 +63,7 @@ class Campaign:
         self.progress = progress
         self.starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
         self.default = rig.space.default()
+        self._expected: list[float | None] = storage.recall(EXPECTED, [])
         self._told = ""
         self.starts = list(settle_interrupted(storage, plan, rig.settings.constraints))
         self.deadline = clock.monotonic() + plan.minutes * 60 - sum(cost_s(start) for start in self.starts)
@@ -107,6 +108,9 @@ class Campaign:
         if not self._last_is_control():
             self.make_control()
         self.storage.remember("searched", value=True)
+        left = left_to_gain(self._expected)
+        if left is not None:
+            self.progress.note(f"another configuration is expected to gain {left:.1%} more")
 
     # One start
 
@@ -219,12 +223,14 @@ class Campaign:
             self._try(Role.REPEAT, again.config, suggest_s=0.0)
             return
         moment = self.clock.monotonic()
-        config, point = suggest(self, standing)
-        self._try(Role.SEARCH, config, point=point, suggest_s=self.clock.monotonic() - moment)
+        proposal = suggest(self, standing)
+        self._expected.append(proposal.expected_gain)
+        self.storage.remember(EXPECTED, self._expected)
+        self._try(Role.SEARCH, proposal.config, suggest_s=self.clock.monotonic() - moment)
 
-    def _try(self, role: Role, config: Config, *, suggest_s: float, point: Point | None = None) -> None:
+    def _try(self, role: Role, config: Config, *, suggest_s: float) -> None:
         self.make(
-            Opening(role=role, config=config, point=point or self.rig.space.encode(config)),
+            Opening(role=role, config=config, point=self.rig.space.encode(config)),
             judges=self._judges(config),
             suggest_s=suggest_s,
         )
@@ -319,6 +325,8 @@ class Campaign:
     def _may_search(self) -> bool:
         if not self._searched():
             return True  # however little time there is: without any the study would answer nothing
+        if is_exhausted(self._expected):
+            return False
         left = self.time_left_s() - self.finals_cost_s()
         return self._searched() < self.plan.trials and left > self.mean_cost_s()
 

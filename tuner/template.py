@@ -38,6 +38,9 @@ constraints: [failure_rate <= 0.001]
 budget: {{preset: standard}}   # quick (5 minutes), standard (about 75), thorough
 storage: sqlite           # beside this file, in {folder}/
 seed: 1
+
+# optimizer: noisy-gp     # or tpe, gp, random, qmc, cmaes, or an Optuna sampler as module:Class
+# warm_start: [old.yaml]  # earlier studies of the same server, whose best settings are tried first
 """
 
 

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from tests.property.space_strategies import load, points, spaces
 from tuner.optimize.optimizer import Observation
+from tuner.optimize.replay import distributions
 from tuner.optimize.sparse import draw, draw_sparse
-from tuner.optimize.tpe import STARTUP_TRIALS, Tpe, distributions
+from tuner.optimize.tpe import STARTUP_TRIALS, Tpe
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 BUILT_IN = {name: load(name) for name in ("nginx", "apache-event")}
@@ -92,11 +93,11 @@ def test_every_suggestion_lies_within_the_dimensions_and_is_the_same_again(space
     optimizer = Tpe(default=space.encode(space.default()))
     history = observe(space, seed, count)
 
-    point = optimizer.suggest(space.dimensions, history, seed=seed % 2**31)
+    point = optimizer.suggest(space.dimensions, history, seed=seed % 2**31).point
 
     assert is_within(space, point)
     again = Tpe(default=space.encode(space.default()))
-    assert again.suggest(space.dimensions, history, seed=seed % 2**31) == point
+    assert again.suggest(space.dimensions, history, seed=seed % 2**31).point == point
 
 
 @settings(max_examples=6, deadline=None)

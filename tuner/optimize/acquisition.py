@@ -57,6 +57,10 @@ class NoisyExpectedImprovement:
         self._factor = cholesky(covariance, lower=True, check_finite=False)
         self._weights = cho_solve((self._factor, True), drawn, check_finite=False)
 
+    def improvement(self, point: Array) -> float:
+        """Give the expected improvement at a point (d,), in the objective's units, where it is feasible."""
+        return math.exp(float(self(point[None])[0])) * self._objective.spread
+
     def __call__(self, points: Points) -> Array:
         """Score points (m, d); shape (m,)."""
         covariances = self._objective.kernel(points, self._known)

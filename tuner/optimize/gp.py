@@ -187,6 +187,11 @@ class GaussianProcess:
         root = _factorise(posterior, np.full(len(posterior), JITTER * self.kernel.variance))
         return self._back((covariances @ self._weights)[:, None] + root @ normal.T)
 
+    @property
+    def spread(self) -> float:
+        """How many of the values' units are one of the kernel's."""
+        return self._scale.spread
+
     def standardise(self, values: Array) -> Array:
         """Turn values into the units of the kernel."""
         return np.asarray((values - self._scale.middle) / self._scale.spread)

@@ -29,6 +29,16 @@ class Observation:
         return all(slack <= 0 for slack in self.constraints.values())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """The next point, and what is expected of it."""
+
+    point: Point
+    expected_gain: float | None = None
+    """How much better than the best so far it is expected to be, in log points, times the probability that
+    it is feasible; None from an optimizer, or at a moment, that does not know."""
+
+
 class Optimizer(Protocol):
     """Chooses the next point to try.
 
@@ -37,6 +47,18 @@ class Optimizer(Protocol):
     """
 
     def suggest(
-        self, dimensions: Sequence[Dimension], observations: Sequence[Observation], *, seed: int
-    ) -> Point:
-        """Return a point within the dimensions; the same arguments give the same point."""
+        self,
+        dimensions: Sequence[Dimension],
+        observations: Sequence[Observation],
+        *,
+        seed: int,
+        refused: int = 0,
+    ) -> Suggestion:
+        """Return a point within the dimensions; the same arguments give the same point.
+
+        Args:
+            dimensions: of the space.
+            observations: of every start so far, the default's among them.
+            seed: of the study.
+            refused: how many suggestions after these observations could not be used.
+        """

@@ -1,6 +1,7 @@
 """NoisyGPSampler: Bayesian optimization that knows how noisy each observation is, as an Optuna sampler."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +18,7 @@ from tuner.optimize.gp import Array, Columns, GaussianProcess
 from tuner.optimize.history import History, fitting, gather, union_space
 from tuner.optimize.scalar import compress, scalarise
 from tuner.optimize.search import maximise
+from tuner.optimize.warm import lean
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -45,6 +47,16 @@ class Estimate:
     deviation: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """The parameters of a trial, and what is expected of them."""
+
+    params: dict[str, Any]
+    improvement: float | None = None
+    """Expected improvement over the best so far times the probability of feasibility; None where the model
+    was not asked."""
+
+
 class NoisyGPSampler(BaseSampler):
     """Suggests by noisy expected improvement and the probability of feasibility, under Gaussian processes.
 
@@ -59,15 +71,23 @@ class NoisyGPSampler(BaseSampler):
     that a resumed study goes on as an uninterrupted one would.
     """
 
-    def __init__(self, *, seed: int | None = None, startup_trials: int = STARTUP_TRIALS) -> None:
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        startup_trials: int = STARTUP_TRIALS,
+        warm: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         """Make a sampler.
 
         Args:
             seed: of everything that is drawn; None for another one each time.
             startup_trials: measured trials before the model is asked; until then a Sobol' sequence.
+            warm: parameters that were good in earlier studies; the search leans towards them, less and less.
         """
         self._seed = _fresh_seed() if seed is None else seed
         self._startup_trials = startup_trials
+        self._warm = tuple(warm)
         self._independent = RandomSampler(seed=self._seed)
 
     def reseed_rng(self) -> None:
@@ -93,20 +113,28 @@ class NoisyGPSampler(BaseSampler):
         self, study: "Study", trial: FrozenTrial, search_space: dict[str, "BaseDistribution"]
     ) -> dict[str, Any]:
         """Suggest the parameters of a trial."""
+        return self.propose(study, trial, search_space).params
+
+    def propose(
+        self, study: "Study", trial: FrozenTrial, search_space: dict[str, "BaseDistribution"]
+    ) -> Proposal:
+        """Suggest the parameters of a trial, and say what to expect of them."""
         if not search_space:
-            return {}
+            return Proposal(params={})
         history = gather(study.get_trials(deepcopy=False, states=SEEN), study.directions, but=trial.number)
         encoding = Encoding(search_space)
         rng = np.random.default_rng((self._seed, trial.number))
         if len(history.measured) < self._startup_trials:
-            return encoding.decode(self._spread(encoding, trial.number))
+            return Proposal(params=encoding.decode(self._spread(encoding, trial.number)))
         if trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1:
-            return encoding.decode(encoding.draw(1, rng)[0])
+            return Proposal(params=encoding.decode(encoding.draw(1, rng)[0]))
         values, variances = scalarise(history.values, history.variances, rng)
         model = Model.of(history, encoding, values, variances, seed=self._seed)
         pending = model.conditions.apply(encoding.encode(fitting(history.pending, search_space)))
-        score = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng)
-        return encoding.decode(maximise(score, encoding, model.conditions, model.best(GOOD), rng))
+        expected = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng)
+        score = lean(expected, self._warm, encoding, len(history.measured)) if self._warm else expected
+        point = maximise(score, encoding, model.conditions, model.best(GOOD), rng)
+        return Proposal(params=encoding.decode(point), improvement=expected.improvement(point))
 
     def incumbent(self, study: "Study") -> FrozenTrial | None:
         """Give the feasible trial with the best posterior mean; None where no trial is feasible."""

@@ -17,7 +17,8 @@ from tuner.measure.gates import RetryBudget
 from tuner.measure.load import Load
 from tuner.measure.start import NO_JUDGES, Judges
 from tuner.objective import slacks
-from tuner.optimize.tpe import Tpe, distributions
+from tuner.optimize.catalogue import make_optimizer
+from tuner.optimize.replay import distributions
 from tuner.placement import place
 from tuner.plan import Plan
 from tuner.ports import Config, Failures, Latency, Scalar
@@ -27,6 +28,7 @@ from tuner.settings import Study, load_study
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.storage import Opening, Storage, open_storage
 from tuner.study import Campaign
+from tuner.warm_start import read_warmth
 
 BASE_RPS = 20_000.0
 DEPLOY_S = 0.2
@@ -37,6 +39,7 @@ servers: [nginx]
 space: [nginx, {only: [%s]}]
 load: {generator: wrk, connections: 100}
 budget: {preset: quick}
+optimizer: tpe  # much quicker than the default one, and these are tests of everything else
 seed: %d
 """
 SMALL_PLAN = Plan(
@@ -297,7 +300,9 @@ def make_campaign(
     """Take up a study on a simulated host."""
     space = space or space_of(*TUNED)
     rig = make_rig(settings, space, fixed_rate)
-    optimizer = Tpe(default=space.encode(space.default()))
+    warmth = read_warmth(settings, space)
+    default = space.encode(space.default())
+    optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
     campaign = Campaign(rig, plan, storage, optimizer, Log(), session=session, clock=host.clock)
     starter: Any = SimulatedStarter(host=host, rig=rig, plan=plan, storage=storage, session=session)
     campaign.starter = starter

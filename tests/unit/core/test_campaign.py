@@ -19,6 +19,7 @@ from tests.unit.core.simulation import (
 from tuner.errors import TargetError, UsageError
 from tuner.finals import read_gain
 from tuner.measure.noise import control_interval
+from tuner.optimize.optimizer import Suggestion
 from tuner.optimize.tpe import STARTUP_TRIALS
 from tuner.plan import PRESETS
 from tuner.records import Failure, Role, State
@@ -178,9 +179,9 @@ def test_a_space_with_two_configurations_is_searched_without_end_or_error(settin
 class Stubborn:
     """Suggests what cannot be built, whatever it is told."""
 
-    def suggest(self, dimensions, observations, *, seed):
-        assert observations is not None
-        return {each.name: each.high if seed % 3 else each.low for each in dimensions}
+    def suggest(self, dimensions, observations, *, seed, refused=0):
+        moment = seed + len(observations) + refused
+        return Suggestion(point={each.name: each.high if moment % 3 else each.low for each in dimensions})
 
 
 def test_what_breaks_a_constraint_is_never_deployed(settings):

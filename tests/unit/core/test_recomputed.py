@@ -40,7 +40,7 @@ def fixed_rate_load():
 
 def finish(settings, host, storage, **given):
     """Run a campaign as `tuner run` does; returns it."""
-    storage.claim(FINGERPRINT, definition="d")
+    storage.claim(FINGERPRINT, definition={"study": "test"})
     storage.remember("preset", "quick")
     campaign = make_campaign(settings, host, storage, **given)
     storage.remember("finished", campaign.run())
@@ -128,7 +128,7 @@ def test_a_claim_does_not_depend_on_the_budget_that_it_is_read_with(settings):
         storage = open_in_memory(host.clock)
         plan = replace(SMALL_PLAN, extend_to=extend_to)
         campaign = make_campaign(settings, host, storage, plan=plan)
-        storage.claim(FINGERPRINT, definition="d")
+        storage.claim(FINGERPRINT, definition={"study": "test"})
         campaign.run()
         record = storage.recall("confirm")
         gains[extend_to] = summary_of(settings, storage).gain

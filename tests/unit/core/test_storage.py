@@ -15,7 +15,7 @@ from tests.unit.core.simulation import TUNED, SimulatedHost, space_of, write_stu
 from tests.unit.simulated_study import FINGERPRINT
 from tuner.errors import TargetError, UsageError
 from tuner.objective import Constraint, slacks
-from tuner.optimize.tpe import distributions
+from tuner.optimize.replay import distributions
 from tuner.ports import Failures
 from tuner.records import Failure, Role, State, Timing
 from tuner.storage import FAILED_VALUE, Opening, open_storage, translated
@@ -26,6 +26,9 @@ DISTRIBUTIONS = distributions(SPACE.dimensions)
 FEW_FAILURES = (Constraint(metric="failure_rate", limit=0.001),)
 TIMING = Timing(suggest_s=0.01, deploy_s=0.3, load_s=4.0, store_s=0.002)
 OPENING = Opening(role=Role.SEARCH, config=DEFAULT, point=SPACE.encode(DEFAULT))
+
+DEFINITION = {"load": "wrk", "parameter a": "1 to 2", "parameter b": "on | off"}
+CHANGED = {"load": "ab", "parameter a": "1 to 3", "parameter c": "on | off"}
 
 
 @pytest.fixture
@@ -193,9 +196,9 @@ def end_without_state(storage, start):
 
 
 def test_a_study_that_was_claimed_is_taken_up_by_the_same_machine_and_definition(storage, url):
-    storage.claim(FINGERPRINT, definition="d1")
+    storage.claim(FINGERPRINT, definition=DEFINITION)
 
-    open_storage(url, "study").claim(FINGERPRINT, definition="d1")
+    open_storage(url, "study").claim(FINGERPRINT, definition=DEFINITION)
 
     assert storage.fingerprint() == FINGERPRINT
 
@@ -211,20 +214,35 @@ def test_a_study_that_was_claimed_is_taken_up_by_the_same_machine_and_definition
     ],
 )
 def test_a_study_of_another_machine_is_refused_with_what_differs(storage, url, changes, said):
-    storage.claim(FINGERPRINT, definition="d1")
+    storage.claim(FINGERPRINT, definition=DEFINITION)
 
     with pytest.raises(UsageError) as refused:
-        open_storage(url, "study").claim(replace(FINGERPRINT, **changes), definition="d1")
+        open_storage(url, "study").claim(replace(FINGERPRINT, **changes), definition=DEFINITION)
 
     assert said in str(refused.value).replace("(1,)", "[1]").replace("(0, 1)", "[0, 1]")
     assert "Give the study a new name" in str(refused.value)
 
 
-def test_a_study_of_another_definition_is_refused(storage):
-    storage.claim(FINGERPRINT, definition="d1")
+def test_a_study_of_another_definition_is_refused_with_what_changed(storage):
+    storage.claim(FINGERPRINT, definition=DEFINITION)
 
-    with pytest.raises(UsageError, match="has changed since this study began"):
-        storage.claim(FINGERPRINT, definition="d2")
+    with pytest.raises(UsageError, match="has changed since this study began") as refused:
+        storage.claim(FINGERPRINT, definition=CHANGED)
+    for change in (
+        "load was 'wrk', is 'ab'",
+        "parameter a was '1 to 2', is '1 to 3'",
+        "parameter c is new",
+        "parameter b is gone",
+    ):
+        assert change in str(refused.value)
+
+
+def test_of_many_changes_the_first_few_are_named(storage):
+    storage.claim(FINGERPRINT, definition=DEFINITION)
+    many = {f"parameter {number}": "1 to 2" for number in range(50)}
+
+    with pytest.raises(UsageError, match=r"parameter 0 is new.*, and 49 more\)"):
+        storage.claim(FINGERPRINT, definition=many)
 
 
 def test_a_claim_that_was_cut_off_half_way_can_be_made_again(storage):
@@ -241,11 +259,11 @@ def test_a_claim_that_was_cut_off_half_way_can_be_made_again(storage):
             s(key, value) if next(n) < m else cut(key, value)
         )
         with pytest.raises(Cut):
-            storage.claim(FINGERPRINT, definition="d1")
+            storage.claim(FINGERPRINT, definition=DEFINITION)
         storage._study.set_user_attr = set_user_attr
 
-    storage.claim(FINGERPRINT, definition="d1")
-    storage.claim(FINGERPRINT, definition="d1")
+    storage.claim(FINGERPRINT, definition=DEFINITION)
+    storage.claim(FINGERPRINT, definition=DEFINITION)
 
 
 def test_what_is_remembered_is_recalled_by_whoever_opens_it(storage, url):
@@ -401,7 +419,7 @@ def test_a_storage_without_scheme_is_refused_without_its_password(tmp_path):
     with pytest.raises(UsageError) as refused:
         write_study(tmp_path, more="storage: postgresql:/user:secret@web1/tuner\n")
 
-    assert ":7: " in str(refused.value)
+    assert ":8: " in str(refused.value)
     assert "secret" not in str(refused.value)
 
 

@@ -31,8 +31,8 @@ def search(seed):
     rng = Random(seed)  # noqa: S311 - no secret
     optimizer = Tpe(default=DEFAULT)
     seen, worths = [], []
-    for number in range(BUDGET):
-        point = optimizer.suggest(DIMENSIONS, seen, seed=1000 * seed + number)
+    for _ in range(BUDGET):
+        point = optimizer.suggest(DIMENSIONS, seen, seed=seed).point
         config = SPACE.decode(point)
         worths.append(surface(config))
         seen.append(
@@ -69,7 +69,7 @@ def test_points_where_nothing_started_are_avoided():
             )
         )  # fmt: skip
 
-    suggested = [Tpe(default=DEFAULT).suggest(DIMENSIONS, seen, seed=seed)["aio"] for seed in range(20)]
+    suggested = [Tpe(default=DEFAULT).suggest(DIMENSIONS, seen, seed=seed).point["aio"] for seed in range(20)]
 
     assert sum(not each.is_feasible for each in seen) >= 10
     assert suggested.count("threads") < 4
@@ -86,7 +86,7 @@ def test_a_history_without_a_single_measurement_still_gives_a_suggestion(count):
         for _ in range(count)
     ]  # fmt: skip
 
-    assert Tpe(default=DEFAULT).suggest(DIMENSIONS, failed, seed=1).keys() == DEFAULT.keys()
+    assert Tpe(default=DEFAULT).suggest(DIMENSIONS, failed, seed=1).point.keys() == DEFAULT.keys()
 
 
 def test_a_larger_share_changes_more_parameters():

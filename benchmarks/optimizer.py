@@ -1,0 +1,242 @@
+"""How much better the optimizer is than its peers: true regret of what it recommends, by starts and by load.
+
+    python -m benchmarks.optimizer [--seeds N] [--peers a,b] [--surfaces a,b] [--table FILE]
+
+Every optimizer plays every surface with the same seeds. The regret is how far the truth of the recommended
+configuration lies below the best that is known, in log points. Peers that are not installed are left out with
+a word. Exit status 1 when a bound is missed.
+"""
+
+import argparse
+import json
+import logging
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+from benchmarks.figures import Figure
+from benchmarks.surfaces import Surface, crashes, made_surfaces, recorded_surfaces
+
+OURS = "noisy-gp"
+NEEDS = {"gp": "torch", "smac": "smac"}
+STARTS = 60
+LOOKS = (10, 20, 40, 60)
+NEAR = 0.05
+"""Regret (log points) at which a search has arrived."""
+TIMED = (20, 60, 200, 500)
+
+
+@dataclass(frozen=True, slots=True)
+class Game:
+    """One optimizer on one surface with one seed."""
+
+    surface: str
+    peer: str
+    regrets: tuple[float, ...]
+    """After every start."""
+    load_s: tuple[float, ...]
+    """Spent until then."""
+    suggest_s: tuple[float, ...]
+    crashed_later: float
+    """Share of the last third of the starts that failed."""
+
+
+SURFACES: dict[str, Surface] = {}
+
+
+def surfaces() -> dict[str, Surface]:
+    """Give all surfaces by name."""
+    if not SURFACES:
+        SURFACES.update({each.name: each for each in (*recorded_surfaces(), *made_surfaces())})
+    return SURFACES
+
+
+def play(surface_name: str, peer_name: str, seed: int, starts: int) -> Game:
+    """Let an optimizer search a surface."""
+    import optuna
+
+    from benchmarks.peers import PEERS
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    logging.disable(logging.WARNING)
+    surface = surfaces()[surface_name]
+    rng = np.random.default_rng((seed, 1))
+    peer = PEERS[peer_name](surface, seed, starts)
+    regrets, spent, took, failed = [], [], [], []
+    load_s, best = 0.0, -np.inf
+    for _ in range(starts):
+        moment = time.perf_counter()
+        params = dict(peer.ask())
+        took.append(time.perf_counter() - moment)
+        outcome = surface.start(params, rng, best)
+        peer.tell(outcome)
+        best = max(best, -np.inf if outcome.value is None else outcome.value)
+        load_s += outcome.load_s
+        recommended = peer.recommend()
+        worst = 10.0
+        regrets.append(worst if recommended is None else surface.best - surface.truth(recommended))
+        spent.append(load_s)
+        failed.append(crashes(params) if surface_name.endswith("crashing") else False)
+    return Game(
+        surface_name, peer_name, tuple(regrets), tuple(spent), tuple(took),
+        crashed_later=float(np.mean(failed[-starts // 3 :])),
+    )  # fmt: skip
+
+
+def arrival_s(games: Sequence[Game]) -> float:
+    """Give the load-seconds after which the median regret stays within NEAR; infinity where it never does."""
+    grid = np.linspace(0, max(game.load_s[-1] for game in games), 241)
+    at = np.median(
+        [np.array([10.0, *game.regrets])[np.searchsorted(game.load_s, grid, side="right")] for game in games],
+        axis=0,
+    )
+    beyond = np.flatnonzero(at > NEAR)
+    last = beyond[-1] + 1 if len(beyond) else 0
+    return float(grid[last]) if last < len(grid) else np.inf
+
+
+def main() -> int:
+    """Play all games, print the table and the bounds."""
+    options = _options()
+    names = [name for name in options.surfaces.split(",") if name] or list(surfaces())
+    peers = [name for name in options.peers.split(",") if find_spec(NEEDS.get(name, "numpy"))]
+    for name in set(options.peers.split(",")) - set(peers):
+        print(f"{name} is left out: {NEEDS[name]} is not installed", flush=True)
+    for name in names:
+        _ = surfaces()[name].best  # fits and searches the forest before the workers are forked
+    lines = [_title()]
+    figures: list[Figure] = []
+    with ProcessPoolExecutor(options.workers) as workers:
+        for name in names:
+            games: dict[str, list[Game]] = {}
+            for peer in peers:
+                jobs = [workers.submit(play, name, peer, seed, STARTS) for seed in range(options.seeds)]
+                games[peer] = [job.result() for job in jobs]
+                lines.append(_row(games[peer]))
+                print(lines[-1], flush=True)
+            figures += judge(name, games)
+    if options.timing:
+        figures += list(time_suggestions())
+    print("\n".join(map(str, figures)))
+    if options.table:
+        Path(options.table).write_text(_page(lines, figures, options.seeds), encoding="utf-8")
+    return 0 if all(figure.is_met for figure in figures) else 1
+
+
+def judge(name: str, games: Mapping[str, Sequence[Game]]) -> list[Figure]:
+    """Hold ours against the best of the others."""
+    others = [each for each in games if each != OURS]
+    if OURS not in games or not others:
+        return []
+    figures = []
+    for look in LOOKS[1:]:
+        ours = _median(games[OURS], look)
+        best = min(_median(games[each], look) for each in others)
+        figures.append(
+            Figure(name=f"{name}: regret after {look} starts, of the best peer's", seen=ours / best, most=0.6)
+        )
+    quickest = min(arrival_s(games[each]) for each in others)
+    if np.isfinite(quickest):
+        figures.append(
+            Figure(
+                name=f"{name}: load until the regret is below {NEAR:.0%}, of the best peer's",
+                seen=arrival_s(games[OURS]) / quickest, most=0.5,
+            )
+        )  # fmt: skip
+    if name.endswith("crashing"):
+        later = 100 * float(np.mean([game.crashed_later for game in games[OURS]]))
+        figures.append(Figure(name=f"{name}: later starts that crash", seen=later, unit="%", most=5))
+    return figures
+
+
+def time_suggestions() -> Sequence[Figure]:
+    """Time our suggestions after many trials, in a process of its own, whose memory is measured as well."""
+    command = [sys.executable, "-m", "benchmarks.optimizer_timing", *map(str, TIMED)]
+    seen = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    bounds = {60: 50.0, 500: 500.0}
+    return [
+        *(
+            Figure(
+                name=f"milliseconds for a suggestion after {count} trials, median",
+                seen=seen["ms"][str(count)], most=bounds.get(count, np.inf),
+            )
+            for count in TIMED
+        ),
+        Figure(name="MiB above the imports", seen=seen["mib"], most=150),
+    ]  # fmt: skip
+
+
+def _median(games: Sequence[Game], look: int) -> float:
+    return float(np.median([game.regrets[look - 1] for game in games]))
+
+
+def _title() -> str:
+    looks = "".join(f" {look} starts |" for look in LOOKS)
+    return (
+        f"| surface | optimizer |{looks} s of load to {NEAR:g} | ms |\n|---|---|{'---|' * len(LOOKS)}---|---|"
+    )
+
+
+def _row(games: Sequence[Game]) -> str:
+    cells = []
+    for look in LOOKS:
+        low, middle, high = np.quantile([game.regrets[look - 1] for game in games], (0.25, 0.5, 0.75))
+        cells.append(f"{middle:.3f} ({low:.3f}–{high:.3f})")
+    arrival = arrival_s(games)
+    cells.append(f"{arrival:.0f}" if np.isfinite(arrival) else "–")
+    cells.append(f"{1000 * np.median([game.suggest_s[-10:] for game in games]):.0f}")
+    return f"| {games[0].surface} | {games[0].peer} | {' | '.join(cells)} |"
+
+
+def _page(lines: Sequence[str], figures: Sequence[Figure], seeds: int) -> str:
+    """Give the table as it is kept, with what it was made with."""
+    named = ("servertuner", "optuna", "numpy", "scipy", "scikit-learn", "smac", "torch")
+    versions = ", ".join(f"{name} {found}" for name in named if (found := _version(name)))
+    bounds = "\n".join(f"    {figure}" for figure in figures)
+    return f"""# Optimizers compared
+
+{time.strftime("%Y-%m-%d")}, Python {platform.python_version()}, {versions}.
+{seeds} seeds each, one core each.
+True regret (log points) of the recommended configuration: median (quartiles). Made by
+`make bench-optimizer`.
+
+{chr(10).join(lines)}
+
+{bounds}
+"""
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _options() -> argparse.Namespace:
+    from benchmarks.peers import PEERS
+
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--surfaces", default="")
+    parser.add_argument("--table", default="")
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--timing", action=argparse.BooleanOptionalAction, default=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

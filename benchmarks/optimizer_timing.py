@@ -1,0 +1,53 @@
+"""Times our suggestions after many trials and prints what they take, as JSON: a process of its own."""
+
+import json
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import optuna
+
+from benchmarks.surfaces import recorded_surfaces
+from tuner.optimize import NoisyGPSampler
+from tuner.optimize.history import VARIANCE
+
+REPEATS = 5
+
+
+def time_at(study: optuna.Study, space: dict[str, optuna.distributions.BaseDistribution]) -> float:
+    """Give the median milliseconds of some suggestions; each is told a failure, to be asked anew."""
+    took = []
+    for _ in range(REPEATS):
+        moment = time.perf_counter()
+        trial = study.ask(space)
+        took.append(time.perf_counter() - moment)
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    return 1000 * statistics.median(took)
+
+
+def main(counts: Sequence[int]) -> None:
+    """Fill studies with random trials of the largest recorded space, and ask."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    space = dict(max((surface.space for surface in recorded_surfaces()), key=len))
+    rng = np.random.default_rng(0)
+    random = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0), direction="maximize")
+    sampler = NoisyGPSampler(seed=0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = {}
+    for count in counts:
+        while len(random.trials) < count:
+            trial = random.ask(space)
+            trial.set_user_attr(VARIANCE, 0.001)
+            random.tell(trial, float(rng.standard_normal()))
+        study = optuna.create_study(sampler=sampler, direction="maximize")
+        study.add_trials(random.trials)
+        found[str(count)] = time_at(study, space)
+    mib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    print(json.dumps({"ms": found, "mib": mib}))
+
+
+if __name__ == "__main__":
+    main([int(each) for each in sys.argv[1:]])

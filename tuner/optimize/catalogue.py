@@ -1,0 +1,142 @@
+"""Optimizers by the name that a study file gives."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from tuner.errors import UsageError
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+    from tuner.optimize.optimizer import Optimizer, Point
+
+DEFAULT_OPTIMIZER = "noisy-gp"
+
+
+def _noisy_gp(default: "Point", good: "Sequence[Point]") -> "Optimizer":
+    from tuner.optimize.noisy_gp import NoisyGp
+
+    return NoisyGp(default, good)
+
+
+def _tpe(default: "Point", _good: "Sequence[Point]") -> "Optimizer":
+    from tuner.optimize.tpe import Tpe
+
+    return Tpe(default)
+
+
+def _gp(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
+    from tuner.optimize.foreign import Foreign
+
+    _need("torch", "gp")
+    return Foreign(_make_of("optuna.samplers:GPSampler"))
+
+
+def _random(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
+    from tuner.optimize.foreign import Foreign
+
+    return Foreign(_make_of("optuna.samplers:RandomSampler"))
+
+
+def _qmc(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
+    from tuner.optimize.foreign import AskedAgain
+
+    return AskedAgain(_make_of("optuna.samplers:QMCSampler", scramble=True, warn_independent_sampling=False))
+
+
+def _cmaes(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
+    from tuner.optimize.foreign import AskedAgain
+
+    _need("cmaes", "cmaes")
+    return AskedAgain(_make_of("optuna.samplers:CmaEsSampler", warn_independent_sampling=False))
+
+
+OPTIMIZERS: Mapping[str, "Callable[[Point, Sequence[Point]], Optimizer]"] = MappingProxyType(
+    {
+        DEFAULT_OPTIMIZER: _noisy_gp,
+        "tpe": _tpe,
+        "gp": _gp,
+        "random": _random,
+        "qmc": _qmc,
+        "cmaes": _cmaes,
+    }
+)
+
+
+def make_optimizer(
+    name: str, default: "Point", *, first: "Sequence[Point]" = (), good: "Sequence[Point]" = ()
+) -> "Optimizer":
+    """Make an optimizer.
+
+    Args:
+        name: one of OPTIMIZERS, or the import path `module:Class` of an Optuna sampler.
+        default: the point of the default configuration.
+        first: points to be tried before all suggestions.
+        good: points that were good in earlier studies, for an optimizer that can lean towards them.
+
+    Raises:
+        UsageError: there is no such optimizer, or a package that it needs is missing.
+    """
+    from tuner.optimize.foreign import Foreign, TriesFirst
+
+    made: Optimizer
+    if name in OPTIMIZERS:
+        made = OPTIMIZERS[name](default, good)
+    elif ":" in name:
+        made = Foreign(_make_of(name))
+    else:
+        near = ", ".join(get_close_matches(name, OPTIMIZERS, n=len(OPTIMIZERS), cutoff=0.0))
+        msg = (
+            f"optimizer: there is no {name!r}. Use one of: {near}; or the import path of an Optuna sampler, "
+            "module:Class."
+        )
+        raise UsageError(msg)
+    return TriesFirst(made, first) if first else made
+
+
+def _make_of(path: str, **options: object) -> "Callable[[int], BaseSampler]":
+    """Find a sampler's class by its import path; it is made with these options."""
+    from optuna.exceptions import ExperimentalWarning
+    from optuna.samplers import BaseSampler
+
+    module, _, attribute = path.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        msg = (
+            f"optimizer: {path!r} cannot be imported: {error}. Install it, or correct the path module:Class."
+        )
+        raise UsageError(msg) from error
+    if not (inspect.isclass(found) and issubclass(found, BaseSampler)):
+        msg = f"optimizer: {path!r} is no Optuna sampler. Name a subclass of optuna.samplers.BaseSampler."
+        raise UsageError(msg)
+    takes_seed = "seed" in inspect.signature(found).parameters
+
+    def make(seed: int) -> BaseSampler:
+        arguments: dict[str, Any] = {**options, "seed": seed} if takes_seed else dict(options)
+        try:
+            with warnings.catch_warnings():
+                # That one of its samplers may change in a later version is nothing to tell who chose it.
+                warnings.simplefilter("ignore", ExperimentalWarning)
+                return found(**arguments)
+        except (TypeError, ImportError) as error:
+            msg = f"optimizer: {path!r} cannot be made without arguments: {error}. Use another one."
+            raise UsageError(msg) from error
+
+    return make
+
+
+def _need(module: str, optimizer: str) -> None:
+    try:
+        import_module(module)
+    except ImportError as error:
+        msg = (
+            f"optimizer: {optimizer!r} needs the Python package {module}. "
+            f"Install it beside tuner: pip install {module}."
+        )
+        raise UsageError(msg) from error

@@ -1,0 +1,92 @@
+"""Any other Optuna sampler behind the optimizer interface, and any optimizer after some given points."""
+
+from collections.abc import Callable, Sequence
+
+import optuna
+from optuna.samplers import BaseSampler
+from optuna.trial import TrialState
+
+from tuner.optimize.optimizer import Observation, Optimizer, Point, Suggestion
+from tuner.optimize.replay import shared, tell, worst_for_missing
+from tuner.optimize.tpe import seed_of
+from tuner.space import Dimension
+
+
+class Foreign:
+    """Tells a sampler the whole history and asks it once.
+
+    A start without a measurement is told as the worst value so far, with the constraint that it broke:
+    Optuna's samplers learn nothing from a failed trial.
+    """
+
+    def __init__(self, make: Callable[[int], BaseSampler]) -> None:
+        """Remember how to make the sampler from a seed."""
+        self._make = make
+
+    def suggest(
+        self,
+        dimensions: Sequence[Dimension],
+        observations: Sequence[Observation],
+        *,
+        seed: int,
+        refused: int = 0,
+    ) -> Suggestion:
+        """Return a point within the dimensions; the same arguments give the same point."""
+        space = shared(dimensions)
+        study = optuna.create_study(
+            direction="maximize", sampler=self._make(seed_of(seed, observations, refused))
+        )
+        for seen, value in zip(observations, worst_for_missing(observations), strict=True):
+            study.add_trial(tell(seen, space, value))
+        return Suggestion(point=study.ask(space).params)
+
+
+class AskedAgain(Foreign):
+    """Asks a sampler for every point of the history again before it is asked for the next.
+
+    For samplers that follow what they suggested themselves: the place in a sequence, marks on their trials.
+    """
+
+    def suggest(
+        self,
+        dimensions: Sequence[Dimension],
+        observations: Sequence[Observation],
+        *,
+        seed: int,
+        refused: int = 0,
+    ) -> Suggestion:
+        """Return a point within the dimensions; the same arguments give the same point."""
+        space = shared(dimensions)
+        study = optuna.create_study(direction="maximize", sampler=self._make(seed % 2**32))
+        for seen, value in zip(observations, worst_for_missing(observations), strict=True):
+            asked = study.ask(space)
+            marks = study.get_trials(deepcopy=False)[asked.number].system_attrs
+            study.tell(asked, state=TrialState.FAIL)
+            study.add_trial(tell(seen, space, value, **marks))
+        for _ in range(refused):
+            study.tell(study.ask(space), state=TrialState.FAIL)
+        return Suggestion(point=study.ask(space).params)
+
+
+class TriesFirst:
+    """Suggests some given points before it asks another optimizer."""
+
+    def __init__(self, optimizer: Optimizer, first: Sequence[Point]) -> None:
+        """Remember the points, in their order."""
+        self._optimizer = optimizer
+        self._first = first
+
+    def suggest(
+        self,
+        dimensions: Sequence[Dimension],
+        observations: Sequence[Observation],
+        *,
+        seed: int,
+        refused: int = 0,
+    ) -> Suggestion:
+        """Return the first of the given points that was not tried, or what the optimizer suggests."""
+        tried = [dict(seen.point) for seen in observations]
+        left = [point for point in self._first if dict(point) not in tried]
+        if refused < len(left):
+            return Suggestion(point=left[refused])
+        return self._optimizer.suggest(dimensions, observations, seed=seed, refused=refused - len(left))

@@ -1,0 +1,50 @@
+"""NoisyGPSampler behind the optimizer interface: tuner's own choice."""
+
+from collections.abc import Sequence
+from random import Random
+
+import optuna
+
+from tuner.optimize.optimizer import Observation, Point, Suggestion
+from tuner.optimize.replay import shared, tell
+from tuner.optimize.sampler import STARTUP_TRIALS, NoisyGPSampler
+from tuner.optimize.sparse import draw_sparse
+from tuner.optimize.tpe import seed_of
+from tuner.space import Dimension
+
+
+class NoisyGp:
+    """Sparse random points at first, then noisy expected improvement under a Gaussian process."""
+
+    def __init__(self, default: Point, warm: Sequence[Point] = ()) -> None:
+        """Make an optimizer.
+
+        Args:
+            default: the point around which the first ones are drawn.
+            warm: points that were good in earlier studies.
+        """
+        self._default = default
+        self._warm = warm
+
+    def suggest(
+        self,
+        dimensions: Sequence[Dimension],
+        observations: Sequence[Observation],
+        *,
+        seed: int,
+        refused: int = 0,
+    ) -> Suggestion:
+        """Return a point within the dimensions; the same arguments give the same point."""
+        drawn = seed_of(seed, observations, refused)
+        if sum(seen.log_ratio is not None for seen in observations) < STARTUP_TRIALS:
+            rng = Random(drawn)  # noqa: S311 - no secret
+            return Suggestion(point=draw_sparse(dimensions, self._default, rng=rng))
+        space = shared(dimensions)
+        free = {name: each for name, each in space.items() if not each.single()}
+        sampler = NoisyGPSampler(seed=seed + refused * 7919, startup_trials=0, warm=self._warm)
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        for seen in observations:
+            study.add_trial(tell(seen, free, seen.log_ratio))
+        number = study.ask().number
+        proposal = sampler.propose(study, study.get_trials(deepcopy=False)[number], free)
+        return Suggestion(point={**self._default, **proposal.params}, expected_gain=proposal.improvement)

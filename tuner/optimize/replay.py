@@ -1,0 +1,110 @@
+"""A history as trials of an Optuna study, for samplers to learn from."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Self
+
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.trial import FrozenTrial, TrialState
+
+from tuner.optimize.history import VARIANCE
+from tuner.optimize.optimizer import Observation
+from tuner.ports import Scalar
+from tuner.space import Dimension
+
+
+def distributions(dimensions: Sequence[Dimension]) -> dict[str, BaseDistribution]:
+    """Translate dimensions into Optuna's distributions."""
+    return {dimension.name: _distribution(dimension) for dimension in dimensions}
+
+
+def _distribution(dimension: Dimension) -> BaseDistribution:
+    if dimension.kind == "categorical":
+        return CategoricalDistribution(dimension.choices)
+    if dimension.kind == "int":
+        return IntDistribution(
+            int(dimension.low), int(dimension.high), log=dimension.log, step=int(dimension.step or 1)
+        )
+    return FloatDistribution(dimension.low, dimension.high, log=dimension.log)
+
+
+def shared(dimensions: Sequence[Dimension]) -> dict[str, BaseDistribution]:
+    """Translate dimensions into distributions that cost nothing to copy; no storage knows them."""
+    return {name: _share(each) for name, each in distributions(dimensions).items()}
+
+
+def _share(distribution: BaseDistribution) -> BaseDistribution:
+    if isinstance(distribution, CategoricalDistribution):
+        return SharedChoice(distribution.choices)
+    if isinstance(distribution, IntDistribution):
+        return SharedInt(distribution.low, distribution.high, log=distribution.log, step=distribution.step)
+    if isinstance(distribution, FloatDistribution):
+        return SharedFloat(distribution.low, distribution.high, log=distribution.log)
+    return distribution
+
+
+class _Shared:
+    """Makes an object its own copy: Optuna copies trials and their distributions at every turn."""
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self
+
+
+class SharedFloat(_Shared, FloatDistribution):
+    """A float distribution that nobody changes."""
+
+
+class SharedInt(_Shared, IntDistribution):
+    """An int distribution that nobody changes."""
+
+
+class SharedChoice(_Shared, CategoricalDistribution):
+    """A categorical distribution that nobody changes."""
+
+
+class _Told(_Shared, FrozenTrial):
+    """A trial that nobody changes any more."""
+
+
+def tell(
+    seen: Observation, space: Mapping[str, BaseDistribution], value: float | None, **attributes: object
+) -> FrozenTrial:
+    """Give an observation as a finished trial; one without a value has failed.
+
+    Args:
+        seen: what was observed.
+        space: distributions by dimension name.
+        value: of the trial, which may stand for a measurement that is missing.
+        **attributes: system attributes that a sampler wrote.
+    """
+    now = datetime.now(tz=UTC)
+    trial = _Told(
+        number=0, trial_id=0, state=TrialState.FAIL if value is None else TrialState.COMPLETE, value=value,
+        datetime_start=now, datetime_complete=now, params=dict(seen.point), distributions=dict(space),
+        user_attrs={VARIANCE: seen.variance}, system_attrs=attributes, intermediate_values={},
+    )  # fmt: skip
+    if value is not None:
+        for name, slack in seen.constraints.items():
+            trial.set_constraint(name, slack)
+    return trial
+
+
+def worst_for_missing(observations: Sequence[Observation]) -> list[float]:
+    """Give every observation a value, for samplers that learn nothing from a trial without one."""
+    measured = [seen.log_ratio for seen in observations if seen.log_ratio is not None]
+    worst = min(measured, default=0.0)
+    return [worst if seen.log_ratio is None else seen.log_ratio for seen in observations]
+
+
+def snap(value: Scalar, distribution: BaseDistribution) -> Scalar:
+    """Round a number to the nearest one of an int distribution."""
+    if not isinstance(distribution, IntDistribution) or not isinstance(value, float):
+        return value
+    step = distribution.step
+    rounded = distribution.low + round((value - distribution.low) / step) * step
+    return min(max(rounded, distribution.low), distribution.high)
