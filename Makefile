@@ -70,10 +70,16 @@ bench: setup ## Measure how well the main job is done on this machine
 bench-measure: setup ## Measure how far measurements can be trusted, simulated and for real
 	@$(BIN)/python -m benchmarks.measure
 
+.PHONY: bench-optimizer
+bench-optimizer: ## Compare the optimizer with its peers on recorded and made surfaces (some gigabytes, hours)
+	@.ci/python bench
+	@.bench/bin/python -m benchmarks.optimizer --table benchmarks/optimizer.md
+
 .PHONY: lock
 lock: ## Renew requirements/ from pyproject.toml (needs uv)
 	@$(COMPILE) --group dev --extra notebooks -o requirements/dev.txt >/dev/null
 	@$(COMPILE) --group build -c requirements/dev.txt -o requirements/run.txt >/dev/null
+	@$(COMPILE) --group build --group bench -c requirements/dev.txt -o requirements/bench.txt >/dev/null
 
 # Hashes for every platform, and no word of where the packages come from.
 COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-version 3.11 \

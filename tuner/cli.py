@@ -157,14 +157,17 @@ def export(
     study: StudyPath,
     form: Annotated[str, typer.Option("--format", help="apache, nginx, sysctl or json.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to.")] = None,
+    pick: Annotated[
+        int | None, typer.Option(help="Of a study with two objectives, the choice that `tuner show` lists.")
+    ] = None,
 ) -> None:
     """Write the winning settings in a format that operators use, with an undo file."""
     from tuner import session
     from tuner.files import write_export
     from tuner.settings import load_study
 
-    settings = load_study(study)
-    for path in write_export(session.read(settings, with_sensitivity=False), form, output):
+    reading = session.read(load_study(study), with_sensitivity=False)
+    for path in write_export(reading if pick is None else reading.pick(pick), form, output):
         print(path)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import plotly.graph_objects as go
 
 from tuner.records import Role, Start, State
+from tuner.trade_off import costs
 from tuner.wording import make_printable, say_speedup
 
 if TYPE_CHECKING:
@@ -257,3 +258,44 @@ def pair_ratios(summary: "Summary") -> dict[int, float]:
         for block, side in sorted(sides.items())
         if {"winner", "default"} <= side.keys()
     }
+
+
+def draw_front(summary: "Summary") -> go.Figure | None:
+    """Draw goodput against the cost: every start, and the line of what nobody beats in both."""
+    if summary.cost is None or not summary.front:
+        return None
+    paid = costs(summary.starts, summary.cost)
+    both = [start for start in summary.starts if start.number in paid and start.number in summary.speedups]
+    ratios = [summary.speedups[start.number].ratio for start in both]
+    front = summary.front
+    starts = go.Scatter(
+        x=[shorten(paid[start.number].ratio) for start in both],
+        y=[shorten(ratio) for ratio in ratios],
+        mode="markers",
+        name="starts",
+        marker={"color": make_pale(BLUE), "size": 7},
+        text=[describe_start(summary, start) for start in both],
+        hovertemplate="%{text}<extra></extra>",
+    )
+    line = go.Scatter(
+        x=[shorten(choice.cost.ratio) for choice in front],
+        y=[shorten(choice.goodput.ratio) for choice in front],
+        mode="lines+markers+text",
+        name="not beaten in both",
+        line={"shape": "vh", "color": GREEN, "width": 1.5},
+        marker={"color": GREEN, "size": 9, "symbol": "diamond"},
+        text=[str(number) for number in range(1, len(front) + 1)],
+        textposition="top left",
+        hovertemplate="pick %{text}: %{y:.2f}× goodput, %{x:.2f}× cost<extra></extra>",
+    )
+    figure = go.Figure([starts, line], make_layout(height=380, showlegend=True))
+    figure.layout.yaxis.update(
+        ratio_axis([*ratios, *(choice.goodput.ratio for choice in front)], title="goodput")
+    )
+    figure.layout.xaxis.update(
+        ratio_axis(
+            [*(paid[start.number].ratio for start in both), *(choice.cost.ratio for choice in front)],
+            title=as_text(summary.cost),
+        )
+    )
+    return figure

@@ -7,13 +7,14 @@ from random import Random
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
-from tuner.explain import explain
+from tuner.explain import rank_changes
 from tuner.measure.calibrate import plan_confirmation
 from tuner.measure.confirm import Gain, claim, needs_extension
 from tuner.measure.race import race_order, survivors
 from tuner.objective import Constraint, broken
 from tuner.pairs import Pairing, measure_pairs, read_pairs
 from tuner.ports import Config
+from tuner.proposals import observe
 from tuner.records import Role
 from tuner.standing import DEFAULT_ARM, WINNER_ARM, config_key
 from tuner.storage import Opening, Storage
@@ -154,13 +155,7 @@ def _reduce(campaign: "Campaign", config: Config, share: float) -> Config | None
 
 def _rank_changes(campaign: "Campaign", config: Config) -> list[str]:
     """Name the parameters that a configuration changes, the one that seems to matter least first."""
-    speedups = campaign.standing().speedups
-    seed = campaign.rig.settings.seed
-    effects = {
-        each.parameter: each.effect or 0.0
-        for each in explain(campaign.rig.space, campaign.starts, speedups, winner=config, seed=seed)
-    }
-    return sorted(campaign.rig.space.changes(config), key=lambda name: effects.get(name, 0.0))
+    return rank_changes(campaign.rig.space, observe(campaign, campaign.standing()), config)
 
 
 def _costs_nothing(campaign: "Campaign", whole: Config, reduced: Config, step: int) -> bool:

@@ -11,7 +11,11 @@ from tuner.errors import UsageError
 from tuner.measure.latency import merge
 from tuner.records import Start, State
 
-OBJECTIVES = ("maximize goodput_rps",)
+GOODPUT = "maximize goodput_rps"
+COSTS = ("latency_p50_ms", "latency_p99_ms", "cpu_us_per_request")
+"""Metrics that may be minimized beside it."""
+SERVER_CPU = "server_cpu_s"
+"""Counter of a window: CPU seconds of the server."""
 STARTED = "started"
 """Constraint of every study: the start must give a measurement."""
 
@@ -55,8 +59,16 @@ def latency(quantile: float) -> Callable[[Start], float | None]:
     return metric
 
 
+def cpu_per_request(start: Start) -> float | None:
+    """CPU time of the server, its kernel work included, per correct response, in microseconds."""
+    valid = [window for window in start.valid_windows if SERVER_CPU in window.counters]
+    correct = sum(window.correct for window in valid)
+    return 1e6 * sum(window.counters[SERVER_CPU] for window in valid) / correct if correct else None
+
+
 METRICS: Mapping[str, Callable[[Start], float | None]] = {
     "failure_rate": failure_rate,
+    "cpu_us_per_request": cpu_per_request,
     "latency_p50_ms": latency(0.5),
     "latency_p99_ms": latency(0.99),
 }
@@ -64,13 +76,37 @@ METRICS: Mapping[str, Callable[[Start], float | None]] = {
 _FORM = re.compile(r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+)\s*")
 
 
-def parse_objective(text: str, where: str) -> str:
-    """Accept an objective that exists. Raises UsageError."""
-    normal = " ".join(text.split())
-    if normal in OBJECTIVES:
-        return normal
-    msg = f"{where}: there is no objective {text!r}. Write one of: {', '.join(OBJECTIVES)}."
-    raise UsageError(msg)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """Goodput is maximized, alone or against a cost that is minimized."""
+
+    cost: str | None = None
+    """A metric."""
+
+    def __str__(self) -> str:
+        return GOODPUT if self.cost is None else f"{GOODPUT}, minimize {self.cost}"
+
+
+def parse_objective(texts: Sequence[str], where: str) -> Objective:
+    """Read one objective, or goodput and a cost. Raises UsageError."""
+    known = {f"minimize {metric}": metric for metric in COSTS}
+    given = [" ".join(text.split()) for text in texts]
+    for text in given:
+        if text != GOODPUT and text not in known:
+            near = get_close_matches(text, (GOODPUT, *known), 1, 0)
+            msg = (
+                f"{where}: there is no objective {text!r}. Did you mean {near[0]!r}? Write {GOODPUT}, or "
+                f"with one cost: [{GOODPUT}, {near[0] if near[0] in known else next(iter(known))}]."
+            )
+            raise UsageError(msg)
+    rest = [text for text in given if text != GOODPUT]
+    if given.count(GOODPUT) != 1 or len(rest) > 1:
+        msg = (
+            f"{where}: {', '.join(given) or 'nothing'} is not what can be optimized. Write {GOODPUT}, and at "
+            f"most one of: {', '.join(known)}."
+        )
+        raise UsageError(msg)
+    return Objective(cost=known[rest[0]] if rest else None)
 
 
 def parse_constraint(text: str, where: str) -> Constraint:
@@ -103,9 +139,12 @@ def slacks(start: Start, constraints: Sequence[Constraint]) -> dict[str, float]:
     return {STARTED: -1.0} | {str(constraint): constraint.slack(start) for constraint in constraints}
 
 
-def unmeasured(start: Start, constraints: Sequence[Constraint]) -> tuple[str, ...]:
-    """Name the constraints on what the load generator does not report."""
-    return tuple(str(each) for each in constraints if METRICS[each.metric](start) is None)
+def unmeasured(start: Start, constraints: Sequence[Constraint], objective: Objective) -> tuple[str, ...]:
+    """Name the bounds and the cost on what nobody reports."""
+    wanted = {f"constraint {each}": each.metric for each in constraints}
+    if objective.cost is not None:
+        wanted[f"objective minimize {objective.cost}"] = objective.cost
+    return tuple(name for name, metric in wanted.items() if METRICS[metric](start) is None)
 
 
 def broken(starts: Sequence[Start], constraints: Sequence[Constraint]) -> tuple[str, ...]:

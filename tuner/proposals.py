@@ -12,6 +12,7 @@ from tuner.optimize.optimizer import Observation
 from tuner.ports import Config
 from tuner.records import Role, State
 from tuner.standing import Entry, Standing, config_key
+from tuner.trade_off import LEAST_VARIANCE, costs
 
 if TYPE_CHECKING:
     from tuner.study import Campaign
@@ -71,24 +72,28 @@ def suggest(campaign: "Campaign", standing: Standing) -> Proposal:
 def observe(campaign: "Campaign", standing: Standing) -> list[Observation]:
     """Give the optimizer the default and every start of the search, as their speedups are known by now."""
     level = ControlLevel.fit(campaign.controls(), standing.noise)
+    metric = campaign.rig.settings.objective.cost
+    paid = {} if metric is None else costs(campaign.starts, metric)
     seen = [
         Observation(
             point=campaign.rig.space.encode(campaign.default),
             log_ratio=0.0,
             variance=level.at(campaign.clock.time())[1],
             constraints=dict.fromkeys((STARTED, *map(str, campaign.rig.settings.constraints)), -1.0),
+            cost=(0.0, LEAST_VARIANCE) if paid else None,
         )
     ]
     for start in campaign.starts:
         if start.role is Role.CONTROL or start.state is State.INVALID:
             continue
-        speedup = standing.speedups.get(start.number)
+        speedup, cost = standing.speedups.get(start.number), paid.get(start.number)
         seen.append(
             Observation(
                 point=campaign.rig.space.encode(start.config),
                 log_ratio=None if speedup is None else speedup.log_ratio,
                 variance=0.0 if speedup is None else speedup.variance,
                 constraints=slacks(start, campaign.rig.settings.constraints),
+                cost=None if cost is None else (cost.log_ratio, cost.variance),
             )
         )
     return seen

@@ -17,6 +17,7 @@ from tuner.report_rows import (
     doubt_rows,
     environment_rows,
     failure_rows,
+    front_rows,
     gate_rows,
     mechanism_rows,
     noise_rows,
@@ -42,6 +43,8 @@ CAPTIONS: Mapping[str, str] = MappingProxyType(
         "pairs": "Each diamond is one pair of fresh starts, measured next to each other in random order.",
         "timeline": "Speedup relative to the level of the control at that time, with 95 % intervals; open "
         "symbols were stopped early. Logarithmic axis.",
+        "front": "Numbers are the picks of the table below; up is more goodput, left is cheaper, both "
+        "relative to the default. Logarithmic axes.",
         "importance": "Share of PED-ANOVA's importance for reaching the best quarter, with 95 % bootstrap "
         "intervals over the starts. Upright marks: the share that shuffled speedups give. Grey: "
         "indistinguishable from noise.",
@@ -92,6 +95,7 @@ def render_report(summary: "Summary") -> str:
         sensitivity=sensitivity_rows(summary),
         too_few=describe_lack(summary),
         mechanisms=mechanism_rows(summary),
+        front=front_rows(summary),
         failures=failure_rows(summary),
         request_failures=request_failure_rows(summary),
         gates=gate_rows(summary),
@@ -152,6 +156,7 @@ def draw_figures(summary: "Summary") -> dict[str, Drawn | None]:
     made = (
         ("pairs", "Confirmation, pair by pair", figures.draw_pairs(summary)),
         ("timeline", "Every start over time", figures.draw_timeline(summary) if summary.speedups else None),
+        ("front", "Goodput against its cost", figures.draw_front(summary)),
         ("importance", "Importance", figures_settings.draw_importance(summary)),
         ("parallel", "Parallel coordinates", figures_settings.draw_parallel(summary)),
         ("failures", "Failed starts by class", figures_settings.draw_failures(summary)),

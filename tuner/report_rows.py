@@ -80,6 +80,24 @@ def change_rows(summary: "Summary") -> list[Row]:
     return rows
 
 
+def front_rows(summary: "Summary") -> list[Row]:
+    """Show what nobody beats in both objectives: pick, goodput, cost, starts, changed settings."""
+    return [
+        (
+            str(number),
+            say_speedup(choice.goodput),
+            say_speedup(choice.cost),
+            str(choice.starts),
+            ", ".join(
+                f"{name} {summary.space.show(name, value)}"
+                for name, (_, value) in summary.space.changes(choice.config).items()
+            )
+            or "the default",
+        )
+        for number, choice in enumerate(summary.front, 1)
+    ]
+
+
 def mechanism_rows(summary: "Summary") -> list[Row]:
     """Show what moved on the machine between default and winner."""
     return [

@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tuner import __version__
@@ -25,7 +25,7 @@ from tuner.starter import Starter
 from tuner.storage import Opening, Storage, open_storage
 from tuner.storage_url import sqlite_url
 from tuner.study import Campaign
-from tuner.summary import Arm, Summary, gather_arm, summarize
+from tuner.summary import Arm, Summary, gather_arm, pick, summarize
 from tuner.warm_start import read_warmth
 
 
@@ -36,6 +36,10 @@ class Reading:
     settings: Study
     rig: Rig
     summary: Summary
+
+    def pick(self, number: int) -> "Reading":
+        """Give the study with a choice of its front in the winner's place. Raises UsageError."""
+        return replace(self, summary=pick(self.summary, number))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

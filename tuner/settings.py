@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuner.errors import UsageError
-from tuner.objective import Constraint, parse_constraint, parse_objective
-from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, OPTIMIZERS
+from tuner.objective import GOODPUT, Constraint, Objective, parse_constraint, parse_objective
+from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZERS
 from tuner.plan import PRESETS
 from tuner.ports import Scalar
 from tuner.space.problems import problem, quote, suggest
@@ -75,7 +75,7 @@ class Study:
     load: LoadSettings
     content: str
     """`builtin`, or a document root."""
-    objective: str
+    objective: Objective
     constraints: tuple[Constraint, ...]
     preset: str
     minutes: float | None
@@ -111,7 +111,7 @@ class Study:
             "load.result": str(load.result or ""),
             "load.script": load.script.name if load.script else "",
             "content": self.content,
-            "objective": self.objective,
+            "objective": str(self.objective),
             "constraints": ", ".join(map(str, self.constraints)),
             **{f"parameter {each.name}": _show_range(each) for each in space.dimensions},
             **{f"default of {name}": value for name, value in sorted(default.items())},
@@ -183,9 +183,7 @@ class _Reader:
             target=self._target(),
             load=self._load(),
             content=self._text(("content",), "builtin"),
-            objective=parse_objective(
-                self._text(("objective",), "maximize goodput_rps"), self._where(("objective",))
-            ),
+            objective=self._objective(),
             constraints=tuple(
                 parse_constraint(text, self._where(("constraints", index)))
                 for index, text in enumerate(self._texts(("constraints",), ("failure_rate <= 0.001",)))
@@ -256,10 +254,21 @@ class _Reader:
             for index, entry in enumerate(entries)
         )
 
+    def _objective(self) -> Objective:
+        given = self._value(("objective",))
+        texts = (
+            self._texts(("objective",)) if isinstance(given, list) else (self._text(("objective",), GOODPUT),)
+        )
+        return parse_objective(texts, self._where(("objective",)))
+
     def _optimizer(self) -> str:
         name = self._text(("optimizer",), DEFAULT_OPTIMIZER)
         if ":" not in name and name not in OPTIMIZERS:
             raise self._wrong(("optimizer",), f"there is no {quote(name)}", suggest(name, OPTIMIZERS))
+        if name == ONE_OBJECTIVE and self._objective().cost is not None:
+            raise self._wrong(
+                ("optimizer",), f"{quote(name)} knows one objective, and there are two", "Take another one"
+            )
         return name
 
     def _storage(self) -> str:

@@ -138,11 +138,13 @@ class Campaign:
 
     def _refuse_unmeasured(self, control: Start) -> None:
         """A bound that nobody can check would count as kept."""
-        unknown = unmeasured(control, self.rig.settings.constraints)
+        settings = self.rig.settings
+        unknown = unmeasured(control, settings.constraints, settings.objective)
         if unknown:
             msg = (
-                f"{self.rig.settings.path}: constraints: the load generator reports no response times, which "
-                f"{' and '.join(unknown)} needs. Leave it out, or take a generator that reports them (wrk)."
+                f"{settings.path}: {' and '.join(unknown)} cannot be told: the load generator reports no "
+                "response times, or the server's CPU time cannot be read. Leave it out, or take a generator "
+                "that reports them (wrk)."
             )
             raise UsageError(msg)
 

@@ -1,7 +1,7 @@
 """A study on one page: everything that is shown, exported or printed, recomputed from the storage."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,10 @@ from tuner.measure.gates import is_censored
 from tuner.measure.latency import merge
 from tuner.measure.mechanism import Mechanism, compare_mechanisms
 from tuner.ports import Config, ConnectTime, Scalar
+from tuner.proposals import EXPECTED, left_to_gain
 from tuner.records import Fingerprint, Role, Start, State, Window
 from tuner.standing import DEFAULT_ARM, WINNER_ARM, Standing, as_controls, stand
+from tuner.trade_off import Choice, find_front
 
 if TYPE_CHECKING:
     from tuner.measure.confirm import Gain
@@ -78,6 +80,12 @@ class Summary:
     timing: Mapping[str, float]
     latency: LatencyClaim | None = None
     """Response times at a fixed rate; None when they were not measured."""
+    cost: str | None = None
+    """The metric that is minimized beside goodput."""
+    front: tuple[Choice, ...] = ()
+    """What nobody beats in both, fastest first; empty without a cost. Picks are numbered from 1."""
+    expected_gain: float | None = None
+    """What another configuration promises, as a share; None where no model was asked."""
 
 
 def summarize(
@@ -110,7 +118,7 @@ def summarize(
         created=_date(starts),
         version=version,
         workload=settings.load.describe(),
-        objective=settings.objective,
+        objective=str(settings.objective),
         constraints=tuple(str(constraint) for constraint in settings.constraints),
         fingerprint=fingerprint,
         space=space,
@@ -127,6 +135,10 @@ def summarize(
         mechanisms=compare_mechanisms(of_default, of_winner) if winner_config else (),
         timing=timing(starts),
         latency=read_latency(storage, starts, default) if gain else None,
+        cost=settings.objective.cost,
+        front=find_front(starts, standing, default, settings.objective.cost)
+        if settings.objective.cost else (),
+        expected_gain=left_to_gain(storage.recall(EXPECTED, [])),
     )  # fmt: skip
 
 
@@ -219,6 +231,10 @@ def as_json(summary: Summary) -> dict[str, Any]:
             "changes": {name: list(pair) for name, pair in summary.changes.items()},
         },
         "gain": None if gain is None else gain_json(gain),
+        "expected_gain": summary.expected_gain,
+        "front": [
+            choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)
+        ],
         "latency": None if summary.latency is None else latency_json(summary.latency),
         "noise": {
             "sigma_window": summary.noise.sigma_window,
@@ -244,6 +260,45 @@ def gain_json(gain: "Gain") -> dict[str, Any]:
         "ratio": gain.ratio, "low": gain.low, "high": gain.high, "pairs": gain.pairs,
         "verdict": gain.verdict, "p_sign_flip": gain.p_sign_flip, "hodges_lehmann": gain.hodges_lehmann,
     }  # fmt: skip
+
+
+def choice_json(summary: Summary, number: int, choice: Choice) -> dict[str, Any]:
+    """Give one choice of the front; both ratios are relative to the default."""
+    sides = {"goodput": choice.goodput, summary.cost or "cost": choice.cost}
+    return {
+        "pick": number,
+        **{
+            f"{name}_ratio": {"ratio": each.ratio, "low": each.interval()[0], "high": each.interval()[1]}
+            for name, each in sides.items()
+        },
+        "starts": choice.starts,
+        "changes": {name: list(pair) for name, pair in summary.space.changes(choice.config).items()},
+    }
+
+
+def pick(summary: Summary, number: int) -> Summary:
+    """Give the summary with a choice of the front in the winner's place, not confirmed unless it won.
+
+    Raises:
+        UsageError: there is no front, or it has no such choice.
+    """
+    if not summary.front:
+        msg = (
+            f"--pick: {summary.study} has one objective, so there is nothing to pick from. Leave --pick out, "
+            "or write `objective: [maximize goodput_rps, minimize latency_p99_ms]` in a new study."
+        )
+        raise UsageError(msg)
+    if not 1 <= number <= len(summary.front):
+        msg = f"--pick: there is no choice {number}. Give 1 to {len(summary.front)}; `tuner show` lists them."
+        raise UsageError(msg)
+    config = summary.front[number - 1].config
+    if summary.winner is not None and dict(summary.winner.config) == dict(config):
+        return summary
+    chosen = [start for start in summary.starts if dict(start.config) == dict(config)]
+    return replace(
+        summary, winner=gather_arm(config, chosen), gain=None, changes=summary.space.changes(config),
+        mechanisms=(), latency=None,
+    )  # fmt: skip
 
 
 def latency_json(claim: LatencyClaim) -> dict[str, Any]:

@@ -32,6 +32,7 @@ load:
 
 content: builtin          # one small page; or the path of a document root
 
+# Or with what it costs: [maximize goodput_rps, minimize latency_p99_ms] (or cpu_us_per_request).
 objective: maximize goodput_rps
 constraints: [failure_rate <= 0.001]
 
@@ -39,7 +40,7 @@ budget: {{preset: standard}}   # quick (5 minutes), standard (about 75), thoroug
 storage: sqlite           # beside this file, in {folder}/
 seed: 1
 
-# optimizer: noisy-gp     # or tpe, gp, random, qmc, cmaes, or an Optuna sampler as module:Class
+# optimizer: tpe          # or noisy-gp, gp, random, qmc, cmaes, or an Optuna sampler as module:Class
 # warm_start: [old.yaml]  # earlier studies of the same server, whose best settings are tried first
 """
 

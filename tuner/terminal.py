@@ -208,6 +208,8 @@ def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequ
         parts.append(Text(LOWER_BOUND, style="dim"))
     if summary.winner is not None and summary.changes:
         parts += [Text(""), _difference(summary)]
+    if summary.front:
+        parts += [Text(""), _front(summary)]
     places = Table.grid(padding=(0, 2))
     if exports:
         places.add_row("exports", Text("\n".join(make_printable(path) for path in exports)))
@@ -244,6 +246,28 @@ def _sides(summary: "Summary") -> Table:
     if summary.winner is not None:
         table.add_row("winner", *_side(summary.winner), style="bold")
     return table
+
+
+def _front(summary: "Summary") -> Table:
+    """List what nobody beats in both objectives."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
+    for title in ("pick", "goodput", summary.cost or "", "starts", "settings that change"):
+        table.add_column(title)
+    for number, choice in enumerate(summary.front, 1):
+        changes = summary.space.changes(choice.config)
+        table.add_row(
+            str(number),
+            say_speedup(choice.goodput) if changes else "1",
+            say_speedup(choice.cost) if changes else "1",
+            str(choice.starts),
+            Text(_list_changes(summary, changes)),
+        )
+    return table
+
+
+def _list_changes(summary: "Summary", changes: Changes) -> str:
+    shown = [f"{name} {summary.space.show(name, value)}" for name, (_, value) in changes.items()]
+    return make_printable(", ".join(shown)) or "none: the default"
 
 
 def _side(arm: "Arm") -> tuple[str, str, str, str]:

@@ -9,6 +9,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
+LOCKS = ("run.txt", "dev.txt", "bench.txt")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -29,7 +30,7 @@ def assert_satisfied(requirements: list[str], lock: str) -> None:
         assert all(requirement.specifier.contains(version) for version in versions)
 
 
-@pytest.mark.parametrize("lock", ["run.txt", "dev.txt"])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_a_lock_names_neither_a_package_index_nor_a_place_on_a_machine(lock: str):
     text = (ROOT / "requirements" / lock).read_text()
 
@@ -38,7 +39,7 @@ def test_a_lock_names_neither_a_package_index_nor_a_place_on_a_machine(lock: str
     assert not re.search(r"(^|\s)/\w", text)
 
 
-@pytest.mark.parametrize("lock", ["run.txt", "dev.txt"])
+@pytest.mark.parametrize("lock", LOCKS)
 def test_every_locked_package_has_a_hash(lock: str):
     entries = re.split(r"\n(?=\w)", (ROOT / "requirements" / lock).read_text().strip())
 
@@ -51,6 +52,13 @@ def test_the_locks_hold_what_pyproject_asks_for():
 
     assert_satisfied(PROJECT["project"]["dependencies"] + groups["build"], "run.txt")
     assert_satisfied(dev + PROJECT["project"]["optional-dependencies"]["notebooks"], "dev.txt")
+
+
+def test_the_peers_of_the_optimizer_are_locked_beside_what_it_needs_itself():
+    wanted = PROJECT["dependency-groups"]["bench"] + PROJECT["project"]["dependencies"]
+
+    assert_satisfied(wanted, "bench.txt")
+    assert all(pins("bench.txt")[name] == pins("run.txt")[name] for name in ("numpy", "optuna", "scipy"))
 
 
 def test_the_tests_run_with_the_versions_that_users_run_with():

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tuner.wording import make_printable, say_gain
+from tuner.wording import make_printable, say_gain, say_speedup
 
 if TYPE_CHECKING:
     from tuner.summary import Summary
@@ -30,9 +30,23 @@ def describe_origin(summary: "Summary") -> tuple[str, ...]:
 def describe_gain(summary: "Summary") -> str:
     """Say what the settings are worth, and whether that is proven."""
     if summary.gain is None:
-        return "gain: not confirmed"
+        return f"gain: not confirmed{_say_pick(summary)}"
     claim = "" if summary.gain.verdict == "improved" else f" ({summary.gain.verdict.upper()})"
     return f"gain: {say_gain(summary.gain)}{claim}: correct responses per second relative to the default"
+
+
+def _say_pick(summary: "Summary") -> str:
+    """Say what a picked choice was worth in the search; nothing for what is no such choice."""
+    if summary.winner is None or summary.cost is None:
+        return ""
+    config = dict(summary.winner.config)
+    for number, choice in enumerate(summary.front, 1):
+        if dict(choice.config) == config:
+            return (
+                f"; choice {number} of the search: goodput {say_speedup(choice.goodput)}, "
+                f"{summary.cost} {say_speedup(choice.cost)}, relative to the default"
+            )
+    return ""
 
 
 def comment(*lines: str) -> str:

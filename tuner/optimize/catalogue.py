@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from tuner.optimize.optimizer import Optimizer, Point
 
-DEFAULT_OPTIMIZER = "noisy-gp"
+DEFAULT_OPTIMIZER = "tpe"
+"""Measured live, noisy-gp is no better yet, and takes up to four times as long for a suggestion."""
+ONE_OBJECTIVE = "cmaes"
+"""The one that cannot weigh goodput against a cost."""
 
 
 def _noisy_gp(default: "Point", good: "Sequence[Point]") -> "Optimizer":
@@ -58,7 +61,7 @@ def _cmaes(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
 
 OPTIMIZERS: Mapping[str, "Callable[[Point, Sequence[Point]], Optimizer]"] = MappingProxyType(
     {
-        DEFAULT_OPTIMIZER: _noisy_gp,
+        "noisy-gp": _noisy_gp,
         "tpe": _tpe,
         "gp": _gp,
         "random": _random,

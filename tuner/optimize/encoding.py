@@ -97,6 +97,8 @@ class Encoding:
         self.columns: tuple[Number | Choice, ...] = tuple(_column(each) for each in space.values())
         self.is_choice = np.array([isinstance(each, Choice) for each in self.columns], dtype=bool)
         """Shape (d,)."""
+        self.levels = np.array([int(min(each.levels, 2**31)) for each in self.columns], dtype=np.int64)
+        """Shape (d,): how many values there are."""
 
     def encode(self, trials: Sequence[Mapping[str, Any]]) -> Points:
         """Give the points of trials by their parameters; a number beyond the bounds is put on them."""

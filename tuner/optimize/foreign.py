@@ -7,7 +7,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import TrialState
 
 from tuner.optimize.optimizer import Observation, Optimizer, Point, Suggestion
-from tuner.optimize.replay import shared, tell, worst_for_missing
+from tuner.optimize.replay import directions, shared, tell, worst_for_missing
 from tuner.optimize.tpe import seed_of
 from tuner.space import Dimension
 
@@ -34,10 +34,10 @@ class Foreign:
         """Return a point within the dimensions; the same arguments give the same point."""
         space = shared(dimensions)
         study = optuna.create_study(
-            direction="maximize", sampler=self._make(seed_of(seed, observations, refused))
+            directions=directions(observations), sampler=self._make(seed_of(seed, observations, refused))
         )
-        for seen, value in zip(observations, worst_for_missing(observations), strict=True):
-            study.add_trial(tell(seen, space, value))
+        for seen, values in zip(observations, worst_for_missing(observations), strict=True):
+            study.add_trial(tell(seen, space, values))
         return Suggestion(point=study.ask(space).params)
 
 
@@ -57,12 +57,12 @@ class AskedAgain(Foreign):
     ) -> Suggestion:
         """Return a point within the dimensions; the same arguments give the same point."""
         space = shared(dimensions)
-        study = optuna.create_study(direction="maximize", sampler=self._make(seed % 2**32))
-        for seen, value in zip(observations, worst_for_missing(observations), strict=True):
+        study = optuna.create_study(directions=directions(observations), sampler=self._make(seed % 2**32))
+        for seen, values in zip(observations, worst_for_missing(observations), strict=True):
             asked = study.ask(space)
             marks = study.get_trials(deepcopy=False)[asked.number].system_attrs
             study.tell(asked, state=TrialState.FAIL)
-            study.add_trial(tell(seen, space, value, **marks))
+            study.add_trial(tell(seen, space, values, **marks))
         for _ in range(refused):
             study.tell(study.ask(space), state=TrialState.FAIL)
         return Suggestion(point=study.ask(space).params)

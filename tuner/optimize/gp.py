@@ -27,10 +27,11 @@ FIT_MOST = 120
 ITERATIONS = 40
 LOG_LENGTH_BOUNDS = (-3.0, 6.0)
 LOG_AMPLITUDE_BOUNDS = (-5.0, 4.0)
-SHARE_BOUNDS = (-4.0, 4.0)
 LOG_NUGGET_BOUNDS = (-9.0, 1.0)
-SHARE_SPREAD = 1.5
-"""Prior standard deviation of the additive share's logit."""
+AMPLITUDE_PRIOR = (0.5, 0.8)
+NUGGET_PRIOR = (-4.0, 1.0)
+"""Mean and standard deviation of the log, in units of the values' variance."""
+TWO = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,43 +40,43 @@ class Columns:
 
     is_choice: NDArray[np.bool_]
     is_conditional: NDArray[np.bool_]
+    levels: NDArray[np.int64]
+    """How many choices there are; of no meaning for numbers."""
 
     def __len__(self) -> int:
         return len(self.is_choice)
 
-    def gaps(self, column: int, one: Array, other: Array) -> Array:
-        """Give the squared distances in one column, shape (n, m).
+    def embed(self, points: Points) -> list[Array]:
+        """Give coordinates by column, shape (n, w) each, whose squared distances are those of the values.
 
-        Two choices are 0 or 1 apart. A parameter that may be off lies on an arc about the point that stands
-        for off (Swersky et al. 2014, arXiv 1409.4011): as far from it, 1, as the ends of its range from each
+        Two choices are 1 apart. A parameter that may be off lies on an arc about the point that stands for
+        off (Swersky et al. 2014, arXiv 1409.4011): as far from it, 1, as the ends of its range from each
         other.
         """
-        if not self.is_conditional[column]:
-            if self.is_choice[column]:
-                return np.asarray(one[:, None] != other, dtype=float)
-            return np.asarray(np.square(one[:, None] - other))
-        off, other_off = np.isnan(one)[:, None], np.isnan(other)
+        return [self._embed(number, values) for number, values in enumerate(points.T)]
+
+    def _embed(self, column: int, values: Array) -> Array:
         if self.is_choice[column]:
-            apart = np.asarray(one[:, None] != other, dtype=float)
-        else:
-            apart = np.square(2 * np.sin(np.pi / 6 * (one[:, None] - other)))
-        return np.where(off & other_off, 0.0, np.where(off | other_off, 1.0, apart))
+            if self.levels[column] == TWO and not self.is_conditional[column]:
+                return values[:, None]
+            # The last place stands for off.
+            at = np.nan_to_num(values, nan=float(self.levels[column])).astype(int)
+            return np.asarray(np.eye(self.levels[column] + 1)[at] * math.sqrt(0.5))
+        if self.is_conditional[column]:
+            angles = math.pi / 3 * np.nan_to_num(values)
+            arc = np.column_stack([np.cos(angles), np.sin(angles)])
+            return np.where(np.isnan(values)[:, None], 0.0, arc)
+        return values[:, None]
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Matérn 5/2 over all columns together, and over each of them alone.
-
-    The second part is a sum: settings mostly add up, and what one does is learned from few points that way
-    (Duvenaud, Nickisch & Rasmussen 2011, arXiv 1112.4394). Both share their length scales.
-    """
+    """Matérn 5/2 over all columns together, and a constant for the level."""
 
     columns: Columns
     precisions: Array
     """Shape (d,): 1 / length scale squared."""
     amplitude: float
-    share: float
-    """Of the sum, 0 to 1."""
 
     @property
     def variance(self) -> float:
@@ -84,14 +85,15 @@ class Kernel:
 
     def __call__(self, one: Points, other: Points) -> Array:
         """Give the covariances, shape (n, m)."""
-        together = np.zeros((len(one), len(other)))
-        alone = np.zeros_like(together)
-        for column, precision in enumerate(self.precisions):
-            gaps = self.columns.gaps(column, one[:, column], other[:, column]) * precision
-            together += gaps
-            alone += _matern(gaps)
-        mixed = (1 - self.share) * _matern(together) + self.share / len(self.columns) * alone
-        return CONSTANT + self.amplitude * mixed
+        left, right = self._scaled(one), self._scaled(other)
+        squares = np.sum(left * left, axis=1)[:, None] + np.sum(right * right, axis=1) - 2 * left @ right.T
+        return CONSTANT + self.amplitude * _matern(np.maximum(squares, 0.0))
+
+    def _scaled(self, points: Points) -> Array:
+        roots = np.sqrt(self.precisions)
+        return np.concatenate(
+            [part * root for part, root in zip(self.columns.embed(points), roots, strict=True)], axis=1
+        )
 
 
 def _matern(squares: Array) -> Array:
@@ -153,15 +155,8 @@ class GaussianProcess:
         Raises nothing for values that are all alike or a singular kernel: both give a posterior that knows
         little.
         """
-        chosen = _choose(values, seed)
-        scale = Scale.of(values, variances)
-        evidence = _Evidence(
-            columns,
-            points[chosen],
-            (values[chosen] - scale.middle) / scale.spread,
-            variances[chosen] / scale.spread**2,
-        )
-        kernel, nugget = evidence.maximise()
+        evidence = _Evidence.of(columns, points, values, variances, seed)
+        kernel, nugget = evidence.unpack(evidence.maximise())
         return cls(kernel, nugget, points, values, variances)
 
     def predict(self, points: Points) -> tuple[Array, Array]:
@@ -170,6 +165,13 @@ class GaussianProcess:
         halves = solve_triangular(self._factor, covariances.T, lower=True, check_finite=False)
         variances = np.maximum(self.kernel.variance - np.sum(halves * halves, axis=0), 1e-12)
         return self._back(covariances @ self._weights), variances * self._scale.spread**2
+
+    def joint(self, points: Points) -> tuple[Array, Array]:
+        """Give means (m,) and covariances (m, m) of the function at points, without noise."""
+        across = self.kernel(points, self.points)
+        halves = solve_triangular(self._factor, across.T, lower=True, check_finite=False)
+        covariances = self.kernel(points, points) - halves.T @ halves
+        return self._back(across @ self._weights), covariances * self._scale.spread**2
 
     def draw(self, points: Points, normal: Array) -> Array:
         """Draw what the function may be at some points together, without noise.
@@ -203,8 +205,8 @@ class GaussianProcess:
 class _Evidence:
     """Minus the log posterior of a kernel's parameters θ, with its gradient (Rasmussen & Williams, 5.9).
 
-    θ holds the log of each length scale, the log amplitude, the logit of the additive share and the log
-    nugget. Only pairs i < j are kept: the covariances are symmetric and the same on the diagonal.
+    θ holds the log of each length scale, the log amplitude and the log nugget. Only pairs i < j are kept: the
+    covariances are symmetric and the same on the diagonal.
     """
 
     def __init__(self, columns: Columns, points: Points, standard: Array, noise: Array) -> None:
@@ -212,78 +214,67 @@ class _Evidence:
         self._standard = standard
         self._noise = noise
         self._pairs = np.triu_indices(len(points), 1)
+        first, second = self._pairs
         self._gaps = np.array(
-            [
-                columns.gaps(each, points[:, each], points[:, each])[self._pairs]
-                for each in range(len(columns))
-            ]
+            [np.square(part[first] - part[second]).sum(axis=1) for part in columns.embed(points)]
         )
+        """Squared distances by column and pair."""
         dimensions = len(columns)
-        self._length_middle = math.sqrt(2) + math.log(dimensions) / 2
-        self._length_spread = math.sqrt(3)
+        middles = [math.sqrt(2) + math.log(dimensions) / 2] * dimensions
+        self._middle = np.array([*middles, *AMPLITUDE_PRIOR[:1], *NUGGET_PRIOR[:1]])
+        self._spread = np.array([math.sqrt(3)] * dimensions + [AMPLITUDE_PRIOR[1], NUGGET_PRIOR[1]])
 
-    def maximise(self) -> tuple[Kernel, float]:
-        """Give the most probable kernel and nugget."""
+    @classmethod
+    def of(cls, columns: Columns, points: Points, values: Array, variances: Array, seed: int) -> Self:
+        """Standardise observations, and choose among them where there are many."""
+        chosen = _choose(values, seed)
+        scale = Scale.of(values, variances)
+        standard = (values[chosen] - scale.middle) / scale.spread
+        return cls(columns, points[chosen], standard, variances[chosen] / scale.spread**2)
+
+    def maximise(self) -> Array:
+        """Give the most probable θ."""
         dimensions = len(self._columns)
-        begin = np.array([math.log(dimensions) / 2] * dimensions + [0.0, 0.0, -4.0])
-        bounds = [LOG_LENGTH_BOUNDS] * dimensions
-        bounds += [LOG_AMPLITUDE_BOUNDS, SHARE_BOUNDS, LOG_NUGGET_BOUNDS]
+        begin = np.array([math.log(dimensions) / 2] * dimensions + [0.0, -4.0])
+        bounds = [LOG_LENGTH_BOUNDS] * dimensions + [LOG_AMPLITUDE_BOUNDS, LOG_NUGGET_BOUNDS]
         found = minimize(
             self, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": ITERATIONS}
         )
-        lengths, amplitude, share, nugget = _unpack(found.x if math.isfinite(found.fun) else begin)
-        return Kernel(self._columns, 1 / lengths**2, amplitude, share), nugget
+        return np.asarray(found.x if math.isfinite(found.fun) else begin)
+
+    def unpack(self, theta: Array) -> tuple[Kernel, float]:
+        """Give the kernel and the nugget of θ."""
+        return Kernel(self._columns, np.exp(-2 * theta[:-2]), math.exp(theta[-2])), math.exp(theta[-1])
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        lengths, amplitude, share, nugget = _unpack(theta)
-        precisions = 1 / lengths**2
-        dimensions, count = len(lengths), len(self._standard)
-        together, together_slope = _matern_slope(precisions @ self._gaps)
-        each, each_slope = _matern_slope(self._gaps * precisions[:, None])
-        alone = each.mean(axis=0)
-        covariances = amplitude * ((1 - share) * together + share * alone)
-
-        matrix = np.empty((count, count))
-        matrix[self._pairs] = matrix.T[self._pairs] = CONSTANT + covariances
-        matrix[np.diag_indices(count)] = CONSTANT + amplitude + self._noise + nugget + JITTER
-        try:
-            factor = cholesky(matrix, lower=True, check_finite=False)
-        except LinAlgError:
+        precisions, amplitude, nugget = np.exp(-2 * theta[:-2]), math.exp(theta[-2]), math.exp(theta[-1])
+        correlations, slopes = _matern_slope(precisions @ self._gaps)
+        factor = self._factor(amplitude * correlations, amplitude, nugget)
+        if factor is None:
             return 1e10, np.zeros_like(theta)
-        inverse = cho_solve((factor, True), np.eye(count), check_finite=False)
+        inverse = cho_solve((factor, True), np.eye(len(self._standard)), check_finite=False)
         weights = inverse @ self._standard
         loss = self._standard @ weights / 2 + float(np.log(np.diag(factor)).sum())
         # d loss / d K, of which each pair i < j stands twice.
         pull = inverse - np.outer(weights, weights)
         of_pairs, of_diagonal = pull[self._pairs], float(np.trace(pull)) / 2
 
-        gradient = np.empty_like(theta)
-        lengths_part = (1 - share) * (self._gaps @ (of_pairs * together_slope))
-        lengths_part += share / dimensions * ((each_slope * self._gaps) @ of_pairs)
-        gradient[:dimensions] = -2 * precisions * amplitude * lengths_part
-        gradient[-3] = of_pairs @ covariances + of_diagonal * amplitude
-        gradient[-2] = share * (1 - share) * amplitude * (of_pairs @ (alone - together))
-        gradient[-1] = of_diagonal * nugget
+        away = (theta - self._middle) / self._spread
+        gradient = away / self._spread
+        gradient[:-2] -= 2 * amplitude * precisions * (self._gaps @ (of_pairs * slopes))
+        gradient[-2] += amplitude * (of_pairs @ correlations + of_diagonal)
+        gradient[-1] += of_diagonal * nugget
+        return float(loss + away @ away / 2), gradient
 
-        prior, prior_gradient = self._prior(theta)
-        return loss + prior, gradient + prior_gradient
-
-    def _prior(self, theta: Array) -> tuple[float, Array]:
-        """Lengths ~ LogNormal(√2 + ½ ln d, √3), amplitude ~ Gamma(2, 1), nugget ~ LogNormal(-4, 1)."""
-        lengths = (theta[:-3] - self._length_middle) / self._length_spread
-        share = theta[-2] / SHARE_SPREAD
-        nugget = theta[-1] + 4
-        amplitude = math.exp(theta[-3])
-        loss = (lengths @ lengths + share**2 + nugget**2) / 2 + amplitude - theta[-3]
-        gradient = np.concatenate(
-            [lengths / self._length_spread, [amplitude - 1, share / SHARE_SPREAD, nugget]]
-        )
-        return float(loss), gradient
-
-
-def _unpack(theta: Array) -> tuple[Array, float, float, float]:
-    share = 1 / (1 + math.exp(-theta[-2]))
-    return np.exp(theta[:-3]), math.exp(theta[-3]), share, math.exp(theta[-1])
+    def _factor(self, covariances: Array, amplitude: float, nugget: float) -> Array | None:
+        count = len(self._standard)
+        matrix = np.empty((count, count))
+        matrix[self._pairs] = matrix.T[self._pairs] = CONSTANT + covariances
+        matrix[np.diag_indices(count)] = CONSTANT + amplitude + self._noise + nugget + JITTER
+        try:
+            return np.asarray(cholesky(matrix, lower=True, check_finite=False))
+        except LinAlgError:
+            return None
 
 
 def _choose(values: Array, seed: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""NoisyGPSampler behind the optimizer interface: tuner's own choice."""
+"""NoisyGPSampler behind the optimizer interface."""
 
 from collections.abc import Sequence
 from random import Random
@@ -6,7 +6,7 @@ from random import Random
 import optuna
 
 from tuner.optimize.optimizer import Observation, Point, Suggestion
-from tuner.optimize.replay import shared, tell
+from tuner.optimize.replay import directions, shared, tell, values_of
 from tuner.optimize.sampler import STARTUP_TRIALS, NoisyGPSampler
 from tuner.optimize.sparse import draw_sparse
 from tuner.optimize.tpe import seed_of
@@ -41,10 +41,11 @@ class NoisyGp:
             return Suggestion(point=draw_sparse(dimensions, self._default, rng=rng))
         space = shared(dimensions)
         free = {name: each for name, each in space.items() if not each.single()}
-        sampler = NoisyGPSampler(seed=seed + refused * 7919, startup_trials=0, warm=self._warm)
-        study = optuna.create_study(direction="maximize", sampler=sampler)
+        sampler = NoisyGPSampler(seed=seed + refused * 7919, startup_trials=0, warm=self._warm, repeats=False)
+        wanted = directions(observations)
+        study = optuna.create_study(directions=wanted, sampler=sampler)
         for seen in observations:
-            study.add_trial(tell(seen, free, seen.log_ratio))
+            study.add_trial(tell(seen, free, values_of(seen, len(wanted))))
         number = study.ask().number
         proposal = sampler.propose(study, study.get_trials(deepcopy=False)[number], free)
         return Suggestion(point={**self._default, **proposal.params}, expected_gain=proposal.improvement)

@@ -23,6 +23,8 @@ class Observation:
     log_ratio: float | None
     variance: float
     constraints: Mapping[str, float]
+    cost: tuple[float, float] | None = None
+    """Log ratio of what is minimized beside, with its variance; None where there is no such thing."""
 
     @property
     def is_feasible(self) -> bool:

@@ -10,6 +10,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from tuner.optimize.history import VARIANCE
@@ -72,33 +73,58 @@ class _Told(_Shared, FrozenTrial):
 
 
 def tell(
-    seen: Observation, space: Mapping[str, BaseDistribution], value: float | None, **attributes: object
+    seen: Observation,
+    space: Mapping[str, BaseDistribution],
+    values: Sequence[float] | None,
+    **attributes: object,
 ) -> FrozenTrial:
-    """Give an observation as a finished trial; one without a value has failed.
+    """Give an observation as a finished trial; one without values has failed.
 
     Args:
         seen: what was observed.
         space: distributions by dimension name.
-        value: of the trial, which may stand for a measurement that is missing.
+        values: one for each objective; they may stand for a measurement that is missing.
         **attributes: system attributes that a sampler wrote.
     """
     now = datetime.now(tz=UTC)
+    variances = [seen.variance, *([] if seen.cost is None else [seen.cost[1]])]
     trial = _Told(
-        number=0, trial_id=0, state=TrialState.FAIL if value is None else TrialState.COMPLETE, value=value,
-        datetime_start=now, datetime_complete=now, params=dict(seen.point), distributions=dict(space),
-        user_attrs={VARIANCE: seen.variance}, system_attrs=attributes, intermediate_values={},
+        number=0, trial_id=0, state=TrialState.FAIL if values is None else TrialState.COMPLETE, value=None,
+        values=values, datetime_start=now, datetime_complete=now, params=dict(seen.point),
+        distributions=dict(space), user_attrs={VARIANCE: variances}, system_attrs=attributes,
+        intermediate_values={},
     )  # fmt: skip
-    if value is not None:
+    if values is not None:
         for name, slack in seen.constraints.items():
             trial.set_constraint(name, slack)
     return trial
 
 
-def worst_for_missing(observations: Sequence[Observation]) -> list[float]:
-    """Give every observation a value, for samplers that learn nothing from a trial without one."""
-    measured = [seen.log_ratio for seen in observations if seen.log_ratio is not None]
-    worst = min(measured, default=0.0)
-    return [worst if seen.log_ratio is None else seen.log_ratio for seen in observations]
+def directions(observations: Sequence[Observation]) -> list[StudyDirection]:
+    """Say what is optimized: the speedup, and the cost where any observation has one."""
+    has_cost = any(seen.cost is not None for seen in observations)
+    return [StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE][: 1 + has_cost]
+
+
+def values_of(seen: Observation, objectives: int) -> list[float] | None:
+    """Give the value of each objective; None where any is missing."""
+    if seen.log_ratio is None:
+        return None
+    if objectives == 1:
+        return [seen.log_ratio]
+    return None if seen.cost is None else [seen.log_ratio, seen.cost[0]]
+
+
+def worst_for_missing(observations: Sequence[Observation]) -> list[list[float]]:
+    """Give every observation its values, for samplers that learn nothing from a trial without."""
+    objectives = len(directions(observations))
+    values = [values_of(seen, objectives) for seen in observations]
+    known = [each for each in values if each is not None]
+    worst = [
+        (min if number == 0 else max)((each[number] for each in known), default=0.0)
+        for number in range(objectives)
+    ]
+    return [worst if each is None else each for each in values]
 
 
 def snap(value: Scalar, distribution: BaseDistribution) -> Scalar:

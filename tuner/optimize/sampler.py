@@ -11,7 +11,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState
 from scipy.stats import qmc
 
-from tuner.optimize.acquisition import NoisyExpectedImprovement, log_feasibility
+from tuner.optimize.acquisition import NoisyExpectedImprovement, knowledge_gradient, log_feasibility
 from tuner.optimize.conditions import Conditions
 from tuner.optimize.encoding import Choice, Encoding, Points
 from tuner.optimize.gp import Array, Columns, GaussianProcess
@@ -77,17 +77,20 @@ class NoisyGPSampler(BaseSampler):
         seed: int | None = None,
         startup_trials: int = STARTUP_TRIALS,
         warm: Sequence[Mapping[str, Any]] = (),
+        repeats: bool = True,
     ) -> None:
         """Make a sampler.
 
         Args:
             seed: of everything that is drawn; None for another one each time.
             startup_trials: measured trials before the model is asked; until then a Sobol' sequence.
+            repeats: whether a trial may be suggested that was there before, to be measured once more.
             warm: parameters that were good in earlier studies; the search leans towards them, less and less.
         """
         self._seed = _fresh_seed() if seed is None else seed
         self._startup_trials = startup_trials
         self._warm = tuple(warm)
+        self._repeats = repeats
         self._independent = RandomSampler(seed=self._seed)
 
     def reseed_rng(self) -> None:
@@ -133,8 +136,17 @@ class NoisyGPSampler(BaseSampler):
         pending = model.conditions.apply(encoding.encode(fitting(history.pending, search_space)))
         expected = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng)
         score = lean(expected, self._warm, encoding, len(history.measured)) if self._warm else expected
-        point = maximise(score, encoding, model.conditions, model.best(GOOD), rng)
-        return Proposal(params=encoding.decode(point), improvement=expected.improvement(point))
+        good = model.best(GOOD)
+        point = maximise(score, encoding, model.conditions, good, rng)
+        if self._repeats:
+            # Where it pays more to know which one is best than to try another, one is measured again.
+            options = np.concatenate([point[None], good])
+            worth = knowledge_gradient(model.objective, options, float(np.median(model.variances)))
+            point = options[int(np.argmax(worth * np.exp(log_feasibility(model.constraints, options))))]
+        alone = len(study.directions) == 1
+        return Proposal(
+            params=encoding.decode(point), improvement=expected.improvement(point) if alone else None
+        )
 
     def incumbent(self, study: "Study") -> FrozenTrial | None:
         """Give the feasible trial with the best posterior mean; None where no trial is feasible."""
@@ -190,6 +202,8 @@ class Model:
     conditions: Conditions
     objective: GaussianProcess
     constraints: tuple[GaussianProcess, ...]
+    variances: Array
+    """Of single observations."""
 
     @classmethod
     def of(cls, history: History, encoding: Encoding, values: Array, variances: Array, *, seed: int) -> Self:
@@ -199,14 +213,15 @@ class Model:
         failed = encoding.encode(fitting(history.failed, space))
         everything = np.concatenate([measured, failed])
         conditions = Conditions.learn(everything, encoding.is_choice)
-        columns = Columns(encoding.is_choice, conditions.conditional)
-        points, values, variances = merge(measured, values, _known(values, variances))
+        columns = Columns(encoding.is_choice, conditions.conditional, encoding.levels)
+        single = _known(values, variances)
+        points, values, variances = merge(measured, values, single)
         objective = GaussianProcess.fit(columns, points, compress(values), variances, seed=seed)
         constraints = [
             GaussianProcess.fit(columns, *merge(of, slack, np.full(len(slack), VARIANCE_OF_SLACK)), seed=seed)
             for of, slack in _broken(history, measured, failed)
         ]
-        return cls(conditions, objective, tuple(constraints))
+        return cls(conditions, objective, tuple(constraints), single)
 
     def best(self, count: int) -> Points:
         """Give the points with the best posterior means, of those that are probably feasible."""

@@ -7,7 +7,7 @@ import optuna
 from optuna.distributions import BaseDistribution, IntDistribution
 
 from tuner.optimize.optimizer import Observation, Point, Suggestion
-from tuner.optimize.replay import SharedFloat, shared, snap, tell, worst_for_missing
+from tuner.optimize.replay import SharedFloat, directions, shared, snap, tell, worst_for_missing
 from tuner.optimize.sparse import draw_sparse
 from tuner.space import Dimension
 
@@ -75,7 +75,7 @@ def _replay(
     sampler = optuna.samplers.TPESampler(
         multivariate=True, constant_liar=False, n_startup_trials=0, seed=seed
     )
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    for seen, value in zip(observations, worst_for_missing(observations), strict=True):
-        study.add_trial(tell(seen, space, value))
+    study = optuna.create_study(directions=directions(observations), sampler=sampler)
+    for seen, values in zip(observations, worst_for_missing(observations), strict=True):
+        study.add_trial(tell(seen, space, values))
     return study

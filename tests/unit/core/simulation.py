@@ -16,7 +16,7 @@ from tests.unit.simulated_study import FINGERPRINT
 from tuner.measure.gates import RetryBudget
 from tuner.measure.load import Load
 from tuner.measure.start import NO_JUDGES, Judges
-from tuner.objective import slacks
+from tuner.objective import SERVER_CPU, slacks
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.replay import distributions
 from tuner.placement import place
@@ -39,7 +39,7 @@ servers: [nginx]
 space: [nginx, {only: [%s]}]
 load: {generator: wrk, connections: 100}
 budget: {preset: quick}
-optimizer: tpe  # much quicker than the default one, and these are tests of everything else
+optimizer: tpe
 seed: %d
 """
 SMALL_PLAN = Plan(
@@ -117,6 +117,8 @@ class SimulatedHost:
     failure_rate: Callable[[Config], float] = lambda _: 0.0
     level: Callable[[float], float] = lambda _: 0.0
     """Log speed of the host at a time."""
+    cpu_us: Callable[[Config], float] = lambda _: 40.0
+    """CPU time of the server per request."""
     reports_latency: bool = True
     is_spoiled: Callable[[float], bool] = lambda _: False
     """Whether something else spoils a window at a time."""
@@ -157,6 +159,9 @@ class SimulatedHost:
                 histogram={p99_ms / 2: round(0.98 * asked), p99_ms: round(asked) - round(0.98 * asked)},
             ) if self.reports_latency else None,
             generator_cpu=0.7,
+            counters={
+                SERVER_CPU: asked * self.cpu_us(config) * math.exp(self.rng.gauss(0.0, 0.02)) / 1e6
+            },
             verdicts=(spoiled,) if self.is_spoiled(begun_s) else (),
         )  # fmt: skip
 

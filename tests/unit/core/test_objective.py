@@ -54,7 +54,7 @@ def test_a_bound_on_a_known_metric_is_read(text, constraint):
         ("failure_rate <= -1", "is -1. Give a number of at least 0"),
         ("failure_rate <= 1e999", "is inf. Give a number of at least 0"),
         ("failures <= 1", "there is no metric 'failures'. Did you mean failure_rate?"),
-        ("latency_p90_ms <= 1", "Did you mean latency_p99_ms? There are: failure_rate, latency_p50_ms"),
+        ("latency_p90_ms <= 1", "Did you mean latency_p99_ms? There are: failure_rate, cpu_us_per_request"),
         ("", "is not a constraint"),
     ],
 )
@@ -65,12 +65,38 @@ def test_what_is_no_bound_is_refused_with_the_place_the_value_and_the_form(text,
 
 
 def test_an_objective_is_read_whatever_its_blanks():
-    assert parse_objective(" maximize   goodput_rps ", WHERE) == "maximize goodput_rps"
+    assert str(parse_objective([" maximize   goodput_rps "], WHERE)) == "maximize goodput_rps"
 
 
 def test_an_objective_that_does_not_exist_is_refused_with_those_that_do():
     with pytest.raises(UsageError, match=r"there is no objective 'minimize cost'.*maximize goodput_rps"):
-        parse_objective("minimize cost", WHERE)
+        parse_objective(["minimize cost"], WHERE)
+
+
+def test_goodput_may_be_weighed_against_one_cost():
+    objective = parse_objective(["minimize latency_p99_ms", "maximize goodput_rps"], WHERE)
+
+    assert objective.cost == "latency_p99_ms"
+    assert str(objective) == "maximize goodput_rps, minimize latency_p99_ms"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [],
+        ["minimize latency_p99_ms"],
+        ["maximize goodput_rps", "maximize goodput_rps"],
+        ["maximize goodput_rps", "minimize latency_p99_ms", "minimize cpu_us_per_request"],
+    ],
+)
+def test_what_cannot_be_optimized_together_is_refused(texts):
+    with pytest.raises(UsageError, match=r"is not what can be optimized. Write maximize goodput_rps, and"):
+        parse_objective(texts, WHERE)
+
+
+def test_a_cost_that_does_not_exist_names_the_nearest():
+    with pytest.raises(UsageError, match="Did you mean 'minimize latency_p99_ms'"):
+        parse_objective(["maximize goodput_rps", "minimize latency_p98_ms"], WHERE)
 
 
 @pytest.mark.parametrize(("failures", "slack"), [(0, -1.0), (1, -0.0004), (10, 0.9957), (1000, 2.699)])

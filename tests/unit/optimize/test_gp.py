@@ -7,12 +7,17 @@ from scipy.optimize import check_grad
 from tuner.optimize.gp import Columns, GaussianProcess, _Evidence
 
 RNG = np.random.default_rng(7)
-COLUMNS = Columns(np.array([False, False, True, True]), np.array([False, True, False, True]))
+COLUMNS = Columns(
+    np.array([False, False, True, True, True]),
+    np.array([False, True, False, True, False]),
+    np.array([9, 9, 3, 3, 2]),
+)
 
 
 def points(count, rng=RNG):
-    """Draw points with two numbers and two choices, one of each sometimes off."""
-    drawn = np.column_stack([rng.random((count, 2)), rng.integers(3, size=(count, 2))])
+    """Draw points with two numbers and three choices, one of each sometimes off."""
+    choices = rng.integers((3, 3, 2), size=(count, 3))
+    drawn = np.column_stack([rng.random((count, 2)), choices])
     off = drawn[:, 2] == 0
     drawn[off, 1] = drawn[off, 3] = np.nan
     return drawn
@@ -31,13 +36,13 @@ def test_covariances_are_positive_definite_whatever_is_off():
     at = points(60)
     for _ in range(5):
         evidence = _Evidence(COLUMNS, at, np.zeros(60), np.ones(60))
-        kernel, _ = evidence.maximise()
+        kernel, _ = evidence.unpack(evidence.maximise())
         assert np.linalg.eigvalsh(kernel(at, at)).min() > -1e-9
 
 
 def test_without_noise_the_process_goes_through_what_was_observed():
     at = RNG.random((15, 2))
-    columns = Columns(np.zeros(2, dtype=bool), np.zeros(2, dtype=bool))
+    columns = Columns(np.zeros(2, dtype=bool), np.zeros(2, dtype=bool), np.full(2, 9))
     values = 3 + np.sin(3 * at[:, 0]) + at[:, 1]
     process = GaussianProcess.fit(columns, at, values, np.full(15, 1e-10))
     means, variances = process.predict(at)
@@ -48,7 +53,7 @@ def test_without_noise_the_process_goes_through_what_was_observed():
 
 def test_a_noisy_observation_is_believed_less_than_a_sure_one():
     at = np.array([[0.2], [0.8]])
-    columns = Columns(np.array([False]), np.array([False]))
+    columns = Columns(np.array([False]), np.array([False]), np.array([9]))
     process = GaussianProcess.fit(columns, at, np.array([1.0, -1.0]), np.array([1e-6, 1.0]))
     means, variances = process.predict(at)
 
@@ -89,3 +94,14 @@ def test_values_that_are_all_alike_give_a_flat_process():
     assert means == pytest.approx([2.5] * 3, abs=0.01)
     assert np.isfinite(variances).all()
     assert math.isfinite(process.kernel.amplitude)
+
+
+def test_choices_are_one_apart_and_off_is_one_from_everything():
+    at = np.array([[0.0, 0.0, 1, 0, 0], [1.0, 1.0, 2, 2, 1], [0.0, np.nan, 0, np.nan, 0]])
+    squares = [np.square(part[:, None] - part).sum(axis=2) for part in COLUMNS.embed(at)]
+
+    assert squares[0][0, 1] == pytest.approx(1.0)
+    assert squares[1][0, 1] == pytest.approx(1.0)
+    assert squares[1][0, 2] == squares[1][1, 2] == pytest.approx(1.0)
+    assert [each[0, 1] for each in squares[2:]] == pytest.approx([1.0] * 3)
+    assert squares[3][0, 2] == squares[3][1, 2] == pytest.approx(1.0)
