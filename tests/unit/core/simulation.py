@@ -149,6 +149,7 @@ class SimulatedHost:
         asked = (capacity if rate_rps is None else min(rate_rps, capacity)) * duration_s
         failed = round(asked * self.failure_rate(config))
         busy = 1.0 if rate_rps is None else rate_rps / capacity
+        cpu_s = asked * self.cpu_us(config) * math.exp(self.rng.gauss(0.0, 0.02)) / 1e6
         p99_ms = 2.0 * busy * BASE_RPS / capacity
         spoiled = Verdict(gate="foreign CPU", blame=Blame.ENVIRONMENT, reason="a compiler ran.")
         return Window(
@@ -159,9 +160,7 @@ class SimulatedHost:
                 histogram={p99_ms / 2: round(0.98 * asked), p99_ms: round(asked) - round(0.98 * asked)},
             ) if self.reports_latency else None,
             generator_cpu=0.7,
-            counters={
-                SERVER_CPU: asked * self.cpu_us(config) * math.exp(self.rng.gauss(0.0, 0.02)) / 1e6
-            },
+            counters={SERVER_CPU: round(cpu_s, 4)},
             verdicts=(spoiled,) if self.is_spoiled(begun_s) else (),
         )  # fmt: skip
 

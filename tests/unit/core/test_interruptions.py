@@ -17,9 +17,9 @@ from tuner.records import Role, State
 from tuner.standing import config_key
 from tuner.storage import open_storage
 
-LAST_STEP = 180
+LAST_STEP = 160
 """A campaign of this size takes a few more."""
-WHOLE_STUDY = 38
+WHOLE_STUDY = 33
 """Starts of one when nothing goes wrong, give or take one."""
 FAR_APART_S = 3600
 

@@ -2,7 +2,7 @@ import pytest
 
 from tests.unit.core.simulation import space_of
 from tuner.errors import UsageError
-from tuner.objective import Constraint
+from tuner.objective import Constraint, Objective
 from tuner.settings import LoadSettings, Target, load_study, load_values
 
 LEAST = "study: test\nservers: [nginx]\nspace: [nginx]\n"
@@ -33,7 +33,7 @@ def test_three_keys_are_enough_and_everything_else_has_its_default(study, tmp_pa
         protocol="http/1.1",
     )  # fmt: skip
     assert found.content == "builtin"
-    assert found.objective == "maximize goodput_rps"
+    assert found.objective == Objective()
     assert found.constraints == (Constraint(metric="failure_rate", limit=0.001),)
     assert (found.preset, found.minutes, found.trials, found.seed) == ("standard", None, None, 1)
     assert found.folder == tmp_path / "study.study"
