@@ -14,6 +14,7 @@ from tuner.errors import TunerError, UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tuner.settings import Study
     from tuner.summary import Summary
 
 app = typer.Typer(
@@ -51,6 +52,13 @@ def init(
     print(path)
 
 
+def _read(study: Path) -> "Study":
+    """Read the study file before all else is imported, which takes a second: a wrong one is said at once."""
+    from tuner.settings import load_study
+
+    return load_study(study)
+
+
 @app.command()
 def check(
     study: StudyPath,
@@ -58,12 +66,12 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Try everything that a run needs, without beginning one."""
+    settings = _read(study)
     from tuner.preflight import check_study
-    from tuner.settings import load_study
     from tuner.terminal import open_progress
 
     with open_progress(_stderr()) as progress:
-        findings = check_study(load_study(study), measure_noise=noise, progress=progress)
+        findings = check_study(settings, measure_noise=noise, progress=progress)
     _print_json(findings.as_json()) if as_json else print(findings.as_text())
 
 
@@ -76,14 +84,13 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Find, prove and export better settings; go on with an interrupted run."""
-    from tuner import session
-    from tuner.files import write_results
-    from tuner.settings import load_study
-    from tuner.terminal import final_screen, open_progress
-
     _refuse_below("--minutes", minutes, 0.1)
     _refuse_below("--trials", trials, 1)
-    settings = load_study(study)
+    settings = _read(study)
+    from tuner import session
+    from tuner.files import write_results
+    from tuner.terminal import final_screen, open_progress
+
     if session.is_finished(settings):
         _say(f"{study}: this study is finished; here is its result.")
     try:
@@ -108,13 +115,12 @@ def run(
 @app.command()
 def show(study: StudyPath, as_json: AsJson = False) -> None:
     """Show the state of a study: incumbent, winner, gain."""
+    settings = _read(study)
     from tuner import session
     from tuner.files import find_results
-    from tuner.settings import load_study
     from tuner.summary import as_json as summary_json
     from tuner.terminal import final_screen
 
-    settings = load_study(study)
     summary = session.read(settings, with_sensitivity=as_json).summary
     if as_json:
         _print_json(summary_json(summary))
@@ -126,12 +132,12 @@ def show(study: StudyPath, as_json: AsJson = False) -> None:
 @app.command()
 def explain(study: StudyPath, as_json: AsJson = False) -> None:
     """Say which settings mattered, and how sure that is."""
+    settings = _read(study)
     from tuner import session
     from tuner.explain import describe
-    from tuner.settings import load_study
     from tuner.summary import as_json as summary_json
 
-    summary = session.read(load_study(study)).summary
+    summary = session.read(settings).summary
     if as_json:
         _print_json(summary_json(summary)["sensitivity"])
     else:
@@ -144,11 +150,10 @@ def report(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="HTML file to write.")] = None,
 ) -> None:
     """Write one self-contained HTML page."""
+    settings = _read(study)
     from tuner import session
     from tuner.files import write_report
-    from tuner.settings import load_study
 
-    settings = load_study(study)
     print(write_report(session.read(settings), output))
 
 
@@ -162,11 +167,11 @@ def export(
     ] = None,
 ) -> None:
     """Write the winning settings in a format that operators use, with an undo file."""
+    settings = _read(study)
     from tuner import session
     from tuner.files import write_export
-    from tuner.settings import load_study
 
-    reading = session.read(load_study(study), with_sensitivity=False)
+    reading = session.read(settings, with_sensitivity=False)
     for path in write_export(reading if pick is None else reading.pick(pick), form, output):
         print(path)
 
@@ -180,14 +185,14 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Measure two configurations in pairs."""
+    _refuse_below("--pairs", pairs, 2)
+    settings = _read(study)
     from tuner import session
-    from tuner.settings import load_study, load_values
+    from tuner.settings import load_values
     from tuner.summary import gain_json
     from tuner.tables import comparison_table
     from tuner.terminal import open_progress
 
-    _refuse_below("--pairs", pairs, 2)
-    settings = load_study(study)
     sides = [name if name in {"default", "winner"} else load_values(Path(name)) for name in (first, second)]
     try:
         with open_progress(_stderr()) as progress:

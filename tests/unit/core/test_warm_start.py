@@ -1,3 +1,5 @@
+import shutil
+
 import pytest
 
 from tests.unit.core.simulation import (
@@ -16,13 +18,19 @@ from tuner.settings import load_study
 from tuner.warm_start import fit_into, read_warmth
 
 
-@pytest.fixture
-def earlier(tmp_path):
-    """A finished study in which cached files win."""
-    settings = write(tmp_path, "earlier")
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished study in which cached files win; not to be changed."""
+    settings = write(tmp_path_factory.mktemp("finished"), "earlier")
     host = SimulatedHost(worth=cached_files_win)
     make_campaign(settings, host, open_on_disk(settings, host.clock)).run()
     return settings
+
+
+@pytest.fixture
+def earlier(tmp_path, finished):
+    shutil.copytree(finished.path.parent, tmp_path, dirs_exist_ok=True)
+    return load_study(tmp_path / finished.path.name)
 
 
 def write(folder, name, *more, servers="nginx"):
