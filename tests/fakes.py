@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
-from tuner.ports import ABSENT, Argv, Completed, CpuSet, FileState, Host
+from tuner.ports import ABSENT, Argv, Completed, CpuSet, FileReader, FileState, Host
+from tuner.ports import Command as SentCommand
 
 SANDBOX_PID = 4242
 KERNELS = (PurePosixPath("/proc"), PurePosixPath("/sys"))
@@ -84,6 +85,7 @@ class MemoryHost:
         cpus: CpuSet | None = None,  # noqa: ARG002 - and has no place
         stdin: bytes = b"",
         open_files: int | None = None,  # noqa: ARG002 - nor limits
+        as_root: bool = False,  # noqa: ARG002 - nor users
     ) -> Completed:
         self.ran.append(tuple(argv))
         if argv[0] not in self.commands:
@@ -101,6 +103,17 @@ class MemoryHost:
         self.started.append(process)
         self.programs[argv[0]](self, tuple(argv), process)
         return process
+
+    def run_all(self, commands: Sequence[SentCommand]) -> tuple[Completed, ...]:
+        ended: list[Completed] = []
+        for each in commands:
+            ended.append(self.run(each.argv, timeout_s=each.timeout_s, stdin=each.stdin))
+            if ended[-1].returncode != 0 and not each.may_fail:
+                break
+        return tuple(ended)
+
+    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:  # noqa: ARG002
+        return self
 
     def read(self, path: PurePosixPath) -> FileState:
         return self.files.get(path, ABSENT)

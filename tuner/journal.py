@@ -19,7 +19,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from tuner.errors import RestoreFailed, TargetError, TunerError
-from tuner.ports import Completed, CpuSet, FileState, Host, Process, Sandbox
+from tuner.ports import Command, Completed, CpuSet, FileReader, FileState, Host, Process, Sandbox
 
 PSEUDO = (PurePosixPath("/proc"), PurePosixPath("/sys"))
 """Where files are the kernel's: their mode and owner are not ours to compare."""
@@ -186,8 +186,14 @@ class JournaledHost:
         cpus: CpuSet | None = None,
         stdin: bytes = b"",
         open_files: int | None = None,
+        as_root: bool = False,
     ) -> Completed:
-        return self._host.run(argv, timeout_s=timeout_s, cpus=cpus, stdin=stdin, open_files=open_files)
+        return self._host.run(
+            argv, timeout_s=timeout_s, cpus=cpus, stdin=stdin, open_files=open_files, as_root=as_root
+        )
+
+    def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
+        return self._host.run_all(commands)
 
     def start(
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
@@ -196,6 +202,9 @@ class JournaledHost:
 
     def read(self, path: PurePosixPath) -> FileState:
         return self._host.read(path)
+
+    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
+        return self._host.look(paths, trees=trees)
 
     def write(self, path: PurePosixPath, state: FileState) -> None:
         self._journal.record(self._host, path)

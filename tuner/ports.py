@@ -62,6 +62,25 @@ class Process(Protocol):
         """End it: SIGTERM, then SIGKILL after the timeout."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One of several commands that are sent together."""
+
+    argv: Argv
+    timeout_s: float = 10.0
+    stdin: bytes = b""
+    as_root: bool = False
+    may_fail: bool = False
+    """Whether the commands after it run all the same when it exits with another status than 0."""
+
+
+class FileReader(Protocol):
+    """What gives files: a host, or what was read of one before."""
+
+    def read(self, path: PurePosixPath) -> FileState:
+        """Read a file whole, or say that it is absent."""
+
+
 class Host(Protocol):
     """A machine on which commands run and files are read and written."""
 
@@ -77,11 +96,20 @@ class Host(Protocol):
         cpus: CpuSet | None = None,
         stdin: bytes = b"",
         open_files: int | None = None,
+        as_root: bool = False,
     ) -> Completed:
         """Run a command to its end; it is killed with its children at the deadline.
 
         `open_files` sets its RLIMIT_NOFILE: a load generator needs one for each connection and some more.
+        `as_root` runs it through sudo, unless the user is root already.
         Raises TargetError when the program does not exist or may not be run.
+        """
+
+    def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
+        """Run commands one after the other, over SSH in one round trip.
+
+        What comes after the first that fails is not run, unless that one may fail: then the result is
+        shorter. Raises TargetError as `run` does.
         """
 
     def start(
@@ -91,6 +119,17 @@ class Host(Protocol):
 
     def read(self, path: PurePosixPath) -> FileState:
         """Read a file whole, or say that it is absent."""
+
+    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
+        """Read many small files, over SSH in one round trip, and give a reader that knows them.
+
+        Args:
+            paths: files, for the most part of /proc; one that is absent is known to be.
+            trees: processes; of each and of all its descendants, those files of /proc/PID are read that tell
+                its children, times, threads, limits and command line.
+
+        What was not read here the reader reads when it is asked for. A local host reads everything only then.
+        """
 
     def write(self, path: PurePosixPath, state: FileState) -> None:
         """Write a file: atomic, except under /proc and /sys, where it is one write; ABSENT removes it."""
@@ -148,6 +187,74 @@ class Clock(Protocol):
 
     def sleep(self, seconds: float, /) -> None:
         """Let so many pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """How an installed program is checked, started and stopped. All of these commands need root."""
+
+    name: str
+    """Of its unit or init script: apache2, httpd, nginx, php8.2-fpm; for messages as well."""
+    check: Argv | None
+    """Must exit with 0 before the service is started again; None when there is nothing to check."""
+    stop: Argv
+    """Exits with 0 also when it is stopped already."""
+    start: Argv
+    reload: Argv | None
+    """None when a reload is not possible."""
+    is_systemd: bool = False
+    pid_file: PurePosixPath = PurePosixPath()
+    """Holds the id of its first process while it runs; systemd's own answer is taken where there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """An installed server as it is found on a host, before anything is changed."""
+
+    facts: Facts
+    """With `current`: the values in force, by the names that the server's search space uses."""
+    files: Files
+    """Its configuration files that hold settings, as they are."""
+    service: Service | None
+    """None for what needs no process (sysctl)."""
+    port: int | None = None
+    """Where it answers; None when that cannot be told, or when it does not speak HTTP (php-fpm)."""
+    log: PurePosixPath | None = None
+    """Its error log."""
+
+
+class InstalledServer(Protocol):
+    """What a server adapter knows besides `Server` when it can tune an installed service (mode: managed)."""
+
+    def find(self, host: Host) -> Installation:
+        """Find the installed service: layout, version, modules, files, values in force, how it is started.
+
+        Raises TargetError saying what was looked for, where, and what to install or to correct.
+        """
+
+    def rewrite(self, config: Config, installation: Installation) -> Files:
+        """Give the files that make a configuration so, where they differ from what is installed. Pure.
+
+        A parameter whose value is the one in force (`facts.current`) changes nothing: the present
+        configuration gives no file at all. Everything that is not changed stays byte for byte. One drop-in
+        where the server allows it, otherwise the user's file with only the changed directives rewritten.
+
+        Raises ConfigRejected for a value that cannot be one value of its directive (a newline, a quote, a
+        brace, a semicolon): such a value never reaches a file.
+        """
+
+    def in_force(
+        self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
+    ) -> Config:
+        """Read back what is really in force, for those parameters that can be read back.
+
+        Args:
+            host: runs what has to be asked (ss, a status page).
+            look: knows the files of the process tree of `pid`, and reads others.
+            config: what was asked.
+            installation: as it was found.
+            pid: the service's first process; 0 where there is none.
+        """
 
 
 class Server(Protocol):

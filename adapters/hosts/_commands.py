@@ -15,7 +15,7 @@ from typing import IO
 
 from tuner.adapters.hosts import _processes
 from tuner.errors import ConfigRejected, TargetError
-from tuner.ports import Argv, Completed, CpuSet
+from tuner.ports import Argv, Command, Completed, CpuSet, Host
 
 OUTPUT_LIMIT_BYTES = 8 * 2**20
 """What is kept of each stream: its end, where generators print their counts and servers their last words."""
@@ -158,6 +158,21 @@ def spawn(
             f"local: {command[0]} cannot be run: {error.strerror}. Install it, or correct its permissions."
         )
         raise TargetError(message) from error
+
+
+def run_each(host: Host, commands: Sequence[Command]) -> tuple[Completed, ...]:
+    """Run commands one by one, up to the first that fails and may not."""
+    ended: list[Completed] = []
+    for each in commands:
+        ended.append(host.run(each.argv, timeout_s=each.timeout_s, stdin=each.stdin, as_root=each.as_root))
+        if ended[-1].returncode != 0 and not each.may_fail:
+            break
+    return tuple(ended)
+
+
+def becoming_root(*, as_root: bool) -> Argv:
+    """Name what makes an ordinary user's command one of root's, without ever asking for a password."""
+    return ("sudo", "-n", "--") if as_root and os.geteuid() != 0 else ()
 
 
 def wrappers(*, cpus: CpuSet | None = None, open_files: int | None = None) -> Argv:

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from tuner.adapters.hosts import _commands, _files, _processes
 from tuner.errors import TargetError
-from tuner.ports import ABSENT, Completed, CpuSet, FileState, Sandbox
+from tuner.ports import ABSENT, Command, Completed, CpuSet, FileReader, FileState, Sandbox
 
 DIRECTORY = PurePosixPath("/dev/shm/tuner")  # noqa: S108 - on a memory-backed mount of the sandbox's own
 FIRST_PROCESS = Path(__file__).with_name("_sandbox_init.py")
@@ -62,11 +62,15 @@ class LocalSandbox:
         cpus: CpuSet | None = None,
         stdin: bytes = b"",
         open_files: int | None = None,
+        as_root: bool = False,  # noqa: ARG002 - inside, everybody is as much root as can be
     ) -> Completed:
         command = self._inside(argv, cpus, open_files)
         return _commands.run_to_end(
             command, asked=tuple(argv), timeout_s=timeout_s, stdin=stdin, is_entered=True
         )
+
+    def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
+        return _commands.run_each(self, commands)
 
     def start(
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
@@ -89,6 +93,9 @@ class LocalSandbox:
         if _files.is_pseudo(shown):
             return _files.read_file(shown, shown=shown)
         return _files.read_file(self._outside(shown), shown=shown)
+
+    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:  # noqa: ARG002
+        return self
 
     def write(self, path: PurePosixPath, state: FileState) -> None:
         shown = _normal(path)

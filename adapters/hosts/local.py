@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import ClassVar
 
 from tuner.adapters.hosts import _commands, _files, _sandbox
-from tuner.ports import Argv, Completed, CpuSet, FileState, Process, Sandbox
+from tuner.ports import Argv, Command, Completed, CpuSet, FileReader, FileState, Process, Sandbox
 
 DIES_WITH_THE_TUNER: Argv = ("setpriv", "--pdeathsig", "KILL", "--")
 
@@ -25,9 +25,13 @@ class LocalHost:
         cpus: CpuSet | None = None,
         stdin: bytes = b"",
         open_files: int | None = None,
+        as_root: bool = False,
     ) -> Completed:
-        command = _placed(argv, cpus, open_files)
+        command = (*_commands.becoming_root(as_root=as_root), *_placed(argv, cpus, open_files))
         return _commands.run_to_end(command, asked=tuple(argv), timeout_s=timeout_s, stdin=stdin)
+
+    def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
+        return _commands.run_each(self, commands)
 
     def start(
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
@@ -37,6 +41,9 @@ class LocalHost:
 
     def read(self, path: PurePosixPath) -> FileState:
         return _files.read_file(os.path.normpath(path), shown=str(path))
+
+    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:  # noqa: ARG002
+        return self
 
     def write(self, path: PurePosixPath, state: FileState) -> None:
         # Files under /etc are often links (sites-enabled); what they lead to is what has to change.

@@ -53,7 +53,7 @@ from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
 from tuner.measure import procfs
-from tuner.measure.process_trees import FileReader, Spent, Tree, read_forest, softirq_threads, spend
+from tuner.measure.process_trees import Spent, Tree, read_forest, softirq_threads, spend
 from tuner.measure.processor_time import (
     charges_interrupts_apart,
     grown,
@@ -61,6 +61,7 @@ from tuner.measure.processor_time import (
     passed_between,
     sum_processors,
 )
+from tuner.ports import FileReader
 
 SERVER = "server"
 GENERATOR = "generator"

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Protocol
 
 from tuner.errors import TargetError
 from tuner.measure.procfs import USER_HZ, ProcessTimes, parse_process
-from tuner.ports import FileState
+from tuner.ports import FileReader
 
 KTHREADD = 2
 """Parent of all kernel threads (kernel/kthread.c); in a container the pid may be anybody's."""
@@ -18,13 +17,6 @@ kernel/irq/manage.c (threaded handlers)."""
 
 Tree = Mapping[tuple[int, int], ProcessTimes]
 """Processes by pid and start: a pid alone may come back as another process."""
-
-
-class FileReader(Protocol):
-    """What counting needs of a Host."""
-
-    def read(self, path: PurePosixPath) -> FileState:
-        """Read a file whole, or say that it is absent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,8 @@ import time
 from collections.abc import Sequence
 
 from tuner.measure.counters import TUNER, difference, take
-from tuner.measure.process_trees import FileReader
 from tuner.measure.thresholds import DEFAULTS
-from tuner.ports import Clock
+from tuner.ports import Clock, FileReader
 
 LOOK_S = 2.0
 LOOKS = 3
