@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tuner.deploy import deploy
 from tuner.errors import TargetError, TrialFailed
 from tuner.measure.load import run_window
 from tuner.plan import PRESETS
@@ -88,27 +87,28 @@ def check_study(settings: Study, *, measure_noise: bool, progress: Progress) -> 
         rig = prepare(settings)
         progress.start_begins(Role.CONTROL, "the default")
         try:
-            with deploy(rig.site_plan, rig.space.default()) as deployment:
+            with rig.target.deploy(rig.space.default()) as deployment:
                 deploy_s = deployment.duration_s
                 run_window(deployment, rig.load, 1.0)
                 window = run_window(deployment, rig.load, 1.0)
         except TrialFailed as failed:
             msg = f"target: the default configuration fails ({failed.kind}). {failed}"
             raise TargetError(msg) from failed
-        _refuse_failures(settings, window)
+        refuse_failures(settings, window)
         calibration = None
         if measure_noise:
             from tuner.measure.calibrate import calibrate
 
             plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
             calibration = calibrate(
-                rig.site_plan, rig.space.default(), rig.load, plan,
+                rig.target, rig.space.default(), rig.load, plan,
                 lambda done, total: progress.stage("calibrate", done, total),
             )  # fmt: skip
     return Findings(rig=rig, window=window, deploy_s=deploy_s, calibration=calibration)
 
 
-def _refuse_failures(settings: Study, window: Window) -> None:
+def refuse_failures(settings: Study, window: Window) -> None:
+    """Raise TargetError when the default fails more requests than a study can be based on."""
     if window.failure_rate > MOST_FAILURES:
         msg = (
             f"load: {window.failures.total} of {window.correct + window.failures.total} requests of the "

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Protocol
 
-from tuner.deploy import Deployment
+from tuner.deployment import Deployment
 from tuner.errors import LoadFailed
 from tuner.measure.counters import difference, take
 from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
@@ -79,12 +79,12 @@ def run_window(
     """
     workload = describe_workload(deployment, load, duration_s, connections=connections, rate_rps=rate_rps)
     groups = {
-        "server": [process.pid for process in deployment.processes.values()],
+        "server": list(deployment.server_pids.values()),
         "tuner": [os.getpid()],
         "interrupts": load.interrupt_threads,
     }
     started_s, began_s = time.time(), time.monotonic()
-    before = take(deployment.sandbox, namespace_pid=deployment.sandbox.pid, groups=groups)
+    before = take(deployment.host, namespace_pid=deployment.network_pid, groups=groups)
     result, problem, cpu_s = None, None, 0.0
     try:
         completed = _send(deployment, load, workload)
@@ -93,7 +93,7 @@ def run_window(
     except LoadFailed as failed:
         problem = str(failed)
     loaded_s = time.monotonic() - began_s if result is None else result.duration_s
-    after = take(deployment.sandbox, namespace_pid=deployment.sandbox.pid, groups=groups)
+    after = take(deployment.host, namespace_pid=deployment.network_pid, groups=groups)
     counters = difference(before, after, generator_cpu_s=cpu_s)
     window = Window(
         started_s=started_s,
@@ -133,7 +133,7 @@ def describe_workload(
         protocol=load.shape.protocol,
         body_bytes=deployment.body_bytes,
         response_bytes=deployment.response_bytes,
-        directory=deployment.sandbox.directory,
+        directory=deployment.load_places[0].directory,
     )
 
 
@@ -143,12 +143,13 @@ def send_beside(deployment: Deployment, load: Load, duration_s: float) -> float:
     Raises:
         LoadFailed: one of them cannot be understood.
     """
+    place = deployment.load_places[0].host
     half = max(1, load.shape.connections // 2)
     first = describe_workload(deployment, load, duration_s, connections=half)
     second = replace(first, directory=first.directory / "second")
     for path, content in load.generator.files(second).items():
-        deployment.sandbox.write(path, FileState(content=content))
-    beside = deployment.sandbox.start(
+        place.write(path, FileState(content=content))
+    beside = place.start(
         load.generator.command(second), cpus=load.placement.generator_cpus, open_files=half + SPARE_FILES
     )
     completed = _send(deployment, load, first)
@@ -166,11 +167,11 @@ def send_beside(deployment: Deployment, load: Load, duration_s: float) -> float:
 
 
 def _send(deployment: Deployment, load: Load, workload: Workload) -> Completed:
-    sandbox, generator = deployment.sandbox, load.generator
+    place, generator = deployment.load_places[0].host, load.generator
     for path, content in generator.files(workload).items():
-        if sandbox.read(path).content != content:
-            sandbox.write(path, FileState(content=content))
-    return sandbox.run(
+        if place.read(path).content != content:
+            place.write(path, FileState(content=content))
+    return place.run(
         generator.command(workload),
         timeout_s=workload.duration_s + GRACE_S,
         cpus=load.placement.generator_cpus,
@@ -181,7 +182,7 @@ def _send(deployment: Deployment, load: Load, workload: Workload) -> Completed:
 def _read_outputs(deployment: Deployment, load: Load, workload: Workload) -> dict[PurePosixPath, bytes]:
     outputs: dict[PurePosixPath, bytes] = {}
     for path in load.generator.outputs(workload):
-        content = deployment.sandbox.read(path).content
+        content = deployment.load_places[0].host.read(path).content
         if content is not None:
             outputs[path] = content
     return outputs

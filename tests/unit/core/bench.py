@@ -10,7 +10,7 @@ from typing import ClassVar
 from tests.fakes import MemoryHost, MemoryProcess, MemorySandbox
 from tests.unit.core.simulation import SimulatedClock
 from tests.unit.test_deploy import plan as page_site
-from tuner.deploy import Deployment, SitePlan, deploy
+from tuner.deploy import SandboxDeployment, SandboxTarget, deploy
 from tuner.errors import LoadFailed
 from tuner.measure.load import Load
 from tuner.placement import place
@@ -106,7 +106,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.began_s = self.clock.now_s
-        self.site: SitePlan = page_site()
+        self.site: SandboxTarget = page_site()
         self.host.files[STAT] = self._stat()
         self.host.files[PurePosixPath("/proc/sys/kernel/random/boot_id")] = FileState(content=b"one\n")
         self.host.commands["load"] = self._run
@@ -122,12 +122,12 @@ class Bench:
         return self.site.host
 
     @contextmanager
-    def deployed(self) -> Iterator[Deployment]:
+    def deployed(self) -> Iterator[SandboxDeployment]:
         """Run the page server, and let `/proc/stat` and deadlines be seen."""
         with deploy(self.site, CONFIG) as deployment:
             yield self.watched(deployment)
 
-    def watched(self, deployment: Deployment) -> Deployment:
+    def watched(self, deployment: SandboxDeployment) -> SandboxDeployment:
         """Let a sandbox tell with which deadline the generator is run."""
         sandbox = deployment.sandbox
         assert isinstance(sandbox, MemorySandbox)

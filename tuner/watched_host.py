@@ -1,0 +1,43 @@
+"""A host's files with a memory of the last look, so that one round trip answers several questions."""
+
+import time
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from tuner.ports import FileReader, FileState, Host
+
+FRESH_S = 0.25
+"""A look that is older than this is no answer any more."""
+
+
+class WatchedHost:
+    """Reads a host; every look takes in what its owner always wants to know as well."""
+
+    def __init__(self, host: Host, *, paths: Sequence[PurePosixPath] = (), trees: Sequence[int] = ()) -> None:
+        self._host = host
+        self._paths = tuple(paths)
+        self._trees = tuple(trees)
+        self._latest: FileReader = host
+        self._looked_s = float("-inf")
+
+    def read(self, path: PurePosixPath) -> FileState:
+        """Read a file as it is now."""
+        return self._host.read(path)
+
+    def look(self, paths: Sequence[PurePosixPath] = (), *, trees: Sequence[int] = ()) -> FileReader:
+        """Read many files in one round trip, those of the owner among them."""
+        self._latest = self._host.look(
+            tuple(dict.fromkeys((*paths, *self._paths))), trees=tuple(dict.fromkeys((*trees, *self._trees)))
+        )
+        self._looked_s = time.monotonic()
+        return self._latest
+
+    def latest(self) -> FileReader:
+        """Give the last look, or a new one when that is not fresh."""
+        is_fresh = time.monotonic() - self._looked_s < FRESH_S
+        return self._latest if is_fresh else self.look()
+
+    def has_process(self, pid: int) -> bool:
+        """Tell whether a process is there and has not ended: a zombie has."""
+        content = self.latest().read(PurePosixPath(f"/proc/{pid}/stat")).content or b""
+        return content.rpartition(b")")[2].split()[:1] not in ([], [b"Z"], [b"X"])
