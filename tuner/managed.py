@@ -225,7 +225,7 @@ class ManagedTarget:
         done = self.host.run_all([step.command for step in steps])
         guard.note_changed(files)
         pids = self._judge(steps, done)
-        watched = WatchedHost(self.host, paths=tuple(files), trees=tuple(pids.values()))
+        watched = self._watch(pids, tuple(files))
         effective = self._await_effect(watched, config, pids)
         self._running = MappingProxyType(dict(config))
         yield ManagedDeployment(
@@ -243,7 +243,7 @@ class ManagedTarget:
         pids = {
             part.name: read_pid(completed) or 0 for (part, _), completed in zip(services, done, strict=False)
         }
-        watched = WatchedHost(self.host, trees=tuple(pids.values()))
+        watched = self._watch(pids)
         effective = self._await_effect(watched, self.original, pids)
         return ManagedDeployment(
             target=self, host=watched, server_pids=pids, config=self.original, effective=effective,
@@ -355,6 +355,11 @@ class ManagedTarget:
             ]
             message = " ".join((str(error), *logs))
             raise NotReady(message) from error
+
+    def _watch(self, pids: Mapping[str, int], paths: Sequence[PurePosixPath] = ()) -> WatchedHost:
+        """Read along what every window wants to know: the server's processes, the kernel's settings."""
+        groups = [PurePosixPath(f"/proc/{pid}/cgroup") for pid in pids.values()]
+        return WatchedHost(self.host, paths=paths, trees=tuple(pids.values()), lasting=groups)
 
     def _await_effect(self, host: WatchedHost, config: Config, pids: Mapping[str, int]) -> Config:
         """Read back what is in force, again for a moment while it is not what was asked."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tuner.deployment import Deployment
 from tuner.errors import LoadFailed
-from tuner.measure.counters import difference, take
+from tuner.measure.counters import difference, find_quota, take
 from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
 from tuner.measure.process_trees import find_interrupt_threads
 from tuner.placement import Placement
@@ -84,7 +84,8 @@ def run_window(
         "interrupts": load.interrupt_threads,
     }
     started_s, began_s = time.time(), time.monotonic()
-    before = take(deployment.host, namespace_pid=deployment.network_pid, groups=groups)
+    quota = find_quota(deployment.host, groups["server"][0]) if groups["server"] else None
+    before = take(deployment.host, namespace_pid=deployment.network_pid, groups=groups, quota=quota)
     result, problem, cpu_s = None, None, 0.0
     try:
         completed = _send(deployment, load, workload)
@@ -93,7 +94,7 @@ def run_window(
     except LoadFailed as failed:
         problem = str(failed)
     loaded_s = time.monotonic() - began_s if result is None else result.duration_s
-    after = take(deployment.host, namespace_pid=deployment.network_pid, groups=groups)
+    after = take(deployment.host, namespace_pid=deployment.network_pid, groups=groups, quota=quota)
     counters = difference(before, after, generator_cpu_s=cpu_s)
     window = Window(
         started_s=started_s,

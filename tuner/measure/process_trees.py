@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
 from tuner.measure.procfs import USER_HZ, ProcessTimes, parse_process
-from tuner.ports import FileReader
+from tuner.ports import FileReader, Host
 
 KTHREADD = 2
 """Parent of all kernel threads (kernel/kthread.c); in a container the pid may be anybody's."""
@@ -42,15 +42,16 @@ def read_forest(host: FileReader, groups: Mapping[str, Sequence[int]]) -> dict[s
     return {name: _read_tree(host, pids, roots) for name, pids in groups.items()}
 
 
-def find_interrupt_threads(host: FileReader) -> tuple[int, ...]:
+def find_interrupt_threads(host: Host) -> tuple[int, ...]:
     """Find the kernel threads that do the work of interrupts; none where they cannot be seen (a container).
 
     They handle the load's own packets, so they are nobody's foreign CPU. They are there since boot: ask once.
     """
-    parent = _read_process(host, KTHREADD)
+    looked = host.look((), trees=(KTHREADD,))
+    parent = _read_process(looked, KTHREADD)
     if parent is None or parent.name != "kthreadd":
         return ()
-    threads = (_read_process(host, pid) for pid in _children(host, KTHREADD))
+    threads = (_read_process(looked, pid) for pid in _children(looked, KTHREADD))
     return tuple(each.pid for each in threads if each is not None and each.name.startswith(INTERRUPT_THREADS))
 
 
