@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tuner.deploy import deploy
 from tuner.errors import TargetError, TrialFailed
 from tuner.measure.load import run_window
 from tuner.plan import PRESETS
@@ -88,7 +87,7 @@ def check_study(settings: Study, *, measure_noise: bool, progress: Progress) -> 
         rig = prepare(settings)
         progress.start_begins(Role.CONTROL, "the default")
         try:
-            with deploy(rig.site_plan, rig.space.default()) as deployment:
+            with rig.target.deploy(rig.space.default()) as deployment:
                 deploy_s = deployment.duration_s
                 run_window(deployment, rig.load, 1.0)
                 window = run_window(deployment, rig.load, 1.0)
@@ -102,7 +101,7 @@ def check_study(settings: Study, *, measure_noise: bool, progress: Progress) -> 
 
             plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
             calibration = calibrate(
-                rig.site_plan, rig.space.default(), rig.load, plan,
+                rig.target, rig.space.default(), rig.load, plan,
                 lambda done, total: progress.stage("calibrate", done, total),
             )  # fmt: skip
     return Findings(rig=rig, window=window, deploy_s=deploy_s, calibration=calibration)

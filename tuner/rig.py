@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from tuner import plugins
 from tuner.content import open_content
-from tuner.deploy import SitePlan
+from tuner.deploy import SandboxTarget
 from tuner.errors import TargetError, UsageError
 from tuner.measure.load import Load
 from tuner.placement import Placement, place, read_cores
@@ -35,7 +35,7 @@ class Rig:
     facts: Mapping[str, Facts]
     space: Space
     load: Load
-    site_plan: SitePlan
+    target: SandboxTarget
     placement: Placement
     fingerprint: Fingerprint
     fixed_rate: Load | None
@@ -59,13 +59,13 @@ def prepare(settings: Study) -> Rig:
     facts = _detect(host, servers)
     space = load_space(settings.space, facts=_space_facts(settings, host, facts), base=settings.path.parent)
     _refuse_strangers(settings, space)
-    site_plan = SitePlan(
+    target = SandboxTarget(
         host=host, servers=servers, facts=facts, split=space.for_server, content=content,
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
     )  # fmt: skip
-    load = Load.prepare(generator, settings.load, placement, host)
+    load = Load.prepare(generator, settings.load, host)
     return Rig(
-        settings=settings, host=host, servers=servers, facts=facts, space=space, site_plan=site_plan,
+        settings=settings, host=host, servers=servers, facts=facts, space=space, target=target,
         load=load, fixed_rate=_fixed_rate(load, host), placement=placement,
         fingerprint=_fingerprint(facts, f"{generator.name} {version}".strip(), placement),
     )  # fmt: skip

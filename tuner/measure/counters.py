@@ -40,12 +40,12 @@ threads, because the kernel keeps them for each thread | /proc/PID/status |
 | packets, packets_dropped, packets_squeezed | processed; backlog full; rounds cut short; of all \
 namespaces | /proc/net/softnet_stat |
 | clock_step_s | CLOCK_REALTIME against CLOCK_MONOTONIC on the machine of the tuner | |
+| load_skew_s | between the first and the last generator to begin, with several load hosts | the caller |
 
 The net/ files are those of the sandbox's network namespace. Explanations of the kernel's counters:
 Documentation/networking/snmp_counter.rst and net/ipv4/proc.c.
 """
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -61,7 +61,7 @@ from tuner.measure.processor_time import (
     passed_between,
     sum_processors,
 )
-from tuner.ports import FileReader, Host
+from tuner.ports import FileReader, Lookable
 
 SERVER = "server"
 GENERATOR = "generator"
@@ -79,7 +79,6 @@ STAT, BOOT_ID, VMSTAT, MEMORY, SOFTNET = (
     )
 )
 PRESSURE = {resource: PurePosixPath(f"/proc/pressure/{resource}") for resource in ("cpu", "memory", "io")}
-CONTROL_GROUPS = PurePosixPath("/sys/fs/cgroup")
 
 NET = {
     "TcpExt": {
@@ -123,7 +122,7 @@ class Snapshot:
 
 
 def take(
-    host: Host,
+    host: Lookable,
     *,
     namespace_pid: int,
     groups: Mapping[str, Sequence[int]],
@@ -140,7 +139,7 @@ def take(
         groups: name → roots of its process trees. "server" and "tuner" have to be there for foreign CPU to
             mean anything, and "interrupts" with `find_interrupt_threads`. A root below another group's
             belongs to its own.
-        quota: the account of the server's CPU quota, from `find_quota`.
+        quota: the account of the server's CPU quota, from `control_groups.find_quota`.
 
     Raises:
         TargetError: /proc cannot be read.
@@ -183,7 +182,7 @@ def take(
 
 
 def _look(
-    host: Host, net: PurePosixPath, groups: Mapping[str, Sequence[int]], quota: PurePosixPath | None
+    host: Lookable, net: PurePosixPath, groups: Mapping[str, Sequence[int]], quota: PurePosixPath | None
 ) -> FileReader:
     """Name everything at once that a snapshot reads."""
     # Kernel threads have no children to look for, so their own times are all there is.
@@ -194,18 +193,6 @@ def _look(
         (STAT, BOOT_ID, VMSTAT, MEMORY, SOFTNET, *PRESSURE.values(), *protocols, *accounts, *interrupts),
         trees=[pid for name, pids in groups.items() if name != INTERRUPTS for pid in pids],
     )
-
-
-def find_quota(looked: FileReader, pid: int) -> PurePosixPath | None:
-    """Find the account of a process's CPU quota: cpu.stat of its control group (cgroup-v2.rst).
-
-    It stays the same while the process lives, so that a snapshot need not ask for the group first. None with
-    the older hierarchy of groups, or when the process has ended.
-    """
-    found = re.search(
-        r"^0::(/.*)$", _read(looked, PurePosixPath(f"/proc/{pid}/cgroup")).decode(), re.MULTILINE
-    )
-    return CONTROL_GROUPS / found[1].lstrip("/") / "cpu.stat" if found else None
 
 
 def difference(
