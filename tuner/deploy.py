@@ -4,12 +4,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from tuner import readiness
 from tuner.content import Content
-from tuner.control_groups import find_quota
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.load_places import LoadPlace
 from tuner.placement import Placement
@@ -117,12 +115,6 @@ class SandboxDeployment:
                 is_on_target=True,
             ),
         )  # fmt: skip
-
-    @property
-    def quota(self) -> PurePosixPath | None:
-        """The account of the group that everything here runs in: that of the tuner itself."""
-        pids = tuple(self.server_pids.values())
-        return find_quota(self.sandbox, pids[0]) if pids else None
 
     @property
     def processes(self) -> Mapping[str, Process]:

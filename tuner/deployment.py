@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from pathlib import PurePosixPath
 from typing import Protocol
 
 from tuner.load_places import LoadPlace
@@ -23,10 +22,6 @@ class Deployment(Protocol):
     @property
     def server_pids(self) -> Mapping[str, int]:
         """The first process of each server, by the server's name."""
-
-    @property
-    def quota(self) -> PurePosixPath | None:
-        """Where the kernel accounts for the servers' CPU quota, as `control_groups.find_quota` finds it."""
 
     @property
     def load_places(self) -> tuple[LoadPlace, ...]:

@@ -12,7 +12,7 @@ from tuner.ports import Argv, Command, CpuSet, Host, LoadGenerator
 
 BOOT_ID = PurePosixPath("/proc/sys/kernel/random/boot_id")
 LOCAL = "local"
-OWN_COMMANDS: tuple[Argv, ...] = (
+PREPARATION: tuple[Argv, ...] = (
     ("nproc",),
     ("sh", "-c", "echo $PPID"),
     ("cat", "--", str(BOOT_ID)),
@@ -50,69 +50,80 @@ class LoadPlace:
         return most if busy > threads else min(most, threads)
 
 
-@contextmanager
-def open_load_places(
-    hosts: Mapping[str, Host], generator: LoadGenerator, target: Host
-) -> Iterator[tuple[tuple[LoadPlace, ...], str]]:
-    """Make a private directory on each load host, gone in the end; give the places and the one version.
+def find_generators(generator: LoadGenerator, hosts: Mapping[str, Host]) -> str:
+    """Say which version of the generator all load hosts have.
 
     Args:
+        generator: the program.
         hosts: load hosts, by the names that the study file gives them.
-        generator: must be there in the same version on all of them.
-        target: the host that is tuned.
 
     Raises:
-        TargetError: a host cannot be used, or the generator is missing on one or of different versions.
+        TargetError: it is missing on one, or not the same everywhere: then results cannot be added up,
+            since versions count differently.
     """
-    boot_id = target.read(BOOT_ID).content
-    with ExitStack() as stack:
-        places: list[LoadPlace] = []
-        versions: dict[str, str] = {}
-        for name, host in hosts.items():
-            place, versions[name] = _open(name, host, generator, boot_id)
-            stack.callback(_remove, place)
-            places.append(place)
-        yield tuple(places), _same_version(generator, versions)
-
-
-def _open(name: str, host: Host, generator: LoadGenerator, boot_id: bytes | None) -> tuple[LoadPlace, str]:
-    asked = generator.version_command()
-    # Some print their version and end with another status than 0 (wrk).
-    version = () if asked is None else (Command(argv=asked, may_fail=True),)
-    try:
-        done = host.run_all((*version, *map(_command, OWN_COMMANDS)))
-    except TargetError as error:
-        remedy = f" Install there: apt-get install {generator.package}." if generator.package else ""
-        message = f"load.host: {name} cannot send load with {generator.name}: {error}{remedy}"
-        raise TargetError(message) from error
-    own = done[len(version) :]
-    if len(own) < len(OWN_COMMANDS) or own[-1].returncode != 0:
-        said = done[-1].stderr.decode(errors="replace").strip() or f"`{done[-1].argv[0]}` failed"
-        message = f"load.host: {name} cannot be made ready: {said}. It needs coreutils and room in /tmp."
-        raise TargetError(message)
-    processors, session, boot, directory = (each.stdout.decode().strip() for each in own)
-    place = LoadPlace(
-        host=host,
-        directory=PurePosixPath(directory),
-        cores=int(processors),
-        is_on_target=boot.encode() == (boot_id or b"").strip(),
-        is_remote=name != LOCAL,
-        session_pid=int(session),
-    )
-    return place, "".join(generator.read_version(each) for each in done[: len(version)])
-
-
-def _command(argv: Argv) -> Command:
-    return Command(argv=argv)
-
-
-def _same_version(generator: LoadGenerator, versions: Mapping[str, str]) -> str:
-    """Results of different versions cannot be added up: they count differently."""
+    command = generator.version_command()
+    if command is None:
+        return ""
+    versions = {name: _find_version(generator, command, name, host) for name, host in hosts.items()}
     if len(set(versions.values())) > 1:
         found = ", ".join(f"{version or 'unknown'} on {name}" for name, version in versions.items())
         message = f"load.host: {generator.name} is not the same everywhere: {found}. Install one version."
         raise TargetError(message)
-    return next(iter(versions.values()), "")
+    return next(iter(versions.values()))
+
+
+def _find_version(generator: LoadGenerator, command: Argv, name: str, host: Host) -> str:
+    try:
+        return generator.read_version(host.run(command, timeout_s=10))
+    except TargetError as error:
+        remedy = (
+            f"Install it: apt-get install {generator.package}" if generator.package else "Run `make tools`"
+        )
+        where = "this machine" if name == LOCAL else name
+        message = f"load: {generator.name} is not installed on {where}. {remedy}. ({error})"
+        raise TargetError(message) from error
+
+
+@contextmanager
+def open_load_places(
+    hosts: Mapping[str, Host], target: Host, *, kept_on: CpuSet = frozenset()
+) -> Iterator[tuple[LoadPlace, ...]]:
+    """Make a private directory on each load host, gone in the end.
+
+    Args:
+        hosts: load hosts, by the names that the study file gives them.
+        target: the host that is tuned.
+        kept_on: CPUs of a generator that runs on the target itself.
+
+    Raises:
+        TargetError: a host cannot be used.
+    """
+    boot_id = (target.read(BOOT_ID).content or b"").decode().strip()
+    with ExitStack() as stack:
+        places: list[LoadPlace] = []
+        for name, host in hosts.items():
+            places.append(_open(name, host, boot_id, kept_on))
+            stack.callback(_remove, places[-1])
+        yield tuple(places)
+
+
+def _open(name: str, host: Host, boot_id: str, kept_on: CpuSet) -> LoadPlace:
+    done = host.run_all([Command(argv=argv) for argv in PREPARATION])
+    if len(done) < len(PREPARATION) or done[-1].returncode != 0:
+        said = done[-1].stderr.decode(errors="replace").strip() or f"`{done[-1].argv[0]}` failed"
+        message = f"load.host: {name} cannot be made ready: {said}. It needs coreutils and room in /tmp."
+        raise TargetError(message)
+    processors, session, boot, directory = (each.stdout.decode().strip() for each in done)
+    is_on_target = boot == boot_id
+    return LoadPlace(
+        host=host,
+        directory=PurePosixPath(directory),
+        cpus=kept_on if is_on_target else frozenset(),
+        cores=int(processors),
+        is_on_target=is_on_target,
+        is_remote=name != LOCAL,
+        session_pid=int(session),
+    )
 
 
 def _remove(place: LoadPlace) -> None:

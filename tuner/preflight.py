@@ -94,7 +94,7 @@ def check_study(settings: Study, *, measure_noise: bool, progress: Progress) -> 
         except TrialFailed as failed:
             msg = f"target: the default configuration fails ({failed.kind}). {failed}"
             raise TargetError(msg) from failed
-        _refuse_failures(settings, window)
+        refuse_failures(settings, window)
         calibration = None
         if measure_noise:
             from tuner.measure.calibrate import calibrate
@@ -107,7 +107,8 @@ def check_study(settings: Study, *, measure_noise: bool, progress: Progress) -> 
     return Findings(rig=rig, window=window, deploy_s=deploy_s, calibration=calibration)
 
 
-def _refuse_failures(settings: Study, window: Window) -> None:
+def refuse_failures(settings: Study, window: Window) -> None:
+    """Raise TargetError when the default fails more requests than a study can be based on."""
     if window.failure_rate > MOST_FAILURES:
         msg = (
             f"load: {window.failures.total} of {window.correct + window.failures.total} requests of the "

@@ -30,7 +30,14 @@ class Target:
     """Which machine is tuned, and how."""
 
     host: str = "local"
+    """`local`, or `ssh://user@host:port`."""
     mode: str = "sandbox"
+    watchdog_s: float = 120.0
+    """In managed mode: without a sign of life from the tuner for so long, the target puts itself back."""
+
+    @property
+    def is_managed(self) -> bool:
+        return self.mode == "managed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,13 +212,12 @@ class _Reader:
         return preset, minutes, trials
 
     def _target(self) -> Target:
-        self._refuse_unknown(("target",), ("host", "mode"))
-        mode = self._choice(("target", "mode"), "sandbox", ("sandbox", "managed"))
-        if mode == "managed":
-            raise self._wrong(
-                ("target", "mode"), "'managed' is not possible in this version", "Write `mode: sandbox`"
-            )
-        return Target(host=self._text(("target", "host"), "local"), mode=mode)
+        self._refuse_unknown(("target",), ("host", "mode", "watchdog_s"))
+        return Target(
+            host=self._text(("target", "host"), "local"),
+            mode=self._choice(("target", "mode"), "sandbox", ("sandbox", "managed")),
+            watchdog_s=self._number(("target", "watchdog_s"), 120.0, float, low=5, high=3600),
+        )
 
     def _load(self) -> LoadSettings:
         keys = (

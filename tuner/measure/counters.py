@@ -46,6 +46,7 @@ The net/ files are those of the sandbox's network namespace. Explanations of the
 Documentation/networking/snmp_counter.rst and net/ipv4/proc.c.
 """
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,7 @@ STAT, BOOT_ID, VMSTAT, MEMORY, SOFTNET = (
     )
 )
 PRESSURE = {resource: PurePosixPath(f"/proc/pressure/{resource}") for resource in ("cpu", "memory", "io")}
+CONTROL_GROUPS = PurePosixPath("/sys/fs/cgroup")
 
 NET = {
     "TcpExt": {
@@ -139,7 +141,7 @@ def take(
         groups: name → roots of its process trees. "server" and "tuner" have to be there for foreign CPU to
             mean anything, and "interrupts" with `find_interrupt_threads`. A root below another group's
             belongs to its own.
-        quota: the account of the server's CPU quota, from `control_groups.find_quota`.
+        quota: the account of the server's CPU quota, from `find_quota`.
 
     Raises:
         TargetError: /proc cannot be read.
@@ -193,6 +195,18 @@ def _look(
         (STAT, BOOT_ID, VMSTAT, MEMORY, SOFTNET, *PRESSURE.values(), *protocols, *accounts, *interrupts),
         trees=[pid for name, pids in groups.items() if name != INTERRUPTS for pid in pids],
     )
+
+
+def find_quota(looked: FileReader, pid: int) -> PurePosixPath | None:
+    """Find the account of a process's CPU quota: cpu.stat of its control group (cgroup-v2.rst).
+
+    It stays the same while the process lives, so that a snapshot need not ask for the group first. None with
+    the older hierarchy of groups, or when the process has ended.
+    """
+    found = re.search(
+        r"^0::(/.*)$", _read(looked, PurePosixPath(f"/proc/{pid}/cgroup")).decode(), re.MULTILINE
+    )
+    return CONTROL_GROUPS / found[1].lstrip("/") / "cpu.stat" if found else None
 
 
 def difference(

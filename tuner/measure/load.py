@@ -8,7 +8,7 @@ from typing import Protocol
 
 from tuner.deployment import Deployment
 from tuner.errors import LoadFailed
-from tuner.measure.counters import difference, take
+from tuner.measure.counters import difference, find_quota, take
 from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
 from tuner.measure.process_trees import find_interrupt_threads, find_own_process
 from tuner.measure.sending import send, share_out, split_in_two
@@ -81,9 +81,8 @@ def run_window(
         "tuner": tuple({load.tuner_pid, *waiting}),
         "interrupts": load.interrupt_threads,
     }
-    around = partial(
-        take, deployment.host, namespace_pid=deployment.network_pid, groups=groups, quota=deployment.quota
-    )
+    quota = find_quota(deployment.host, groups["server"][0]) if groups["server"] else None
+    around = partial(take, deployment.host, namespace_pid=deployment.network_pid, groups=groups, quota=quota)
     started_s, began_s = time.time(), time.monotonic()
     before = around()
     sent = send(load.generator, share_out(workload, places))

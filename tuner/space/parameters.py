@@ -39,6 +39,9 @@ class SpaceFacts:
     exists: Callable[[str], bool] = any_path_exists
     sandbox: bool = True
     loopback: bool = True
+    installed: bool = False
+    """Whether an installed service is tuned: then what is in force is the default of every parameter, and one
+    whose value in force is not known is left alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

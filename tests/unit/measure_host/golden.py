@@ -10,8 +10,7 @@ import dataclasses
 from pathlib import Path, PurePosixPath
 
 from tests.fakes import MemoryHost
-from tuner.control_groups import find_quota
-from tuner.measure.counters import Snapshot, difference, take
+from tuner.measure.counters import Snapshot, difference, find_quota, take
 from tuner.ports import FileState
 
 FOLDER = Path(__file__).parent

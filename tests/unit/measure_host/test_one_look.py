@@ -8,8 +8,7 @@ import pytest
 
 from tests.fakes import MemoryHost
 from tests.unit.measure_host.golden import Moment
-from tuner.control_groups import find_quota
-from tuner.measure.counters import take
+from tuner.measure.counters import find_quota, take
 from tuner.measure.process_trees import find_interrupt_threads
 from tuner.ports import ABSENT, FileReader, FileState
 
