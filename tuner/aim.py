@@ -121,7 +121,7 @@ def parse_url(text: str) -> Url:
 def _parse_host(host: str) -> str:
     """Read a name, a whole IPv4 address, or an IPv6 address in brackets. Raises ValueError."""
     if host.startswith("["):
-        return str(_usable(ipaddress.IPv6Address(_without_zone(host[1:-1]))))
+        return str(_usable(_parse_six(host[1:-1])))
     labels = host.removesuffix(".").split(".")
     if labels[-1].isdigit() or re.fullmatch(r"0[xX][0-9a-fA-F]*", labels[-1]):
         # Resolvers take `2130706433` and `0x7f.1` for addresses (inet_aton(3)), and so do some generators.
@@ -134,10 +134,13 @@ def _parse_host(host: str) -> str:
     return host
 
 
-def _without_zone(host: str) -> str:
+def _parse_six(host: str) -> ipaddress.IPv6Address:
     if "%" in host:
         raise ValueError(f"{host!r} names a zone. Use an address that is valid on every network card")
-    return host
+    try:
+        return ipaddress.IPv6Address(host)
+    except ipaddress.AddressValueError:
+        raise ValueError(f"[{host}] is no IPv6 address. Write one like [2001:db8::7]") from None
 
 
 def _usable(address: Address) -> Address:
