@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from tuner import readiness
 from tuner.content import Content
-from tuner.deployment import LoadPlace
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
+from tuner.load_places import LoadPlace
 from tuner.placement import Placement
-from tuner.ports import Config, Facts, FileState, Host, Process, Sandbox, Scalar, Server, Site
+from tuner.ports import Config, CpuSet, Facts, FileState, Host, Process, Sandbox, Scalar, Server, Site
 
 ERROR_LOG = "error.log"
 """Where servers write what went wrong, in their site's directory; what they print is read, too."""
@@ -88,6 +88,7 @@ class SandboxDeployment:
     """Header and body of one correct response of this start."""
     duration_s: float
     """From the request to deploy until here."""
+    generator_cpus: CpuSet = frozenset()
     deadlines: Deadlines = Deadlines()
 
     @property
@@ -108,7 +109,12 @@ class SandboxDeployment:
     @property
     def load_places(self) -> tuple[LoadPlace, ...]:
         """The generator runs inside, beside the server."""
-        return (LoadPlace(host=self.sandbox, directory=self.sandbox.directory),)
+        return (
+            LoadPlace(
+                host=self.sandbox, directory=self.sandbox.directory, cpus=self.generator_cpus,
+                is_on_target=True,
+            ),
+        )  # fmt: skip
 
     @property
     def processes(self) -> Mapping[str, Process]:
@@ -167,7 +173,7 @@ def deploy(plan: SandboxTarget, config: Config) -> Iterator[SandboxDeployment]:
         deployment = SandboxDeployment(
             sandbox=sandbox, parts=(*settings, *started), config=MappingProxyType(dict(config)),
             effective=effective, url=plan.url, body_bytes=0, response_bytes=0, duration_s=0.0,
-            deadlines=plan.deadlines,
+            generator_cpus=plan.placement.generator_cpus, deadlines=plan.deadlines,
         )  # fmt: skip
         answer = _await_ready(deployment, plan)
         for part in started:

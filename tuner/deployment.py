@@ -2,20 +2,10 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Protocol
 
-from tuner.ports import Config, Host, Lookable
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadPlace:
-    """Where a load generator runs."""
-
-    host: Host
-    directory: PurePosixPath
-    """Where it may put its script and its raw data."""
+from tuner.load_places import LoadPlace
+from tuner.ports import Config, Lookable
 
 
 class Deployment(Protocol):

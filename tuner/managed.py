@@ -13,10 +13,10 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Protocol
 
-from tuner.deployment import LoadPlace
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.guard import Guard
 from tuner.journal import open_journal
+from tuner.load_places import LoadPlace
 from tuner.ports import (
     Command,
     Completed,

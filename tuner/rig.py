@@ -8,9 +8,10 @@ from pathlib import PurePosixPath
 from tuner import plugins
 from tuner.content import open_content
 from tuner.deploy import SandboxTarget
-from tuner.deployment import LoadPlace, Target
+from tuner.deployment import Target
 from tuner.errors import TargetError, UsageError
 from tuner.installed import choose_url, find_installed, read_page
+from tuner.load_places import LoadPlace
 from tuner.machine import Machine, read_machine
 from tuner.managed import ManagedTarget
 from tuner.measure.load import Load
@@ -69,7 +70,7 @@ def _prepare_sandbox(settings: Study, host: Host, generator: LoadGenerator) -> R
         host=host, servers=servers, facts=facts, split=space.for_server, content=content,
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
     )  # fmt: skip
-    load = Load.prepare(generator, settings.load, placement, host)
+    load = Load.prepare(generator, settings.load, host)
     return Rig(
         settings=settings, host=host, servers=servers, facts=facts, space=space, target=target,
         load=load, fixed_rate=_fixed_rate(load, host), placement=placement,
@@ -90,7 +91,7 @@ def _prepare_managed(settings: Study, host: Host, generator: LoadGenerator) -> R
     )
     directory = PurePosixPath(settings.folder.resolve() / "load")
     target.load_places = (LoadPlace(host=load_host, directory=directory),)
-    load = Load.prepare(generator, settings.load, placement, host)
+    load = Load.prepare(generator, settings.load, host)
     return Rig(
         settings=settings, host=host, servers={part.name: part.server for part in target.parts}, facts=facts,
         space=space, target=target, load=load, fixed_rate=_fixed_rate(load, load_host), placement=placement,

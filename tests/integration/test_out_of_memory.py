@@ -67,7 +67,7 @@ def test_a_server_that_leaks_until_the_kernel_kills_it_has_crashed(small_memory:
         host=host, servers=servers, facts={"page": servers["page"].detect(host)}, split=split,
         content=open_content("builtin", "/index.html"), placement=placement, keepalive=False,
     )  # fmt: skip
-    load = Load.prepare(Wrk(), Shape(), placement, host)
+    load = Load.prepare(Wrk(), Shape(), host)
     windows: list[Window] = []
 
     with deploy(plan, {"leaked_bytes": 100_000}) as deployment:

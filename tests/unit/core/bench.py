@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tests.fakes import MemoryHost, MemoryProcess, MemorySandbox
+from tests.fakes import MemoryHost, MemorySandbox
 from tests.unit.core.simulation import SimulatedClock
 from tests.unit.test_deploy import plan as page_site
 from tuner.deploy import SandboxDeployment, SandboxTarget, deploy
 from tuner.errors import LoadFailed
 from tuner.measure.load import Load
-from tuner.placement import place
 from tuner.ports import Argv, Completed, Failures, Files, FileState, LoadResult, Workload
 from tuner.settings import LoadSettings
 
@@ -110,10 +109,8 @@ class Bench:
         self.host.files[STAT] = self._stat()
         self.host.files[PurePosixPath("/proc/sys/kernel/random/boot_id")] = FileState(content=b"one\n")
         self.host.commands["load"] = self._run
-        self.host.programs["load"] = self._start
         self.load = Load(
-            generator=ScriptedGenerator(), shape=LoadSettings(), placement=place({0, 1}),
-            interrupt_threads=(),
+            generator=ScriptedGenerator(), shape=LoadSettings(), interrupt_threads=(),
         )  # fmt: skip
 
     @property
@@ -148,11 +145,6 @@ class Bench:
             stderr=b"", duration_s=duration_s, timed_out=happening.hangs,
             cpu_s=happening.generator_busy * duration_s,
         )  # fmt: skip
-
-    def _start(self, host: MemoryHost, argv: Argv, process: MemoryProcess) -> None:
-        happening = self.script(-1, float(argv[1]), int(argv[2]))
-        assert host.read(PurePosixPath("/sandbox/second/script.json")).content
-        process.end(0, _print(happening, float(argv[1])))
 
     def _pass(self, host: MemoryHost, seconds: float, happening: Happening) -> None:
         self.clock.sleep(seconds)
