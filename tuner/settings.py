@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuner.errors import UsageError
@@ -57,6 +57,14 @@ class LoadSettings:
     """Of the generator `command`: how its output is read."""
     script: Path | None = None
     """Of generators that take one (k6)."""
+
+    token_directory: PurePosixPath | None = None
+    """Document root of the site on the target, where its address is another host's (a load balancer)."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Where the load comes from."""
+        return (self.host,)
 
     def options(self) -> dict[str, object]:
         """Give the options that the generator's class takes; most take none."""
