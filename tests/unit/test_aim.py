@@ -16,7 +16,8 @@ HOSTILE = [
     # not a URL of a web server
     "", "/", "index.html", "//web1/", "web1", "web1:80/", "http:", "http:/", "http://", "http:///",
     "http:web1/", "ftp://web1/", "file:///etc/passwd", "gopher://web1/", "ws://web1/", "HTTP://web1/",
-    "javascript:alert(1)", "data:text/html,x", "-http://web1/", "--output=/etc/passwd", "http+unix://socket/", "https//web1/",
+    "javascript:alert(1)", "data:text/html,x", "-http://web1/", "--output=/etc/passwd", "http+unix://socket/",
+    "https//web1/",
     # users and passwords: who comes after the @ is whom it goes to
     "http://root@web1/", "http://web1:80@evil.example/", "http://web1@evil.example/", "http://@web1/",
     "http://web1%40evil.example/", "http://a:b@[::1]/", "http://web1?@evil.example/", "http://web1?a@b",
