@@ -423,14 +423,14 @@ restore_service() { # FILE RESTART
 }
 
 ask() { # URL: print its status
-    curl --disable --silent --insecure --globoff --noproxy '*' --max-time 5 --output /dev/null --write-out '%{http_code}' \
-        --url "$1" 8>&- 9>&- < /dev/null 2> /dev/null
+    curl --disable --silent --insecure --globoff --noproxy '*' --proto '=http,https' --max-time 5 \
+        --output /dev/null --write-out '%{http_code}' --url "$1" 8>&- 9>&- < /dev/null 2> /dev/null
 }
 
 restore_answers() {
     [ -e "$state/urls" ] || return
     while IFS=' ' read -r expected url; do
-        for _ in $twenty; do
+        for _ in 1 2 3 4 5 6 7 8 9 10; do
             status=$(ask "$url")
             [ "$status" = "$expected" ] && break
             sleep 0.5 8>&- 9>&-
@@ -509,7 +509,8 @@ start_watchdog() {
         :
     else
         # Forked by setsid: what a shell puts into the background ignores SIGINT, and so would our services.
-        setsid --fork /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&-
+        setsid --fork /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&- ||
+            setsid /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&- & # as busybox knows it
     fi
     # It must have left our process group before we end: that may be killed with us.
     for _ in $twenty $twenty $twenty $twenty $twenty; do
@@ -603,7 +604,7 @@ restore_again() {
 arm() { # PROGRAM_SUM
     mkdir -p "$state"
     chmod 0700 "$home" "$state" "$program"
-    request=$state/incoming.$$
+    request=$state/arming.$$
     trap 'rm -f "$request"' EXIT
     cat > "$request" && [ "$(tail -n 1 "$request")" = end ] ||
         fail "$REFUSED" 'The request was cut off. Try again.'
@@ -643,6 +644,9 @@ refuse_others() {
 
 write_plan() { # what the request says, on disk
     rm -rf "$state/services" "$state/urls" "$journal" "$state/confirmed" "$state/restarted" "$state/ended"
+    for old in "$state"/arming.*; do
+        [ "$old" = "$request" ] || rm -f "$old"
+    done
     mkdir "$state/services" "$journal" || return
     true > "$state/owner" || return
     session='' file=''
