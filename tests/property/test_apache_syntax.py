@@ -1,4 +1,4 @@
-"""Any configuration is read as the real program reads it, which prints what counts (mod_info, DUMP_CONFIG)."""
+"""Any configuration is read as the real program reads it, which prints it (mod_info, DUMP_CONFIG)."""
 
 from pathlib import Path, PurePosixPath
 

@@ -23,6 +23,7 @@ MAIN = "/etc/apache2/apache2.conf"
 DROP_IN = PurePosixPath("/etc/apache2/conf-enabled/zz-tuner.conf")
 SITE = "/etc/apache2/sites-enabled/000-default.conf"
 SECURITY = "/etc/apache2/conf-enabled/security.conf"
+YES, NO, END = "<IfModule status_module>", "<IfModule ssl_module>", "</IfModule>"
 SIZES = (
     "ThreadsPerChild",
     "MaxRequestWorkers",
