@@ -3,8 +3,8 @@
     python -m benchmarks.faults [--faults 200] [--side-by-side 4] [--seed 1]
 
 Each fault has a test host of its own with an installed nginx, and a real `tuner run` that tunes it over SSH.
-Within `watchdog_s` + 10 s after the fault, every file with mode and owner, every setting of its network and the
-page must be as before; then the same command goes on with the study, and no window that was finished is lost.
+Within `watchdog_s` + 10 s after the fault, every file with mode and owner, every setting of its network and
+the page must be as before; then the same command goes on with the study, and no finished window is lost.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ from tests.testbed.namespaces import kill_each
 TUNER = Path(sys.executable).with_name("tuner")
 WATCHDOG_S = 5
 ALLOWED_S = WATCHDOG_S + 10
+MOST_SHOWN = 1500
 STUDY = """\
 study: fault
 servers: [nginx, sysctl]
@@ -61,7 +63,7 @@ class Run:
 
 
 def kill_controller(run: Run) -> None:
-    """kill -9 of the tuner."""
+    """Kill -9 of the tuner."""
     run.process.kill()
 
 
@@ -132,7 +134,9 @@ class Outcome:
 
     @property
     def is_good(self) -> bool:
-        return self.back_s is not None and self.back_s <= ALLOWED_S and self.windows_lost == 0 and self.resumed
+        return (
+            self.back_s is not None and self.back_s <= ALLOWED_S and self.windows_lost == 0 and self.resumed
+        )
 
 
 def try_fault(number: int, fault: str, seed: int, folder: Path) -> Outcome:
@@ -159,15 +163,16 @@ def try_fault(number: int, fault: str, seed: int, folder: Path) -> Outcome:
                 process.wait(timeout=ALLOWED_S)
             process.kill()
             printed = process.communicate()[0].decode(errors="replace")
-        kept = windows_of(bed, study)
+        kept = windows_of(study)
         resumed, trouble = resume(bed, study, kept, host, before)
-        later = windows_of(bed, study)
+        later = windows_of(study)
         lost = len(kept - later)
         differing = "" if back_s is not None else describe_difference(before, found)
+        said = "" if resumed and back_s is not None else printed[-MOST_SHOWN:]
         return Outcome(
             number=number, fault=fault, after_s=after_s, back_s=back_s, was_changed=was_changed,
             windows_lost=lost, windows_before=len(kept), resumed=resumed,
-            trouble="\n".join(filter(None, [differing, trouble, "" if resumed and back_s else printed[-1500:]])),
+            trouble="\n".join(filter(None, [differing, trouble, said])),
         )  # fmt: skip
 
 
@@ -180,13 +185,11 @@ def await_original(host: TestHost, before: str, broke_s: float) -> float | None:
     return None
 
 
-def resume(
-    bed: Testbed, study: Path, kept: set[str], host: TestHost, before: str
-) -> tuple[bool, str]:
+def resume(bed: Testbed, study: Path, kept: set[str], host: TestHost, before: str) -> tuple[bool, str]:
     """Go on with the same command until another window is there, then end it politely."""
     with running(bed, study) as process:
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None and not windows_of(bed, study) - kept:
+        while time.monotonic() < deadline and process.poll() is None and not windows_of(study) - kept:
             time.sleep(0.5)
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
@@ -194,9 +197,13 @@ def resume(
             process.wait(timeout=60)
         process.kill()
         printed = process.communicate()[0].decode(errors="replace")
-    went_on = bool(windows_of(bed, study) - kept) or process.returncode in {0, 1}
+    went_on = bool(windows_of(study) - kept) or process.returncode in {0, 1}
     is_back = look_at(host) == before
-    trouble = "" if went_on and is_back else f"resumed: exit {process.returncode}, back: {is_back}\n{printed[-1500:]}"
+    trouble = (
+        ""
+        if went_on and is_back
+        else f"resumed: exit {process.returncode}, back: {is_back}\n{printed[-1500:]}"
+    )
     return went_on and is_back, trouble
 
 
@@ -218,10 +225,8 @@ def running(bed: Testbed, study: Path) -> Iterator["subprocess.Popen[bytes]"]:
         process.wait()
 
 
-def windows_of(bed: Testbed, study: Path) -> set[str]:
+def windows_of(study: Path) -> set[str]:
     """Read which windows the study's storage holds: the starts' numbers with the windows' begin."""
-    import sqlite3
-
     database = study.with_suffix(".study") / "study.db"
     if not database.exists():
         return set()
@@ -239,14 +244,18 @@ def look_at(host: TestHost) -> str:
     """Describe all that a run may change on a host, and whether the page is served."""
     files = host.run(["sh", "-c", LOOK_AT_FILES], check=False).stdout.decode(errors="replace")
     settings = host.run(["sh", "-c", LOOK_AT_SETTINGS], check=False).stdout.decode(errors="replace")
-    page = host.run(["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1/"], check=False)
+    page = host.run(
+        ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1/"], check=False
+    )
     return f"{files}\n{settings}\n{page.stdout.decode()}"
 
 
 def describe_difference(before: str, after: str) -> str:
     """Show the lines that differ."""
     gone, come = set(before.splitlines()), set(after.splitlines())
-    return "\n".join([*(f"- {line}" for line in sorted(gone - come)), *(f"+ {line}" for line in sorted(come - gone))])
+    return "\n".join(
+        [*(f"- {line}" for line in sorted(gone - come)), *(f"+ {line}" for line in sorted(come - gone))]
+    )
 
 
 def heal(host: TestHost) -> None:
@@ -278,14 +287,16 @@ def main() -> None:
     arguments = parser.parse_args()
     names = [arguments.only] if arguments.only else sorted(FAULTS)
     with tempfile.TemporaryDirectory(prefix="faults-") as directory:
+
         def attempt(number: int) -> Outcome:
             outcome = try_fault(number, names[number % len(names)], arguments.seed, Path(directory))
             word = "ok    " if outcome.is_good else "FAILED"
             took = "never" if outcome.back_s is None else f"{outcome.back_s:.1f} s"
             print(
                 f"{word} {number:3d} {outcome.fault}, after {outcome.after_s:.1f} s: back after {took}"
-                f"{'' if outcome.was_changed else ' (nothing was changed)'}, {outcome.windows_before} windows kept,"
-                f" {outcome.windows_lost} lost, {'resumed' if outcome.resumed else 'NOT resumed'}",
+                f"{'' if outcome.was_changed else ' (nothing was changed)'}, "
+                f"{outcome.windows_before} windows kept, {outcome.windows_lost} lost, "
+                f"{'resumed' if outcome.resumed else 'NOT resumed'}",
                 flush=True,
             )
             if outcome.trouble:

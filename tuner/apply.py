@@ -74,7 +74,8 @@ def apply_winner(
         except BaseException:
             guard.restore()
             raise
-        guard.leave()
+        # From here on the host alone decides: by its deadline, `tuner confirm`, or `tuner apply --undo`.
+        journal.discard(host.name)
     return Applied(host=host.name, files=tuple(files), changes=chosen, confirm_within_s=confirm_within_s)
 
 

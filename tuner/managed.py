@@ -13,14 +13,16 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Protocol
 
+from tuner.aim import parse_url, take_aim
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.guard import Guard
 from tuner.journal import open_journal
-from tuner.load_places import LoadPlace
+from tuner.load_places import LoadPlace, open_load_places
 from tuner.ports import (
     Command,
     Completed,
     Config,
+    CpuSet,
     FileReader,
     Files,
     Host,
@@ -168,7 +170,13 @@ class ManagedTarget:
     keepalive: bool
     study: str
     watchdog_s: float
-    load_places: tuple[LoadPlace, ...] = ()
+    load_hosts: Mapping[str, Host] = field(default_factory=dict)
+    """Where the load comes from, by the names that the study file gives them."""
+    generator_cpus: CpuSet = frozenset()
+    """What a generator on the target itself is kept on."""
+    token_directory: PurePosixPath | None = None
+    """Document root of the site, where its address is another host's (a load balancer)."""
+    load_places: tuple[LoadPlace, ...] = field(default=(), init=False)
     warn: Callable[[str], None] = lambda _: None
     _guard: Guard | None = field(default=None, init=False)
     _running: Config | None = field(default=None, init=False)
@@ -178,7 +186,7 @@ class ManagedTarget:
     def hold(self) -> Iterator[None]:
         """Guard the host for a session; leaving it puts everything back, whatever happened."""
         services = [part.installation.service for part in self.parts if part.installation.service]
-        with open_journal() as journal:
+        with self.aimed(), open_journal() as journal:
             guard = Guard(self.host, journal=journal, study=self.study, watchdog_s=self.watchdog_s)
             for warning in guard.arm(services, urls=(self.url,)):
                 self.warn(warning)
@@ -187,6 +195,17 @@ class ManagedTarget:
                     yield
             finally:
                 guard.restore()
+
+    @contextmanager
+    def aimed(self) -> Iterator[None]:
+        """Make the load hosts ready; the load arrives at this target and at nothing else.
+
+        Raises TargetError when that cannot be told.
+        """
+        take_aim(parse_url(self.url), self.host, self.load_hosts, token_directory=self.token_directory)
+        with open_load_places(self.load_hosts, self.host, kept_on=self.generator_cpus) as places:
+            self.load_places = places
+            yield
 
     @contextmanager
     def guarded_by(self, guard: Guard) -> Iterator[None]:
@@ -223,7 +242,9 @@ class ManagedTarget:
         steps += self._activation(config)
         self._running = None
         done = self.host.run_all([step.command for step in steps])
-        guard.note_changed(files)
+        guard.note_changed(
+            [each for step, each in zip(steps, done, strict=False) if step.kind is Kind.CHANGE]
+        )
         pids = self._judge(steps, done)
         watched = self._watch(pids, tuple(files))
         effective = self._await_effect(watched, config, pids)
@@ -323,8 +344,6 @@ class ManagedTarget:
         pids: dict[str, int] = {}
         for step, completed in zip(steps, done, strict=False):
             part = step.part
-            if step.kind is Kind.CHANGE and completed.returncode != 0:
-                raise Guard.explain(completed, self.host.name)
             if step.kind is Kind.CHECK and part is not None:
                 _refuse_checked(part, completed)
             if step.kind is Kind.ACTIVATE and part is not None and completed.returncode != 0:

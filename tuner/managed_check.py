@@ -7,7 +7,7 @@ from typing import Any
 from tuner import plugins
 from tuner.conflicts import Conflict, find_conflicts
 from tuner.errors import TargetError, TrialFailed, UsageError
-from tuner.guard import commands_needing_root, refuse_held
+from tuner.keeper import commands_needing_root
 from tuner.managed import Installed, ManagedTarget, first_process
 from tuner.measure.load import run_window
 from tuner.plan import PRESETS
@@ -87,12 +87,12 @@ def check_managed(settings: Study, *, shows_plan: bool) -> ManagedFindings:
     if not isinstance(target, ManagedTarget):
         message = f"{settings.path}: target: it is a sandbox. Write `mode: managed` for installed services."
         raise UsageError(message)
-    refuse_held(rig.host)
     plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
     seen = preview(rig, target, plan)
     conflicts = refuse_conflicts(rig.host, rig.space, target)
     try:
-        window = run_window(target.as_found(), rig.load, LOAD_S)
+        with target.aimed():
+            window = run_window(target.as_found(), rig.load, LOAD_S)
     except TrialFailed as failed:
         message = f"{rig.host.name}: what is installed cannot be measured ({failed.kind}). {failed}"
         raise TargetError(message) from failed

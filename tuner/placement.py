@@ -65,11 +65,11 @@ def beside(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
     )  # fmt: skip
 
 
-def apart(target: Collection[int], load_host: Collection[int]) -> Placement:
-    """Let server and generator have a machine each."""
+def apart(target: Collection[int]) -> Placement:
+    """Let the server have its machine for itself; the load hosts place their generators."""
     return Placement(
-        server_cpus=frozenset(target), generator_cpus=frozenset(load_host), is_co_located=False,
-        note="apart: server and generator each have a machine",
+        server_cpus=frozenset(target), generator_cpus=frozenset(), is_co_located=False,
+        note="apart: server and load generator each have a machine of their own",
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from tuner.deploy import SandboxTarget
 from tuner.deployment import Target
 from tuner.errors import TargetError, UsageError
 from tuner.installed import choose_url, find_installed, read_page
-from tuner.load_places import LoadPlace
+from tuner.load_places import LOCAL, find_generators
 from tuner.machine import Machine, read_machine
 from tuner.managed import ManagedTarget
 from tuner.measure.load import Load
@@ -59,7 +59,7 @@ def _prepare_sandbox(settings: Study, host: Host, generator: LoadGenerator) -> R
     """Private instances, with the load generator beside them."""
     content = open_content(settings.content, settings.load.path, base=settings.path.parent)
     servers = {name: plugins.make_server(name) for name in settings.servers}
-    version = find_generator(generator, host)
+    version = find_generators(generator, {LOCAL: host})
     with host.sandbox() as sandbox:
         # A new network namespace has other values than the host.
         machine = read_machine(sandbox)
@@ -73,28 +73,29 @@ def _prepare_sandbox(settings: Study, host: Host, generator: LoadGenerator) -> R
     load = Load.prepare(generator, settings.load, host)
     return Rig(
         settings=settings, host=host, servers=servers, facts=facts, space=space, target=target,
-        load=load, fixed_rate=_fixed_rate(load, host), placement=placement,
+        load=load, fixed_rate=_fixed_rate(load, {LOCAL: host}), placement=placement,
         fingerprint=_fingerprint(machine, facts, f"{generator.name} {version}".strip(), placement),
     )  # fmt: skip
 
 
 def _prepare_managed(settings: Study, host: Host, generator: LoadGenerator) -> Rig:
     """Installed services, loaded from the load hosts."""
-    load_host = plugins.make_host(settings.load.host)
-    version = find_generator(generator, load_host)
+    hosts = {name: plugins.make_host(name) for name in settings.load.hosts}
+    load_hosts = {name: host if name == settings.target.host else each for name, each in hosts.items()}
+    version = find_generators(generator, load_hosts)
     target, space, machine = find_target(settings, host)
     facts = {part.name: part.installation.facts for part in target.parts}
+    is_beside = settings.target.host in load_hosts
     placement = (
-        beside(machine.allowed, read_cores(host, machine.allowed))
-        if settings.load.host == settings.target.host
-        else apart(machine.allowed, read_machine(load_host).allowed)
+        beside(machine.allowed, read_cores(host, machine.allowed)) if is_beside else apart(machine.allowed)
     )
-    directory = PurePosixPath(settings.folder.resolve() / "load")
-    target.load_places = (LoadPlace(host=load_host, directory=directory),)
+    target.load_hosts = load_hosts
+    target.generator_cpus = placement.generator_cpus if is_beside else frozenset()
+    target.token_directory = settings.load.token_directory
     load = Load.prepare(generator, settings.load, host)
     return Rig(
         settings=settings, host=host, servers={part.name: part.server for part in target.parts}, facts=facts,
-        space=space, target=target, load=load, fixed_rate=_fixed_rate(load, load_host), placement=placement,
+        space=space, target=target, load=load, fixed_rate=_fixed_rate(load, load_hosts), placement=placement,
         fingerprint=_fingerprint(machine, facts, f"{generator.name} {version}".strip(), placement),
     )  # fmt: skip
 
@@ -111,7 +112,7 @@ def find_target(settings: Study, host: Host) -> tuple[ManagedTarget, Space, Mach
     url = choose_url(settings, parts)
     page = read_page(host, url, keepalive=settings.load.keepalive)
     facts = {part.name: part.installation.facts for part in parts}
-    is_beside = settings.load.host == settings.target.host
+    is_beside = settings.target.host in settings.load.hosts
     space = _load_space(settings, host, machine, facts, sandbox=False, loopback=is_beside)
     target = ManagedTarget(
         host=host, parts=parts, split=space.for_server, original=space.default(), apply_of=space.apply_of,
@@ -154,32 +155,16 @@ def _exists(host: Host, path: str) -> bool:
     return host.read(PurePosixPath(path)).content is not None
 
 
-def _fixed_rate(load: Load, host: Host) -> Load | None:
+def _fixed_rate(load: Load, hosts: Mapping[str, Host]) -> Load | None:
     """Take the generator that can keep a rate, when it is there; it cannot without kept connections."""
     if not load.shape.keepalive:
         return None
     generator = plugins.make_load_generator(RATE_GENERATOR)
     try:
-        find_generator(generator, host)
+        find_generators(generator, hosts)
     except TargetError:
         return None
     return replace(load, generator=generator)
-
-
-def find_generator(generator: LoadGenerator, host: Host) -> str:
-    """Say which version of the load generator is installed. Raises TargetError naming the package."""
-    command = generator.version_command()
-    if command is None:
-        return ""
-    try:
-        printed = host.run(command, timeout_s=10)
-    except TargetError as error:
-        remedy = (
-            f"Install it: apt-get install {generator.package}" if generator.package else "Run `make tools`"
-        )
-        msg = f"load: {generator.name} is not installed on this machine. {remedy}."
-        raise TargetError(msg) from error
-    return generator.read_version(printed)
 
 
 def _refuse_strangers(settings: Study, space: Space) -> None:

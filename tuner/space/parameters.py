@@ -98,6 +98,8 @@ class Derived:
     server: str
     value: Expression
     kind: Literal["int", "float"] = "int"
+    least: int | float | None = None
+    """Of a limit that has to be high enough: what an installed service has already, and keeps."""
     when: Expression | None = None
     internal: bool = False
     unit: str = ""

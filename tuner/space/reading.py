@@ -156,12 +156,19 @@ class Reader:
             server=draft.server,
             value=value,
             kind=given.get("kind", "int"),
+            least=self._limit_in_force(draft),
             when=self.condition(draft),
             internal=given.get("internal", False),
             unit=given.get("unit", ""),
             why=given.get("why", ""),
             source=given.get("source") or (f"follows from {names}" if names else ""),
         )
+
+    def _limit_in_force(self, draft: Draft) -> int | float | None:
+        """Return what an installed service is not to be lowered to less than."""
+        current = self.current.get(draft.name)
+        is_kept = self.installed and draft.fields.get("limit", False)
+        return current if is_kept and isinstance(current, int | float) else None
 
 
 def _is_word(value: str) -> bool:

@@ -1,0 +1,70 @@
+"""Installed services with other settings: what is in force, read back from the real programs."""
+
+from pathlib import Path
+
+from tests.installed import installed, put, run
+from tests.integration.waiting import wait_until
+from tuner.adapters.servers.apache import Apache
+from tuner.ports import Config, Installation, Process, Sandbox
+
+APACHE_WRITES = ("/var/log/apache2", "/run/apache2", "/run/lock")
+
+
+def start(sandbox: Sandbox, installation: Installation) -> Process:
+    """Start the service in the foreground, as its control program does it."""
+    process = sandbox.start((installation.service.check[0], "-DFOREGROUND"))
+    wait_until(lambda: curl(sandbox, installation.port) == 0)
+    return process
+
+
+def curl(sandbox: Sandbox, port: int) -> int:
+    return sandbox.run(("curl", "-s", f"http://127.0.0.1:{port}/"), timeout_s=10).returncode
+
+
+def only_child(pid: int) -> int:
+    (child,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(child)
+
+
+def read_back(sandbox: Sandbox, config: Config, before: Installation, process: Process) -> Config:
+    look = sandbox.look((), trees=(process.pid,))
+    return Apache().in_force(sandbox, look, config, before, only_child(process.pid))
+
+
+def test_a_drop_in_for_apache_is_in_force_after_a_start():
+    with installed("/etc/apache2", empty=APACHE_WRITES) as sandbox:
+        before = Apache().find(sandbox)
+        config = {
+            "ThreadsPerChild": 7, "MaxRequestWorkers": 21, "StartServers": 3, "MinSpareThreads": 5,
+            "MaxSpareThreads": 40, "ListenBacklog": 300, "ListenCoresBucketsRatio": 0,
+        }  # fmt: skip
+        put(sandbox, Apache().rewrite(config, before))
+        process = start(sandbox, before)
+        expected = {name: config[name] for name in
+                    ("ThreadsPerChild", "MaxRequestWorkers", "StartServers", "ListenBacklog",
+                     "ListenCoresBucketsRatio")}  # fmt: skip
+
+        wait_until(lambda: read_back(sandbox, config, before, process) == expected)
+
+
+def test_what_apache_was_not_restarted_for_is_seen_not_to_be_in_force():
+    with installed("/etc/apache2", empty=APACHE_WRITES) as sandbox:
+        before = Apache().find(sandbox)
+        process = start(sandbox, before)
+        asked = {"ThreadsPerChild": 7, "MaxRequestWorkers": 21, "StartServers": 2, "ListenBacklog": 300}
+
+        wait_until(lambda: read_back(sandbox, asked, before, process) == {
+            "ThreadsPerChild": 25, "MaxRequestWorkers": 150, "StartServers": 2, "ListenBacklog": 511,
+        })  # fmt: skip
+
+
+def test_apache_without_a_status_page_is_read_back_without_its_scoreboard():
+    with installed("/etc/apache2", empty=APACHE_WRITES) as sandbox:
+        run(sandbox, "sh", "-c", "rm /etc/apache2/mods-enabled/status.*")
+        before = Apache().find(sandbox)
+        process = start(sandbox, before)
+        config = {"ThreadsPerChild": 25, "MaxRequestWorkers": 150}
+
+        wait_until(lambda: read_back(sandbox, config, before, process) == {"ThreadsPerChild": 25})
+
+    assert "ExtendedStatus" not in before.facts.current
