@@ -114,7 +114,7 @@ def test_what_a_generator_writes_is_emptied_before_every_window():
     raw = where.directory / "raw.json"
 
     class WritesRaw(ScriptedGenerator):
-        def files(self, workload: Workload) -> dict[PurePosixPath, bytes]:
+        def files(self, _workload: Workload) -> dict[PurePosixPath, bytes]:
             return {raw: b""}
 
     send(WritesRaw(), shares)
