@@ -178,3 +178,7 @@ def test_threads_that_do_the_work_of_interrupts_are_found_where_they_can_be_seen
     kernel_threads_are_seen = Path("/proc/2/comm").read_text().strip() == "kthreadd"
     assert all(name.startswith(INTERRUPT_THREADS) for name in names)
     assert ("ksoftirqd/0" in names) is kernel_threads_are_seen
+
+
+def test_commands_of_this_machine_are_children_of_the_tuner(host):
+    assert find_own_process(host) in {os.getpid(), os.getppid()}
