@@ -15,8 +15,13 @@ LOCAL = "local"
 ASK_SESSION: Argv = (
     "sh",
     "-c",
-    'pid=$PPID; read -r _ _ _ parent _ <"/proc/$pid/stat"; read -r name <"/proc/$parent/comm"; '
-    'case $name in sshd*) pid=$parent ;; esac; echo "$pid"',
+    """
+    pid=$PPID
+    read -r _ _ _ parent _ <"/proc/$pid/stat"
+    read -r name <"/proc/$parent/comm"
+    case $name in sshd*) pid=$parent ;; esac
+    echo "$pid"
+    """,
 )
 """Prints the process that a host's commands are children of: tuner itself, or the session of its sshd, which
 may have several shells."""
