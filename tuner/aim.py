@@ -15,6 +15,7 @@ MOST_CONNECTIONS = 20_000
 MOST_WINDOW_S = 3600.0
 MOST_RATE_RPS = 10_000_000.0
 MOST_URL_LETTERS = 2000
+MOST_SHOWN = 100
 DEFAULT_PORTS = {"http": 80, "https": 443}
 REST = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*)?")
 """Path and query (RFC 3986): all that goes into a request line as it is."""
@@ -86,15 +87,23 @@ def refuse_excess(workload: Workload) -> None:
             raise UsageError(message)
 
 
-def parse_url(text: str) -> Url:
+def parse_url(text: str, *, where: str = "load.path") -> Url:
     """Take a URL apart that every load generator understands in the same way.
 
     What some programs read otherwise than others (users, zones, numbers for addresses, letters beyond ASCII)
     is refused: then nobody can say where the load goes.
 
     Raises:
-        ValueError: what is wrong, and what to write instead, in one sentence each.
+        UsageError: what is wrong, and what to write instead.
     """
+    try:
+        return _parse_url(text)
+    except ValueError as error:
+        message = f"{where}: {text[:MOST_SHOWN]!r} is not requested: {error}."
+        raise UsageError(message) from None
+
+
+def _parse_url(text: str) -> Url:
     if len(text) > MOST_URL_LETTERS:
         raise ValueError(f"it is longer than {MOST_URL_LETTERS} letters. Take a shorter one")
     if not text.isascii() or any(letter <= " " or letter in "\x7f\\" for letter in text):

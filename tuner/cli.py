@@ -70,12 +70,16 @@ def check(
     sudoers: Annotated[
         bool, typer.Option("--sudoers", help="Print the sudoers file for what needs root on the target.")
     ] = False,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Run the commands, and make the settings, that are the study's own."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Try everything that a run needs, without beginning one."""
     settings = _read(study)
     if settings.target.is_managed:
-        _check_managed(settings, plan=plan, noise=noise, sudoers=sudoers, as_json=as_json)
+        _check_managed(settings, trust=trust, plan=plan, noise=noise, sudoers=sudoers, as_json=as_json)
         return
     if plan or sudoers:
         option = "--plan" if plan else "--sudoers"
@@ -85,11 +89,13 @@ def check(
     from tuner.terminal import open_progress
 
     with open_progress(_stderr()) as progress:
-        findings = check_study(settings, measure_noise=noise, progress=progress)
+        findings = check_study(settings, trusts=trust, measure_noise=noise, progress=progress)
     _print_json(findings.as_json()) if as_json else print(findings.as_text())
 
 
-def _check_managed(settings: "Study", *, plan: bool, noise: bool, sudoers: bool, as_json: bool) -> None:
+def _check_managed(
+    settings: "Study", *, trust: bool, plan: bool, noise: bool, sudoers: bool, as_json: bool
+) -> None:
     from tuner import managed_check
 
     if noise:
@@ -98,7 +104,7 @@ def _check_managed(settings: "Study", *, plan: bool, noise: bool, sudoers: bool,
     if sudoers:
         print(managed_check.print_sudoers(settings), end="")
         return
-    findings = managed_check.check_managed(settings, shows_plan=plan)
+    findings = managed_check.check_managed(settings, trusts=trust, shows_plan=plan)
     _print_json(findings.as_json()) if as_json else print(findings.as_text())
 
 

@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from tuner import readiness
@@ -89,6 +90,8 @@ class SandboxDeployment:
     duration_s: float
     """From the request to deploy until here."""
     generator_cpus: CpuSet = frozenset()
+    load_files: dict[PurePosixPath, bytes] = field(default_factory=dict, repr=False)
+    """What the load generator was given here."""
     deadlines: Deadlines = Deadlines()
 
     @property
@@ -112,7 +115,7 @@ class SandboxDeployment:
         return (
             LoadPlace(
                 host=self.sandbox, directory=self.sandbox.directory, cpus=self.generator_cpus,
-                is_on_target=True,
+                is_on_target=True, written=self.load_files,
             ),
         )  # fmt: skip
 

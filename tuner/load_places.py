@@ -12,9 +12,22 @@ from tuner.ports import Argv, Command, CpuSet, Host, LoadGenerator
 
 BOOT_ID = PurePosixPath("/proc/sys/kernel/random/boot_id")
 LOCAL = "local"
+ASK_SESSION: Argv = (
+    "sh",
+    "-c",
+    """
+    pid=$PPID
+    read -r _ _ _ parent _ <"/proc/$pid/stat"
+    read -r name <"/proc/$parent/comm"
+    case $name in sshd*) pid=$parent ;; esac
+    echo "$pid"
+    """,
+)
+"""Prints the process that a host's commands are children of: tuner itself, or the session of its sshd, which
+may have several shells."""
 PREPARATION: tuple[Argv, ...] = (
     ("nproc",),
-    ("sh", "-c", "echo $PPID"),
+    ASK_SESSION,
     ("cat", "--", str(BOOT_ID)),
     # Last, so that nothing is left behind when one fails; for its owner alone, under a name not known before.
     ("mktemp", "-d", "/tmp/tuner-load.XXXXXXXXXX"),  # noqa: S108

@@ -19,6 +19,7 @@ from tuner.rig import Rig, find_target, prepare
 from tuner.settings import Study
 from tuner.space import Space
 from tuner.sudoers import write_sudoers
+from tuner.trust import name_programs, refuse_untrusted
 
 LOAD_S = 1.0
 
@@ -77,11 +78,18 @@ class ManagedFindings:
         }
 
 
-def check_managed(settings: Study, *, shows_plan: bool) -> ManagedFindings:
+def check_managed(settings: Study, *, trusts: bool, shows_plan: bool) -> ManagedFindings:
     """Look at everything that a run needs, and change nothing.
+
+    Args:
+        settings: the study.
+        trusts: whether its own commands are run.
+        shows_plan: whether the text holds the plan.
 
     Raises TargetError for what a run would stumble over.
     """
+    if not trusts:
+        refuse_untrusted(settings.path, name_programs(settings))
     rig = prepare(settings)
     target = rig.target
     if not isinstance(target, ManagedTarget):

@@ -12,6 +12,7 @@ from tuner.records import Role, Window
 from tuner.rig import Rig, prepare
 from tuner.session import locked, signals_interrupt
 from tuner.settings import Study
+from tuner.trust import name_own_settings, name_programs, refuse_untrusted
 
 if TYPE_CHECKING:
     from tuner.measure.calibrate import Calibration
@@ -76,15 +77,25 @@ class Findings:
         }
 
 
-def check_study(settings: Study, *, measure_noise: bool, progress: Progress) -> Findings:
+def check_study(settings: Study, *, trusts: bool, measure_noise: bool, progress: Progress) -> Findings:
     """Prepare, deploy the default for real and load it for a second.
+
+    Args:
+        settings: the study.
+        trusts: whether its own commands are run, and settings that tuner's own spaces do not have are made.
+        measure_noise: whether to find out which gain can be proved here.
+        progress: told what happens.
 
     Raises:
         UsageError: the study or what belongs to it is wrong.
         TargetError: the machine cannot run it, or the default configuration fails.
     """
+    if not trusts:
+        refuse_untrusted(settings.path, name_programs(settings))
     with locked(settings), signals_interrupt():
         rig = prepare(settings)
+        if not trusts:
+            refuse_untrusted(settings.path, name_own_settings(rig.space))
         progress.start_begins(Role.CONTROL, "the default")
         try:
             with rig.target.deploy(rig.space.default()) as deployment:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
+from tuner.load_places import ASK_SESSION
 from tuner.measure.procfs import USER_HZ, ProcessTimes, parse_process
 from tuner.ports import FileReader, Host, Lookable
 
@@ -60,7 +61,7 @@ def find_own_process(host: Host) -> int:
 
     0 when that cannot be told; then what the commands use counts as foreign.
     """
-    printed = host.run(("sh", "-c", "echo $PPID"), timeout_s=10).stdout.strip()
+    printed = host.run(ASK_SESSION, timeout_s=10).stdout.strip()
     return int(printed) if printed.isdigit() else 0
 
 

@@ -28,7 +28,9 @@ CONTENTS = {
 
 def host_with(**changed: str) -> MemoryHost:
     contents = {**CONTENTS, **changed}
-    return MemoryHost(files={FILES[name]: FileState(content=text.encode()) for name, text in contents.items()})
+    return MemoryHost(
+        files={FILES[name]: FileState(content=text.encode()) for name, text in contents.items()}
+    )
 
 
 def test_a_machine_is_read_from_its_kernel():
@@ -41,7 +43,9 @@ def test_a_machine_is_read_from_its_kernel():
 
 def test_whoever_may_raise_limits_can_open_as_many_files_as_the_kernel_allows():
     assert read_machine(host_with(status=f"CapEff:\t{MAY_RAISE | 1:016x}\n")).open_files_max == 1_000_000
-    assert read_machine(host_with(status=f"CapEff:\t{MAY_RAISE:016x}\n", nr_open="")).open_files_max == 1_048_576
+    assert (
+        read_machine(host_with(status=f"CapEff:\t{MAY_RAISE:016x}\n", nr_open="")).open_files_max == 1_048_576
+    )
 
 
 def test_others_can_open_as_many_files_as_their_hard_limit():
@@ -68,4 +72,6 @@ def test_this_machine_is_read():
     assert machine.cores == os.cpu_count()
     assert machine.allowed == os.sched_getaffinity(0)
     assert machine.memory_mib > 100
-    assert LocalHost().read(PurePosixPath("/proc/sys/kernel/hostname")).content == f"{machine.name}\n".encode()
+    assert (
+        LocalHost().read(PurePosixPath("/proc/sys/kernel/hostname")).content == f"{machine.name}\n".encode()
+    )

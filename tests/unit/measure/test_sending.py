@@ -108,6 +108,23 @@ def test_a_script_is_written_once_and_again_after_the_generator_failed():
     assert sent.result is not None
 
 
+def test_what_a_generator_writes_is_emptied_before_every_window():
+    where = place("one")
+    shares = share_out(WORKLOAD, [where])
+    raw = where.directory / "raw.json"
+
+    class WritesRaw(ScriptedGenerator):
+        def files(self, _workload: Workload) -> dict[PurePosixPath, bytes]:
+            return {raw: b""}
+
+    send(WritesRaw(), shares)
+    where.host.files[raw] = FileState(content=b'{"correct": 1}')
+    send(WritesRaw(), shares)
+
+    assert where.host.files[raw].content == b""
+    assert where.host.written == [raw, raw]
+
+
 def test_a_load_host_that_is_lost_is_named_and_its_window_has_no_result():
     places = [place("one", is_remote=True), place("two", is_remote=True, run=lost)]
 
