@@ -19,6 +19,8 @@ from tuner.ports import ABSENT, Command, Completed, Files, Host, Service
 
 BEATS = 8
 """Heartbeats in the time after which the watchdog gives the controller up."""
+SHORTEST_TIMEOUT_S = 2.0
+"""For a heartbeat."""
 
 
 class Guard:
@@ -46,6 +48,8 @@ class Guard:
         self._in_place: dict[PurePosixPath, bytes | None] = {}
         """What differs from the originals; None where the outcome of a change is not known."""
         self._sent: Files = {}
+        self._lost: TargetError | None = None
+        """Why the target has ended this session."""
 
     def arm(self, services: Sequence[Service], *, urls: Sequence[str] = ()) -> tuple[str, ...]:
         """Take the target: install the keeper, start the watchdog and the heartbeat. Returns warnings.
@@ -109,6 +113,8 @@ class Guard:
 
     def check_alive(self) -> None:
         """Refuse to go on when the target may give this controller up, or has. Raises TargetError."""
+        if self._lost is not None:
+            raise self._lost
         if self._heartbeat is None or self._heartbeat.silent_s < self._watchdog_s / 2:
             return
         reason = self._heartbeat.error
@@ -141,8 +147,17 @@ class Guard:
         return _paths(answer)
 
     def _beat(self, number: int) -> None:
-        command = keeper.step("beat", self._purpose, self._session, str(number), timeout_s=self._watchdog_s)
-        keeper.require_success(self._host.name, _send(self._host, command))
+        timeout_s = max(self._watchdog_s / 4, SHORTEST_TIMEOUT_S)
+        completed = _send(
+            self._host,
+            keeper.step("beat", self._purpose, self._session, str(number), timeout_s=timeout_s),
+        )
+        try:
+            keeper.require_success(self._host.name, completed)
+        except TargetError as error:
+            if completed.returncode == keeper.ENDED:
+                self._lost = error
+            raise
 
     def _owner(self) -> tuple[tuple[str, str], ...]:
         by = f"{_user()}@{platform.node()} (process {os.getpid()})"
@@ -177,6 +192,19 @@ def restore_host(host: Host, journal: Journal) -> tuple[PurePosixPath, ...]:
         raise RestoreFailed(" ".join(troubles))
     journal.discard(host.name)
     return tuple(back)
+
+
+def describe_use(host: Host) -> tuple[str, ...]:
+    """Say who has taken a host, and since when: one sentence each. Raises TargetError without root."""
+    if not _has_keeper(host):
+        return ()
+    found: list[str] = []
+    for purpose in ("run", "apply"):
+        answer = keeper.require_success(host.name, _send(host, keeper.step("status", purpose)))
+        for owner in answer.get("owner", []):
+            state = "is at work" if "watchdog" in answer else "was at work, and its watchdog is gone"
+            found.append(f"{host.name}: a tuner {state} ({purpose}): {owner}.")
+    return tuple(found)
 
 
 def confirm(host: Host) -> None:

@@ -28,6 +28,7 @@ export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 BUSY=20 OTHER_VERSION=21 REFUSED=22 ENDED=23 INCOMPLETE=24 REJECTED=25 FAILED=27
 newline='
 '
+twenty='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'
 TEMPORARY=.tuner-new
 LOG_BYTES=1000000
 RESERVE_KIB=256
@@ -376,13 +377,21 @@ is_running() { # NAME, after read_service: 0 yes, 1 no, 2 cannot be told
     fi
 }
 
-run_line() { # LINE: a command of the service, away from our locks
+run_line() { # LINE: a command of the service, away from our locks and from what we set for ourselves
     said=$state/said
     { true > "$said"; } 2> /dev/null || said=/dev/null
     (
+        umask 022
         echo 0 > /proc/self/oom_score_adj
         exec timeout "$SERVICE_TIMEOUT_S" /bin/sh -c "$1"
     ) < /dev/null > "$said" 2>&1 8>&- 9>&-
+}
+
+wait_until_stopped() {
+    for _ in $twenty; do
+        is_running "$service" || return
+        sleep 0.5 8>&- 9>&-
+    done
 }
 
 restore_service() { # FILE RESTART
@@ -398,12 +407,15 @@ restore_service() { # FILE RESTART
         return
     fi
     run_line "$stop"
+    # A stop may come back early; and systemd starts nothing that failed too often.
+    wait_until_stopped
+    [ "$systemd" = no ] || systemctl reset-failed -- "$service" 2> /dev/null
     if ! run_line "$start"; then
         complain "$service" "it does not start: $(last_words "$said")"
         return
     fi
     [ "$ran" = yes ] || return
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    for _ in $twenty; do
         is_running "$service" && log "started $service" && return
         sleep 0.5 8>&- 9>&-
     done
@@ -411,8 +423,8 @@ restore_service() { # FILE RESTART
 }
 
 ask() { # URL: print its status
-    curl --silent --insecure --globoff --noproxy '*' --max-time 5 --output /dev/null --write-out '%{http_code}' \
-        --url "$1" 8>&- 9>&- < /dev/null 2> /dev/null
+    curl --disable --silent --insecure --globoff --noproxy '*' --proto '=http,https' --max-time 5 \
+        --output /dev/null --write-out '%{http_code}' --url "$1" 8>&- 9>&- < /dev/null 2> /dev/null
 }
 
 restore_answers() {
@@ -452,6 +464,7 @@ restore_all() { # WHY: under the lock; any time again, wherever it was killed
     # From here on no change can come.
     rm -f "$state/session" "$state/reserve" "$state"/incoming.*
     sync "$state"
+    shorten_log
     log "restoring: $1"
     restore_files
     restart=no
@@ -496,12 +509,13 @@ start_watchdog() {
         :
     else
         # Forked by setsid: what a shell puts into the background ignores SIGINT, and so would our services.
-        setsid --fork /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&-
+        setsid --fork /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&- ||
+            setsid /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&- & # as busybox knows it
     fi
     # It must have left our process group before we end: that may be killed with us.
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do
+    for _ in $twenty $twenty $twenty $twenty $twenty; do
         watchdog_lives && return
-        sleep 0.2 9>&-
+        sleep 0.05 9>&-
     done
     return 1
 }
@@ -520,7 +534,7 @@ end_watchdog() {
 }
 
 wait_for_watchdog_end() {
-    for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    for _ in $twenty; do
         watchdog_lives || return 0
         sleep 0.1 9>&-
     done
@@ -590,7 +604,7 @@ restore_again() {
 arm() { # PROGRAM_SUM
     mkdir -p "$state"
     chmod 0700 "$home" "$state" "$program"
-    request=$state/incoming.$$
+    request=$state/arming.$$
     trap 'rm -f "$request"' EXIT
     cat > "$request" && [ "$(tail -n 1 "$request")" = end ] ||
         fail "$REFUSED" 'The request was cut off. Try again.'
@@ -630,6 +644,9 @@ refuse_others() {
 
 write_plan() { # what the request says, on disk
     rm -rf "$state/services" "$state/urls" "$journal" "$state/confirmed" "$state/restarted" "$state/ended"
+    for old in "$state"/arming.*; do
+        [ "$old" = "$request" ] || rm -f "$old"
+    done
     mkdir "$state/services" "$journal" || return
     true > "$state/owner" || return
     session='' file=''
@@ -819,7 +836,7 @@ require_quiet() { # CONTROLLER: nobody's running study is taken away from it
     read -r tick_s ticks retry_s < "$state/ticking"
     look_at_heart
     seen=$heard tick=0
-    while [ "$tick" -lt "$((ticks / 3))" ]; do
+    while [ "$tick" -lt "$((ticks / 2))" ]; do
         sleep "$tick_s"
         tick=$((tick + 1))
         look_at_heart

@@ -254,16 +254,20 @@ class ManagedTarget:
             duration_s=time.monotonic() - began_s,
         )  # fmt: skip
 
+    def first_processes(self) -> Mapping[str, int]:
+        """Ask which process of each service is the first; 0 where there is none."""
+        services = [(part, service) for part in self.parts if (service := part.installation.service)]
+        done = self.host.run_all([first_process(service) for _, service in services])
+        return {
+            part.name: read_pid(completed) or 0 for (part, _), completed in zip(services, done, strict=False)
+        }
+
     def as_found(self) -> ManagedDeployment:
         """Give what runs now as a deployment, without changing anything.
 
         Raises NotEffective when a server's files say something else than what is in force.
         """
-        services = [(part, service) for part in self.parts if (service := part.installation.service)]
-        done = self.host.run_all([first_process(service) for _, service in services])
-        pids = {
-            part.name: read_pid(completed) or 0 for (part, _), completed in zip(services, done, strict=False)
-        }
+        pids = self.first_processes()
         watched = self._watch(pids)
         effective = self._await_effect(watched, self.original, pids)
         return ManagedDeployment(

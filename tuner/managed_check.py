@@ -124,7 +124,8 @@ def refuse_conflicts(host: Host, space: Space, target: ManagedTarget) -> tuple[C
     """
     tuned = sorted({dimension.parameter for dimension in space.dimensions})
     files = sorted({path for part in target.parts for path in part.installation.files})
-    found = find_conflicts(host, tuned, files)
+    pids = target.first_processes()
+    found = find_conflicts(host, tuned, files, pids=tuple(pids.values()))
     refused = [each for each in found if each.is_refused]
     if refused:
         told = " ".join(f"{each.what} ({each.where}). {each.remedy}" for each in refused)

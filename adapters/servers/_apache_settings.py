@@ -30,8 +30,8 @@ SIZES = ("ThreadsPerChild", "MaxRequestWorkers", "StartServers", "MinSpareThread
 LIMITS = ("ServerLimit", "ThreadLimit")
 """Room for the sizes: they follow from them."""
 
-# Each line is one more: there is no last one that counts.
-_ADDED_UP = frozenset({"listen"})
+# Listen: each line is one more, there is no last one that counts. The others protect, and are never tuned.
+_LEFT_ALONE = re.compile(r"listen|limit.*|ssl.*|auth.*|proxy(?:requests|via)")
 _OLD_NAMES = {"maxclients": "maxrequestworkers", "maxrequestsperchild": "maxconnectionsperchild"}
 _MILLISECONDS = {"": 1000, "s": 1000, "ms": 1, "mi": 60_000, "min": 60_000, "h": 3_600_000}
 
@@ -51,7 +51,7 @@ class Settings:
 def read_settings(directives: Iterable[Directive], facts: Facts) -> Settings:
     """Find the last value of each setting.
 
-    Besides those with a known default, every directive counts that has one number, On or Off.
+    Besides those with a known default, every directive counts that has one number, but for what protects.
     """
     values = dict(DEFAULTS)
     values |= {name: value for name, (module, value) in OF_MODULES.items() if module in facts.modules}
@@ -60,7 +60,7 @@ def read_settings(directives: Iterable[Directive], facts: Facts) -> Settings:
     elsewhere: dict[str, str] = {}
     limits = {"header": "on", "body": "on"}
     for directive in directives:
-        if directive.name in _ADDED_UP:
+        if _LEFT_ALONE.fullmatch(directive.name):
             continue
         name = names.setdefault(_OLD_NAMES.get(directive.name, directive.name), directive.written)
         if directive.sections:
@@ -124,10 +124,8 @@ def _read_value(directive: Directive, before: Scalar | None) -> Scalar | None:
     if len(words) != 1:
         return None
     word = words[0].lower()
-    if isinstance(before, bool) or before is None:
-        flag = {"on": True, "off": False}.get(word)
-        if flag is not None or before is not None:
-            return flag
+    if isinstance(before, bool):
+        return {"on": True, "off": False}.get(word)
     # As atoi() does, which most of them are read with: 1k is 1.
     found = re.match(r"[+-]?\d+", word) if isinstance(before, int) else re.fullmatch(r"-?\d{1,18}", word)
     return int(found[0]) if found else None

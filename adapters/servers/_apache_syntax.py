@@ -9,9 +9,9 @@ import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers._globs import inside, matching
 from tuner.ports import Files
 
 _WORD = re.compile(r"""\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|(\S+))""")
@@ -151,11 +151,8 @@ class _Reader:
 
     def _included(self, pattern: str) -> list[PurePosixPath]:
         """Find the files that a pattern means, in the order of their names; of a directory all."""
-        parts = (self._root / pattern).parts
-        paths = sorted(self._tree.files, key=lambda path: path.parts)
-        named = [path for path in paths if _matches(path.parts, parts)]
-        inside = [path for path in paths if _matches(path.parts[: len(parts)], parts)]
-        return named or inside
+        meant = self._root / pattern
+        return matching(self._tree.files, meant) or inside(self._tree.files, meant)
 
     def _open(self, name: str, rest: str, *, is_read: bool) -> _Section:
         condition = self._replace(rest.rstrip().removesuffix(">").strip().strip("\"'"))
@@ -185,11 +182,6 @@ class _Reader:
 def _close(opened: list[_Section], name: str) -> None:
     if opened and opened[-1].name == name:
         opened.pop()
-
-
-def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
-    """Compare component by component: `*` does not go across a slash."""
-    return len(parts) == len(pattern) and all(map(fnmatchcase, parts, pattern))
 
 
 def _is_version(condition: str, version: tuple[int, ...]) -> bool:

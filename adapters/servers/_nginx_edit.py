@@ -37,23 +37,25 @@ def apply_edits(edits: Iterable[Edit], files: Files) -> dict[PurePosixPath, byte
 
 def change_arguments(directive: Directive, arguments: Sequence[str], text: str) -> list[Edit]:
     """Replace, add and drop arguments of a directive; those that stay keep their quotes and comments."""
-    old = directive.words
+    old, new = directive.words, [directive.name, *arguments]
+    path = directive.path
     edits: list[Edit] = []
-    matcher = SequenceMatcher(
-        None, [word.value for word in old], [directive.name, *arguments], autojunk=False
-    )
+    matcher = SequenceMatcher(None, [word.value for word in old], new, autojunk=False)
     for what, first, last, new_first, new_last in matcher.get_opcodes():
-        new = _check_words([directive.name, *arguments][new_first:new_last]) if what != "equal" else ""
-        if what == "replace":
-            edits.append(Edit(path=directive.path, begin=old[first].begin, end=old[last - 1].end, text=new))
-        elif what == "insert":
-            place = old[first - 1].end
-            edits.append(Edit(path=directive.path, begin=place, end=place, text=f" {new}"))
-        elif what == "delete":
-            edits += [
-                Edit(path=directive.path, begin=_skip_blanks_back(text, word.begin), end=word.end, text="")
-                for word in old[first:last]
-            ]
+        if what == "equal":
+            continue
+        replaced = min(last - first, new_last - new_first)
+        edits += [
+            Edit(path=path, begin=word.begin, end=word.end, text=_check_words([value]))
+            for word, value in zip(old[first:last], new[new_first:new_last], strict=False)
+        ]
+        edits += [
+            Edit(path=path, begin=_skip_blanks_back(text, word.begin), end=word.end, text="")
+            for word in old[first + replaced : last]
+        ]
+        if added := new[new_first + replaced : new_last]:
+            place = old[first + replaced - 1].end
+            edits.append(Edit(path=path, begin=place, end=place, text=f" {_check_words(added)}"))
     return edits
 
 

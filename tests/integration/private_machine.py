@@ -1,6 +1,7 @@
 """A machine of its own for tests that change one: private mounts, processes and network, root inside.
 
-Everything in it ends with it. /srv/served is what may be changed, /var/lib is empty.
+Everything in it ends with it. /srv/served is what may be changed, /var/lib is empty. A service `demo` runs:
+/srv/in-force is a copy of the configuration that it was started with.
 """
 
 import contextlib
@@ -10,9 +11,12 @@ from pathlib import Path, PurePosixPath
 
 from tests.integration.waiting import wait_until
 from tuner.adapters.hosts.local import LocalHost
-from tuner.ports import ABSENT, Command, Completed, CpuSet, FileReader, FileState
+from tuner.ports import ABSENT, Command, Completed, CpuSet, FileReader, FileState, Service
 
 SERVED = PurePosixPath("/srv/served")
+CONFIGURATION = SERVED / "demo.conf"
+SETTING = PurePosixPath("/proc/sys/net/core/somaxconn")
+"""Of this machine's own network."""
 PREPARE = f"""
 mount -t tmpfs -o mode=755 tmpfs /var/lib
 mount -t tmpfs -o mode=755 tmpfs /run
@@ -20,7 +24,37 @@ mount -t tmpfs -o mode=755 tmpfs /etc/systemd/system
 mount -t tmpfs -o mode=755 tmpfs /etc/cron.d
 mount -t tmpfs -o mode=755 tmpfs /srv
 mkdir {SERVED}
+printf 'demo 1\\n' > {CONFIGURATION}
+chmod 640 {CONFIGURATION}
+chown 7:8 {CONFIGURATION}
+touch -d 2001-01-01 {CONFIGURATION}
+cat > /srv/demo << 'END'
+#!/bin/bash
+case $1 in
+    start)
+        grep -q demo {CONFIGURATION} || {{ echo "demo: no configuration" >&2; exit 1; }}
+        setsid --fork bash -c 'echo $$ > /srv/demo.pid; exec sleep infinity' < /dev/null > /dev/null 2>&1
+        until [ -s /srv/demo.pid ]; do sleep 0.01; done
+        cp {CONFIGURATION} /srv/in-force
+        echo started >> /srv/demo.log
+        ;;
+    stop)
+        [ ! -e /srv/demo.pid ] || kill "$(cat /srv/demo.pid)"
+        rm -f /srv/demo.pid
+        ;;
+esac
+END
+chmod 755 /srv/demo
+/srv/demo start
 """
+DEMO = Service(
+    name="demo",
+    check=None,
+    stop=("/srv/demo", "stop"),
+    start=("/srv/demo", "start"),
+    reload=None,
+    pid_file=PurePosixPath("/srv/demo.pid"),
+)
 
 
 class PrivateHost(LocalHost):
@@ -68,6 +102,22 @@ class PrivateHost(LocalHost):
         assert ended.returncode == 0, (script, ended.stdout, ended.stderr)
         return ended.stdout.decode()
 
+    def everything(self) -> str:
+        """Tell all that must be as before: files with content, mode, owner and time, setting, service."""
+        return self.sh(
+            f"""
+            find {SERVED} -type d -printf '%p %m %U %G\\n' -o -printf '%p %y %m %U %G %T@ %l\\n' | sort
+            find {SERVED} -type f -print0 | sort -z | xargs -0 sha256sum
+            cat {SETTING} /srv/in-force
+            kill -0 "$(cat /srv/demo.pid)"
+            find /etc/systemd/system /etc/cron.d -type f
+            """
+        )
+
+    def log(self) -> str:
+        """Read what the keeper has written down."""
+        return self.sh("cat /var/lib/tuner/log")
+
     def read(self, path: PurePosixPath) -> FileState:
         facts = self.run(["stat", "-L", "-c", "%a %u %g", path], timeout_s=10)
         if facts.returncode != 0:
@@ -85,7 +135,7 @@ class PrivateHost(LocalHost):
             return
         ended = self.run(["tee", str(path)], timeout_s=10, stdin=state.content)
         assert ended.returncode == 0
-        if state.mode is not None:
+        if state.mode is not None and not path.is_relative_to("/proc"):
             self.sh(
                 'chown "$2" "$1"; chmod "$3" "$1"', str(path), f"{state.uid}:{state.gid}", f"{state.mode:o}"
             )
@@ -95,7 +145,7 @@ class PrivateHost(LocalHost):
 def private_machine(shell: str = "dash") -> Iterator[PrivateHost]:
     """Open a machine whose /bin/sh is the given shell."""
     bind = "" if shell == "dash" else f"mount --bind $(command -v {shell}) $(readlink -f /bin/sh)"
-    script = f"{PREPARE}\n{bind}\nip link set lo up\necho ready\nexec sleep infinity"
+    script = f"{PREPARE}\n{bind}\nip link set lo up\necho ready\nsleep infinity & wait"
     namespaces = ("--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
     first = subprocess.Popen(
         ["unshare", *namespaces, "bash", "-euc", script],

@@ -1,12 +1,14 @@
 """Installed services with other settings: what is in force, read back from the real programs."""
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tests.installed import installed, put, run
 from tests.integration.waiting import wait_until
 from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.ports import Config, Installation, Process, Sandbox
 
+SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
 APACHE_WRITES = ("/var/log/apache2", "/run/apache2", "/run/lock")
 
 
@@ -55,6 +57,52 @@ def test_what_apache_was_not_restarted_for_is_seen_not_to_be_in_force():
 
         wait_until(lambda: read_back(sandbox, asked, before, process) == {
             "ThreadsPerChild": 25, "MaxRequestWorkers": 150, "StartServers": 2, "ListenBacklog": 511,
+        })  # fmt: skip
+
+
+def run_php_fpm(sandbox: Sandbox, installation: Installation) -> Process:
+    """Start php-fpm with its own files, in the foreground."""
+    process = sandbox.start((str(installation.facts.program), "--nodaemonize"))
+    wait_until(
+        lambda: (
+            b"ready to handle connections" in sandbox.run(("cat", str(installation.log)), timeout_s=5).stdout
+        )
+    )
+    return process
+
+
+def php_fpm_in_a_sandbox():
+    return installed("/etc/php", empty=["/var/log", "/run"])
+
+
+def test_a_drop_in_for_a_pool_is_in_force_after_a_start():
+    with php_fpm_in_a_sandbox() as sandbox:
+        run(sandbox, "mkdir", "-p", "/run/php")
+        before = PhpFpm().find(sandbox)
+        config = {"pm": "static", "pm.max_children": 4, "pool.listen.backlog": 300, "rlimit_files": 2048}
+        put(sandbox, PhpFpm().rewrite(config, before))
+        process = run_php_fpm(sandbox, before)
+        expected = {"pm.max_children": 4, "pool.listen.backlog": 300, "rlimit_files": 2048}
+
+        wait_until(lambda: PhpFpm().in_force(sandbox, sandbox, config, before, process.pid) == expected)
+
+
+def test_what_php_fpm_was_not_restarted_for_is_seen_not_to_be_in_force():
+    with php_fpm_in_a_sandbox() as sandbox:
+        run(sandbox, "mkdir", "-p", "/run/php")
+        run(
+            sandbox,
+            "sh",
+            "-c",
+            "sed -i 's/^listen = .*/listen = 127.0.0.1:9000/' /etc/php/*/fpm/pool.d/www.conf",
+        )
+        before = PhpFpm().find(sandbox)
+        process = run_php_fpm(sandbox, before)
+        config = {"pm": "dynamic", "pm.start_servers": 3, "pool.listen.backlog": 300}
+        somaxconn = int(sandbox.read(SOMAXCONN).content)
+
+        wait_until(lambda: PhpFpm().in_force(sandbox, sandbox, config, before, process.pid) == {
+            "pm.start_servers": 2, "pool.listen.backlog": somaxconn,
         })  # fmt: skip
 
 

@@ -92,6 +92,7 @@ def test_truths_may_be_written_in_many_ways(study, word, truth):
         ("target: {host: local, modes: sandbox}\n", 4, "target.modes: this key is not known"),
         ("target: local\n", 4, "target: 'local' is not a mapping"),
         ("target: {mode: manged}\n", 4, "there is no 'manged'. Did you mean managed?"),
+        ("target: {mode: managed, watchdog_s: 1}\n", 4, "1 is out of range. Give 5 to 3600"),
         ("load:\n  connection: 5\n", 5, "load.connection: this key is not known. Did you mean connections?"),
         ("load:\n  connections: 20001\n", 5, "20001 is out of range. Give 1 to 20000"),
         ("load:\n  connections: 0\n", 5, "0 is out of range"),
