@@ -50,7 +50,7 @@ def init(
     from tuner.template import write_study
 
     path = write_study(server, output or Path(f"{server}.yaml"))
-    print(path)
+    _show(str(path))
 
 
 def _read(study: Path) -> "Study":
@@ -90,7 +90,7 @@ def check(
 
     with open_progress(_stderr()) as progress:
         findings = check_study(settings, trusts=trust, measure_noise=noise, progress=progress)
-    _print_json(findings.as_json()) if as_json else print(findings.as_text())
+    _print_json(findings.as_json()) if as_json else _show(findings.as_text())
 
 
 def _check_managed(
@@ -105,7 +105,7 @@ def _check_managed(
         print(managed_check.print_sudoers(settings), end="")
         return
     findings = managed_check.check_managed(settings, trusts=trust, shows_plan=plan)
-    _print_json(findings.as_json()) if as_json else print(findings.as_text())
+    _print_json(findings.as_json()) if as_json else _show(findings.as_text())
 
 
 @app.command()
@@ -201,7 +201,7 @@ def explain(study: StudyPath, as_json: AsJson = False) -> None:
     if as_json:
         _print_json(summary_json(summary)["sensitivity"])
     else:
-        print(describe(summary.sensitivity, summary.starts))
+        _show(describe(summary.sensitivity, summary.starts))
 
 
 @app.command()
@@ -214,7 +214,7 @@ def report(
     from tuner import session
     from tuner.files import write_report
 
-    print(write_report(session.read(settings), output))
+    _show(str(write_report(session.read(settings), output)))
 
 
 @app.command()
@@ -233,7 +233,7 @@ def export(
 
     reading = session.read(settings, with_sensitivity=False)
     for path in write_export(reading if pick is None else reading.pick(pick), form, output):
-        print(path)
+        _show(str(path))
 
 
 @app.command()
@@ -289,7 +289,7 @@ def apply(
 
         paths = undo_host(plugins.make_host(place))
         for path in paths:
-            print(path)
+            _show(str(path))
         _say(f"{place}: {len(paths)} originals put back." if paths else f"{place}: nothing was applied.")
         return
     from tuner import session
@@ -301,7 +301,7 @@ def apply(
         _agree_to_apply(settings, place)
     applied = apply_winner(reading, host_name=host, url=url, confirm_within_s=within_s)
     for path in applied.files:
-        print(path)
+        _show(str(path))
     of_host = "" if place == "local" else f" --host {place}"
     _say(
         f"{place}: the winner is in force and answers. Keep it with: tuner confirm{of_host}\n"
@@ -339,7 +339,7 @@ def restore(
     with open_journal() as journal:
         restored = restore_host(plugins.make_host(host), journal)
     for path in restored:
-        print(path)
+        _show(str(path))
     _say(f"{len(restored)} originals put back." if restored else "Nothing to restore.")
 
 
@@ -377,7 +377,7 @@ def adapters(as_json: AsJson = False) -> None:
         _print_json([asdict(adapter) | {"kind": adapter.kind.value} for adapter in found])
     else:
         for adapter in found:
-            print(f"{adapter.kind.value:<15} {adapter.name:<10} {adapter.summary}")
+            _show(f"{adapter.kind.value:<15} {adapter.name:<10} {adapter.summary}")
 
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - typer passes it by position
@@ -444,17 +444,26 @@ def _print_json(value: object) -> None:
     print(json.dumps(value, indent=1))
 
 
+def _show(text: str) -> None:
+    from tuner.wording import make_lines_printable
+
+    print(make_lines_printable(text))
+
+
 def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+    """Print a message, which may quote what a server or a host said: nothing in it steers the terminal."""
+    from tuner.wording import make_lines_printable
+
+    print(make_lines_printable(text), file=sys.stderr)
 
 
 def _stdout() -> "Console":
     from rich.console import Console
 
-    return Console(highlight=False)
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 def _stderr() -> "Console":
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
