@@ -52,7 +52,19 @@ def files_of(frames: Sequence[Frame], paths: Sequence[PurePosixPath], mark: byte
             found[name] = FileState(content=body, mode=mode, uid=uid, gid=gid)
         elif reason in GONE:
             found[name] = ABSENT
-    return found
+    return {**_ended(found, tree.words), **found}
+
+
+def _ended(found: Mapping[str, FileState], walked: Sequence[str]) -> dict[str, FileState]:
+    """Name the files of children that had ended when their turn came: nobody has to ask for them again."""
+    named = {
+        child
+        for pid in walked
+        if (state := found.get(f"/proc/{pid}/task/{pid}/children")) and state.content
+        for child in state.content.decode().split()
+    }
+    gone = named.difference(walked)
+    return {f"/proc/{pid}/{name}": ABSENT for pid in gone for name in (*OF_PROCESSES, f"task/{pid}/children")}
 
 
 def file_of(frames: Sequence[Frame], path: PurePosixPath, mark: bytes, *, where: str) -> FileState:
