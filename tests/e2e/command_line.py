@@ -38,11 +38,13 @@ class CommandLine:
 
     folder: Path
     mark: str = field(default_factory=lambda: f"TUNER_TEST={uuid.uuid4()}")
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """More of its environment."""
 
     @property
     def environment(self) -> dict[str, str]:
         name, _, value = self.mark.partition("=")
-        return {**os.environ, name: value, "COLUMNS": "200"}
+        return {**os.environ, name: value, "COLUMNS": "200", **self.variables}
 
     def write(self, file: str = "study.yaml", text: str | None = None, **changes: object) -> Path:
         """Write a study file: a whole text, or the usual one with some values changed."""
