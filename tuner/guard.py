@@ -58,9 +58,7 @@ class Guard:
         or without root.
         """
         self._journal.claim(self._host.name)
-        if self._journal.originals(self._host.name):
-            told = "originals of an earlier run are not back. Run: tuner restore"
-            raise TargetError(f"{self._host.name}: {told}")
+        self._forget_what_is_back()
         command = keeper.arming(
             self._purpose,
             session=self._session,
@@ -78,6 +76,16 @@ class Guard:
             self._heartbeat = Heartbeat(self._beat, every_s=self._watchdog_s / BEATS)
             self._heartbeat.start()
         return tuple(f"{self._host.name}: {warning}" for warning in answer.get("warning", []))
+
+    def _forget_what_is_back(self) -> None:
+        """Let go of what the target has put back by itself. Raises TargetError when something is not back."""
+        left = self._journal.differing(self._host)
+        if left:
+            told = (
+                f"originals of an earlier run are not back: {', '.join(map(str, left))}. Run: tuner restore"
+            )
+            raise TargetError(f"{self._host.name}: {told}")
+        self._journal.discard(self._host.name)
 
     def commands_to_change(self, files: Files) -> tuple[Command, ...]:
         """Name what makes exactly these files differ from the originals; nothing when they do already.

@@ -6,7 +6,7 @@ from ipaddress import AddressValueError, IPv6Address
 
 from tuner.errors import UsageError
 
-_URL = re.compile(r"ssh://(?:(?P<user>[^@]*)@)?(?P<host>\[[^\]]*\]|[^:@\[\]]*)(?::(?P<port>[^:]*))?/?")
+_URL = re.compile(r"ssh://(?:(?P<user>[^@]*)@)?(?P<host>\[[^\]]*\]|[^:@\[\]/]*)(?::(?P<port>[^:]*))?/?")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\$?")
 _HOST = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _PORT = re.compile(r"[1-9][0-9]{0,4}")

@@ -97,9 +97,8 @@ class Connection:
 
     def _close(self) -> None:
         if self._open is not None:
-            for each in (self._open, *_gateways(self._open)):
-                with contextlib.suppress(*FOREIGN):
-                    each.client.close()
+            for hop in (self._open, *_gateways(self._open)):
+                _close(hop)
             self._open = None
 
     def _connect(self) -> fabric.Connection:
@@ -119,8 +118,8 @@ class Connection:
             with translated(where, "it cannot be reached"):
                 made.open()
         except BaseException:
-            for hop in hops:
-                hop.client.close()
+            for hop in reversed(hops):
+                _close(hop)
             raise
         for hop in hops:
             _keep_alive(hop.transport)
@@ -201,6 +200,17 @@ def _keep_alive(transport: paramiko.Transport) -> None:
     if isinstance(transport.sock, socket.socket):
         transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNANSWERED_MS)
+
+
+def _close(hop: fabric.Connection) -> None:
+    transport = hop.client.get_transport()
+    with contextlib.suppress(*FOREIGN):
+        hop.client.close()
+    if transport is not None and isinstance(transport.sock, paramiko.ProxyCommand):
+        # It was told to end; nobody else waits for it and closes its pipes, once they are not read any more.
+        transport.join(CONNECT_TIMEOUT_S)
+        with transport.sock.process:
+            pass
 
 
 def _changed_key(where: str, error: paramiko.BadHostKeyException) -> str:

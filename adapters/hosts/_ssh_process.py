@@ -30,6 +30,7 @@ class SshProcess:
         self._signal = signal
         self._closed = closed
         self._status: int | None = None
+        self._is_closed = False
         self._tail = Tail()
         self._reader = threading.Thread(target=self._read, name=f"output of {pid}", daemon=True)
         self._reader.start()
@@ -59,8 +60,10 @@ class SshProcess:
         """Close its channel: with that it ends, if it has not."""
         if self._status is None:
             self._status = KILLED
-        self._shell.close()
-        self._closed()
+        if not self._is_closed:
+            self._is_closed = True
+            self._shell.close()
+            self._closed()
 
     def _wait(self, timeout_s: float) -> int | None:
         if self._status is None:

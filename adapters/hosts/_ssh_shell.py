@@ -17,7 +17,7 @@ LOOP = (
     'exec sh -c \'IFS= read -r end; all=; newline=$(printf "\\012x"); newline=${newline%x}; '
     "while IFS= read -r line; do "
     'if [ "$line" = "$end" ]; then eval "$all"; all=; else all=$all$line$newline; fi; '
-    "done'"
+    "done; tuner_end'"
 )
 CHUNK_BYTES = 2**16
 NOTHING = b""
@@ -56,10 +56,11 @@ class RemoteShell:
     def send(self, script: bytes, *, then: bytes = b"") -> None:
         """Send a request; `then` is what it reads from its input. Raises ConnectionBroke."""
         self._count()
-        request = b"%b%b\n%b\n%b" % (self._prologue, script, self._end, then)
+        request = b"%b%b\n%b\n" % (self._prologue, script, self._end)
         self._prologue = b""
         try:
             self._channel.sendall(request)
+            self._channel.sendall(then)
         except FOREIGN as error:
             raise self._broke(str(error) or "it was closed") from error
 

@@ -12,15 +12,20 @@ export LC_ALL=C
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 # In memory, if possible: what tuner does still works when the disk is full, and does not use it.
 tuner_directory=$(mktemp -d /dev/shm/tuner.XXXXXXXXXX 2>/dev/null || mktemp -d /tmp/tuner.XXXXXXXXXX) || exit
-trap 'rm -rf "$tuner_directory"' EXIT
-# Not TERM: a handler that tuner_guard starts with could swallow the signal that ends it.
-trap 'exit 1' HUP INT
+# No handlers of EXIT and TERM: tuner_guard would start with them, and run or swallow what is not meant for it.
 trap 'tuner_late=1' USR1
+# When nobody listens any more, the end comes with the end of the input.
+trap : PIPE
 cd /
 
 tuner_mark=$tuner_directory/mark
 tuner_root=
 [ "$(id -u)" -eq 0 ] || tuner_root='sudo -n --'
+
+# What is done when no more requests come.
+tuner_end() {
+  rm -rf "$tuner_directory"
+}
 
 # A file for the next command to read, from a format of printf.
 tuner_stdin() {
@@ -194,6 +199,7 @@ tuner_start() {
   if ! tuner_has "$1"; then
     echo "missing ${#1}"
     printf %s "$1"
+    tuner_end
     exit 127
   fi
   shift
@@ -206,5 +212,6 @@ tuner_start() {
   wait "$tuner_job"
   tuner_status=$?
   kill "$tuner_watch"
+  tuner_end
   exit "$tuner_status"
 }
