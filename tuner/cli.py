@@ -212,9 +212,11 @@ def restore(
 ) -> None:
     """Put back what an earlier run changed outside a sandbox."""
     from tuner import plugins
+    from tuner.guard import restore_host
     from tuner.journal import open_journal
 
-    restored = open_journal().restore(plugins.make_host(host))
+    with open_journal() as journal:
+        restored = restore_host(plugins.make_host(host), journal)
     for path in restored:
         print(path)
     _say(f"{len(restored)} originals put back." if restored else "Nothing to restore.")

@@ -15,12 +15,13 @@ from tuner import keeper
 from tuner.errors import RestoreFailed, TargetError
 from tuner.heartbeat import Heartbeat
 from tuner.journal import Journal
-from tuner.ports import ABSENT, Command, Completed, Files, Host, Service
+from tuner.ports import Command, Completed, Files, Host, Service
 
 BEATS = 8
 """Heartbeats in the time after which the watchdog gives the controller up."""
-SHORTEST_TIMEOUT_S = 2.0
-"""For a heartbeat."""
+SHORTEST_TIMEOUT_S = 5.0
+"""For what takes no time."""
+PURPOSES = ("run", "apply")
 
 
 class Guard:
@@ -50,6 +51,7 @@ class Guard:
         self._sent: Files = {}
         self._lost: TargetError | None = None
         """Why the target has ended this session."""
+        self._may_be_armed = False
 
     def arm(self, services: Sequence[Service], *, urls: Sequence[str] = ()) -> tuple[str, ...]:
         """Take the target: install the keeper, start the watchdog and the heartbeat. Returns warnings.
@@ -61,6 +63,7 @@ class Guard:
         if self._journal.originals(self._host.name):
             told = "originals of an earlier run are not back. Run: tuner restore"
             raise TargetError(f"{self._host.name}: {told}")
+        self._may_be_armed = True
         command = keeper.arming(
             self._purpose,
             session=self._session,
@@ -129,6 +132,8 @@ class Guard:
 
         Raises RestoreFailed naming what is not back; it can be called again.
         """
+        if not self._may_be_armed:
+            return ()
         if self._heartbeat is not None:
             self._heartbeat.stop()
         command = keeper.step(
@@ -173,19 +178,18 @@ def restore_host(host: Host, journal: Journal) -> tuple[PurePosixPath, ...]:
         RestoreFailed: something is not back.
         TargetError: a tuner is at work there, or root is needed.
     """
+    if not _may_have_keeper(host):
+        return journal.restore(host)
     journal.claim(host.name)
-    if not _has_keeper(host):
-        written = journal.restore(host)
-        journal.discard(host.name)
-        return written
     back: list[PurePosixPath] = []
     troubles: list[str] = []
-    for purpose in ("apply", "run"):
-        command = keeper.step(
-            "restore", purpose, "hand", _controller(journal), timeout_s=keeper.RESTORE_TIMEOUT_S
-        )
+    for purpose in PURPOSES:
+        completed = _ask(host, "restore", purpose, "hand", _controller(journal))
+        if completed is None:
+            back += journal.restore(host)
+            break
         try:
-            back += _paths(keeper.require_success(host.name, _send(host, command)))
+            back += _paths(keeper.require_success(host.name, completed))
         except RestoreFailed as error:
             troubles.append(str(error))
     if troubles:
@@ -196,13 +200,15 @@ def restore_host(host: Host, journal: Journal) -> tuple[PurePosixPath, ...]:
 
 def describe_use(host: Host) -> tuple[str, ...]:
     """Say who has taken a host, and since when: one sentence each. Raises TargetError without root."""
-    if not _has_keeper(host):
-        return ()
     found: list[str] = []
-    for purpose in ("run", "apply"):
-        answer = keeper.require_success(host.name, _send(host, keeper.step("status", purpose)))
+    for purpose in PURPOSES if _may_have_keeper(host) else ():
+        completed = _ask(host, "status", purpose)
+        if completed is None:
+            break
+        answer = keeper.require_success(host.name, completed)
+        is_guarded = "session" in answer and "watchdog" in answer
         for owner in answer.get("owner", []):
-            state = "is at work" if "watchdog" in answer else "was at work, and its watchdog is gone"
+            state = "is at work" if is_guarded else "was at work, and the originals are not back"
             found.append(f"{host.name}: a tuner {state} ({purpose}): {owner}.")
     return tuple(found)
 
@@ -235,12 +241,15 @@ def _install(host: Host) -> None:
         raise TargetError(f"{host.name}: {told}")
 
 
-def _has_keeper(host: Host) -> bool:
-    try:
-        return host.read(keeper.PROGRAM) != ABSENT
-    except TargetError:
-        # Only root may look into its directory, so it is there.
-        return True
+def _may_have_keeper(host: Host) -> bool:
+    """Look for the keeper's directory; that needs no root."""
+    return host.run(("test", "-d", str(keeper.DIRECTORY)), timeout_s=SHORTEST_TIMEOUT_S).returncode == 0
+
+
+def _ask(host: Host, name: str, purpose: str, *arguments: str) -> Completed | None:
+    """Let the keeper of a host do a step; None when there is none."""
+    completed = _send(host, keeper.step(name, purpose, *arguments, timeout_s=keeper.RESTORE_TIMEOUT_S))
+    return None if completed.returncode in keeper.NOT_INSTALLED else completed
 
 
 def _paths(answer: dict[str, list[str]]) -> tuple[PurePosixPath, ...]:
