@@ -60,10 +60,6 @@ class Guard:
         or without root.
         """
         self._journal.claim(self._host.name)
-        if self._journal.originals(self._host.name):
-            told = "originals of an earlier run are not back. Run: tuner restore"
-            raise TargetError(f"{self._host.name}: {told}")
-        self._may_be_armed = True
         command = keeper.arming(
             self._purpose,
             session=self._session,
@@ -72,11 +68,20 @@ class Guard:
             services=services,
             urls=urls,
         )
+        self._may_be_armed = True
         completed = _send(self._host, command)
+        if completed.returncode in keeper.NOT_INSTALLED and self._journal.originals(self._host.name):
+            told = (
+                "it has lost its journal, and originals of an earlier run are kept here. Run: tuner restore"
+            )
+            raise TargetError(f"{self._host.name}: {told}")
         if completed.returncode in (*keeper.NOT_INSTALLED, keeper.OTHER_VERSION):
             _install(self._host)
             completed = _send(self._host, command)
         answer = keeper.require_success(self._host.name, completed)
+        # What an earlier run has left here is back, or confirmed: otherwise the keeper had refused.
+        self._journal.discard(self._host.name)
+        self._journal.claim(self._host.name)
         if self._purpose == "run":
             self._heartbeat = Heartbeat(self._beat, every_s=self._watchdog_s / BEATS)
             self._heartbeat.start()

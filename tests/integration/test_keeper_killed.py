@@ -73,7 +73,7 @@ def restore_and_compare(machine: PrivateHost, before: str) -> None:
 def test_an_arm_that_is_killed_leaves_nothing_that_stands_in_the_way():
     with private_machine() as machine:
         before = open_machine_with_a_keeper(machine)
-        for killed_at in range(50, 200, 40):
+        for killed_at in range(60, 200, 60):
             assert killed(machine, arming(), killed_at)
             run(machine, keeper.step("restore", "run", "hand", "c"))
 
@@ -84,7 +84,7 @@ def test_an_arm_that_is_killed_leaves_nothing_that_stands_in_the_way():
 def test_a_change_that_is_killed_is_undone():
     with private_machine() as machine:
         before = open_machine_with_a_keeper(machine)
-        for killed_at in range(40, 360, 61):
+        for killed_at in range(40, 360, 90):
             run(machine, arming())
             assert killed(machine, changing(), killed_at)
             machine.sh("/srv/demo stop")
@@ -95,7 +95,7 @@ def test_a_change_that_is_killed_is_undone():
 def test_a_restore_that_is_killed_is_completed_by_the_next():
     with private_machine() as machine:
         before = open_machine_with_a_keeper(machine)
-        for killed_at in range(30, 360, 61):
+        for killed_at in range(60, 360, 90):
             run(machine, arming())
             run(machine, changing())
             machine.sh("/srv/demo stop; /srv/demo start")
