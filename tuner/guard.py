@@ -15,12 +15,13 @@ from tuner import keeper
 from tuner.errors import RestoreFailed, TargetError
 from tuner.heartbeat import Heartbeat
 from tuner.journal import Journal
-from tuner.ports import ABSENT, Command, Completed, Files, Host, Service
+from tuner.ports import Command, Completed, Files, Host, Service
 
 BEATS = 8
 """Heartbeats in the time after which the watchdog gives the controller up."""
-SHORTEST_TIMEOUT_S = 2.0
-"""For a heartbeat."""
+SHORTEST_TIMEOUT_S = 5.0
+"""For what takes no time."""
+PURPOSES = ("run", "apply")
 
 
 class Guard:
@@ -50,6 +51,7 @@ class Guard:
         self._sent: Files = {}
         self._lost: TargetError | None = None
         """Why the target has ended this session."""
+        self._may_be_armed = False
 
     def arm(self, services: Sequence[Service], *, urls: Sequence[str] = ()) -> tuple[str, ...]:
         """Take the target: install the keeper, start the watchdog and the heartbeat. Returns warnings.
@@ -58,7 +60,6 @@ class Guard:
         or without root.
         """
         self._journal.claim(self._host.name)
-        self._forget_what_is_back()
         command = keeper.arming(
             self._purpose,
             session=self._session,
@@ -67,25 +68,24 @@ class Guard:
             services=services,
             urls=urls,
         )
+        self._may_be_armed = True
         completed = _send(self._host, command)
+        if completed.returncode in keeper.NOT_INSTALLED and self._journal.originals(self._host.name):
+            told = (
+                "it has lost its journal, and originals of an earlier run are kept here. Run: tuner restore"
+            )
+            raise TargetError(f"{self._host.name}: {told}")
         if completed.returncode in (*keeper.NOT_INSTALLED, keeper.OTHER_VERSION):
             _install(self._host)
             completed = _send(self._host, command)
         answer = keeper.require_success(self._host.name, completed)
+        # What an earlier run has left here is back, or confirmed: otherwise the keeper had refused.
+        self._journal.discard(self._host.name)
+        self._journal.claim(self._host.name)
         if self._purpose == "run":
             self._heartbeat = Heartbeat(self._beat, every_s=self._watchdog_s / BEATS)
             self._heartbeat.start()
         return tuple(f"{self._host.name}: {warning}" for warning in answer.get("warning", []))
-
-    def _forget_what_is_back(self) -> None:
-        """Let go of what the target has put back by itself. Raises TargetError when something is not back."""
-        left = self._journal.differing(self._host)
-        if left:
-            told = (
-                f"originals of an earlier run are not back: {', '.join(map(str, left))}. Run: tuner restore"
-            )
-            raise TargetError(f"{self._host.name}: {told}")
-        self._journal.discard(self._host.name)
 
     def commands_to_change(self, files: Files) -> tuple[Command, ...]:
         """Name what makes exactly these files differ from the originals; nothing when they do already.
@@ -137,6 +137,8 @@ class Guard:
 
         Raises RestoreFailed naming what is not back; it can be called again.
         """
+        if not self._may_be_armed:
+            return ()
         if self._heartbeat is not None:
             self._heartbeat.stop()
         command = keeper.step(
@@ -181,19 +183,18 @@ def restore_host(host: Host, journal: Journal) -> tuple[PurePosixPath, ...]:
         RestoreFailed: something is not back.
         TargetError: a tuner is at work there, or root is needed.
     """
+    if not _may_have_keeper(host):
+        return journal.restore(host)
     journal.claim(host.name)
-    if not _has_keeper(host):
-        written = journal.restore(host)
-        journal.discard(host.name)
-        return written
     back: list[PurePosixPath] = []
     troubles: list[str] = []
-    for purpose in ("apply", "run"):
-        command = keeper.step(
-            "restore", purpose, "hand", _controller(journal), timeout_s=keeper.RESTORE_TIMEOUT_S
-        )
+    for purpose in PURPOSES:
+        completed = _ask(host, "restore", purpose, "hand", _controller(journal))
+        if completed is None:
+            back += journal.restore(host)
+            break
         try:
-            back += _paths(keeper.require_success(host.name, _send(host, command)))
+            back += _paths(keeper.require_success(host.name, completed))
         except RestoreFailed as error:
             troubles.append(str(error))
     if troubles:
@@ -204,13 +205,15 @@ def restore_host(host: Host, journal: Journal) -> tuple[PurePosixPath, ...]:
 
 def describe_use(host: Host) -> tuple[str, ...]:
     """Say who has taken a host, and since when: one sentence each. Raises TargetError without root."""
-    if not _has_keeper(host):
-        return ()
     found: list[str] = []
-    for purpose in ("run", "apply"):
-        answer = keeper.require_success(host.name, _send(host, keeper.step("status", purpose)))
+    for purpose in PURPOSES if _may_have_keeper(host) else ():
+        completed = _ask(host, "status", purpose)
+        if completed is None:
+            break
+        answer = keeper.require_success(host.name, completed)
+        is_guarded = "session" in answer and "watchdog" in answer
         for owner in answer.get("owner", []):
-            state = "is at work" if "watchdog" in answer else "was at work, and its watchdog is gone"
+            state = "is at work" if is_guarded else "was at work, and the originals are not back"
             found.append(f"{host.name}: a tuner {state} ({purpose}): {owner}.")
     return tuple(found)
 
@@ -243,12 +246,15 @@ def _install(host: Host) -> None:
         raise TargetError(f"{host.name}: {told}")
 
 
-def _has_keeper(host: Host) -> bool:
-    try:
-        return host.read(keeper.PROGRAM) != ABSENT
-    except TargetError:
-        # Only root may look into its directory, so it is there.
-        return True
+def _may_have_keeper(host: Host) -> bool:
+    """Look for the keeper's directory; that needs no root."""
+    return host.run(("test", "-d", str(keeper.DIRECTORY)), timeout_s=SHORTEST_TIMEOUT_S).returncode == 0
+
+
+def _ask(host: Host, name: str, purpose: str, *arguments: str) -> Completed | None:
+    """Let the keeper of a host do a step; None when there is none."""
+    completed = _send(host, keeper.step(name, purpose, *arguments, timeout_s=keeper.RESTORE_TIMEOUT_S))
+    return None if completed.returncode in keeper.NOT_INSTALLED else completed
 
 
 def _paths(answer: dict[str, list[str]]) -> tuple[PurePosixPath, ...]:

@@ -128,11 +128,6 @@ class Journal:
         self._remove(host.name)
         return tuple(written)
 
-    def differing(self, host: Host) -> tuple[PurePosixPath, ...]:
-        """Name what is not as it was when its original was kept."""
-        originals = self.originals(host.name)
-        return tuple(original.path for original in originals if not _is_back(host, original))
-
     def discard(self, host_name: str) -> None:
         """Forget a host's originals: the host itself has verified that they are back."""
         if self.path(host_name).exists():

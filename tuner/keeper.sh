@@ -14,7 +14,7 @@
 # State of a purpose is in a directory beside this program:
 #   journal/NUMBER/{meta,content}            an original; there (renamed, fsynced) before the first write
 #   owner                                    who tunes; the first file to come and the last to go
-#   session                                  there while changes are allowed; no change can come after it is gone
+#   session                                  there while changes are allowed, gone before anything is restored
 #   beat, ticking                            the heartbeat; how the watchdog counts
 #   services/NAME, urls                      what has to run and to answer as before
 #   reserve                                  room for restoring on a full disk
@@ -55,6 +55,10 @@ shorten_log() {
     tail -c "$((LOG_BYTES / 4))" "$home/log" > "$home/log.new" && mv -f "$home/log.new" "$home/log"
 }
 
+printable() { # TEXT: in one line
+    printf '%s' "$1" | tr -c '[:print:]' ' '
+}
+
 last_words() { # FILE: what a command printed, in one line
     tail -n 3 "$1" 2> /dev/null | tr -c '[:print:]' ' '
 }
@@ -92,7 +96,7 @@ require_session() {
         "$1 "*) why=${why#* } ;;
         *) why='it is not known here' ;;
     esac
-    fail "$ENDED" "This session has ended ($why), so nothing was changed. Look into $home/log, then begin again."
+    fail "$ENDED" "This session has ended ($why); nothing was changed. Look into $home/log, then begin again."
 }
 
 # --------------------------------------------------------------------------------------------------- paths
@@ -105,7 +109,7 @@ check_path() {
     case $1/ in
         *//* | */./* | */../*) fail "$REFUSED" "$1: is not a normal path. Name it without //, . and .." ;;
         /proc/sys/*) ;;
-        /proc/* | /dev/*) fail "$REFUSED" "$1: is not a setting. Only /proc/sys, /sys and real files can be changed." ;;
+        /proc/* | /dev/*) fail "$REFUSED" "$1: is not a setting. Name one of /proc/sys or /sys, or a file." ;;
         "$home"/*) fail "$REFUSED" "$1: belongs to tuner itself. Name another file." ;;
     esac
 }
@@ -234,7 +238,7 @@ copy() { # FROM TO: with mode, owner, times, access lists and security context
 replace() { # REAL SOURCE LIKE: write beside it and rename; attributes of LIKE (new: of a new file)
     enter "$1" || { echo "its directory is not there" >&2; return 1; }
     rm -f -- "$TEMPORARY"
-    # Never through a link that somebody planted: noclobber opens with O_EXCL, and all goes through the descriptor.
+    # Never through a link that somebody planted: noclobber is O_EXCL, and all goes through the descriptor.
     set -C
     exec 4> "$TEMPORARY" || return
     set +C
@@ -346,7 +350,7 @@ complain_at_last() { # WHAT REASON
 
 complain() { # WHAT REASON
     troubles=$((troubles + 1))
-    reason=$(printf '%s' "$2" | tr -c '[:print:]' ' ')
+    reason=$(printable "$2")
     log "NOT back: $1: $reason"
     printf 'trouble\t%s\t%s\n' "$1" "$reason"
 }
@@ -400,7 +404,8 @@ restore_service() { # FILE RESTART
     is_running "$service"
     running=$?
     if [ "$ran" = no ]; then
-        [ "$running" != 0 ] || run_line "$stop" || complain "$service" "it does not stop: $(last_words "$said")"
+        [ "$running" = 0 ] || return
+        run_line "$stop" || complain "$service" "it does not stop: $(last_words "$said")"
         return
     fi
     if [ "$2" = no ] && [ "$running" != 1 ]; then
@@ -509,8 +514,9 @@ start_watchdog() {
         :
     else
         # Forked by setsid: what a shell puts into the background ignores SIGINT, and so would our services.
+        # The setsid of busybox cannot fork.
         setsid --fork /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&- ||
-            setsid /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&- & # as busybox knows it
+            setsid /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&- &
     fi
     # It must have left our process group before we end: that may be killed with us.
     for _ in $twenty $twenty $twenty $twenty $twenty; do
@@ -614,7 +620,10 @@ arm() { # PROGRAM_SUM
     [ "${sum%% *}" = "$1" ] || fail "$OTHER_VERSION" 'This is another version of the keeper. Install yours.'
     shorten_log
     wait_for_watchdog_end
-    write_plan || { finish; fail "$FAILED" "$state: cannot be written ($(df -h "$state" | tail -n 1)). Make room."; }
+    if ! write_plan; then
+        finish
+        fail "$FAILED" "$state: cannot be written ($(df -h "$state" | tail -n 1)). Make room."
+    fi
     guard_reboot
     printf '%s\n' "$session" > "$state/session" && sync "$state/session" "$state"
     if ! start_watchdog; then
@@ -632,11 +641,12 @@ refuse_others() {
             # Killed before anything was changed, or after everything was back.
             (journal=$state/journal purpose=$other && finish)
         elif watchdog_lives && [ -e "$state/session" ] && [ "$other" = apply ]; then
-            fail "$BUSY" "An apply waits to be confirmed: $(describe_owner). Run: tuner confirm, or tuner restore"
+            fail "$BUSY" "An apply waits for \`tuner confirm\`: $(describe_owner). Confirm or restore it."
         elif watchdog_lives && [ -e "$state/session" ]; then
             fail "$BUSY" "Another tuner is at work: $(describe_owner). Wait for its end, or end it."
         else
-            fail "$BUSY" "The originals are not back since $(describe_owner), whose watchdog does not guard any more. Run: tuner restore with --host"
+            owner=$(describe_owner)
+            fail "$BUSY" "The originals of a tuner that is gone are not back: $owner. Run \`tuner restore\` for this host."
         fi
     done
     state=$home/$purpose
@@ -658,14 +668,16 @@ write_plan() { # what the request says, on disk
             'ticking '*) printf '%s\n' "$value" > "$state/ticking" ;;
             'service '*)
                 case $value in
-                    .* | -* | *[!A-Za-z0-9@_.:-]*) fail "$REFUSED" "$value: is not a name of a service. Correct it." ;;
+                    .* | -* | *[!A-Za-z0-9@_.:-]*)
+                        fail "$REFUSED" "$value: is not a name of a service. Correct it."
+                        ;;
                 esac
                 file=$state/services/$value
                 ;;
             'systemd '* | 'pid-file '* | 'stop '* | 'start '*) printf '%s\n' "$line" >> "$file" ;;
             'url '*) write_url "$value" ;;
             end) ;;
-            *) fail "$REFUSED" 'The request has a line that is not known. Install the same version on both hosts.' ;;
+            *) fail "$REFUSED" 'The request has a line that is not known.' ;;
         esac || return
     done < "$request"
     case $session in '' | *[!0-9a-f]*) fail "$REFUSED" 'The request has no session.' ;; esac
@@ -684,7 +696,7 @@ write_plan() { # what the request says, on disk
 
 write_url() {
     if ! command -v curl > /dev/null; then
-        printf 'warning\tcurl is not installed here, so nobody asks whether the server answers after a restore.\n'
+        printf 'warning\tcurl is not installed here: after a restore nobody asks whether the server answers.\n'
         return 0
     fi
     status=$(ask "$1")
@@ -709,7 +721,8 @@ guard_reboot() {
     if has_systemd; then
         before=''
         for file in "$state/services"/*; do
-            [ -e "$file" ] && read_service "$file" && [ "$systemd" = yes ] && before="$before ${file##*/}.service"
+            [ -e "$file" ] && read_service "$file" && [ "$systemd" = yes ] || continue
+            before="$before ${file##*/}.service"
         done
         mkdir -p "${SYSTEMD_LINK%/*}"
         {
@@ -779,12 +792,13 @@ put_content() { # PATH SOURCE
     like=new
     [ ! -e "$real" ] || like=$real
     said=$(replace "$real" "$2" "$like" 2>&1) ||
-        fail "$REFUSED" "$real: cannot be written: $(printf '%s' "$said" | tr -c '[:print:]' ' '). Look there."
+        fail "$REFUSED" "$real: cannot be written: $(printable "$said"). Look there."
     log "put $real"
 }
 
 refuse_unkept() {
-    fail "$REFUSED" "$real: its original cannot be kept ($(last_words "$request.said")), so it was not changed."
+    said=$(last_words "$request.said")
+    fail "$REFUSED" "$real: its original cannot be kept ($said), so it was not changed. Look there."
 }
 
 put_back() { # PATH
@@ -792,7 +806,7 @@ put_back() { # PATH
     find_entry "$real" "$journal" || return 0
     is_back && return
     said=$(bring_back "$entry" 2>&1)
-    is_back || fail "$INCOMPLETE" "$real: cannot be put back now: $(printf '%s' "$said" | tr -c '[:print:]' ' '). Look there."
+    is_back || fail "$INCOMPLETE" "$real: cannot be put back: $(printable "$said"). Look there."
     log "put back $real"
 }
 

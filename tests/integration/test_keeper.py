@@ -1,5 +1,6 @@
 """What is changed through a guard comes back, and nothing else is changed. On a private machine each."""
 
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from tests.integration.private_machine import (
 from tests.integration.waiting import wait_until
 from tuner import keeper
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
-from tuner.guard import Guard, restore_host
+from tuner.guard import Guard, describe_use, restore_host
 from tuner.journal import Journal
 from tuner.ports import Files, Service
 
@@ -28,9 +29,13 @@ NEW = SERVED / "new.d" / "limits" / "tuner.conf"
 CHANGES: Files = {CONFIGURATION: b"demo 2, longer\n", NEW: b"more\n", SETTING: b"512\n"}
 
 
-@pytest.fixture(params=SHELLS)
+IN_EACH_SHELL = pytest.mark.parametrize("machine", SHELLS, indirect=True)
+"""For tests that take the keeper through what shells do differently: redirections, patterns, descriptors."""
+
+
+@pytest.fixture
 def machine(request: pytest.FixtureRequest) -> Iterator[PrivateHost]:
-    with private_machine(request.param) as host:
+    with private_machine(getattr(request, "param", "dash")) as host:
         yield host
 
 
@@ -50,6 +55,7 @@ def change(guard: Guard, machine: PrivateHost, files: Files) -> None:
     guard.note_changed(machine.run_all(guard.commands_to_change(files)))
 
 
+@IN_EACH_SHELL
 def test_everything_comes_back(machine: PrivateHost, journal: Journal):
     machine.sh(
         f"mkdir /srv/available; echo site > /srv/available/site; ln -s /srv/available/site {SERVED}/site"
@@ -153,6 +159,7 @@ REFUSED = {
 """What a controller that is not ours may ask, and what it is told."""
 
 
+@IN_EACH_SHELL
 def test_what_may_not_be_changed_is_refused(machine: PrivateHost, journal: Journal):
     machine.sh(
         f"""
@@ -216,9 +223,12 @@ def test_a_second_tuner_is_told_who_is_at_work(machine: PrivateHost, journal: Jo
             armed(machine, elsewhere)
         with pytest.raises(TargetError, match=r"A tuner is at work: .*End it there"):
             restore_host(machine, elsewhere)
+    (sentence,) = describe_use(machine)
+    assert re.fullmatch(r"local: a tuner is at work \(run\): .*, study a study, since 20.*Z\.", sentence)
 
     change(guard, machine, CHANGES)
     guard.restore()
+    assert describe_use(machine) == ()
 
 
 def test_what_a_dead_tuner_left_is_explained_and_not_taken(machine: PrivateHost, tmp_path: Path):
@@ -229,14 +239,15 @@ def test_what_a_dead_tuner_left_is_explained_and_not_taken(machine: PrivateHost,
         guard._heartbeat.stop()
     machine.sh("kill -9 $(cat /var/lib/tuner/run/watchdog)")
 
-    with (
-        Journal(tmp_path / "dead") as later,
-        pytest.raises(TargetError, match=r"not back\. Run: tuner restore"),
-    ):
-        armed(machine, later)
+    for directory in ("dead", "elsewhere"):
+        with (
+            Journal(tmp_path / directory) as later,
+            pytest.raises(
+                TargetError, match=r"not back: .*study a study, since .*Run `tuner restore` for this"
+            ),
+        ):
+            armed(machine, later)
     with Journal(tmp_path / "elsewhere") as elsewhere:
-        with pytest.raises(TargetError, match=r"originals are not back since .* Run: tuner restore"):
-            armed(machine, elsewhere)
         assert CONFIGURATION in restore_host(machine, elsewhere)
 
     assert machine.everything() == before
@@ -251,6 +262,7 @@ def test_nothing_is_left_of_one_who_died_before_it_changed_anything(machine: Pri
         armed(machine, other).restore()
 
 
+@IN_EACH_SHELL
 def test_a_full_disk_does_not_prevent_restoring(machine: PrivateHost, journal: Journal):
     machine.sh(
         f"""
@@ -283,6 +295,7 @@ def test_a_full_disk_does_not_prevent_restoring(machine: PrivateHost, journal: J
     ]
 
 
+@IN_EACH_SHELL
 def test_what_cannot_be_put_back_is_named_and_tried_again_until_it_can(
     machine: PrivateHost, journal: Journal
 ):
@@ -321,12 +334,34 @@ def test_a_target_that_lost_its_journal_is_restored_from_here(machine: PrivateHo
     change(guard, machine, CHANGES)
     machine.sh("kill -9 $(cat /var/lib/tuner/run/watchdog); rm -r /var/lib/tuner")
 
+    with pytest.raises(TargetError, match=r"it has lost its journal, .*Run: tuner restore"):
+        armed(machine, journal)
+
     assert set(restore_host(machine, journal)) == set(CHANGES)
 
     assert machine.read(CONFIGURATION) == before
     assert machine.read(SETTING).content == b"4096\n"
 
 
+def test_what_the_target_has_put_back_itself_does_not_prevent_the_next_run(
+    machine: PrivateHost, tmp_path: Path
+):
+    with Journal(tmp_path / "dead") as dead:
+        guard = armed(machine, dead, watchdog_s=0.5)
+        change(guard, machine, CHANGES)
+        guard._heartbeat.stop()
+    wait_until(lambda: "everything is back" in machine.log())
+    machine.sh(f"echo demo of the operator > {CONFIGURATION}")
+
+    with Journal(tmp_path / "dead") as later:
+        guard = armed(machine, later)
+        change(guard, machine, CHANGES)
+        guard.restore()
+
+    assert machine.read(CONFIGURATION).content == b"demo of the operator\n"
+
+
+@IN_EACH_SHELL
 def test_no_text_of_a_study_or_a_service_is_a_command(machine: PrivateHost, journal: Journal):
     hostile = 'it\'s "quoted" $(touch /srv/owned) `touch /srv/owned`; touch /srv/owned\n-e \\ * \x1b[31m'
     line = "$(touch /srv/owned); touch /srv/owned' \" `touch /srv/owned` \\ *"
@@ -357,7 +392,6 @@ def test_no_text_of_a_study_or_a_service_is_a_command(machine: PrivateHost, jour
     assert "owned" not in machine.sh("ls -A / /root /srv /var/lib/tuner /var/lib/tuner/run")
 
 
-@pytest.mark.parametrize("machine", ["dash"], indirect=True)
 def test_a_url_that_answered_must_answer_again(machine: PrivateHost, journal: Journal):
     machine.sh("mkdir /srv/www")
     server = subprocess.Popen(
