@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from tests.fakes import MemoryHost, completed
+from tests.unit.servers.service_managers import answer_test
 from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.ports import Argv, Completed, FileState, Installation
 
@@ -57,7 +58,7 @@ def host_of(layout: Layout) -> MemoryHost:
         commands={
             **dict.fromkeys(layout.programs, php_fpm),
             "find": find,
-            "test": lambda _host, argv, _stdin: completed(argv, returncode=0 if layout.is_systemd else 1),
+            "test": answer_test(is_systemd=layout.is_systemd),
         },
     )
 

@@ -49,8 +49,8 @@ def test_the_service_is_found_as_the_distribution_installs_it(layout, service, p
     found = find_pool(layout)
 
     assert found.service.name == service
-    assert found.service.check == (program, "-t")
-    assert found.service.stop == ("/usr/bin/systemctl", "stop", service)
+    assert found.service.check == (program, "-t", "--nodaemonize", "--force-stderr")
+    assert found.service.stop == ("systemctl", "stop", service)
     assert found.service.pid_file == PurePosixPath(pid_file)
     assert found.log == PurePosixPath(log)
     assert found.port is None
@@ -94,8 +94,12 @@ def test_a_pool_that_reads_no_spare_processes_starts_from_possible_ones(kind: st
     # They stand nowhere, so that the pool needs them written as soon as it reads them.
     asked = {"pm": "dynamic", **{name: current[name] for name in SPARE}}
     assert written(asked, layout).splitlines()[1:] == [
-        "[www]", "pm = dynamic", "pm.start_servers = 5", "pm.min_spare_servers = 1", "pm.max_spare_servers = 9",
-    ]  # fmt: skip
+        "[www]",
+        "pm = dynamic",
+        "pm.start_servers = 5",
+        "pm.min_spare_servers = 1",
+        "pm.max_spare_servers = 9",
+    ]
 
 
 def test_of_several_versions_the_newest_is_taken():
@@ -109,15 +113,18 @@ def test_a_host_without_php_fpm_is_answered_with_the_package():
         find_pool(replace(BOOKWORM, programs=()))
 
 
-def test_a_service_that_nobody_manages_is_refused():
-    with pytest.raises(TargetError, match=r"neither systemd nor /etc/init\.d/php8\.2-fpm is there"):
-        find_pool(replace(BOOKWORM, is_systemd=False))
+def test_the_program_itself_is_started_where_nobody_manages_it():
+    service = find_pool(replace(BOOKWORM, is_systemd=False)).service
+
+    assert service.start[-2:] == ("/usr/sbin/php-fpm8.2", "--daemonize")
+    assert service.stop[-2:] == ("/run/php/php8.2-fpm.pid", "php-fpm: master process")
+    assert service.reload is None
 
 
 def test_an_init_script_starts_it_where_there_is_no_systemd():
     layout = replace(BOOKWORM, is_systemd=False, others={"/etc/init.d/php8.2-fpm": "#!/bin/sh\n"})
 
-    assert find_pool(layout).service.reload == ("/usr/sbin/service", "php8.2-fpm", "reload")
+    assert find_pool(layout).service.reload == ("service", "php8.2-fpm", "reload")
 
 
 def test_several_pools_of_which_none_has_the_usual_name_are_refused():
@@ -218,7 +225,8 @@ def test_its_log_explains_a_failure():
         b"[21-Nov-2026 15:38:09] NOTICE: ready to handle connections\n"
         b"[21-Nov-2026 15:38:10] WARNING: [pool www] server reached pm.max_children setting (5), "
         b"consider raising it\n"
-        b"[21-Nov-2026 15:38:11] WARNING: [pool www] child 12 exited on signal 11 (SIGSEGV) after 1.0 seconds\n"
+        b"[21-Nov-2026 15:38:11] WARNING: [pool www] child 12 exited on signal 11 (SIGSEGV) "
+        b"after 1.0 seconds\n"
     )
 
     assert PhpFpm().complaints(log) == (
