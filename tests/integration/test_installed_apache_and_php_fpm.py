@@ -51,6 +51,23 @@ def test_a_drop_in_for_apache_is_in_force_after_a_start():
         wait_until(lambda: read_back(sandbox, config, before, process) == expected)
 
 
+def test_two_addresses_with_one_port_are_no_two_listeners_for_the_same_connections():
+    with installed("/etc/apache2", empty=APACHE_WRITES) as sandbox:
+        run(
+            sandbox,
+            "sh",
+            "-c",
+            "printf 'Listen 127.0.0.1:80\nListen 127.0.0.2:80\n' > /etc/apache2/ports.conf",
+        )
+        before = Apache().find(sandbox)
+        process = start(sandbox, before)
+        config = {"ListenCoresBucketsRatio": 0, "ListenBacklog": 300}
+
+        wait_until(lambda: read_back(sandbox, config, before, process) == {
+            "ListenCoresBucketsRatio": 0, "ListenBacklog": 511,
+        })  # fmt: skip
+
+
 def test_what_apache_was_not_restarted_for_is_seen_not_to_be_in_force():
     with installed("/etc/apache2", empty=APACHE_WRITES) as sandbox:
         before = Apache().find(sandbox)
