@@ -84,7 +84,9 @@ def run(
             optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
             session = f"{int(time.time())}-{os.getpid()}"
             campaign = Campaign(rig, plan, storage, optimizer, progress, session=session)
-            storage.remember("finished", campaign.run())
+            with rig.target.hold():
+                verdict = campaign.run()
+            storage.remember("finished", verdict)
         summary = summarize(settings, rig.space, storage, running=False, version=__version__)
     return Reading(settings=settings, rig=rig, summary=summary)
 
@@ -157,9 +159,10 @@ def compare(
             pairs=pairs or plan.pairs,
             rng=Random(settings.seed),  # noqa: S311
         )
-        paired = measure_pairs(
-            pairing, starts, make, lambda done, total: progress.stage("compare", done, total)
-        )
+        with rig.target.hold():
+            paired = measure_pairs(
+                pairing, starts, make, lambda done, total: progress.stage("compare", done, total)
+            )
     if paired.failed:
         msg = f"compare: a side failed twice in a row. {paired.failed}"
         raise TargetError(msg)

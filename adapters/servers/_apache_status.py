@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tuner.adapters.servers import _readback as readback
-from tuner.ports import Argv, Completed, Config, FileReader, Host, Installation, Scalar
+from tuner.ports import Argv, Command, Completed, Config, FileReader, Host, Installation, Scalar
 
 # A child runs its workers, one listener and the main thread (server/mpm/event/event.c, start_threads).
 THREADS_BESIDE_WORKERS = 2
@@ -105,12 +105,15 @@ def read_installed(
 def _ask_listener(host: Host, config: Config, installation: Installation, port: int) -> dict[str, Scalar]:
     """Ask the kernel and, where there is one, the status page."""
     facts = installation.facts
-    found = judge_listeners(readback.read_listening_sockets(host, port), config, facts.cores)
+    questions = [Command(argv=readback.listen_queues_command(port), may_fail=True)]
+    if "status" in facts.modules:
+        questions.append(Command(argv=status_command(port), may_fail=True))
+    listed, *answers = host.run_all(questions)
+    found = judge_listeners(readback.parse_listening_sockets(listed), config, facts.cores)
     if config.get("ListenBacklog") == facts.current.get("ListenBacklog"):
         # As it was found; net.core.somaxconn may have been below it all the time.
         found.pop("ListenBacklog", None)
-    if "status" in facts.modules:
-        scoreboard = read_scoreboard(host.run(status_command(port), timeout_s=readback.COMMAND_TIMEOUT_S))
-        if scoreboard is not None:
+    for answer in answers:
+        if (scoreboard := read_scoreboard(answer)) is not None:
             found["MaxRequestWorkers"] = len(scoreboard)
     return found

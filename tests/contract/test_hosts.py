@@ -12,7 +12,6 @@ from tests.fakes import MemoryHost, completed
 from tests.integration.waiting import wait_until
 from tuner.adapters.hosts.local import LocalHost
 from tuner.errors import TargetError
-from tuner.journal import Journal, JournaledHost
 from tuner.ports import ABSENT, Completed, FileState, Host, Sandbox
 
 ECHO = (sys.executable, "-I", "-S", "-c", "print('hello')")
@@ -29,7 +28,7 @@ def memory_host() -> MemoryHost:
     return MemoryHost(commands={sys.executable: echo}, programs={sys.executable: sleep})
 
 
-@pytest.fixture(params=["local", "sandbox", "journaled", "memory", "memory sandbox"])
+@pytest.fixture(params=["local", "sandbox", "memory", "memory sandbox"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Host, PurePosixPath]]:
     """Give each host, and a directory in which it may write."""
     with ExitStack() as stack:
@@ -39,9 +38,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Host
             case "sandbox":
                 sandbox = stack.enter_context(LocalHost().sandbox())
                 yield sandbox, sandbox.directory
-            case "journaled":
-                journal = stack.enter_context(Journal(tmp_path / "state"))
-                yield JournaledHost(LocalHost(), journal), PurePosixPath(tmp_path)
             case "memory":
                 yield memory_host(), PurePosixPath("/tmp")  # noqa: S108 - nothing is there
             case _:

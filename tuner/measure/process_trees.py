@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
+from tuner.load_places import ASK_SESSION
 from tuner.measure.procfs import USER_HZ, ProcessTimes, parse_process
-from tuner.ports import FileReader
+from tuner.ports import FileReader, Host, Lookable
 
 KTHREADD = 2
 """Parent of all kernel threads (kernel/kthread.c); in a container the pid may be anybody's."""
@@ -42,16 +43,26 @@ def read_forest(host: FileReader, groups: Mapping[str, Sequence[int]]) -> dict[s
     return {name: _read_tree(host, pids, roots) for name, pids in groups.items()}
 
 
-def find_interrupt_threads(host: FileReader) -> tuple[int, ...]:
+def find_interrupt_threads(host: Lookable) -> tuple[int, ...]:
     """Find the kernel threads that do the work of interrupts; none where they cannot be seen (a container).
 
     They handle the load's own packets, so they are nobody's foreign CPU. They are there since boot: ask once.
     """
-    parent = _read_process(host, KTHREADD)
+    looked = host.look((), trees=(KTHREADD,))
+    parent = _read_process(looked, KTHREADD)
     if parent is None or parent.name != "kthreadd":
         return ()
-    threads = (_read_process(host, pid) for pid in _children(host, KTHREADD))
+    threads = (_read_process(looked, pid) for pid in _children(looked, KTHREADD))
     return tuple(each.pid for each in threads if each is not None and each.name.startswith(INTERRUPT_THREADS))
+
+
+def find_own_process(host: Host) -> int:
+    """Find the process that a host's commands are children of: tuner itself, or the session of its sshd.
+
+    0 when that cannot be told; then what the commands use counts as foreign.
+    """
+    printed = host.run(ASK_SESSION, timeout_s=10).stdout.strip()
+    return int(printed) if printed.isdigit() else 0
 
 
 def spend(before: Tree, after: Tree) -> Spent:

@@ -145,6 +145,8 @@ def check_bounds(parameter: Parameter, low: float, high: float, scope: Mapping[s
 def derived_value(derived: Derived, scope: Mapping[str, object]) -> Scalar:
     """Return what the derived setting is beside the values chosen so far."""
     value = derived.value.evaluate(scope)
+    if derived.least is not None and not isinstance(value, str):
+        value = max(value, derived.least)
     if isinstance(value, float):
         return math.floor(value + 1e-9) if derived.kind == "int" else float(f"{value:.12g}")
     return value

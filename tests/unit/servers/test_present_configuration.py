@@ -8,7 +8,7 @@ from tests.unit.servers import apache_layouts, php_layouts
 from tuner.adapters.servers.apache import Apache
 from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.ports import Config, Installation
-from tuner.space import SpaceFacts, describe_space, load_space
+from tuner.space import SpaceFacts, load_space
 
 HOST = {"cores": 4, "memory_mib": 8192, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096}
 LIMITS = ("ServerLimit", "ThreadLimit")
@@ -42,17 +42,13 @@ POOLS = {
 
 
 def present(name: str, server: str, found: Installation) -> Config:
-    """Give the default of a space in which everything begins with what is in force."""
-    parameters = [each["name"] for each in describe_space(name) if each["kind"] != "derived"]
-    current = found.facts.current
-    refined = {"parameters": {each: {"default": "current"} for each in parameters if each in current}}
-    space = load_space(
-        [name, refined],
-        facts=SpaceFacts(names=HOST, versions={server: found.facts.version}, current=current, sandbox=False),
-        base=Path(),
-    )
-    config = space.for_server(space.default(), server)
-    return {each: value for each, value in config.items() if each in current}
+    """Give the default of the space on the host of this installation."""
+    facts = SpaceFacts(
+        names=HOST, versions={server: found.facts.version}, current=found.facts.current, sandbox=False,
+        installed=True,
+    )  # fmt: skip
+    space = load_space([name], facts=facts, base=Path())
+    return space.for_server(space.default(), server)
 
 
 @pytest.mark.parametrize("name", APACHES)
