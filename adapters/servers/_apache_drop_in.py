@@ -1,12 +1,9 @@
 """Write the one file that makes an installed Apache run with other settings."""
 
-import math
-import re
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from tuner.adapters.servers._apache_settings import (
-    DEFAULTS,
     LIMITS,
     OF_MODULES,
     SIZES,
@@ -22,10 +19,12 @@ NAME = "zz-tuner.conf"
 DIRECTORIES = ("conf-enabled", "conf.d")
 """Where Debian and RHEL-likes include files of the administrator's, in the order of their names."""
 
+REMEDY = "Leave it out of the space with `without:`."
+
 _HEAD = "# Written by tuner: overrides what is set before. Take this file away to undo it.\n"
 _PROBE = "TunerIsReadHere"
-_ALLOWED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_ALLOWED_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+# https://httpd.apache.org/docs/2.4/mod/core.html#acceptfilter
+_ACCEPT_FILTERS = ("data", "none", "httpready", "dataready")
 
 
 def find_place(tree: Tree) -> PurePosixPath:
@@ -54,7 +53,7 @@ def write_drop_in(config: Config, tree: Tree, facts: Facts) -> Files:
     current = in_force(before, facts)
     for name, value in config.items():
         _refuse_unknown(name, before)
-        _refuse_nonsense(name, value)
+        _refuse_nonsense(name, value, current[name])
     changed = {name for name, value in config.items() if value != current[name]}
     if changed.isdisjoint(SIZES):
         # The limits leave room for sizes that stay as they are.
@@ -101,7 +100,6 @@ def _kept_lines(installed: bytes | None, lines: Mapping[str, str]) -> str:
 def _refuse_unknown(name: str, settings: Settings) -> None:
     if name in settings.values:
         return
-    remedy = f"Leave it out of the space: {{without: [{name}]}}"
     if name in settings.elsewhere:
         reason = f"{settings.elsewhere[name]} sets it for a part of the server, which wins there"
     elif name in OF_MODULES:
@@ -110,22 +108,17 @@ def _refuse_unknown(name: str, settings: Settings) -> None:
         reason = "each site has its own, and one more would be added"
     else:
         reason = "its value in force is not known, because no line gives it"
-    raise ConfigRejected(f"apache: {name[:80]!r} cannot be changed on this host: {reason}. {remedy}.")
+    raise ConfigRejected(f"apache: {name[:80]!r} cannot be changed on this host: {reason}. {REMEDY}")
 
 
-def _refuse_nonsense(name: str, value: Scalar) -> None:
-    """Refuse what is not one value of the directive: it never reaches a file."""
-    default = DEFAULTS.get(name, OF_MODULES.get(name, ("", None))[1])
-    if isinstance(default, bool):
-        is_one = isinstance(value, bool)
-    elif isinstance(default, int):
-        is_one = isinstance(value, int) and not isinstance(value, bool)
-    elif isinstance(value, float):
-        is_one = math.isfinite(value)
+def _refuse_nonsense(name: str, value: Scalar, current: Scalar) -> None:
+    """Refuse what is not one value of the same kind as the one in force: it never reaches a file."""
+    if isinstance(current, str):
+        is_one = value == current or value in _ACCEPT_FILTERS
     else:
-        is_one = not isinstance(value, str) or _ALLOWED_WORD.fullmatch(value) is not None
-    if not is_one or not _ALLOWED_NAME.fullmatch(name):
-        shown = f"{name[:80]!r} = {str(value)[:80]!r}"
+        is_one = type(value) is type(current)
+    if not is_one:
+        shown = f"{name} = {str(value)[:80]!r}"
         raise ConfigRejected(f"apache: {shown} is not one value of this directive. Correct the space.")
 
 
@@ -159,7 +152,7 @@ def _verify(
         if not after.written[name].startswith(f"{place}:"):
             raise TargetError(
                 f"apache: {after.written[name]} sets {name} after {place} is read, and so wins. Move that "
-                f"line to before the Include, or leave the setting out of the space: {{without: [{name}]}}."
+                f"line to before the Include. {REMEDY}"
             )
     found = in_force(after, facts)
     for name, value in config.items():

@@ -8,10 +8,10 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from tuner.adapters.servers import _readback as readback
-from tuner.adapters.servers import _services as services
 from tuner.adapters.servers._apache_drop_in import find_place
 from tuner.adapters.servers._apache_settings import in_force, read_settings
 from tuner.adapters.servers._apache_syntax import Directive, Tree, module_name, read_directives
+from tuner.adapters.servers._service_manager import describe_service, probe_service
 from tuner.errors import TargetError
 from tuner.ports import Argv, Command, Completed, Facts, Files, Host, Installation
 
@@ -37,7 +37,7 @@ def find_apache(host: Host, package: str) -> Installation:
     name = PROGRAMS[control]
     options = _options(host.read(SYSCONFIG).content) if name == "httpd" else ()
     dump = Command(argv=(control, *options, *_DUMP), timeout_s=DUMP_TIMEOUT_S, as_root=True, may_fail=True)
-    dumped, booted = host.run_all((dump, services.ASK_FOR_SYSTEMD))
+    dumped, *probed = host.run_all((dump, *probe_service(name)))
     printed = readback.decode(dumped)
     included = [PurePosixPath(path) for path in _INCLUDED.findall(printed)]
     if dumped.returncode != 0 or not included:
@@ -46,7 +46,7 @@ def find_apache(host: Host, package: str) -> Installation:
     modules = frozenset(map(module_name, _MODULE.findall(printed)))
     _refuse_other_mpm(host, modules, control)
     wanted = dict.fromkeys((*included, included[0].parent / ENVVARS, SYSCONFIG))
-    look = host.look((*wanted, services.init_script(name), readback.ONLINE_CPUS))
+    look = host.look((*wanted, readback.ONLINE_CPUS))
     files = {path: content for path in wanted if (content := look.read(path).content) is not None}
     facts = Facts(
         version=read_version(asked, host), program=PurePosixPath("/usr/sbin", name), modules=modules,
@@ -58,14 +58,14 @@ def find_apache(host: Host, package: str) -> Installation:
     return Installation(
         facts=replace(facts, current=in_force(read_settings(directives, facts), facts)),
         files=files,
-        service=services.make_service(
+        service=describe_service(
             name,
+            probed,
             check=(control, *options, "-t"),
-            own=(control, *options, "-k"),
-            verbs=("stop", "start", "graceful"),
+            start=(control, *options, "-k", "start"),
+            reload=(control, *options, "-k", "graceful"),
+            title=name,
             pid_file=PurePosixPath(*_PID_FILE.findall(printed)[:1]),
-            is_systemd=booted.returncode == 0,
-            look=look,
         ),
         port=_find_port(directives),
         log=_find_log(printed),

@@ -2,12 +2,15 @@
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from tuner.adapters.servers import _readback as readback
 from tuner.ports import Argv, Command, Completed, Config, FileReader, Host, Installation, Scalar
 
 # A child runs its workers, one listener and the main thread (server/mpm/event/event.c, start_threads).
 THREADS_BESIDE_WORKERS = 2
+# `Listen 80` is the first of these; the sockets that are made besides for more buckets are the second.
+_ANY_ADDRESS = frozenset({"*", "0.0.0.0", "[::]"})  # noqa: S104 - read, not bound
 _MODULES_WITH_THREADS = frozenset(
     {
         "http2",
@@ -36,14 +39,20 @@ def read_scoreboard(answer: Completed) -> str | None:
     return found[1] if found else None
 
 
-def judge_queues(queues: tuple[int, ...], config: Config, cores: int) -> dict[str, Scalar]:
-    """Tell from the listening sockets' accept queues what was asked of listen(), and for how many sockets."""
-    if not queues:
+def judge_listeners(
+    sockets: Sequence[readback.ListeningSocket], config: Config, cores: int
+) -> dict[str, Scalar]:
+    """Tell what was asked of listen(), and how many sockets of one address share the connections."""
+    if not sockets:
         return {}
+    addresses = (socket.address.rpartition(":")[0] for socket in sockets)
+    buckets = max(Counter("*" if each in _ANY_ADDRESS else each for each in addresses).values())
     asked = int(config.get("ListenCoresBucketsRatio", 0))
     expected = max(1, cores // asked) if asked else 1
-    ratio = asked if len(queues) == expected else cores // len(queues)
-    return {"ListenBacklog": min(queues), "ListenCoresBucketsRatio": ratio}
+    return {
+        "ListenBacklog": min(socket.queue for socket in sockets),
+        "ListenCoresBucketsRatio": asked if buckets == expected else cores // buckets,
+    }
 
 
 def judge_children(counts: list[int], config: Config) -> dict[str, Scalar]:
@@ -100,7 +109,7 @@ def _ask_listener(host: Host, config: Config, installation: Installation, port: 
     if "status" in facts.modules:
         questions.append(Command(argv=status_command(port), may_fail=True))
     listed, *answers = host.run_all(questions)
-    found = judge_queues(readback.parse_listen_queues(listed), config, facts.cores)
+    found = judge_listeners(readback.parse_listening_sockets(listed), config, facts.cores)
     if config.get("ListenBacklog") == facts.current.get("ListenBacklog"):
         # As it was found; net.core.somaxconn may have been below it all the time.
         found.pop("ListenBacklog", None)

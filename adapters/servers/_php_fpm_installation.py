@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.adapters.servers import _readback as readback
-from tuner.adapters.servers import _services as services
 from tuner.adapters.servers._php_fpm_pools import read_entries
+from tuner.adapters.servers._service_manager import describe_service, probe_service
 from tuner.errors import TargetError
 from tuner.ports import Command, Completed, Facts, Files, Host, Installation, Scalar
 
@@ -24,6 +24,8 @@ PROTECTIONS = frozenset({"clear_env", "process.dumpable", "rlimit_core"})
 """What keeps secrets of the application in; it is never traded for speed, whatever a space says."""
 
 _FIND_FILES = ("find", *CONFIGURATIONS, "-name", "*.conf")
+# Otherwise every test of the configuration is written into the service's own error log, too.
+_TO_STDERR = ("--nodaemonize", "--force-stderr")
 _PROGRAM = re.compile(r"^/\S*/php-fpm(\d+\.\d+)?$", re.MULTILINE)
 _VERSION = re.compile(r"^PHP (\d+(?:\.\d+)*)", re.MULTILINE)
 _DUMPED = re.compile(r"NOTICE: (?:\[(?P<section>[^\]]+)\]|\t(?P<key>[^=]+?) = (?P<value>.*))$", re.MULTILINE)
@@ -43,20 +45,21 @@ def find_php_fpm(host: Host, package: str) -> Installation:
 
     Of several installed versions the newest is taken, of several pools the one named www.
     """
-    listed, booted = host.run_all((Command(argv=FIND_PROGRAMS, may_fail=True), services.ASK_FOR_SYSTEMD))
+    listed = host.run(FIND_PROGRAMS, timeout_s=readback.COMMAND_TIMEOUT_S)
     program = newest_program(listed, host, package)
-    about, dumped, found = host.run_all(
+    name = PurePosixPath(program).name
+    service_name = f"php{name.removeprefix('php-fpm')}-fpm" if name != "php-fpm" else name
+    about, dumped, found, *probed = host.run_all(
         (
             Command(argv=(program, "-v")),
-            Command(argv=(program, "-tt"), as_root=True, may_fail=True),
+            Command(argv=(program, "-tt", *_TO_STDERR), as_root=True, may_fail=True),
             Command(argv=_FIND_FILES, may_fail=True),
+            *probe_service(service_name),
         )
     )
     dump = _read_dump(dumped, host, program)
-    name = PurePosixPath(program).name
-    service_name = f"php{name.removeprefix('php-fpm')}-fpm" if name != "php-fpm" else name
     paths = [PurePosixPath(path) for path in sorted(found.stdout.decode(errors="replace").splitlines())]
-    look = host.look((dump.main, *paths, services.init_script(service_name), readback.ONLINE_CPUS))
+    look = host.look((dump.main, *paths, readback.ONLINE_CPUS))
     files = {
         path: content for path in (dump.main, *paths) if (content := look.read(path).content) is not None
     }
@@ -71,13 +74,14 @@ def find_php_fpm(host: Host, package: str) -> Installation:
             cores=readback.read_online_cpus(look),
         ),
         files={path: content for path, content in files.items() if path in read},
-        service=services.make_service(
+        service=describe_service(
             service_name,
-            check=(program, "-t"),
-            own=None,
+            probed,
+            check=(program, "-t", *_TO_STDERR),
+            start=(program, "--daemonize"),
+            reload=None,
+            title="php-fpm: master process",
             pid_file=PurePosixPath(dump.sections["global"].get("pid", "")),
-            is_systemd=booted.returncode == 0,
-            look=look,
         ),
         log=PurePosixPath(log) if log.startswith("/") else None,
     )  # fmt: skip

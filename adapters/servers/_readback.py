@@ -80,11 +80,6 @@ def read_listen_queues(host: Host, port: int) -> tuple[int, ...]:
     return tuple(socket.queue for socket in read_listening_sockets(host, port))
 
 
-def parse_listen_queues(listed: Completed) -> tuple[int, ...]:
-    """Read the accept-queue lengths out of what `ss` printed."""
-    return tuple(socket.queue for socket in parse_listening_sockets(listed))
-
-
 def walk_processes(look: FileReader, pid: int) -> Iterator[int]:
     """Yield a process and all that descend from it, parents first."""
     yield pid

@@ -7,8 +7,9 @@ from tuner.ports import Argv, Command, Completed, Service
 
 _UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 # Stops a daemon that only its pid file knows. The id may be another program's by now, so its title is read.
+# Not with `read`, which fails where the line has no end, as php-fpm writes it.
 _STOP = (
-    'read -r pid <"$1" && grep -qaF "$2" "/proc/$pid/cmdline" && kill -TERM "$pid"'
+    'pid=$(cat "$1") && grep -qaF "$2" "/proc/$pid/cmdline" && kill -TERM "$pid"'
     ' && while grep -qaF "$2" "/proc/$pid/cmdline"; do sleep 0.1; done; exit 0'
 )
 # A daemon leaves its starter's process group a moment after that has ended (daemon(7)), so that who cleans up

@@ -91,7 +91,8 @@ class Apache:
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
         found: dict[str, Scalar] = {"MaxRequestWorkers": len(_read_status(host, site.port))}
-        found |= status.judge_queues(readback.read_listen_queues(host, site.port), config, facts.cores)
+        sockets = readback.read_listening_sockets(host, site.port)
+        found |= status.judge_listeners(sockets, config, facts.cores)
         if process is not None and process.pid:
             found |= status.judge_children(_await_children(host, config, process.pid), config)
         # `-t` takes any stack size; only the log says that it was not used.

@@ -139,14 +139,9 @@ def _refuse_nonsense(name: str, value: Scalar, current: Mapping[str, Scalar]) ->
     if name not in current:
         raise ConfigRejected(
             f"php-fpm: {name[:80]!r} is no setting of a pool here whose value is known. "
-            f"Leave it out of the space: {{without: [{name[:80]}]}}."
+            "Leave it out of the space with `without:`."
         )
-    if name == "pm":
-        is_one = value in _KINDS_OF_PM
-    elif isinstance(current[name], bool):
-        is_one = isinstance(value, bool)
-    else:
-        is_one = isinstance(value, int) and not isinstance(value, bool)
+    is_one = value in _KINDS_OF_PM if name == "pm" else type(value) is type(current[name])
     if not is_one:
         raise ConfigRejected(f"php-fpm: {name} = {str(value)[:80]!r} is not one value. Correct the space.")
 

@@ -97,7 +97,11 @@ class Sysctl:
             if name not in current:
                 raise ConfigRejected(
                     f"sysctl: {name} is not there or is read-only on this host. "
-                    f"Leave it out of the space: {{without: [{name}]}}."
+                    "Leave it out of the space with `without:`."
+                )
+            if isinstance(current[name], int) and not re.fullmatch(r"\d+", _show(value), re.ASCII):
+                raise ConfigRejected(
+                    f"sysctl: {name} = {_show(value)[:80]!r} is not one number. Correct its choices."
                 )
         changed = {name: value for name, value in config.items() if _show(value) != _show(current[name])}
         return self._write(changed, installation.facts)
@@ -182,8 +186,8 @@ def _refuse_nonsense(name: str, value: Scalar) -> None:
     # The kernel accepts most of it: tcp_fin_timeout -1, somaxconn 0, tcp_rmem "1 1 1" were taken by 6.18.
     if isinstance(value, float) or (isinstance(value, int) and value < 0):
         raise ConfigRejected(f"sysctl: {name} = {value} is not a whole number from 0. Correct its range.")
-    if isinstance(value, str) and not re.fullmatch(r"[\w.\- \t]+", value):
-        raise ConfigRejected(f"sysctl: {name} = {value!r} holds what no key takes. Correct its choices.")
+    if isinstance(value, str) and not re.fullmatch(r"[\w.\- \t]+", value, re.ASCII):
+        raise ConfigRejected(f"sysctl: {name} = {value[:80]!r} holds what no key takes. Correct its choices.")
 
 
 def _read_back(look: FileReader, config: Config) -> dict[str, Scalar]:

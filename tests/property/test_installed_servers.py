@@ -1,6 +1,5 @@
 """Any configuration of a space, put on an installed service, is one that the real programs take as it is."""
 
-import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,29 +12,28 @@ from tests.installed import installed, put, remove, run
 from tests.property.space_strategies import points
 from tuner.adapters.servers.apache import Apache
 from tuner.adapters.servers.php_fpm import PhpFpm
-from tuner.ports import Config, Installation, Sandbox
+from tuner.ports import Installation, Sandbox
 from tuner.space import Space, SpaceFacts, load_space
 
-ALL_RISKS = {"allow": ["semantic", "risky"]}
 Place = tuple[Sandbox, Installation]
 """Where the service is, and how it was found there."""
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def load(name: str, narrowed: object) -> Space:
+def load(name: str, server: str, found: Installation) -> Space:
+    """Load a space as it is on the host of this installation, with all that may be tuned."""
     names = {
-        "cores": os.cpu_count() or 1,
+        "cores": found.facts.cores,
         "memory_mib": 8192,
         "connections": 100,
         "open_files_max": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         "somaxconn": 4096,
     }
-    return load_space([name, narrowed], facts=SpaceFacts(names=names), base=Path())
-
-
-def own(config: Config, installation: Installation) -> Config:
-    """Keep what the installed service lets change."""
-    return {name: value for name, value in config.items() if name in installation.facts.current}
+    facts = SpaceFacts(
+        names=names, versions={server: found.facts.version}, current=found.facts.current, sandbox=False,
+        installed=True,
+    )  # fmt: skip
+    return load_space([name, {"allow": ["semantic", "risky"]}], facts=facts, base=Path())
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +49,9 @@ def apache() -> Iterator[Place]:
 def test_apache_takes_any_configuration_without_a_warning_and_reads_back_as_it(
     apache: Place, data: st.DataObject
 ):
-    space = load("apache-event", ALL_RISKS)
     sandbox, before = apache
-    chosen = space.for_server(space.decode(data.draw(points(space))), "apache")
-    config = own(chosen, before)
+    space = load("apache-event", "apache", before)
+    config = space.for_server(space.decode(data.draw(points(space))), "apache")
 
     files = Apache().rewrite(config, before)
     put(sandbox, files)
@@ -65,7 +62,7 @@ def test_apache_takes_any_configuration_without_a_warning_and_reads_back_as_it(
         remove(sandbox, files)
 
     # Sites set it, so that no drop-in changes it.
-    assert chosen.keys() - config.keys() == {"CustomLog"}
+    assert space.left_out.keys() == {"CustomLog"}
     assert (checked.returncode, Apache().refusals(checked)) == (0, ())
     assert {name: after.facts.current[name] for name in config} == config
     assert Apache().rewrite(config, after) == {}
@@ -82,9 +79,9 @@ def php_fpm() -> Iterator[Place]:
 def test_php_fpm_takes_any_configuration_without_a_warning_and_reads_back_as_it(
     php_fpm: Place, data: st.DataObject
 ):
-    space = load("php-fpm", ALL_RISKS)
-    config = space.for_server(space.decode(data.draw(points(space))), "php-fpm")
     sandbox, before = php_fpm
+    space = load("php-fpm", "php-fpm", before)
+    config = space.for_server(space.decode(data.draw(points(space))), "php-fpm")
 
     files = PhpFpm().rewrite(config, before)
     put(sandbox, files)

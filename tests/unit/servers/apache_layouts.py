@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from tests.fakes import MemoryHost, completed
+from tests.unit.servers.service_managers import answer_test
 from tuner.adapters.servers.apache import Apache
 from tuner.ports import Argv, Completed, FileState, Installation
 
@@ -50,7 +51,7 @@ def host_of(layout: Layout) -> MemoryHost:
         files={PurePosixPath(path): FileState(content=text.encode()) for path, text in files.items()},
         commands={
             layout.control: control,
-            "test": lambda _host, argv, _stdin: completed(argv, returncode=0 if layout.is_systemd else 1),
+            "test": answer_test(is_systemd=layout.is_systemd),
         },
     )
 

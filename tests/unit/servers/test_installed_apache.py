@@ -55,9 +55,9 @@ def test_the_service_is_found_as_the_distribution_installs_it(name: str):
     expected = "httpd" if name == "rhel-9" else "apache2"
 
     assert found.service.name == expected
-    assert found.service.stop == ("/usr/bin/systemctl", "stop", expected)
-    assert found.service.start == ("/usr/bin/systemctl", "start", expected)
-    assert found.service.reload == ("/usr/bin/systemctl", "reload", expected)
+    assert found.service.stop == ("systemctl", "stop", expected)
+    assert found.service.start == ("systemctl", "start", expected)
+    assert found.service.reload == ("systemctl", "reload", expected)
     assert found.service.check == (LAYOUTS[name].control, "-t")
     assert found.service.pid_file == PurePosixPath(LAYOUTS[name].pid_file)
     assert found.log == PurePosixPath(LAYOUTS[name].log)
@@ -82,14 +82,15 @@ def test_an_init_script_starts_it_where_there_is_no_systemd():
         replace(DEBIAN, is_systemd=False, others={**DEBIAN.others, "/etc/init.d/apache2": "#!/bin/sh\n"})
     )
 
-    assert found.service.stop == ("/usr/sbin/service", "apache2", "stop")
+    assert found.service.stop == ("service", "apache2", "stop")
     assert not found.service.is_systemd
 
 
 def test_the_program_itself_is_asked_where_nobody_manages_it():
     found = find(replace(RHEL, is_systemd=False))
 
-    assert found.service.stop == ("/usr/sbin/httpd", "-k", "stop")
+    assert found.service.start[-3:] == ("/usr/sbin/httpd", "-k", "start")
+    assert found.service.stop[-2:] == ("/run/httpd/httpd.pid", "httpd")
     assert found.service.reload == ("/usr/sbin/httpd", "-k", "graceful")
 
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path, PurePosixPath
 
+import pytest
+
 from tests.installed import installed, put, run
 from tests.integration.waiting import wait_until
 from tuner.adapters.servers.apache import Apache
@@ -49,6 +51,23 @@ def test_a_drop_in_for_apache_is_in_force_after_a_start():
         wait_until(lambda: read_back(sandbox, config, before, process) == expected)
 
 
+def test_two_addresses_with_one_port_are_no_two_listeners_for_the_same_connections():
+    with installed("/etc/apache2", empty=APACHE_WRITES) as sandbox:
+        run(
+            sandbox,
+            "sh",
+            "-c",
+            "printf 'Listen 127.0.0.1:80\nListen 127.0.0.2:80\n' > /etc/apache2/ports.conf",
+        )
+        before = Apache().find(sandbox)
+        process = start(sandbox, before)
+        config = {"ListenCoresBucketsRatio": 0, "ListenBacklog": 300}
+
+        wait_until(lambda: read_back(sandbox, config, before, process) == {
+            "ListenCoresBucketsRatio": 0, "ListenBacklog": 511,
+        })  # fmt: skip
+
+
 def test_what_apache_was_not_restarted_for_is_seen_not_to_be_in_force():
     with installed("/etc/apache2", empty=APACHE_WRITES) as sandbox:
         before = Apache().find(sandbox)
@@ -87,6 +106,15 @@ def test_a_drop_in_for_a_pool_is_in_force_after_a_start():
         wait_until(lambda: PhpFpm().in_force(sandbox, sandbox, config, before, process.pid) == expected)
 
 
+def test_looking_at_php_fpm_and_checking_it_writes_nothing_into_its_log():
+    with php_fpm_in_a_sandbox() as sandbox:
+        before = PhpFpm().find(sandbox)
+        checked = sandbox.run(before.service.check, timeout_s=10)
+
+        assert checked.returncode == 0
+        assert sandbox.run(("cat", str(before.log)), timeout_s=5).stdout == b""
+
+
 def test_what_php_fpm_was_not_restarted_for_is_seen_not_to_be_in_force():
     with php_fpm_in_a_sandbox() as sandbox:
         run(sandbox, "mkdir", "-p", "/run/php")
@@ -116,3 +144,42 @@ def test_apache_without_a_status_page_is_read_back_without_its_scoreboard():
         wait_until(lambda: read_back(sandbox, config, before, process) == {"ThreadsPerChild": 25})
 
     assert "ExtendedStatus" not in before.facts.current
+
+
+def answers(sandbox: Sandbox) -> bool:
+    return curl(sandbox, 80) == 0
+
+
+@pytest.mark.parametrize("script", ["with", "without"])
+def test_apache_is_started_reloaded_and_stopped_by_its_service(script: str):
+    scripts = [] if script == "with" else ["/etc/init.d"]
+    with installed("/etc/apache2", empty=[*APACHE_WRITES, *scripts]) as sandbox:
+        run(sandbox, "mount", "-t", "proc", "proc", "/proc")
+        service = Apache().find(sandbox).service
+        assert (service.stop[0] == "service") == (script == "with")
+
+        run(sandbox, *service.start)
+        wait_until(lambda: answers(sandbox))
+        run(sandbox, *service.reload)
+        wait_until(lambda: answers(sandbox))
+        run(sandbox, *service.stop)
+        run(sandbox, *service.stop)
+
+        assert not answers(sandbox)
+
+
+@pytest.mark.parametrize("script", ["with", "without"])
+def test_php_fpm_is_started_and_stopped_by_its_service(script: str):
+    scripts = [] if script == "with" else ["/etc/init.d"]
+    with installed("/etc/php", empty=["/var/log", "/run", *scripts]) as sandbox:
+        run(sandbox, "mount", "-t", "proc", "proc", "/proc")
+        run(sandbox, "mkdir", "-p", "/run/php")
+        service = PhpFpm().find(sandbox).service
+        pool = ("pgrep", "-f", "php-fpm: pool www")
+
+        run(sandbox, *service.start)
+        wait_until(lambda: sandbox.run(pool, timeout_s=5).returncode == 0)
+        run(sandbox, *service.stop)
+        run(sandbox, *service.stop)
+
+        wait_until(lambda: sandbox.run(pool, timeout_s=5).returncode == 1)
