@@ -44,8 +44,13 @@ class Adapter:
 
 
 def make_host(name: str) -> Host:
-    """Make the host adapter of that name. Raises UsageError for an unknown one."""
-    return cast("Host", _load(_find(Kind.HOST, name))())
+    """Make a host: `local`, or by the adapter that its URL names (ssh://user@host).
+
+    Raises UsageError for an unknown adapter, or for an URL that the adapter refuses.
+    """
+    scheme, is_url, _ = name.partition("://")
+    make = _load(_find(Kind.HOST, scheme))
+    return cast("Host", make(name) if is_url else make())
 
 
 def make_server(name: str) -> Server:

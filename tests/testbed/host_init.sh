@@ -33,5 +33,4 @@ echo "127.0.0.1 localhost $name" >/etc/hosts
 mkdir -p /run/sshd /run/lock
 echo "ready $pid"
 # The kernel reaps what is left to a first process that ignores this signal (wait(2)).
-trap '' CHLD
-exec cat >/dev/null
+exec env --ignore-signal=CHLD cat >/dev/null
