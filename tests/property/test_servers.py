@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.property.space_strategies import points
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.ports import Facts, FileState, Process, Sandbox, Scalar, Server, Site
@@ -23,7 +24,7 @@ from tuner.space import Space, SpaceFacts, load_space
 PAGE = b"<!DOCTYPE html><title>property</title>\n"
 SOMAXCONN = 4096
 ALL_RISKS: Mapping[str, object] = {"allow": ["semantic", "risky"]}
-SERVERS: Mapping[str, Server] = {"apache-event": Apache(), "nginx": Nginx()}
+SERVERS: Mapping[str, Server] = {"apache-event": Apache(), "nginx": Nginx(), "h2o": H2o()}
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 very_few = settings(
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
