@@ -165,10 +165,8 @@ def try_fault(number: int, fault: str, seed: int, folder: Path) -> Outcome:
             back_s = await_original(host, before, broke_s)
             found = look_at(host)
             heal(host)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=ALLOWED_S)
-            process.kill()
-            printed = process.communicate()[0].decode(errors="replace")
+            printed = end_politely(process)
+            await_original(host, before, time.monotonic())
         kept = windows_of(study)
         resumed, trouble = resume(bed, study, kept, host, before)
         later = windows_of(study)
@@ -197,18 +195,23 @@ def await_original(host: TestHost, before: str, broke_s: float) -> float | None:
     return None
 
 
+def end_politely(process: "subprocess.Popen[bytes]") -> str:
+    """Let a run that goes on put everything back; give what it printed."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=60)
+    process.kill()
+    return process.communicate()[0].decode(errors="replace")
+
+
 def resume(bed: Testbed, study: Path, kept: set[str], host: TestHost, before: str) -> tuple[bool, str]:
     """Go on with the same command until another window is there, then end it politely."""
     with running(bed, study) as process:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and process.poll() is None and not windows_of(study) - kept:
             time.sleep(0.5)
-        if process.poll() is None:
-            process.send_signal(signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=60)
-        process.kill()
-        printed = process.communicate()[0].decode(errors="replace")
+        printed = end_politely(process)
     went_on = bool(windows_of(study) - kept)
     is_back = look_at(host) == before
     trouble = (

@@ -5,6 +5,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from tuner.errors import TargetError, UsageError
+from tuner.guard import describe_use
 from tuner.managed import Installed, ManagedServer, Page, first_process, read_pid
 from tuner.ports import Host, InstalledServer, Server
 from tuner.readiness import OK, Answer, read_answer, waiting_request
@@ -83,8 +84,9 @@ def _find(host: Host, name: str, server: Server) -> Installed:
         return Installed(name=name, server=managed, installation=installation)
     pid = read_pid(host.run_all([first_process(service)])[0])
     if pid is None:
-        started = " ".join(service.start)
-        message = f"{host.name}: {service.name} does not run. Start it first: {started}"
+        used = " ".join(describe_use(host))
+        remedy = f"{used} Wait for that to end." if used else f"Start it first: {' '.join(service.start)}"
+        message = f"{host.name}: {service.name} does not run. {remedy}"
         raise TargetError(message)
     complained: tuple[str, ...] = ()
     if service.check is not None:

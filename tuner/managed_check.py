@@ -7,6 +7,7 @@ from typing import Any
 from tuner import plugins
 from tuner.conflicts import Conflict, find_conflicts
 from tuner.errors import TargetError, TrialFailed, UsageError
+from tuner.guard import describe_use
 from tuner.keeper import commands_needing_root
 from tuner.managed import Installed, ManagedTarget, first_process
 from tuner.measure.load import run_window
@@ -95,6 +96,8 @@ def check_managed(settings: Study, *, trusts: bool, shows_plan: bool) -> Managed
     if not isinstance(target, ManagedTarget):
         message = f"{settings.path}: target: it is a sandbox. Write `mode: managed` for installed services."
         raise UsageError(message)
+    if used := describe_use(rig.host):
+        raise TargetError(" ".join(used))
     plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
     seen = preview(rig, target, plan)
     conflicts = refuse_conflicts(rig.host, rig.space, target)
