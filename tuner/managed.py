@@ -31,6 +31,7 @@ from tuner.ports import (
     Scalar,
     Server,
     Service,
+    Site,
 )
 from tuner.readiness import Answer, read_answer, waiting_request
 from tuner.watched_host import WatchedHost
@@ -43,6 +44,8 @@ PAUSE_S = 0.05
 SERVICE_S = 90.0
 """systemd's own limit for a start or a stop (DefaultTimeoutStartSec, systemd-system.conf(5))."""
 LOG_TAIL_BYTES = 2**16
+NOWHERE = Site(directory=PurePosixPath("/"), document_root=PurePosixPath("/"))
+"""The kernel's settings are where they are, whatever the site."""
 QUOTED_LINES = 3
 
 
@@ -246,7 +249,7 @@ class ManagedTarget:
             [each for step, each in zip(steps, done, strict=False) if step.kind is Kind.CHANGE]
         )
         pids = self._judge(steps, done)
-        watched = self._watch(pids, tuple(files))
+        watched = self._watch(pids)
         effective = self._await_effect(watched, config, pids)
         self._running = MappingProxyType(dict(config))
         yield ManagedDeployment(
@@ -282,7 +285,7 @@ class ManagedTarget:
         found: dict[str, Scalar] = {}
         differing: list[str] = []
         for part in parts:
-            asked = self.split(config, part.name)
+            asked = self._asked_of(part, config)
             read = part.server.in_force(self.host, look, asked, part.installation, pids.get(part.name, 0))
             found |= read
             differing += [
@@ -291,6 +294,12 @@ class ManagedTarget:
                 if name in asked and asked[name] != value
             ]
         return found, tuple(differing)
+
+    def _asked_of(self, part: Installed, config: Config) -> Config:
+        """Give one server's part of a configuration; of the original one, what is known to be in force."""
+        asked = self.split(config, part.name)
+        known = part.installation.facts.current
+        return {name: asked[name] for name in asked if name in known} if config == self.original else asked
 
     def log_command(self, part: Installed) -> Command:
         """Make the command that prints the end of a server's log."""
@@ -379,10 +388,18 @@ class ManagedTarget:
             message = " ".join((str(error), *logs))
             raise NotReady(message) from error
 
-    def _watch(self, pids: Mapping[str, int], paths: Sequence[PurePosixPath] = ()) -> WatchedHost:
+    def _watch(self, pids: Mapping[str, int]) -> WatchedHost:
         """Read along what every window wants to know: the server's processes, the kernel's settings."""
+        settings = (part for part in self.parts if part.installation.service is None)
+        values = [
+            path
+            for part in settings
+            for path in part.server.render(
+                self.split(self.original, part.name), NOWHERE, part.installation.facts
+            )
+        ]
         groups = [PurePosixPath(f"/proc/{pid}/cgroup") for pid in pids.values()]
-        return WatchedHost(self.host, paths=paths, trees=tuple(pids.values()), lasting=groups)
+        return WatchedHost(self.host, paths=values, trees=tuple(pids.values()), lasting=groups)
 
     def _await_effect(self, host: WatchedHost, config: Config, pids: Mapping[str, int]) -> Config:
         """Read back what is in force, again for a moment while it is not what was asked."""

@@ -3,7 +3,6 @@
 import errno
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 
 from tuner.adapters.hosts._files import refused
@@ -53,20 +52,19 @@ def files_of(frames: Sequence[Frame], paths: Sequence[PurePosixPath], mark: byte
             found[name] = FileState(content=body, mode=mode, uid=uid, gid=gid)
         elif reason in GONE:
             found[name] = ABSENT
-    for pid in tree.words:
-        _forget_newcomers(found, f"/proc/{pid}/task/{pid}/children", frozenset(tree.words))
-    return found
+    return {**_ended(found, tree.words), **found}
 
 
-def _forget_newcomers(found: dict[str, FileState], path: str, tree: frozenset[str]) -> None:
-    """Leave out children that came after the tree was walked, such as the cat that read this very file.
-
-    Nothing was read of them, and asking for each would be a request more.
-    """
-    state = found.get(path, ABSENT)
-    if state.content is not None:
-        known = [child for child in state.content.split() if child.decode() in tree]
-        found[path] = replace(state, content=b" ".join(known))
+def _ended(found: Mapping[str, FileState], walked: Sequence[str]) -> dict[str, FileState]:
+    """Name the files of children that had ended when their turn came: nobody has to ask for them again."""
+    named = {
+        child
+        for pid in walked
+        if (state := found.get(f"/proc/{pid}/task/{pid}/children")) and state.content
+        for child in state.content.decode().split()
+    }
+    gone = named.difference(walked)
+    return {f"/proc/{pid}/{name}": ABSENT for pid in gone for name in (*OF_PROCESSES, f"task/{pid}/children")}
 
 
 def file_of(frames: Sequence[Frame], path: PurePosixPath, mark: bytes, *, where: str) -> FileState:

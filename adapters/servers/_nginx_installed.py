@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from tuner.adapters.servers._nginx_rewrite import Layout
 from tuner.adapters.servers._nginx_syntax import ENCODING, Directive, read_directives
 from tuner.adapters.servers._nginx_tree import join_files, matches
-from tuner.adapters.servers._readback import decode, read_open_files_limit
+from tuner.adapters.servers._readback import decode
 from tuner.adapters.servers._service_manager import describe_service, probe_service
 from tuner.errors import TargetError
 from tuner.ports import Facts, Files, Host, Installation
@@ -42,11 +42,8 @@ def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Instal
         "nginx", host.run_all(probe_service("nginx")), check=check, start=(program, "-c", str(main)),
         reload=(program, "-s", "reload", "-c", str(main)), title=MASTER_TITLE, pid_file=pid_file,
     )  # fmt: skip
-    current = layout.read(facts)
-    if not layout.main.inside("worker_rlimit_nofile") and (limit := _read_limit(host, pid_file)) is not None:
-        current["worker_rlimit_nofile"] = limit
     return Installation(
-        facts=replace(facts, current=current),
+        facts=replace(facts, current=layout.read(facts)),
         files=files,
         service=service,
         port=layout.listening.port if layout.listening else None,
@@ -114,9 +111,3 @@ def _read_files(host: Host, main: PurePosixPath, names: tuple[PurePosixPath, ...
 def _first_argument(main: Directive, name: str, otherwise: str) -> str:
     given = main.inside(name)
     return given[0].arguments[0] if given and given[0].arguments else otherwise
-
-
-def _read_limit(host: Host, pid_file: PurePosixPath) -> int | None:
-    """Read how many open files its processes may have now, if it runs."""
-    pid = (host.read(pid_file).content or b"").strip()
-    return read_open_files_limit(host, int(pid)) if pid.isdigit() else None

@@ -74,24 +74,23 @@ def rewrite_files(config: Config, installation: Installation) -> Files:
     """Give the files of a configuration that differ from what is installed."""
     current = installation.facts.current
     changed = {name: value for name, value in config.items() if not _is_same(value, current.get(name))}
-    for name in changed:
-        _check_name(name, current)
     if not changed:
         return {}
     layout = Layout(read_tree(installation))
+    for name in changed.keys() - current.keys():
+        _check_missing(name, layout)
     values = {**current, **config}
-    edits = [
-        *_edit_settings(layout, changed, values, installation.files),
-        *_edit_listen(layout, changed, installation.files),
-    ]
-    return apply_edits(edits, installation.files)
+    settings = _edit_settings(layout, changed, values, installation.files)
+    return apply_edits([*settings, *_edit_listen(layout, changed, installation.files)], installation.files)
 
 
-def _check_name(name: str, current: Config) -> None:
+def _check_missing(name: str, layout: Layout) -> None:
+    """Refuse a parameter without a value in force, unless its directive can be added."""
     if name not in PARAMETERS:
         unknown = f"nginx: {name!r} is no setting that is changed in an installed nginx."
         raise ConfigRejected(f"{unknown} Take it out of the space.")
-    if name not in current:
+    setting = next((setting for setting in SETTINGS if name in setting.parameters), None)
+    if setting is None or layout.find_given(setting):
         unclear = (
             f"nginx: {name} is given here more than once, with a variable or in a form that is left alone."
         )

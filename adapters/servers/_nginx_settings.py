@@ -18,7 +18,6 @@ from tuner.adapters.servers._nginx_values import (
     Time,
     check_number,
 )
-from tuner.errors import ConfigRejected
 from tuner.ports import Config, Facts, Scalar
 
 MAIN, EVENTS, HTTP = "", "events", "http"
@@ -64,7 +63,8 @@ class OneWord:
     directive: str
     block: str
     kind: Kind
-    otherwise: Scalar
+    otherwise: Scalar | None
+    """The default; None when it depends on how the program is started."""
     before: tuple[tuple[int, ...], Scalar] | None = None
     """A version, and the default until then."""
 
@@ -75,7 +75,7 @@ class OneWord:
     def default(self, facts: Facts) -> dict[str, Scalar]:
         if self.before is not None and facts.version < self.before[0]:
             return {self.directive: self.before[1]}
-        return {self.directive: self.otherwise}
+        return {} if self.otherwise is None else {self.directive: self.otherwise}
 
     def read(self, words: Words) -> dict[str, Scalar]:
         value = self.kind.read(words[0]) if words else None
@@ -230,7 +230,7 @@ def _one(
     directive: str,
     block: str,
     kind: Kind,
-    otherwise: Scalar,
+    otherwise: Scalar | None,
     before: tuple[tuple[int, ...], Scalar] | None = None,
 ) -> OneWord:
     return OneWord(directive=directive, block=block, kind=kind, otherwise=otherwise, before=before)
@@ -239,8 +239,7 @@ def _one(
 SETTINGS: Sequence[Setting] = (
     _one("worker_processes", MAIN, CountOrAuto(), 1),
     WorkerAffinity(),
-    # Not given, it is the limit that the service has; 1024 is the kernel's and systemd's.
-    _one("worker_rlimit_nofile", MAIN, Count(least=1), 1024),
+    _one("worker_rlimit_nofile", MAIN, Count(least=1), None),
     _one("timer_resolution", MAIN, Time(suffix="ms"), 0),
     ThreadPool(),
     _one("worker_connections", EVENTS, Count(least=1), 512),
@@ -273,12 +272,3 @@ SETTINGS: Sequence[Setting] = (
     _one("server_tokens", HTTP, FLAG, otherwise=True),
 )
 """In the order in which new directives are written."""
-
-
-def find_setting(parameter: str) -> Setting:
-    """Find the directive that holds a parameter. Raises ConfigRejected for one that is not known."""
-    for setting in SETTINGS:
-        if parameter in setting.parameters:
-            return setting
-    unknown = f"nginx: {parameter!r} is no setting that is changed in an installed nginx."
-    raise ConfigRejected(f"{unknown} Take it out of the space.")

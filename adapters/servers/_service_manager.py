@@ -11,6 +11,9 @@ _STOP = (
     'read -r pid <"$1" && grep -qaF "$2" "/proc/$pid/cmdline" && kill -TERM "$pid"'
     ' && while grep -qaF "$2" "/proc/$pid/cmdline"; do sleep 0.1; done; exit 0'
 )
+# A daemon leaves its starter's process group a moment after that has ended (daemon(7)), so that who cleans up
+# behind the starter could meet it there.
+_APART = ("setsid", "--wait")
 
 
 def probe_service(name: str) -> tuple[Command, ...]:
@@ -46,14 +49,18 @@ def describe_service(
         pid_file: where it leaves its process id.
     """
     has_systemd, *units, script = (each.returncode == 0 for each in probed)
-    if has_systemd and any(units):
-        control = {verb: ("systemctl", verb, name) for verb in ("stop", "start", "reload")}
+    is_systemd = has_systemd and any(units)
+    stop: Argv = ("sh", "-c", _STOP, f"stop-{name}", str(pid_file), title)
+    if is_systemd:
+        stop, start, reload = (("systemctl", verb, name) for verb in ("stop", "start", "reload"))
     elif script:
-        control = {verb: ("service", name, verb) for verb in ("stop", "start", "reload")}
-    else:
-        stop = ("sh", "-c", _STOP, f"stop-{name}", str(pid_file), title)
-        return Service(name=name, check=check, stop=stop, start=start, reload=reload, pid_file=pid_file)
+        stop, start, reload = (("service", name, verb) for verb in ("stop", "start", "reload"))
     return Service(
-        name=name, check=check, stop=control["stop"], start=control["start"], reload=control["reload"],
-        is_systemd=has_systemd and any(units), pid_file=pid_file,
-    )  # fmt: skip
+        name=name,
+        check=check,
+        stop=stop,
+        start=start if is_systemd else (*_APART, *start),
+        reload=reload,
+        is_systemd=is_systemd,
+        pid_file=pid_file,
+    )
