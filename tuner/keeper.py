@@ -39,6 +39,10 @@ def program() -> bytes:
     return (resources.files("tuner") / "keeper.sh").read_bytes()
 
 
+KEEPER: Argv = ("/bin/sh", str(PROGRAM))
+"""What sudo must allow with any arguments."""
+
+
 def step(name: str, purpose: str, *arguments: str, stdin: bytes = b"", timeout_s: float = 30.0) -> Command:
     """Name one step of the keeper."""
     argv = ("/bin/sh", str(PROGRAM), name, purpose, *arguments)
@@ -56,8 +60,8 @@ def installation() -> tuple[Command, ...]:
 
 
 def commands_needing_root() -> tuple[Argv, ...]:
-    """Name what sudo must allow; the last with any arguments."""
-    return (*(command.argv for command in installation()), ("/bin/sh", str(PROGRAM)))
+    """Name what sudo must allow, besides the keeper itself."""
+    return tuple(command.argv for command in installation())
 
 
 def arming(

@@ -8,7 +8,7 @@ from tuner import plugins
 from tuner.conflicts import Conflict, find_conflicts
 from tuner.errors import TargetError, TrialFailed, UsageError
 from tuner.guard import describe_use
-from tuner.keeper import commands_needing_root
+from tuner.keeper import KEEPER, commands_needing_root
 from tuner.managed import Installed, ManagedTarget, first_process
 from tuner.measure.load import run_window
 from tuner.plan import PRESETS
@@ -21,6 +21,7 @@ from tuner.settings import Study
 from tuner.space import Space
 from tuner.sudoers import write_sudoers
 from tuner.trust import name_programs, refuse_untrusted
+from tuner.witnessed_host import WitnessedHost
 
 LOAD_S = 1.0
 
@@ -115,9 +116,10 @@ def check_managed(settings: Study, *, trusts: bool, shows_plan: bool) -> Managed
 
 def print_sudoers(settings: Study) -> str:
     """Write the sudoers file for the user that the study logs in as."""
-    host = plugins.make_host(settings.target.host)
+    host = WitnessedHost(plugins.make_host(settings.target.host))
     target, _, _ = find_target(settings, host)
-    return write_sudoers(host, user_of(host), commands_of(target))
+    commands = (*commands_of(target), *host.as_root)
+    return write_sudoers(host, user_of(host), commands, open_ended=[KEEPER])
 
 
 def refuse_conflicts(host: Host, space: Space, target: ManagedTarget) -> tuple[Conflict, ...]:

@@ -18,15 +18,21 @@ USER = re.compile(r"[a-z_][a-z0-9_-]*\$?")
 """useradd(8)"""
 
 
-def write_sudoers(host: Host, user: str, commands: Sequence[Argv]) -> str:
+def write_sudoers(host: Host, user: str, commands: Sequence[Argv], *, open_ended: Sequence[Argv] = ()) -> str:
     """Write the file for the commands that a study needs on a host.
+
+    Args:
+        host: where it will be used.
+        user: who logs in there.
+        commands: with exactly these arguments.
+        open_ended: with these arguments first, and any others.
 
     Raises TargetError for a program that is not there, or a user name that sudoers cannot hold.
     """
     if not USER.fullmatch(user):
         message = f"{host.name}: {user!r} is no user name for a sudoers file. Log in as an ordinary user."
         raise TargetError(message)
-    programs = list(dict.fromkeys(argv[0] for argv in commands))
+    programs = list(dict.fromkeys(argv[0] for argv in (*commands, *open_ended)))
     found = host.run_all(
         [Command(argv=("sh", "-c", 'command -v -- "$1"', "find", each)) for each in programs]
     )
@@ -37,7 +43,9 @@ def write_sudoers(host: Host, user: str, commands: Sequence[Argv]) -> str:
         program: completed.stdout.decode(errors="replace").strip()
         for program, completed in zip(programs, found, strict=True)
     }
-    lines = [" ".join(map(_escape, (paths[argv[0]], *argv[1:]))) for argv in dict.fromkeys(commands)]
+    exact = [" ".join(map(_escape, (paths[argv[0]], *argv[1:]))) for argv in dict.fromkeys(commands)]
+    more = [" ".join((*map(_escape, (paths[argv[0]], *argv[1:])), "*")) for argv in open_ended]
+    lines = [*exact, *more]
     listed = ", \\\n    ".join(lines)
     return f"{HEADER.format(user=user)}{user} ALL=(root) NOPASSWD: \\\n    {listed}\n"
 

@@ -166,6 +166,8 @@ def _make_strict(hop: fabric.Connection, where: str) -> None:
         "banner_timeout": CONNECT_TIMEOUT_S,
         "auth_timeout": CONNECT_TIMEOUT_S,
         "channel_timeout": CONNECT_TIMEOUT_S,
+        # An answer that fits into ten packets is one round trip, even when it was idle (RFC 6928).
+        "compress": True,
         "look_for_keys": not keys,
         "allow_agent": hop.ssh_config.get("identitiesonly", "no") != "yes",
     }

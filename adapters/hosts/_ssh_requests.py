@@ -45,6 +45,7 @@ trap - EXIT
 sync -- "$directory"
 """
 """Writes its input to a file. mktemp(1) makes a new file that nobody could have put there."""
+MAKE_PARENTS = 'mkdir -p -- "${1%/*}"\n'
 REMOVE = """\
 set -eu
 target=$(readlink -f -- "$1" && echo .) || { echo "No such file or directory" >&2; exit 1; }
@@ -168,7 +169,9 @@ def exit_status(told: int) -> int:
     return SIGNALLED - told if SIGNALLED < told <= SIGNALLED + LAST_SIGNAL else told
 
 
-def write_step(path: PurePosixPath, state: FileState, *, timeout_s: float, where: str) -> Step:
+def write_step(
+    path: PurePosixPath, state: FileState, *, timeout_s: float, where: str, with_parents: bool = False
+) -> Step:
     """Name the command that writes a file, removes it, or hands a value to the kernel."""
     place = normal(path)
     if place.startswith(PSEUDO) and state.content is None:
@@ -177,6 +180,8 @@ def write_step(path: PurePosixPath, state: FileState, *, timeout_s: float, where
     script = WRITE if state.content is not None else REMOVE
     if place.startswith(PSEUDO):
         script = HAND_OVER
+    if with_parents:
+        script = MAKE_PARENTS + script
     mode = "" if state.mode is None else f"{state.mode:o}"
     owner = ("" if each is None else str(each) for each in (state.uid, state.gid))
     argv = ("sh", "-c", script, "tuner", place, mode, *owner)

@@ -1,6 +1,8 @@
 """A POSIX shell that stays at the far end of a channel, so that a request with its answer is a round trip."""
 
+import contextlib
 import secrets
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +16,19 @@ FUNCTIONS = Path(__file__).with_name("_ssh_shell.sh").read_bytes()
 # It must mean the same to every login shell (csh, fish), hence no quote, no `!` and no newline. A request
 # ends with a line that is secret, the first that is sent: nothing inside a request can look like its end.
 LOOP = (
-    'exec sh -c \'IFS= read -r end; all=; newline=$(printf "\\012x"); newline=${newline%x}; '
+    'IFS= read -r end; all=; newline=$(printf "\\012x"); newline=${newline%x}; '
     "while IFS= read -r line; do "
     'if [ "$line" = "$end" ]; then eval "$all"; all=; else all=$all$line$newline; fi; '
-    "done; tuner_end'"
+    "done; tuner_end"
 )
+COMMAND = f"exec sh -c {shlex.quote(LOOP)}"
 CHUNK_BYTES = 2**16
 NOTHING = b""
+
+
+def within(script: str) -> str:
+    """Name the command of a script that runs LOOP: to the script it is `$0`."""
+    return f"exec sh -c {shlex.quote(script)} {shlex.quote(LOOP)}"
 
 
 class RemoteShell:
@@ -30,9 +38,12 @@ class RemoteShell:
         channel: where it runs.
         where: how errors call the host.
         count: is called for each request that is sent.
+        before: a script that is run first.
     """
 
-    def __init__(self, channel: paramiko.Channel, where: str, count: Callable[[], None]) -> None:
+    def __init__(
+        self, channel: paramiko.Channel, where: str, count: Callable[[], None], *, before: bytes = b""
+    ) -> None:
         self._channel = channel
         self._where = where
         self._count = count
@@ -40,11 +51,8 @@ class RemoteShell:
         self._unread = bytearray()
         self.mark = secrets.token_hex(16).encode()
         """Keeps the contents of files apart (see `tuner_look`)."""
-        self._prologue = b"%b\n%b\nprintf %b >$tuner_mark\n%b\n" % (
-            self._end,
-            FUNCTIONS,
-            self.mark,
-            self._end,
+        self._prologue = b"\n".join(
+            (self._end, before, FUNCTIONS, b"printf %b >$tuner_mark" % self.mark, self._end, b"")
         )
 
     @property
@@ -102,7 +110,8 @@ class RemoteShell:
 
     def close(self) -> None:
         """End it, and with it what it has started (`tuner_start`)."""
-        self._channel.close()
+        with contextlib.suppress(*FOREIGN):
+            self._channel.close()
 
     def _read_frame(self, deadline_s: float) -> Frame:
         kind, *words = self._read_line(deadline_s) or ("nothing",)

@@ -66,12 +66,39 @@ tuner_walk() {
   done
 }
 
+# Puts the ids that kill(1) needs into $tuner_pids. /proc has those of the whole machine; in a sandbox the
+# processes have others as well: NSpid of /proc/PID/status, one for each process namespace (proc(5)).
+tuner_translate() {
+  tuner_pids=
+  for tuner_pid in "$@"; do
+    while read -r tuner_key tuner_found; do
+      [ "$tuner_key" = NSpid: ] || continue
+      set -- $tuner_found
+      [ $# -lt "$tuner_depth" ] || shift "$((tuner_depth - 1))"
+      tuner_pids="$tuner_pids $1"
+    done <"/proc/$tuner_pid/status"
+  done
+}
+tuner_depth=1
+while read -r tuner_key tuner_found; do
+  if [ "$tuner_key" = NSpid: ]; then
+    set -- $tuner_found
+    tuner_depth=$#
+  fi
+done </proc/self/status
+
 # Kills a process and all that descends from it; stopped first, as what stands still starts no child.
 tuner_kill() {
-  tuner_walk "$1"
-  $2 kill -STOP $tuner_tree
-  tuner_walk "$1"
-  $2 kill -KILL $tuner_tree
+  for tuner_signal in STOP KILL; do
+    tuner_walk "$1"
+    tuner_translate $tuner_tree
+    $2 kill -"$tuner_signal" $tuner_pids
+  done
+} >/dev/null 2>&1
+
+tuner_terminate() {
+  tuner_translate "$1"
+  kill -TERM $tuner_pids
 } >/dev/null 2>&1
 
 # Ends the wait for the job when its time is over. `$!` is the job as long as there is no sleep.
@@ -120,18 +147,23 @@ tuner_run() {
   read -r tuner_began _ </proc/uptime
   times >"$tuner_directory/before"
   # sudo remembers a password for the children of this very shell (sudoers(5), timestamp_type).
-  { exec $tuner_sudo "$@"; } <"$tuner_in" >"$tuner_directory/out" 2>"$tuner_directory/err" &
+  {
+    read -r tuner_self _ </proc/self/stat
+    echo "$tuner_self" >"$tuner_directory/pid"
+    exec $tuner_sudo "$@"
+  } <"$tuner_in" >"$tuner_directory/out" 2>"$tuner_directory/err" &
   tuner_job=$!
   tuner_guard "$tuner_seconds" </dev/null >/dev/null 2>&1 &
   tuner_watch=$!
   wait "$tuner_job"
   tuner_status=$?
   if [ "$tuner_late" -eq 1 ]; then
-    tuner_kill "$tuner_job" "$tuner_sudo"
-    # What even sudo may not kill goes on; it must not hold up this shell.
-    if [ -d "/proc/$tuner_job" ] && ! kill -0 "$tuner_job" 2>/dev/null && [ -n "$tuner_sudo" ]; then
+    read -r tuner_self <"$tuner_directory/pid"
+    tuner_kill "$tuner_self" "$tuner_sudo"
+    # What sudo may not kill goes on, and must not hold up this shell.
+    if [ -n "$tuner_sudo" ] && ! tuner_is_over; then
       sleep 1
-      [ ! -d "/proc/$tuner_job" ] || tuner_late=2
+      tuner_is_over || tuner_late=2
     fi
     [ "$tuner_late" -eq 2 ] || wait "$tuner_job"
     tuner_status=$?
@@ -155,6 +187,13 @@ tuner_run() {
   tuner_send "$tuner_directory/err" "$tuner_size" "$tuner_cut"
   return "$tuner_status"
 }
+
+# Whether the job has ended: it is a zombie, for which nobody waited yet.
+tuner_is_over() {
+  read -r tuner_line <"/proc/$tuner_self/stat" || return 0
+  case $tuner_line in *') Z '*) return 0 ;; esac
+  return 1
+} 2>/dev/null
 
 # Whether sudo refused to run the command without a password.
 tuner_is_locked() {
@@ -204,9 +243,18 @@ tuner_start() {
   fi
   shift
   exec 5<&0
-  { exec sh -c 'echo "started $$"; exec "$@"' sh "$@"; } </dev/null 2>&1 5<&- &
+  {
+    read -r tuner_self _ </proc/self/stat
+    echo "$tuner_self" >"$tuner_directory/pid"
+    echo "started $tuner_self"
+    exec "$@"
+  } </dev/null 2>&1 5<&- &
   tuner_job=$!
-  { while read -r tuner_line; do :; done; tuner_kill "$tuner_job"; } <&5 >/dev/null 2>&1 &
+  {
+    while read -r tuner_line; do :; done
+    read -r tuner_self <"$tuner_directory/pid"
+    tuner_kill "$tuner_self"
+  } <&5 >/dev/null 2>&1 &
   tuner_watch=$!
   exec 5<&-
   wait "$tuner_job"

@@ -2,26 +2,34 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from tuner.adapters.hosts._ssh_connection import Connection
-from tuner.adapters.hosts._ssh_shell import LOOP, RemoteShell
+import paramiko
 
-MOST_SHELLS = 8
-"""sshd_config(5), MaxSessions: 10 channels of one connection, if nobody changed it."""
+from tuner.adapters.hosts._ssh_shell import RemoteShell
+
+MOST_SHELLS = 5
+"""sshd_config(5), MaxSessions: 10 channels of a connection by default; the rest is a sandbox's."""
+ANSWER_S = 20.0
 
 
 class Shells:
     """Shells that wait for requests, made when they are needed."""
 
-    def __init__(self, connection: Connection, where: str) -> None:
-        self._connection = connection
+    def __init__(
+        self, open_channel: Callable[[], paramiko.Channel], where: str, most: int = MOST_SHELLS
+    ) -> None:
+        self._open_channel = open_channel
         self._where = where
         self._idle: list[RemoteShell] = []
         self._lock = threading.Lock()
-        self._places = threading.BoundedSemaphore(MOST_SHELLS)
-        self.requests = 0
+        self._places = threading.BoundedSemaphore(most)
+        self._requests = 0
+
+    @property
+    def requests(self) -> int:
         """How many have been sent: each is one round trip."""
+        return self._requests
 
     @contextlib.contextmanager
     def borrow(self) -> Iterator[RemoteShell]:
@@ -50,11 +58,16 @@ class Shells:
         self._places.release()
 
     def close(self) -> None:
-        """Close all that wait, and the connection."""
+        """Close all that wait."""
         with self._lock:
             while self._idle:
                 self._idle.pop().close()
-        self._connection.close()
+
+    def signal(self, pid: int, *, with_descendants: bool) -> None:
+        """Ask a process to end (SIGTERM), or kill it with all that descends from it."""
+        script = b"tuner_kill %d ''" % pid if with_descendants else b"tuner_terminate %d" % pid
+        with self.borrow() as shell:
+            shell.ask(script, timeout_s=ANSWER_S)
 
     def _take(self) -> RemoteShell | None:
         """Find one that waits, and forget those that have ended meanwhile."""
@@ -67,8 +80,9 @@ class Shells:
         return None
 
     def _open(self) -> RemoteShell:
-        return RemoteShell(self._connection.open_channel(LOOP), self._where, self._count)
+        return RemoteShell(self._open_channel(), self._where, self.count)
 
-    def _count(self) -> None:
+    def count(self) -> None:
+        """Count one request."""
         with self._lock:
-            self.requests += 1
+            self._requests += 1

@@ -40,6 +40,7 @@ def ssh_host() -> Iterator[SshHost]:
         host.close()
 
 
+<<<<<<< HEAD
 KINDS = [
     "local",
     "sandbox",
@@ -47,6 +48,10 @@ KINDS = [
     "memory sandbox",
     pytest.param("ssh", marks=pytest.mark.alone),
 ]
+=======
+OVER_SSH = [pytest.param(kind, marks=pytest.mark.alone) for kind in ("ssh", "ssh sandbox")]
+KINDS = ["local", "sandbox", "journaled", "memory", "memory sandbox", *OVER_SSH]
+>>>>>>> 6e778ad9f62695bc10bfaf9e7f8fa33ec7d2cdb9
 
 
 @pytest.fixture(params=KINDS)
@@ -54,6 +59,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Host
     """Give each host, and a directory in which it may write."""
     with ExitStack() as stack:
         match request.param:
+            case "ssh sandbox":
+                far = stack.enter_context(request.getfixturevalue("ssh_host").sandbox())
+                yield far, far.directory
             case "ssh":
                 host = request.getfixturevalue("ssh_host")
                 host.run(["mkdir", "-p", str(tmp_path)], timeout_s=10)

@@ -1,6 +1,7 @@
 """Installed services on hosts over SSH: checked, tuned, given back, and changed for good."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -55,7 +56,7 @@ def test_a_check_shows_what_a_run_would_change_and_changes_nothing(tuner: Comman
 
     assert done.returncode == 0, done.stderr
     assert "nginx 1." in done.stdout
-    assert "worker_connections  768 connections now" in done.stdout
+    assert re.search(r"worker_connections +768 connections now", done.stdout)
     assert "net.core.somaxconn" in done.stdout
     assert "-\tworker_connections 768;" in done.stdout
     assert "restarts   nginx" in done.stdout

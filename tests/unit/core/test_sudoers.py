@@ -35,6 +35,13 @@ def test_programs_have_their_whole_path_and_nothing_is_a_wildcard():
     assert r"/run/with\ space/a\,b\:c\=d/nginx\*.pid" in text
 
 
+def test_only_what_is_open_ended_may_have_other_arguments():
+    text = write_sudoers(LocalHost(), "deploy", CATALOGUE[1:], open_ended=CATALOGUE[:1])
+
+    assert text.rstrip().endswith("/sh /var/lib/tuner/keeper *")
+    assert text.count("*") == 2
+
+
 @pytest.mark.parametrize("user", ["", "ALL=", "%wheel", "a b", "root\nALL", "-x", "é", "a,b", "#0"])
 def test_what_is_no_user_name_is_refused(user: str):
     with pytest.raises(TargetError, match="no user name"):
