@@ -40,18 +40,8 @@ def ssh_host() -> Iterator[SshHost]:
         host.close()
 
 
-<<<<<<< HEAD
-KINDS = [
-    "local",
-    "sandbox",
-    "memory",
-    "memory sandbox",
-    pytest.param("ssh", marks=pytest.mark.alone),
-]
-=======
 OVER_SSH = [pytest.param(kind, marks=pytest.mark.alone) for kind in ("ssh", "ssh sandbox")]
-KINDS = ["local", "sandbox", "journaled", "memory", "memory sandbox", *OVER_SSH]
->>>>>>> 6e778ad9f62695bc10bfaf9e7f8fa33ec7d2cdb9
+KINDS = ["local", "sandbox", "memory", "memory sandbox", *OVER_SSH]
 
 
 @pytest.fixture(params=KINDS)
