@@ -6,9 +6,10 @@ from pathlib import PurePosixPath
 from tuner.ports import Argv, Command, Completed, Service
 
 _UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
-# Stops a daemon that only its pid file knows. The id may be another program's by now, so its title is read.
+# Stops a daemon that only its pid file knows. The id may be another program's by now, so its title is read;
+# a file without a line end is read as well.
 _STOP = (
-    'read -r pid <"$1" && grep -qaF "$2" "/proc/$pid/cmdline" && kill -TERM "$pid"'
+    'read -r pid <"$1"; grep -qaF "$2" "/proc/$pid/cmdline" && kill -TERM "$pid"'
     ' && while grep -qaF "$2" "/proc/$pid/cmdline"; do sleep 0.1; done; exit 0'
 )
 # A daemon leaves its starter's process group a moment after that has ended (daemon(7)), so that who cleans up
