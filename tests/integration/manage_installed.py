@@ -33,7 +33,8 @@ def manage(name: str, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     yield "changed", sorted(map(str, changed))
     yield "refusals", list(server.refusals(run(service.check or ())))
     yield "after", start(server, installation, config)
-    run(service.reload or ())
+    if service.reload:
+        run(service.reload)
     yield "reloaded", answers(installation)
     run(service.stop)
     run(service.stop)
@@ -60,9 +61,7 @@ def is_in_force(found: dict[str, Any], now: Mapping[str, Any], config: Mapping[s
 
 def answers(installation: Installation) -> bool:
     url = f"http://127.0.0.1:{installation.port}/"
-    return (
-        pid_of(installation) > 0 and HOST.run(("curl", "-sf", "-m", "5", url), timeout_s=10).returncode == 0
-    )
+    return pid_of(installation) > 0 and HOST.run(("curl", "-s", "-m", "5", url), timeout_s=10).returncode == 0
 
 
 def pid_of(installation: Installation) -> int:

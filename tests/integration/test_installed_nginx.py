@@ -57,3 +57,17 @@ def test_the_installed_nginx_takes_a_configuration_reloads_and_stops(tmp_path: P
     }  # fmt: skip
     assert found["reloaded"]
     assert found["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "start"), [((), "service h2o start"), (("/etc/init.d",), "h2o -m daemon -c /etc/h2o/h2o.conf")]
+)
+def test_the_installed_h2o_takes_a_configuration_and_stops(tmp_path: Path, hidden, start):
+    found = manage_apart("h2o", {"num-threads": 3, "max-connections": 2000}, tmp_path, *hidden)
+
+    assert " ".join(found["service"]) == f"setsid --wait {start}"
+    assert found["before"] == {"num-threads": os.cpu_count(), "max-connections": 1024}
+    assert found["changed"] == ["/etc/h2o/h2o.conf"]
+    assert found["refusals"] == []
+    assert found["after"] == {"num-threads": 3, "max-connections": 2000}
+    assert found["stopped"]
