@@ -646,7 +646,7 @@ refuse_others() {
             fail "$BUSY" "Another tuner is at work: $(describe_owner). Wait for its end, or end it."
         else
             owner=$(describe_owner)
-            fail "$BUSY" "Originals of a dead tuner are not back: $owner. Run \`tuner restore\` for this host."
+            fail "$BUSY" "Originals of a dead tuner are not back: $owner. Run \`tuner restore\` here."
         fi
     done
     state=$home/$purpose
