@@ -646,7 +646,7 @@ refuse_others() {
             fail "$BUSY" "Another tuner is at work: $(describe_owner). Wait for its end, or end it."
         else
             owner=$(describe_owner)
-            fail "$BUSY" "The originals of a tuner that is gone are not back: $owner. Run \`tuner restore\` for this host."
+            fail "$BUSY" "Originals of a dead tuner are not back: $owner. Run \`tuner restore\` here."
         fi
     done
     state=$home/$purpose
@@ -696,7 +696,7 @@ write_plan() { # what the request says, on disk
 
 write_url() {
     if ! command -v curl > /dev/null; then
-        printf 'warning\tcurl is not installed here: after a restore nobody asks whether the server answers.\n'
+        printf 'warning\tthere is no curl: after a restore nobody asks whether the server answers.\n'
         return 0
     fi
     status=$(ask "$1")

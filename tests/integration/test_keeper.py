@@ -242,9 +242,7 @@ def test_what_a_dead_tuner_left_is_explained_and_not_taken(machine: PrivateHost,
     for directory in ("dead", "elsewhere"):
         with (
             Journal(tmp_path / directory) as later,
-            pytest.raises(
-                TargetError, match=r"not back: .*study a study, since .*Run `tuner restore` for this"
-            ),
+            pytest.raises(TargetError, match=r"not back: .*study a study, since .*Run `tuner restore`"),
         ):
             armed(machine, later)
     with Journal(tmp_path / "elsewhere") as elsewhere:
