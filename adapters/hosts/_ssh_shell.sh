@@ -218,7 +218,8 @@ tuner_unlock() {
 }
 
 # Reads many files at once: those named, each followed by the mark, and those of the processes in $tuner_tree.
-# Arguments: seconds, bytes, files. The mark, known to nobody else, keeps their contents apart.
+# Arguments: seconds, bytes, files. The mark, known to nobody else, keeps their contents apart; the first ends
+# what is told of their modes and owners.
 tuner_look() {
   tuner_limits="$1 $2"
   shift 2
@@ -229,8 +230,8 @@ tuner_look() {
     done
   done
   echo "tree$tuner_tree"
-  tuner_run $tuner_limits /dev/null '' stat stat -L -c '%d:%i %a %u %g' -- "$tuner_mark" "$@" $tuner_files
-  tuner_run $tuner_limits /dev/null '' cat cat -- "$tuner_mark" "$@" $tuner_files
+  tuner_run $tuner_limits /dev/null '' sh sh -c 'stat -L -c "%d:%i %a %u %g" -- "$@"; cat -- "$@"' sh \
+    "$tuner_mark" "$@" $tuner_files
 }
 
 # Runs a program for as long as the channel is open; what it prints is the rest of the answer. Arguments: program, argv.
