@@ -5,6 +5,7 @@ Only known host keys are accepted, those of jump hosts too; fabric alone would a
 """
 
 import contextlib
+import inspect
 import logging
 import socket
 import threading
@@ -13,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import fabric
+import invoke.exceptions
 import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
-from invoke.exceptions import UnexpectedExit
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 from paramiko.pkey import UnknownKeyType
 
@@ -30,7 +31,12 @@ KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_
 """ssh_config(5), UserKnownHostsFile and GlobalKnownHostsFile."""
 FOREIGN = (
     paramiko.SSHException,
-    UnexpectedExit,
+    # They have no class of their own in common.
+    *(
+        each
+        for _, each in inspect.getmembers(invoke.exceptions, inspect.isclass)
+        if issubclass(each, Exception)
+    ),
     UnknownKeyType,
     InvalidHostKey,
     UnsupportedAlgorithm,

@@ -197,6 +197,21 @@ def test_sudo_without_a_password_asks_for_none(free: TestHost, reach):
     assert reach(free.ssh_url).run(["id", "-un"], timeout_s=10, as_root=True).stdout == b"root\n"
 
 
+def test_what_sudo_may_not_kill_is_said_to_run_on(bed: Testbed, home: Path, reach):
+    narrow = bed.add_host("narrow", user=User(name="deploy"))
+    (home / ".ssh/known_hosts").write_bytes(bed.known_hosts.read_bytes())
+    rule = narrow.root / "etc/sudoers.d/testbed"
+    rule.write_text("deploy ALL=(root) NOPASSWD: /usr/bin/sleep 605\n")
+    rule.chmod(0o440)
+    host = reach(narrow.ssh_url)
+
+    with pytest.raises(TargetError, match=r"`sleep 605` did not end .* sudo may not kill it: it still runs"):
+        host.run(["sleep", "605"], timeout_s=0.2, as_root=True)
+
+    assert len(narrow.processes("sleep")) == 1
+    assert host.run(["echo", "on"], timeout_s=5).stdout == b"on\n"
+
+
 def test_without_a_terminal_nobody_is_asked(desk: TestHost):
     run = f"SshHost({desk.ssh_url!r}).run(['id'], timeout_s=9, as_root=True)"
     code = f"from tuner.adapters.hosts.ssh import SshHost; {run}"

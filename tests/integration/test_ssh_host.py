@@ -184,6 +184,12 @@ def test_what_may_not_be_read_or_written_says_why(machine: TestHost, host: SshHo
     assert not list((machine.root / "etc").glob(".hosts*"))
 
 
+def test_more_open_files_than_are_allowed_are_refused(host: SshHost):
+    assert host.run(["sh", "-c", "ulimit -n"], timeout_s=5, open_files=100).stdout == b"100\n"
+    with pytest.raises(ConfigRejected, match="2000000000 open files are needed, more than are allowed"):
+        host.run(["true"], timeout_s=5, open_files=2_000_000_000)
+
+
 def test_a_link_is_followed_and_stays(machine: TestHost, host: SshHost):
     machine.run(["sh", "-c", "mkdir -p /srv/a && echo old >/srv/a/file && ln -s a/file /srv/link"])
 
