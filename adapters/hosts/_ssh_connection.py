@@ -19,6 +19,7 @@ import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 from paramiko.pkey import UnknownKeyType
+from paramiko.ssh_exception import NoValidConnectionsError
 
 from tuner.adapters.hosts._ssh_address import Address
 from tuner.errors import TargetError
@@ -147,7 +148,7 @@ def translated(where: str, what: str) -> Iterator[None]:
         )
         raise TargetError(message) from error
     except FOREIGN as error:
-        reason = str(error) or type(error).__name__
+        reason = _reason(error)
         message = f"{where}: {what}: {reason}. See whether `{_login(where)}` works."
         raise TargetError(message) from error
 
@@ -236,6 +237,13 @@ def _not_let_in(where: str, error: paramiko.AuthenticationException) -> str:
         f"{where}: the host does not let us in: {error}. Only keys are used, from ssh_config's IdentityFile, "
         f"~/.ssh and the agent; `{_login(where)}` must work without a question."
     )
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, NoValidConnectionsError):
+        # One error for each address of the host.
+        return ", ".join(dict.fromkeys(_reason(each) for each in error.errors.values()))
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
 def _login(where: str) -> str:

@@ -4,8 +4,10 @@
 #   ran STATUS LATE BEGAN ENDED CPU0 CPU1 CPU2 CPU3 OUT OUT_CUT ERR ERR_CUT   and OUT + ERR bytes
 #   missing BYTES                                    and its name: there is no such program; nothing after it ran
 #   locked                                           sudo wants a password; it and what follows were not run
-# Seconds of BEGAN and ENDED are those of /proc/uptime, CPU as times(1) prints them: user and system, before
-# and after. LATE is the signal's echo: 1 when the deadline ended the command, 2 when not even that could.
+#   tree PID...                                      the processes that were looked at
+#   started PID                                      all that follows is what the program prints
+# BEGAN and ENDED are seconds of /proc/uptime, CPU as times(1) prints it: user and system, before and after.
+# LATE is 1 when the deadline ended the command, 2 when not even sudo could.
 
 export LC_ALL=C
 # Debian keeps servers where an ordinary user's PATH does not look.

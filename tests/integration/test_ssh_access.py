@@ -121,7 +121,9 @@ def test_a_key_with_a_passphrase_says_to_use_the_agent(web: TestHost, home: Path
 
 @pytest.mark.parametrize("url", ["ssh://root@{address}:23", "ssh://no-such-host.invalid"])
 def test_a_host_that_is_not_there_is_named(web: TestHost, reach, url: str):
-    with pytest.raises(TargetError, match=r"ssh://.*(cannot be reached|no host of that name)"):
+    with pytest.raises(
+        TargetError, match=r"ssh://.*(cannot be reached: Connection refused|no host of that name)"
+    ):
         name_of(reach(url.format(address=web.address)))
 
 
