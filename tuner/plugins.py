@@ -50,7 +50,11 @@ def make_host(name: str) -> Host:
     """
     scheme, is_url, _ = name.partition("://")
     make = _load(_find(Kind.HOST, scheme))
-    return cast("Host", make(name) if is_url else make())
+    try:
+        return cast("Host", make(name) if is_url else make())
+    except TypeError as error:
+        message = f"host: {name!r} does not fit: {error}. Write local, or ssh://user@host:port."
+        raise UsageError(message) from error
 
 
 def make_server(name: str) -> Server:

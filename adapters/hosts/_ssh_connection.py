@@ -5,6 +5,7 @@ Only known host keys are accepted, those of jump hosts too; fabric alone would a
 """
 
 import contextlib
+import inspect
 import logging
 import socket
 import threading
@@ -13,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import fabric
+import invoke.exceptions
 import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
-from invoke.exceptions import UnexpectedExit
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 from paramiko.pkey import UnknownKeyType
+from paramiko.ssh_exception import NoValidConnectionsError
 
 from tuner.adapters.hosts._ssh_address import Address
 from tuner.errors import TargetError
@@ -30,7 +32,12 @@ KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_
 """ssh_config(5), UserKnownHostsFile and GlobalKnownHostsFile."""
 FOREIGN = (
     paramiko.SSHException,
-    UnexpectedExit,
+    # They have no class of their own in common.
+    *(
+        each
+        for _, each in inspect.getmembers(invoke.exceptions, inspect.isclass)
+        if issubclass(each, Exception)
+    ),
     UnknownKeyType,
     InvalidHostKey,
     UnsupportedAlgorithm,
@@ -141,7 +148,7 @@ def translated(where: str, what: str) -> Iterator[None]:
         )
         raise TargetError(message) from error
     except FOREIGN as error:
-        reason = str(error) or type(error).__name__
+        reason = _reason(error)
         message = f"{where}: {what}: {reason}. See whether `{_login(where)}` works."
         raise TargetError(message) from error
 
@@ -230,6 +237,13 @@ def _not_let_in(where: str, error: paramiko.AuthenticationException) -> str:
         f"{where}: the host does not let us in: {error}. Only keys are used, from ssh_config's IdentityFile, "
         f"~/.ssh and the agent; `{_login(where)}` must work without a question."
     )
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, NoValidConnectionsError):
+        # One error for each address of the host.
+        return ", ".join(dict.fromkeys(_reason(each) for each in error.errors.values()))
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
 
 
 def _login(where: str) -> str:

@@ -1,4 +1,4 @@
-"""What a look at a host has brought home: many files, read with two commands in one request."""
+"""What a look at a host has brought home: many files, read by stat(1) and cat(1) in one request."""
 
 import errno
 import os
@@ -32,22 +32,23 @@ class Snapshot:
 
 def files_of(frames: Sequence[Frame], paths: Sequence[PurePosixPath], mark: bytes) -> dict[str, FileState]:
     """Read the answer of `tuner_look`: the files that were read, or are known to be absent."""
-    tree, facts, contents = frames
+    tree, looked = frames
     names = [normal(path) for path in paths]
     for pid in tree.words:
         names += [f"/proc/{pid}/{name}" for name in (*OF_PROCESSES, f"task/{pid}/children")]
-    owners = _owners(facts.out, len(names))
-    bodies = contents.out.split(mark)[1:-1]
-    if len(bodies) != len(names):
-        # Too much to be read at once.
-        bodies = [b""] * len(names)
-    reasons = _reasons(facts.err, owners)
+    if len(looked.out) >= READ_LIMIT_BYTES:
+        return {}
+    facts, *bodies = looked.out.split(mark)
+    owners = _owners(facts)
+    if not len(names) == len(owners) == len(bodies) - 1:
+        message = f"host: {len(names)} files were not read in time. See what {names[0]} and the others are."
+        raise TargetError(message)
+    not_found, not_read = _complaints(looked, b"stat: "), _complaints(looked, b"cat: ")
+    reasons = _reasons(not_found, owners)
     # Whatever could be looked up and not read has one more complaint, of cat alone.
-    is_all_read = len(contents.out) < READ_LIMIT_BYTES and len(contents.err.splitlines()) == len(
-        facts.err.splitlines()
-    )
+    is_all_read = len(not_read) == len(not_found)
     found: dict[str, FileState] = {}
-    for name, owner, body, reason in zip(names, owners, bodies, reasons, strict=True):
+    for name, owner, body, reason in zip(names, owners, bodies[:-1], reasons, strict=True):
         if owner is not None and (body or is_all_read):
             mode, uid, gid = owner
             found[name] = FileState(content=body, mode=mode, uid=uid, gid=gid)
@@ -74,18 +75,22 @@ def file_of(frames: Sequence[Frame], path: PurePosixPath, mark: bytes, *, where:
     found = files_of(frames, [path], mark).get(normal(path))
     if found is not None:
         return found
-    _, facts, contents = frames
-    complaint = (contents.err or facts.err).strip()
+    _, looked = frames
+    complaint = b"".join(_complaints(looked, b"cat: ")[:1])
+    if len(looked.out) >= READ_LIMIT_BYTES:
+        complaint = b"it is larger than %d bytes" % READ_LIMIT_BYTES
     number = _reason(complaint)
     if number in GONE:
         return ABSENT
-    if len(contents.out) >= READ_LIMIT_BYTES:
-        complaint = b"it is larger than %d bytes" % READ_LIMIT_BYTES
     reason = os.strerror(number) if number else complaint.decode(errors="replace")
     raise refused(str(path), "read", OSError(number or errno.EIO, reason), where=where)
 
 
-def _owners(printed: bytes, count: int) -> list[tuple[int, int, int] | None]:
+def _complaints(looked: Frame, program: bytes) -> list[bytes]:
+    return [line for line in looked.err.splitlines() if line.startswith(program)]
+
+
+def _owners(printed: bytes) -> list[tuple[int, int, int] | None]:
     """Read mode and owner of each file; those of the mark come first and stand after each of them."""
     lines = printed.split(b"\n")[:-1]
     mark = lines[0] if lines else b""
@@ -95,9 +100,6 @@ def _owners(printed: bytes, count: int) -> list[tuple[int, int, int] | None]:
         if line == mark:
             owners.append(None if before == mark else _owner(before))
         before = line
-    if len(owners) != count:
-        message = f"host: {count} files were looked at, {len(owners)} were found in the answer. Try again."
-        raise TargetError(message)
     return owners
 
 
@@ -106,9 +108,8 @@ def _owner(line: bytes) -> tuple[int, int, int]:
     return int(mode, 8) & 0o7777, int(uid), int(gid)
 
 
-def _reasons(complaints: bytes, owners: Sequence[object]) -> list[int | None]:
+def _reasons(lines: Sequence[bytes], owners: Sequence[object]) -> list[int | None]:
     """Tell why files could not be looked up: their complaints come in the same order."""
-    lines = complaints.splitlines()
     missing = [index for index, owner in enumerate(owners) if owner is None]
     reasons: list[int | None] = [None] * len(owners)
     if len(lines) == len(missing):

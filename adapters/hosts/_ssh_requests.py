@@ -36,6 +36,8 @@ fi
 temporary=$(mktemp -- "$directory.${target##*/}.XXXXXXXXXX" && echo .)
 temporary=${temporary%??}
 trap 'rm -f -- "$temporary"' EXIT
+# Labels of SELinux and access lists as well, where there are any.
+[ ! -e "$target" ] || cp --attributes-only --preserve=all -- "$target" "$temporary" 2>/dev/null || :
 cat >"$temporary"
 [ -z "$uid$gid" ] || chown -- "$uid:$gid" "$temporary"
 chmod -- "${mode:-644}" "$temporary"

@@ -24,6 +24,7 @@ LOOP = (
 COMMAND = f"exec sh -c {shlex.quote(LOOP)}"
 CHUNK_BYTES = 2**16
 NOTHING = b""
+CLOSED = "the other end has closed it, or is silent"
 
 
 def within(script: str) -> str:
@@ -70,7 +71,7 @@ class RemoteShell:
             self._channel.sendall(request)
             self._channel.sendall(then)
         except FOREIGN as error:
-            raise self._broke(str(error) or "it was closed") from error
+            raise self._broke(str(error) or CLOSED) from error
 
     def ask(self, script: bytes, *, timeout_s: float, then: bytes = b"") -> list[Frame]:
         """Send a request and wait for the whole answer.
@@ -105,7 +106,7 @@ class RemoteShell:
         if not self._channel.status_event.wait(timeout_s):
             return None
         if self._channel.exit_status < 0:
-            raise self._broke("it was closed")
+            raise self._broke(CLOSED)
         return int(self._channel.exit_status)
 
     def close(self) -> None:
@@ -159,7 +160,7 @@ class RemoteShell:
         except FOREIGN as error:
             raise self._broke(str(error)) from error
         if not data:
-            raise self._broke(self._last_words() or "it was closed")
+            raise self._broke(self._last_words() or CLOSED)
         self._unread += data
 
     def _last_words(self) -> str:

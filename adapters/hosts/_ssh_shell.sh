@@ -4,8 +4,10 @@
 #   ran STATUS LATE BEGAN ENDED CPU0 CPU1 CPU2 CPU3 OUT OUT_CUT ERR ERR_CUT   and OUT + ERR bytes
 #   missing BYTES                                    and its name: there is no such program; nothing after it ran
 #   locked                                           sudo wants a password; it and what follows were not run
-# Seconds of BEGAN and ENDED are those of /proc/uptime, CPU as times(1) prints them: user and system, before
-# and after. LATE is the signal's echo: 1 when the deadline ended the command, 2 when not even that could.
+#   tree PID...                                      the processes that were looked at
+#   started PID                                      all that follows is what the program prints
+# BEGAN and ENDED are seconds of /proc/uptime, CPU as times(1) prints it: user and system, before and after.
+# LATE is 1 when the deadline ended the command, 2 when not even sudo could.
 
 export LC_ALL=C
 # Debian keeps servers where an ordinary user's PATH does not look.
@@ -218,7 +220,8 @@ tuner_unlock() {
 }
 
 # Reads many files at once: those named, each followed by the mark, and those of the processes in $tuner_tree.
-# Arguments: seconds, bytes, files. The mark, known to nobody else, keeps their contents apart.
+# Arguments: seconds, bytes, files. The mark, known to nobody else, keeps their contents apart; the first ends
+# what is told of their modes and owners.
 tuner_look() {
   tuner_limits="$1 $2"
   shift 2
@@ -229,8 +232,8 @@ tuner_look() {
     done
   done
   echo "tree$tuner_tree"
-  tuner_run $tuner_limits /dev/null '' stat stat -L -c '%d:%i %a %u %g' -- "$tuner_mark" "$@" $tuner_files
-  tuner_run $tuner_limits /dev/null '' cat cat -- "$tuner_mark" "$@" $tuner_files
+  tuner_run $tuner_limits /dev/null '' sh sh -c 'stat -L -c "%d:%i %a %u %g" -- "$@"; cat -- "$@"' sh \
+    "$tuner_mark" "$@" $tuner_files
 }
 
 # Runs a program for as long as the channel is open; what it prints is the rest of the answer. Arguments: program, argv.

@@ -121,7 +121,9 @@ def test_a_key_with_a_passphrase_says_to_use_the_agent(web: TestHost, home: Path
 
 @pytest.mark.parametrize("url", ["ssh://root@{address}:23", "ssh://no-such-host.invalid"])
 def test_a_host_that_is_not_there_is_named(web: TestHost, reach, url: str):
-    with pytest.raises(TargetError, match=r"ssh://.*(cannot be reached|no host of that name)"):
+    with pytest.raises(
+        TargetError, match=r"ssh://.*(cannot be reached: Connection refused|no host of that name)"
+    ):
         name_of(reach(url.format(address=web.address)))
 
 
@@ -195,6 +197,21 @@ def test_a_wrong_password_is_refused_without_showing_it(desk: TestHost, reach):
 
 def test_sudo_without_a_password_asks_for_none(free: TestHost, reach):
     assert reach(free.ssh_url).run(["id", "-un"], timeout_s=10, as_root=True).stdout == b"root\n"
+
+
+def test_what_sudo_may_not_kill_is_said_to_run_on(bed: Testbed, home: Path, reach):
+    narrow = bed.add_host("narrow", user=User(name="deploy"))
+    (home / ".ssh/known_hosts").write_bytes(bed.known_hosts.read_bytes())
+    rule = narrow.root / "etc/sudoers.d/testbed"
+    rule.write_text("deploy ALL=(root) NOPASSWD: /usr/bin/sleep 605\n")
+    rule.chmod(0o440)
+    host = reach(narrow.ssh_url)
+
+    with pytest.raises(TargetError, match=r"`sleep 605` did not end .* sudo may not kill it: it still runs"):
+        host.run(["sleep", "605"], timeout_s=0.2, as_root=True)
+
+    assert len(narrow.processes("sleep")) == 1
+    assert host.run(["echo", "on"], timeout_s=5).stdout == b"on\n"
 
 
 def test_without_a_terminal_nobody_is_asked(desk: TestHost):

@@ -1,5 +1,6 @@
 """Commands and files over SSH: exactly what was asked, in few round trips, whatever happens on the way."""
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -184,13 +185,21 @@ def test_what_may_not_be_read_or_written_says_why(machine: TestHost, host: SshHo
     assert not list((machine.root / "etc").glob(".hosts*"))
 
 
-def test_a_link_is_followed_and_stays(machine: TestHost, host: SshHost):
+def test_more_open_files_than_are_allowed_are_refused(host: SshHost):
+    assert host.run(["sh", "-c", "ulimit -n"], timeout_s=5, open_files=100).stdout == b"100\n"
+    with pytest.raises(ConfigRejected, match="2000000000 open files are needed, more than are allowed"):
+        host.run(["true"], timeout_s=5, open_files=2_000_000_000)
+
+
+def test_a_link_is_followed_and_labels_are_kept(machine: TestHost, host: SshHost):
     machine.run(["sh", "-c", "mkdir -p /srv/a && echo old >/srv/a/file && ln -s a/file /srv/link"])
+    os.setxattr(machine.root / "srv/a/file", "trusted.label", b"mine")
 
     host.write(PurePosixPath("/srv/link"), FileState(content=b"new\n"))
 
     assert (machine.root / "srv/link").is_symlink()
     assert machine.run(["cat", "/srv/a/file"]).stdout == b"new\n"
+    assert os.getxattr(machine.root / "srv/a/file", "trusted.label") == b"mine"
 
 
 def test_threads_have_a_shell_each(host: SshHost):
@@ -212,8 +221,8 @@ def test_a_command_that_was_cut_off_is_not_repeated_but_reading_is(machine: Test
     host.run(["true"], timeout_s=5)
     killer = threading.Timer(0.3, machine.kill_sshd)
     killer.start()
-    with pytest.raises(TargetError, match=r"the connection broke.*`sleep 3` may have run or not"):
-        host.run(["sleep", "3"], timeout_s=10)
+    with pytest.raises(TargetError, match=r"the connection broke.*`sleep 1.5` may have run or not"):
+        host.run(["sleep", "1.5"], timeout_s=10)
     killer.join()
     with pytest.raises(TargetError, match="cannot be reached"):
         host.read(PurePosixPath("/etc/hosts"))

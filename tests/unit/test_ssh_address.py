@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tuner.adapters.hosts._ssh_address import Address, read_address
 from tuner.errors import UsageError
+from tuner.plugins import make_host
 
 GOOD = {
     "ssh://web1": Address(host="web1"),
@@ -49,6 +50,13 @@ def test_a_password_is_refused_and_not_shown():
         read_address("ssh://root:secret@web")
 
     assert "secret" not in str(refused.value)
+
+
+def test_a_host_that_needs_an_address_says_so():
+    with pytest.raises(UsageError, match="ssh://user@host:port"):
+        make_host("ssh")
+    with pytest.raises(UsageError, match="'local://x' does not fit"):
+        make_host("local://x")
 
 
 @given(st.text(alphabet=st.sampled_from("aZ0._-@:[]/%$;' \n\\é"), max_size=20))
