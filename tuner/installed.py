@@ -10,6 +10,7 @@ from tuner.managed import Installed, ManagedServer, Page, first_process, read_pi
 from tuner.ports import Host, InstalledServer, Server
 from tuner.readiness import OK, Answer, read_answer, waiting_request
 from tuner.settings import Study
+from tuner.unit_limits import UNLIMITED, ask_limits, read_limits
 
 LOCAL = "local"
 ASKED_TWICE = 2
@@ -98,4 +99,11 @@ def _find(host: Host, name: str, server: Server) -> Installed:
                 f"{' / '.join(complained) or 'it says nothing'}. Correct it first."
             )
             raise TargetError(message)
-    return Installed(name=name, server=managed, installation=installation, complained=frozenset(complained))
+    limits = read_limits(host.run_all([ask_limits(service)])[0]) if service.is_systemd else UNLIMITED
+    return Installed(
+        name=name,
+        server=managed,
+        installation=installation,
+        complained=frozenset(complained),
+        limits=limits,
+    )

@@ -34,6 +34,7 @@ from tuner.ports import (
     Site,
 )
 from tuner.readiness import Answer, read_answer, waiting_request
+from tuner.unit_limits import RELOAD, UNLIMITED, UnitLimits, raise_limits, touches_units
 from tuner.watched_host import WatchedHost
 
 READY_S = 15.0
@@ -62,6 +63,8 @@ class Installed:
     installation: Installation
     complained: frozenset[str] = frozenset()
     """What its own check says of the configuration as it was found: that is no trial's fault."""
+    limits: UnitLimits = UNLIMITED
+    """What systemd lets it have."""
 
 
 class Kind(StrEnum):
@@ -182,6 +185,7 @@ class ManagedTarget:
     load_places: tuple[LoadPlace, ...] = field(default=(), init=False)
     warn: Callable[[str], None] = lambda _: None
     _guard: Guard | None = field(default=None, init=False)
+    _written: Files = field(default_factory=dict, init=False)
     _running: Config | None = field(default=None, init=False)
     """What the services run with; None when that is not known."""
 
@@ -213,7 +217,7 @@ class ManagedTarget:
     @contextmanager
     def guarded_by(self, guard: Guard) -> Iterator[None]:
         """Let a guard that is armed keep what deployments change."""
-        self._guard, self._running = guard, None
+        self._guard, self._running, self._written = guard, None, {}
         try:
             yield
         finally:
@@ -242,8 +246,10 @@ class ManagedTarget:
         guard.check_alive()
         files = self.files(config) if files is None else files
         steps = [Step(kind=Kind.CHANGE, command=each) for each in guard.commands_to_change(files)]
+        if touches_units({**files, **self._written}):
+            steps.append(Step(kind=Kind.ACTIVATE, command=Command(argv=RELOAD, as_root=True)))
         steps += self._activation(config)
-        self._running = None
+        self._running, self._written = None, files
         done = self.host.run_all([step.command for step in steps])
         guard.note_changed(
             [each for step, each in zip(steps, done, strict=False) if step.kind is Kind.CHANGE]
@@ -320,7 +326,10 @@ class ManagedTarget:
         files: dict[PurePosixPath, bytes] = {}
         # Settings of the kernel first: listen() reads somaxconn, sockets their buffers, when they are made.
         for part in sorted(self.parts, key=lambda part: part.installation.service is not None):
-            files |= part.server.rewrite(self.split(config, part.name), part.installation)
+            asked, service = self.split(config, part.name), part.installation.service
+            files |= part.server.rewrite(asked, part.installation)
+            if service is not None and service.is_systemd:
+                files |= raise_limits(service, part.limits, part.server.needs(asked))
         return files
 
     def _activation(self, config: Config) -> list[Step]:
@@ -359,13 +368,8 @@ class ManagedTarget:
             part = step.part
             if step.kind is Kind.CHECK and part is not None:
                 _refuse_checked(part, completed)
-            if step.kind is Kind.ACTIVATE and part is not None and completed.returncode != 0:
-                printed = _quote((), completed.stderr + completed.stdout)
-                message = (
-                    f"{part.name}: `{' '.join(completed.argv)}` ended with status {completed.returncode}: "
-                    f"{printed} Its log says: {self.quote_log(part)}"
-                )
-                raise Crashed(message)
+            if step.kind is Kind.ACTIVATE and completed.returncode != 0:
+                raise Crashed(self._describe_failure(step, completed))
             if step.kind is Kind.ANSWER:
                 self._refuse_answer(read_answer(completed))
             if step.kind is Kind.PID and part is not None:
@@ -375,6 +379,14 @@ class ManagedTarget:
                     raise NotReady(message)
                 pids[part.name] = pid
         return pids
+
+    def _describe_failure(self, step: Step, completed: Completed) -> str:
+        """Say how a service did not stop or start, in its own words."""
+        printed = _quote((), completed.stderr + completed.stdout)
+        how = f"`{' '.join(completed.argv)}` ended with status {completed.returncode}: {printed}"
+        if step.part is None:
+            return f"{self.host.name}: {how}"
+        return f"{step.part.name}: {how} Its log says: {self.quote_log(step.part)}"
 
     def _refuse_answer(self, answer: Answer) -> None:
         try:

@@ -21,6 +21,7 @@ from tuner.settings import Study
 from tuner.space import Space
 from tuner.sudoers import write_sudoers
 from tuner.trust import name_programs, refuse_untrusted
+from tuner.unit_limits import RELOAD
 from tuner.witnessed_host import WitnessedHost
 
 LOAD_S = 1.0
@@ -147,6 +148,7 @@ def commands_of(target: ManagedTarget) -> tuple[Argv, ...]:
         if service is not None:
             argvs = (service.check, service.stop, service.start, service.reload)
             commands += [argv for argv in argvs if argv is not None]
+            commands += [RELOAD] if service.is_systemd else []
             pid = first_process(service)
             commands += [pid.argv] if pid.as_root else []
         if part.installation.log is not None:

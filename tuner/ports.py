@@ -224,6 +224,16 @@ class Installation:
     """Its error log."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a configuration needs of the service manager; None where it makes no difference."""
+
+    open_files: int | None = None
+    """RLIMIT_NOFILE of its processes."""
+    tasks: int | None = None
+    """Processes and threads at the same time."""
+
+
 @runtime_checkable
 class InstalledServer(Protocol):
     """What a server adapter knows besides `Server` when it can tune an installed service (mode: managed)."""
@@ -244,6 +254,9 @@ class InstalledServer(Protocol):
         Raises ConfigRejected for a value that cannot be one value of its directive (a newline, a quote, a
         brace, a semicolon): such a value never reaches a file.
         """
+
+    def needs(self, config: Config) -> Needs:
+        """Say what a configuration needs of the service manager. Pure."""
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int

@@ -27,6 +27,7 @@ from tuner.ports import (
     Host,
     Installation,
     InstalledServer,
+    Needs,
     Process,
     Scalar,
     Server,
@@ -50,6 +51,10 @@ _COMPLAINT = re.compile(
 )
 _STACK_REFUSED = re.compile(rb"AH0243[56]: WARNING: ThreadStackSize of \d+ is inappropriate, using default")
 _LOG_PREFIX = re.compile(r"^\[[^\]]*\d{4}\] (?=\[)|\[pid \d+(?::tid \d+)?\] |\[client [^\]]*\] ")
+
+
+# For the first process, helpers and those that are still ending.
+SPARE_TASKS = 64
 
 
 class Apache:
@@ -106,6 +111,12 @@ class Apache:
     def rewrite(self, config: Config, installation: Installation) -> Files:
         facts = installation.facts
         return write_drop_in(config, make_tree(installation.files, facts), facts)
+
+    def needs(self, config: Config) -> Needs:
+        processes = int(config.get("ServerLimit", 0))
+        threads = int(config.get("ThreadsPerChild", 0)) + status.THREADS_BESIDE_WORKERS
+        tasks = processes * threads + SPARE_TASKS
+        return Needs(open_files=OPEN_FILES, tasks=tasks)
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int

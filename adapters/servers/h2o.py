@@ -20,6 +20,7 @@ from tuner.ports import (
     Host,
     Installation,
     InstalledServer,
+    Needs,
     Process,
     Scalar,
     Server,
@@ -85,6 +86,9 @@ class H2o:
 
     def rewrite(self, config: Config, installation: Installation) -> Files:
         return rewrite_files(config, installation)
+
+    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - it has a thread for each CPU or so, and raises its own limit
+        return Needs()
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int

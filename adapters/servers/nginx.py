@@ -21,6 +21,7 @@ from tuner.ports import (
     Host,
     Installation,
     InstalledServer,
+    Needs,
     Process,
     Server,
     Site,
@@ -37,6 +38,10 @@ _COMPLAINT = re.compile(
     r"|thread pool .* queue overflow"
 )
 _LOG_PREFIX = re.compile(r"^(?:nginx:|\S+ \S+) (?=\[)|(?<=\] )\d+#\d+: (?:\*\d+ )?")
+
+
+# For the first process, helpers and those that are still ending.
+SPARE_TASKS = 64
 
 
 class Nginx:
@@ -80,6 +85,12 @@ class Nginx:
 
     def rewrite(self, config: Config, installation: Installation) -> Files:
         return rewrite_files(config, installation)
+
+    def needs(self, config: Config) -> Needs:
+        workers = config.get("worker_processes", 1)
+        threads = int(config.get("thread_pool_threads", 0)) if config.get("aio") == "threads" else 0
+        tasks = None if isinstance(workers, str) else SPARE_TASKS + int(workers) * (1 + threads)
+        return Needs(open_files=self.open_files(config), tasks=tasks)
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int

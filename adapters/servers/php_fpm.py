@@ -32,6 +32,7 @@ from tuner.ports import (
     Host,
     Installation,
     InstalledServer,
+    Needs,
     Process,
     Scalar,
     Server,
@@ -48,6 +49,10 @@ _COMPLAINT = re.compile(
     r"max_children|seems busy|exited on signal|execution timed out|unable to|failed|ALERT|ERROR"
 )
 _LOG_PREFIX = re.compile(r"^\[[^\]]*\d{4} [^\]]*\] ")
+
+
+# For the first process, helpers and those that are still ending.
+SPARE_TASKS = 64
 
 
 class PhpFpm:
@@ -82,6 +87,10 @@ class PhpFpm:
         asked = {KEYS.get(name, name): config[name] for name in config if name in changed}
         lines = {key: f"{key} = {_show(value)}" for key, value in asked.items()}
         return _write_drop_in(lines, installation)
+
+    def needs(self, config: Config) -> Needs:
+        children = config.get("pm.max_children")
+        return Needs(tasks=None if children is None else int(children) + SPARE_TASKS)
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int

@@ -21,6 +21,7 @@ from tuner.ports import (
     Host,
     Installation,
     InstalledServer,
+    Needs,
     Process,
     Scalar,
     Server,
@@ -105,6 +106,9 @@ class Sysctl:
                 )
         changed = {name: value for name, value in config.items() if _show(value) != _show(current[name])}
         return self._write(changed, installation.facts)
+
+    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - there is no service
+        return Needs()
 
     def in_force(
         self,
