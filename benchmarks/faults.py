@@ -42,9 +42,19 @@ space:
   - {{only: [worker_processes, worker_connections, sendfile, tcp_nopush, keepalive_timeout, listen_backlog,
             net.core.somaxconn, net.ipv4.tcp_slow_start_after_idle]}}
 target: {{host: "{url}", mode: managed, watchdog_s: {watchdog_s}}}
-load: {{generator: wrk, path: /, connections: 4}}
+# Light load, so that many hosts fit on one machine: what is at stake is what is put back, not how fast it is.
+load:
+  generator: command
+  path: /
+  connections: 1
+  command: [sh, -c, {loop}, load, "{{url}}", "{{duration_s}}"]
+  result: {{regex: '(?P<correct>\\d+)'}}
 budget: {{preset: quick}}
 """
+LOOP = (
+    "for i in 1 2 3 4 5 6 7 8; do curl -s -o /dev/null -w '%{http_code} ' \"$1\"; sleep 0.1; done"
+    " | tr ' ' '\\n' | grep -c 200"
+)
 LOOK_AT_FILES = """
 cd /
 find etc var/lib usr/lib/systemd -xdev -path var/lib/tuner -prune -o -path var/lib/nginx -prune -o \
@@ -150,7 +160,7 @@ def try_fault(number: int, fault: str, seed: int, folder: Path) -> Outcome:
         host.install_nginx()
         before = look_at(host)
         study = folder / f"fault-{number}.yaml"
-        study.write_text(STUDY.format(url=host.ssh_url, watchdog_s=WATCHDOG_S))
+        study.write_text(STUDY.format(url=host.ssh_url, watchdog_s=WATCHDOG_S, loop=json.dumps(LOOP)))
         with running(bed, study) as process:
             began_s = time.monotonic()
             while begins_with_change and process.poll() is None and not has_changed(host):
