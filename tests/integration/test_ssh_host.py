@@ -218,11 +218,14 @@ def test_threads_have_a_shell_each(host: SshHost):
 
 
 def test_a_command_that_was_cut_off_is_not_repeated_but_reading_is(machine: TestHost, host: SshHost):
-    host.run(["true"], timeout_s=5)
-    killer = threading.Timer(0.3, machine.kill_sshd)
+    def kill_when_it_runs() -> None:
+        wait_until(lambda: machine.processes("sleep"))
+        machine.kill_sshd()
+
+    killer = threading.Thread(target=kill_when_it_runs)
     killer.start()
-    with pytest.raises(TargetError, match=r"the connection broke.*`sleep 1.5` may have run or not"):
-        host.run(["sleep", "1.5"], timeout_s=10)
+    with pytest.raises(TargetError, match=r"the connection broke.*`sleep 607` may have run or not"):
+        host.run(["sleep", "607"], timeout_s=3)
     killer.join()
     with pytest.raises(TargetError, match="cannot be reached"):
         host.read(PurePosixPath("/etc/hosts"))
