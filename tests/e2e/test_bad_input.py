@@ -67,7 +67,7 @@ def begun(tuner, stopped):
         ("path: /index.html", "path: /missing.html", ("missing.html",)),
         ("content: builtin", "content: /nowhere/at/all", ("/nowhere/at/all",)),
         ("mode: sandbox", "mode: sandbags", ("sandbags", "sandbox")),
-        ("mode: sandbox", "mode: managed", ("managed", "sandbox")),
+        ("mode: sandbox", "mode: managed, watchdog_s: 1", ("watchdog_s", "5")),
         ("preset: quick", "preset: quik", ("quik", "quick")),
         ("preset: quick", "preset: quick, minutes: 0", ("minutes", "0")),
         ("preset: quick", "preset: quick, trials: 0", ("trials", "0")),

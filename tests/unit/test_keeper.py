@@ -97,9 +97,9 @@ def test_a_change_names_its_files_first_and_gives_their_contents_then():
 def test_every_root_command_is_one_that_sudo_is_told_of():
     allowed = keeper.commands_needing_root()
 
-    for command in (*keeper.installation(), keeper.step("beat", "run", "0a", "1")):
-        assert any(command.argv[: len(prefix)] == prefix for prefix in allowed)
-    assert all(prefix[0].startswith("/") for prefix in allowed)
+    assert {command.argv for command in keeper.installation()} == set(allowed)
+    assert keeper.step("beat", "run", "0a", "1").argv[: len(keeper.KEEPER)] == keeper.KEEPER
+    assert all(argv[0].startswith("/") for argv in (*allowed, keeper.KEEPER))
 
 
 def test_what_is_not_back_is_told_with_its_reason():
