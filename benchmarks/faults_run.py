@@ -13,10 +13,11 @@ from pathlib import Path
 from random import Random
 
 from tuner.errors import TunerError
+from tuner.interrupts import signals_interrupt
 from tuner.plan import PRESETS
 from tuner.records import Role
 from tuner.rig import prepare
-from tuner.session import locked, signals_interrupt
+from tuner.session import locked
 from tuner.settings import load_study
 from tuner.starter import Starter
 from tuner.storage import Opening, open_storage

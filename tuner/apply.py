@@ -11,6 +11,7 @@ from tuner.errors import UsageError
 from tuner.export.provenance import comment, describe_origin
 from tuner.export.sysctl import ROOT, read_value, write_line
 from tuner.guard import Guard
+from tuner.interrupts import uninterrupted
 from tuner.journal import open_journal
 from tuner.ports import Config, Files
 from tuner.rig import find_target
@@ -72,7 +73,8 @@ def apply_winner(
             with target.guarded_by(guard), target.deploy(config, files=files):
                 pass
         except BaseException:
-            guard.restore()
+            with uninterrupted():
+                guard.restore()
             raise
         # From here on the host alone decides: by its deadline, `tuner confirm`, or `tuner apply --undo`.
         journal.discard(host.name)

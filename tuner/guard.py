@@ -87,22 +87,22 @@ class Guard:
             self._heartbeat.start()
         return tuple(f"{self._host.name}: {warning}" for warning in answer.get("warning", []))
 
-    def commands_to_change(self, files: Files) -> tuple[Command, ...]:
-        """Name what makes exactly these files differ from the originals; nothing when they do already.
+    def command_to_change(self, files: Files) -> Command:
+        """Name what makes exactly these files differ from the originals.
 
         The originals of what is new are on this side's disk when it returns; those on the target are kept
-        by the command itself, before it writes. Give its outcome to `note_changed`.
+        by the command itself, before it writes. Give its outcome to `note_changed`. Send it also when nothing
+        differs: it fails when the target has ended this session, and so keeps what is sent after it from
+        touching a target that has put itself back.
         """
         self.check_alive()
         self._journal.record(self._host, tuple(files))
         put = {path: content for path, content in files.items() if self._in_place.get(path) != content}
         back = [path for path in self._in_place if path not in files]
-        if not put and not back:
-            return ()
         command = keeper.change(self._purpose, self._session, put=put, back=back)
         self._in_place |= dict.fromkeys([*put, *back])
         self._sent = dict(files)
-        return (command,)
+        return command
 
     def note_changed(self, completed: Sequence[Completed]) -> None:
         """Learn how the commands to change ended.

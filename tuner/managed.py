@@ -16,6 +16,7 @@ from typing import Protocol
 from tuner.aim import parse_url, take_aim
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.guard import Guard
+from tuner.interrupts import uninterrupted
 from tuner.journal import open_journal
 from tuner.load_places import LoadPlace, open_load_places
 from tuner.ports import (
@@ -201,7 +202,8 @@ class ManagedTarget:
                 with self.guarded_by(guard):
                     yield
             finally:
-                guard.restore()
+                with uninterrupted():
+                    guard.restore()
 
     @contextmanager
     def aimed(self) -> Iterator[None]:
@@ -245,7 +247,7 @@ class ManagedTarget:
         began_s = time.monotonic()
         guard.check_alive()
         files = self.files(config) if files is None else files
-        steps = [Step(kind=Kind.CHANGE, command=each) for each in guard.commands_to_change(files)]
+        steps = [Step(kind=Kind.CHANGE, command=guard.command_to_change(files))]
         if touches_units({**files, **self._written}):
             steps.append(Step(kind=Kind.ACTIVATE, command=Command(argv=RELOAD, as_root=True)))
         steps += self._activation(config)

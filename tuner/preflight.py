@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tuner.errors import TargetError, TrialFailed
+from tuner.interrupts import signals_interrupt
 from tuner.measure.load import run_window
 from tuner.plan import PRESETS
 from tuner.progress import Progress
 from tuner.records import Role, Window
 from tuner.rig import Rig, prepare
-from tuner.session import locked, signals_interrupt
+from tuner.session import locked
 from tuner.settings import Study
 from tuner.trust import name_own_settings, name_programs, refuse_untrusted
 

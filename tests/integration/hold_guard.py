@@ -20,7 +20,7 @@ def main(first_pid: int, directory: Path, watchdog_s: float) -> None:
     guard = Guard(host, journal=Journal(directory), study="to be killed", watchdog_s=watchdog_s)
     guard.arm([DEMO])
     guard.note_changed(
-        host.run_all(guard.commands_to_change({CONFIGURATION: b"demo 2\n", SETTING: b"512\n"}))
+        host.run_all((guard.command_to_change({CONFIGURATION: b"demo 2\n", SETTING: b"512\n"}),))
     )
     host.sh("/srv/demo stop; /srv/demo start")
     print("holding", flush=True)  # noqa: T201 - the test waits for it

@@ -52,7 +52,7 @@ def armed(machine: PrivateHost, journal: Journal, *services: Service, watchdog_s
 
 
 def change(guard: Guard, machine: PrivateHost, files: Files) -> None:
-    guard.note_changed(machine.run_all(guard.commands_to_change(files)))
+    guard.note_changed(machine.run_all((guard.command_to_change(files),)))
 
 
 @IN_EACH_SHELL
@@ -92,7 +92,9 @@ def test_exactly_the_given_files_differ_from_the_originals(machine: PrivateHost,
     assert machine.read(CONFIGURATION).content == b"demo 3\n"
     assert machine.sh(f"ls -A {NEW.parent}") == ""
     assert machine.read(SETTING).content == b"4096\n"
-    assert guard.commands_to_change({CONFIGURATION: b"demo 3\n"}) == ()
+    in_place = machine.everything()
+    change(guard, machine, {CONFIGURATION: b"demo 3\n"})
+    assert machine.everything() == in_place
     change(guard, machine, {})
     assert machine.read(CONFIGURATION).content == b"demo 1\n"
     guard.restore()

@@ -49,7 +49,7 @@ def changed(
 ) -> Guard:
     guard = Guard(machine, journal=journal, purpose=purpose, study="s", watchdog_s=watchdog_s)
     guard.arm([DEMO])
-    guard.note_changed(machine.run_all(guard.commands_to_change(CHANGES)))
+    guard.note_changed(machine.run_all((guard.command_to_change(CHANGES),)))
     machine.sh(RESTART)
     return guard
 
@@ -124,9 +124,12 @@ def test_the_target_puts_itself_back_in_whatever_order_controller_and_watchdog_a
         assert each.exception() is None, kills
 
 
-def test_nothing_is_changed_any_more_after_the_watchdog_has_fired(machine: PrivateHost, journal: Journal):
+@pytest.mark.parametrize("content", [b"demo 3\n", CHANGES[CONFIGURATION]], ids=["another", "the same"])
+def test_nothing_is_changed_any_more_after_the_watchdog_has_fired(
+    machine: PrivateHost, journal: Journal, content: bytes
+):
     guard = changed(machine, journal)
-    delayed = guard.commands_to_change({CONFIGURATION: b"demo 3\n"})
+    delayed = (guard.command_to_change({**CHANGES, CONFIGURATION: content}),)
     guard._heartbeat.stop()
     wait_until(lambda: "everything is back" in machine.log())
     machine.sh(f"echo demo of the operator > {CONFIGURATION}")
@@ -155,7 +158,7 @@ def test_a_guard_learns_from_its_heartbeat_that_it_was_given_up(machine: Private
 
         other_guard.arm([DEMO])
         assert guard.restore() == ()  # that is the other's now
-        other_guard.note_changed(machine.run_all(other_guard.commands_to_change(CHANGES)))
+        other_guard.note_changed(machine.run_all((other_guard.command_to_change(CHANGES),)))
         other_guard.restore()
 
 
@@ -252,7 +255,7 @@ END
     unit = machine.sh("cat /etc/systemd/system/tuner-restore.service")
     machine.sh("test -L /etc/systemd/system/multi-user.target.wants/tuner-restore.service")
     drop_in = PurePosixPath("/etc/systemd/system/demo.service.d/tuner.conf")
-    guard.note_changed(machine.run_all(guard.commands_to_change({drop_in: b"[Service]\nLimitNOFILE=9\n"})))
+    guard.note_changed(machine.run_all((guard.command_to_change({drop_in: b"[Service]\nLimitNOFILE=9\n"}),)))
 
     guard.restore()
 
@@ -291,14 +294,14 @@ def test_what_was_confirmed_stays_until_it_is_undone(machine: PrivateHost, journ
 
     guard = Guard(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
     guard.arm([DEMO])
-    guard.note_changed(machine.run_all(guard.commands_to_change({CONFIGURATION: b"demo 3\n"})))
+    guard.note_changed(machine.run_all((guard.command_to_change({CONFIGURATION: b"demo 3\n"}),)))
     machine.sh(RESTART)
     assert guard.restore() == (CONFIGURATION,)
     assert machine.everything().replace("started", "") == applied
 
     guard = Guard(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
     guard.arm([DEMO])
-    guard.note_changed(machine.run_all(guard.commands_to_change({CONFIGURATION: b"demo 4\n"})))
+    guard.note_changed(machine.run_all((guard.command_to_change({CONFIGURATION: b"demo 4\n"}),)))
     confirm(machine)
     assert set(undo(machine)) == set(CHANGES)  # both applies
 
