@@ -86,6 +86,8 @@ class Recorded:
 
     path: Path
     name: str = field(init=False)
+    _truths: dict[tuple[tuple[str, Any], ...], float] = field(init=False, default_factory=dict)
+    """What was asked before: a recommendation mostly stays what it was."""
 
     def __post_init__(self) -> None:
         """Read the recording."""
@@ -105,7 +107,10 @@ class Recorded:
 
     def truth(self, params: Params) -> float:
         """Predict the log of requests per second."""
-        return float(self._forest.predict(self._encode([params]))[0])
+        asked = tuple(sorted(params.items()))
+        if asked not in self._truths:
+            self._truths[asked] = float(self._forest.predict(self._encode([params]))[0])
+        return self._truths[asked]
 
     def start(self, params: Params, rng: np.random.Generator, best_so_far: float) -> Outcome:
         """Play one start of up to three windows."""
