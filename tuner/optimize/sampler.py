@@ -13,7 +13,7 @@ from scipy.stats import qmc
 
 from tuner.optimize.acquisition import NoisyExpectedImprovement, knowledge_gradient, log_feasibility
 from tuner.optimize.conditions import Conditions
-from tuner.optimize.encoding import Choice, Encoding, Points
+from tuner.optimize.encoding import Encoding, Points
 from tuner.optimize.gp import Array, Columns, GaussianProcess
 from tuner.optimize.history import History, fitting, gather, union_space
 from tuner.optimize.scalar import compress, scalarise
@@ -28,6 +28,9 @@ SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNN
 STARTUP_TRIALS = 6
 EXPLORE_EVERY = 10
 """Every so many trials one is drawn uniformly, should the model be wrong."""
+REPEAT_EVERY = 5
+"""Every so many trials one may be measured again. Asked every time, the search stays with what it knows: it
+sees what a repeat tells now, and not where a new point may lead."""
 GOOD = 5
 """Points with the best posterior mean that the search looks around."""
 MOST_CONSTRAINTS = 3
@@ -84,7 +87,7 @@ class NoisyGPSampler(BaseSampler):
         Args:
             seed: of everything that is drawn; None for another one each time.
             startup_trials: measured trials before the model is asked; until then a Sobol' sequence.
-            repeats: whether a trial may be suggested that was there before, to be measured once more.
+            repeats: whether some suggestions may be what was there before, to be measured once more.
             warm: parameters that were good in earlier studies; the search leans towards them, less and less.
         """
         self._seed = _fresh_seed() if seed is None else seed
@@ -138,7 +141,7 @@ class NoisyGPSampler(BaseSampler):
         score = lean(expected, self._warm, encoding, len(history.measured)) if self._warm else expected
         good = model.best(GOOD)
         point = maximise(score, encoding, model.conditions, good, rng)
-        if self._repeats:
+        if self._repeats and trial.number % REPEAT_EVERY == 0:
             # Where it pays more to know which one is best than to try another, one is measured again.
             options = np.concatenate([point[None], good])
             worth = knowledge_gradient(model.objective, options, float(np.median(model.variances)))
@@ -183,16 +186,7 @@ class NoisyGPSampler(BaseSampler):
         sequence = qmc.Sobol(len(encoding.names), rng=np.random.default_rng(self._seed))
         if number:
             sequence.fast_forward(number)
-        uniform = sequence.random(1)[0]
-        return np.array(
-            [
-                min(int(at * len(column.choices)), len(column.choices) - 1)
-                if isinstance(column, Choice)
-                else column.snap(np.array([at]))[0]
-                for column, at in zip(encoding.columns, uniform, strict=True)
-            ],
-            dtype=float,
-        )
+        return np.asarray(encoding.place(sequence.random(1))[0])
 
 
 @dataclass(frozen=True, slots=True)
