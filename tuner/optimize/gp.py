@@ -25,6 +25,8 @@ JITTER = 1e-8
 FIT_MOST = 120
 """Observations that the length scales are fitted to; all of them are conditioned on."""
 ITERATIONS = 40
+ENOUGH = 1e-6
+"""Relative change of the log posterior at which the length scales are good enough."""
 LENGTH_PRIOR = (-0.5, 0.7)
 """Mean and standard deviation of the log of a length scale over √d. A wider one lets few observations decide
 which parameters matter: of points that it has not seen the model is then far too sure."""
@@ -247,7 +249,12 @@ class _Evidence:
         begin = np.array([math.log(dimensions) / 2] * dimensions + [0.0, -4.0])
         bounds = [LOG_LENGTH_BOUNDS] * dimensions + [LOG_AMPLITUDE_BOUNDS, LOG_NUGGET_BOUNDS]
         found = minimize(
-            self, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": ITERATIONS}
+            self,
+            begin,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": ITERATIONS, "ftol": ENOUGH},
         )
         return np.asarray(found.x if math.isfinite(found.fun) else begin)
 
