@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
 STARTUP_TRIALS = 6
 EXPLORE_EVERY = 10
-"""Every so many trials one is drawn uniformly, should the model be wrong."""
+"""Every so many trials one is drawn uniformly, should the model be wrong about what is good."""
+DRAWS = 32
+"""Points that are drawn for it, of which the first that is probably feasible is taken."""
 REPEAT_EVERY = 5
 """Every so many trials one may be measured again. Asked every time, the search stays with what it knows: it
 sees what a repeat tells now, and not where a new point may lead."""
@@ -132,10 +134,10 @@ class NoisyGPSampler(BaseSampler):
         rng = np.random.default_rng((self._seed, trial.number))
         if len(history.measured) < self._startup_trials:
             return Proposal(params=encoding.decode(self._spread(encoding, trial.number)))
-        if trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1:
-            return Proposal(params=encoding.decode(encoding.draw(1, rng)[0]))
         values, variances = scalarise(history.values, history.variances, rng)
         model = Model.of(history, encoding, values, variances, seed=self._seed)
+        if trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1:
+            return Proposal(params=encoding.decode(model.draw(encoding, rng)))
         pending = model.conditions.apply(encoding.encode(fitting(history.pending, search_space)))
         expected = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng)
         score = lean(expected, self._warm, encoding, len(history.measured)) if self._warm else expected
@@ -221,9 +223,16 @@ class Model:
         """Give the points with the best posterior means, of those that are probably feasible."""
         points = self.objective.points
         means, _ = self.objective.predict(points)
-        likely = log_feasibility(self.constraints, points) > math.log(0.5)
-        order = np.lexsort((-means, ~likely))
+        order = np.lexsort((-means, ~self._is_likely(points)))
         return points[order[:count]]
+
+    def draw(self, encoding: Encoding, rng: np.random.Generator) -> Array:
+        """Draw a point (d,) uniformly among those that are probably feasible."""
+        points = self.conditions.apply(encoding.draw(DRAWS, rng))
+        return np.asarray(points[int(np.argmax(self._is_likely(points)))])
+
+    def _is_likely(self, points: Points) -> NDArray[np.bool_]:
+        return log_feasibility(self.constraints, points) > math.log(0.5)
 
 
 def merge(points: Points, values: Array, variances: Array) -> tuple[Points, Array, Array]:
