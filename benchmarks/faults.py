@@ -51,10 +51,7 @@ load:
   result: {{regex: '(?P<correct>\\d+)'}}
 budget: {{preset: quick}}
 """
-LOOP = (
-    "for i in 1 2 3 4 5 6 7 8; do curl -s -o /dev/null -w '%{http_code} ' \"$1\"; sleep 0.1; done"
-    " | tr ' ' '\\n' | grep -c 200"
-)
+LOOP = 'for i in 1 2 3 4 5 6 7 8; do curl -sf -o /dev/null "$1" && echo ok; sleep 0.1; done | grep -c ok'
 LOOK_AT_FILES = """
 cd /
 find etc var/lib usr/lib/systemd -xdev -path var/lib/tuner -prune -o -path var/lib/nginx -prune -o \
