@@ -40,7 +40,20 @@ def read_forest(host: FileReader, groups: Mapping[str, Sequence[int]]) -> dict[s
     tuner fork from their main threads.
     """
     roots = {pid for pids in groups.values() for pid in pids}
-    return {name: _read_tree(host, pids, roots) for name, pids in groups.items()}
+    forest = {name: _read_tree(host, pids, roots) for name, pids in groups.items()}
+    _refuse_kernel_without_children(host, [pid for tree in forest.values() for pid, _ in tree])
+    return forest
+
+
+def _refuse_kernel_without_children(host: FileReader, pids: Sequence[int]) -> None:
+    """Raise TargetError when no process has a list of children; a single one may be just ending."""
+    paths = [PurePosixPath(f"/proc/{pid}/task/{pid}/children") for pid in pids]
+    if paths and all(host.read(path).content is None for path in paths):
+        message = (
+            f"counters: {paths[0]} does not exist: this kernel was built without CONFIG_PROC_CHILDREN, so a "
+            "server's processes cannot be found. Use a distribution's kernel."
+        )
+        raise TargetError(message)
 
 
 def find_interrupt_threads(host: Lookable) -> tuple[int, ...]:
@@ -115,11 +128,6 @@ def _read_process(host: FileReader, pid: int) -> ProcessTimes | None:
 
 
 def _children(host: FileReader, pid: int) -> list[int]:
+    """Name the children of a process; none of one that has ended meanwhile."""
     content = host.read(PurePosixPath(f"/proc/{pid}/task/{pid}/children")).content
-    if content is None and _read_process(host, pid) is not None:
-        message = (
-            f"counters: /proc/{pid}/task/{pid}/children does not exist: this kernel was built without "
-            "CONFIG_PROC_CHILDREN, so a server's processes cannot be found. Use a distribution's kernel."
-        )
-        raise TargetError(message)
     return [int(child) for child in (content or b"").split()]

@@ -38,7 +38,8 @@ class Numbers:
     def levels(self) -> Array:
         """How many values there are, shape (k,)."""
         with np.errstate(divide="ignore"):
-            return 1 + np.round((self._high - self._low) / self._step)
+            levels: Array = 1 + np.round((self._high - self._low) / self._step)
+        return levels
 
     def encode(self, values: Array) -> Array:
         """Give the positions of values; what lies beyond the bounds is put on them."""

@@ -104,7 +104,8 @@ class Kernel:
         return CONSTANT + self.amplitude * _matern(np.maximum(squares, 0.0))
 
     def _scaled(self, points: Points) -> Array:
-        return self.columns.embed(points) * np.repeat(np.sqrt(self.precisions), self.columns.widths)
+        scaled: Array = self.columns.embed(points) * np.repeat(np.sqrt(self.precisions), self.columns.widths)
+        return scaled
 
 
 def _matern(squares: Array) -> Array:

@@ -77,7 +77,7 @@ def mutate(point: NDArray[np.float64], count: int, encoding: Encoding, rng: np.r
 def neighbours(point: NDArray[np.float64], encoding: Encoding, rng: np.random.Generator) -> Points:
     """Give points that differ in one parameter: every other choice, steps and the ends of numbers."""
     moves = [*(point + distance for distance in DISTANCES), np.zeros_like(point), np.ones_like(point)]
-    moves = encoding.snap(np.array([*moves, rng.random(len(point))]))
+    snapped = encoding.snap(np.array([*moves, rng.random(len(point))]))
     columns, values = [], []
     for number, (at, choices) in enumerate(zip(point, encoding.choices, strict=True)):
         if choices is not None:
@@ -85,7 +85,7 @@ def neighbours(point: NDArray[np.float64], encoding: Encoding, rng: np.random.Ge
         elif math.isnan(at):
             continue
         else:
-            others = moves[:, number]
+            others = snapped[:, number]
         columns += [number] * len(others)
         values.append(others)
     points = np.repeat(point[None], len(columns), axis=0)
