@@ -34,7 +34,7 @@ def main(path: Path) -> None:
         plan = PRESETS["quick"].fit(minutes=1, trials=1)
         session = f"{int(time.time())}-{os.getpid()}"
         starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
-        with rig.target.hold():
+        with rig.target.hold(print):
             while True:
                 point = {
                     each.name: rng.choice(each.choices)

@@ -63,7 +63,7 @@ def make_starts(study: Path, count: int) -> dict[str, float]:
     storage = open_storage("sqlite://", settings.name)
     starter = Starter(rig=rig, plan=PRESETS[settings.preset], storage=storage, session="overhead")
     seconds, deploys, asked = [], [], []
-    with rig.target.hold():
+    with rig.target.hold(print):
         for _ in range(count):
             point = {
                 each.name: rng.choice(each.choices)

@@ -46,6 +46,9 @@ class Conflict:
     is_refused: bool
     """Whether nothing may be changed before it is out of the way."""
 
+    def __str__(self) -> str:
+        return f"{self.what} ({self.where}). {self.remedy}"
+
 
 def find_conflicts(
     host: Host, tuned: Sequence[str], files: Sequence[PurePosixPath], *, pids: Sequence[int] = ()

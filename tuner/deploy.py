@@ -53,7 +53,7 @@ class SandboxTarget:
         """What is requested, seen from inside the sandbox."""
         return f"http://127.0.0.1:{self.port}{self.path}"
 
-    def hold(self) -> AbstractContextManager[None]:
+    def hold(self, warn: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002
         """Take nothing: each deployment has a sandbox of its own."""
         return nullcontext()
 

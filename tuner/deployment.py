@@ -1,6 +1,6 @@
 """What a configuration in force looks like to those who measure it, wherever and however it was deployed."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -61,8 +61,11 @@ class Deployment(Protocol):
 class Target(Protocol):
     """What configurations are deployed on."""
 
-    def hold(self) -> AbstractContextManager[None]:
+    def hold(self, warn: Callable[[str], None]) -> AbstractContextManager[None]:
         """Take it for a session; leaving it puts everything back, whatever happened.
+
+        Args:
+            warn: told what is worth a warning.
 
         Raises:
             TargetError: it cannot be taken, or another tuner is at work on it.

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from tuner.aim import parse_url, take_aim
+from tuner.conflicts import Conflict, find_conflicts
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.guard import Guard
 from tuner.interrupts import uninterrupted
@@ -184,26 +185,43 @@ class ManagedTarget:
     token_directory: PurePosixPath | None = None
     """Document root of the site, where its address is another host's (a load balancer)."""
     load_places: tuple[LoadPlace, ...] = field(default=(), init=False)
-    warn: Callable[[str], None] = lambda _: None
+    tuned: tuple[str, ...] = ()
+    """Parameters that trials change."""
     _guard: Guard | None = field(default=None, init=False)
     _written: Files = field(default_factory=dict, init=False)
     _running: Config | None = field(default=None, init=False)
     """What the services run with; None when that is not known."""
 
     @contextmanager
-    def hold(self) -> Iterator[None]:
+    def hold(self, warn: Callable[[str], None]) -> Iterator[None]:
         """Guard the host for a session; leaving it puts everything back, whatever happened."""
+        for conflict in self.refuse_conflicts():
+            warn(str(conflict))
         services = [part.installation.service for part in self.parts if part.installation.service]
         with self.aimed(), open_journal() as journal:
             guard = Guard(self.host, journal=journal, study=self.study, watchdog_s=self.watchdog_s)
             for warning in guard.arm(services, urls=(self.url,)):
-                self.warn(warning)
+                warn(warning)
             try:
                 with self.guarded_by(guard):
                     yield
             finally:
                 with uninterrupted():
                     guard.restore()
+
+    def refuse_conflicts(self) -> tuple[Conflict, ...]:
+        """Find what else has a hand on the host; give what is only worth a warning.
+
+        Raises TargetError naming what has to be stopped first.
+        """
+        files = sorted({path for part in self.parts for path in part.installation.files})
+        pids = tuple(self.first_processes().values())
+        found = find_conflicts(self.host, self.tuned, files, pids=pids)
+        refused = [str(each) for each in found if each.is_refused]
+        if refused:
+            message = f"{self.host.name}: {' '.join(refused)}"
+            raise TargetError(message)
+        return found
 
     @contextmanager
     def aimed(self) -> Iterator[None]:

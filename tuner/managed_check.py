@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tuner import plugins
-from tuner.conflicts import Conflict, find_conflicts
+from tuner.conflicts import Conflict
 from tuner.errors import TargetError, TrialFailed, UsageError
 from tuner.guard import describe_use
 from tuner.keeper import KEEPER, commands_needing_root
@@ -18,7 +18,6 @@ from tuner.preview import Preview, preview
 from tuner.records import Window
 from tuner.rig import Rig, find_target, prepare
 from tuner.settings import Study
-from tuner.space import Space
 from tuner.sudoers import write_sudoers
 from tuner.trust import name_programs, refuse_untrusted
 from tuner.unit_limits import RELOAD
@@ -52,7 +51,7 @@ class ManagedFindings:
             *(f"left out   {name}: {reason}" for name, reason in rig.space.left_out.items()),
             f"now        {self.window.goodput_rps:,.0f} requests/s, {self.window.failures.total} failures",
             *(f"warning    {each.gate}: {each.reason}" for each in self.window.verdicts),
-            *(f"warning    {each.what} ({each.where}). {each.remedy}" for each in self.conflicts),
+            *(f"warning    {each}" for each in self.conflicts),
         ]
         if self.shows_plan:
             lines.append(self.preview.as_text())
@@ -75,7 +74,7 @@ class ManagedFindings:
             "now": {"goodput_rps": self.window.goodput_rps, "failures": self.window.failures.total},
             "warnings": [
                 *(f"{each.gate}: {each.reason}" for each in self.window.verdicts),
-                *(f"{each.what} ({each.where}). {each.remedy}" for each in self.conflicts),
+                *map(str, self.conflicts),
             ],
             "plan": self.preview.as_json(),
         }
@@ -102,7 +101,7 @@ def check_managed(settings: Study, *, trusts: bool, shows_plan: bool) -> Managed
         raise TargetError(" ".join(used))
     plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
     seen = preview(rig, target, plan)
-    conflicts = refuse_conflicts(rig.host, rig.space, target)
+    conflicts = target.refuse_conflicts()
     try:
         with target.aimed():
             window = run_window(target.as_found(), rig.load, LOAD_S)
@@ -121,23 +120,6 @@ def print_sudoers(settings: Study) -> str:
     target, _, _ = find_target(settings, host)
     commands = (*commands_of(target), *host.as_root)
     return write_sudoers(host, user_of(host), commands, open_ended=[KEEPER])
-
-
-def refuse_conflicts(host: Host, space: Space, target: ManagedTarget) -> tuple[Conflict, ...]:
-    """Find what else has a hand on the host; give what is only worth a warning.
-
-    Raises TargetError naming what has to be stopped first.
-    """
-    tuned = sorted({dimension.parameter for dimension in space.dimensions})
-    files = sorted({path for part in target.parts for path in part.installation.files})
-    pids = target.first_processes()
-    found = find_conflicts(host, tuned, files, pids=tuple(pids.values()))
-    refused = [each for each in found if each.is_refused]
-    if refused:
-        told = " ".join(f"{each.what} ({each.where}). {each.remedy}" for each in refused)
-        message = f"{host.name}: {told}"
-        raise TargetError(message)
-    return found
 
 
 def commands_of(target: ManagedTarget) -> tuple[Argv, ...]:

@@ -117,6 +117,7 @@ def find_target(settings: Study, host: Host) -> tuple[ManagedTarget, Space, Mach
         host=host, parts=parts, split=space.for_server, original=space.default(), apply_of=space.apply_of,
         url=url, page=page, keepalive=settings.load.keepalive, study=settings.name,
         watchdog_s=settings.target.watchdog_s,
+        tuned=tuple(sorted({dimension.parameter for dimension in space.dimensions})),
     )  # fmt: skip
     return target, space, machine
 

@@ -84,7 +84,7 @@ def run(
             optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
             session = f"{int(time.time())}-{os.getpid()}"
             campaign = Campaign(rig, plan, storage, optimizer, progress, session=session)
-            with rig.target.hold():
+            with rig.target.hold(progress.note):
                 verdict = campaign.run()
             storage.remember("finished", verdict)
         summary = summarize(settings, rig.space, storage, running=False, version=__version__)
@@ -159,7 +159,7 @@ def compare(
             pairs=pairs or plan.pairs,
             rng=Random(settings.seed),  # noqa: S311
         )
-        with rig.target.hold():
+        with rig.target.hold(progress.note):
             paired = measure_pairs(
                 pairing, starts, make, lambda done, total: progress.stage("compare", done, total)
             )

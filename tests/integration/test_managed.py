@@ -81,7 +81,7 @@ def test_a_configuration_is_in_force_and_gone_again(bed: Testbed, tmp_path: Path
     target, space = find(host, tmp_path, server)
     changes = {**CHANGES[server][1], SOMAXCONN: 5000}
 
-    with target.hold():
+    with target.hold(print):
         with target.deploy(space.complete(changes)) as deployment:
             read_back = {name: deployment.effective[name] for name in changes if name in deployment.effective}
             assert len(read_back) > 1
@@ -100,7 +100,7 @@ def test_what_the_server_refuses_is_a_rejected_configuration_and_never_started(w
     target, space = find(web, tmp_path)
     first = web.processes("nginx")
 
-    with target.hold():
+    with target.hold(print):
         (web.root / "etc/nginx/conf.d/broken.conf").write_text("nonsense on;\n")
         with pytest.raises(ConfigRejected, match='unknown directive "nonsense"'):
             target.deploy(space.complete({"sendfile": False})).__enter__()
@@ -113,7 +113,7 @@ def test_what_the_server_refuses_is_a_rejected_configuration_and_never_started(w
 def test_a_port_that_somebody_else_has_taken_is_told_with_the_servers_words(web: TestHost, tmp_path: Path):
     target, space = find(web, tmp_path)
 
-    with target.hold(), target.deploy(space.complete({"sendfile": False})):
+    with target.hold(print), target.deploy(space.complete({"sendfile": False})):
         # nginx goes, and another program is quicker to listen.
         web.run(["service", "nginx", "stop"])
         web.run(["sh", "-c", "setsid busybox nc -lk -p 80 -e /bin/false >/dev/null 2>&1 &"])
@@ -130,7 +130,7 @@ def test_a_server_that_is_killed_is_seen_to_have_crashed_and_runs_again_afterwar
     before = look_at(web)
     target, space = find(web, tmp_path)
 
-    with target.hold(), target.deploy(space.complete({"sendfile": False})) as deployment:
+    with target.hold(print), target.deploy(space.complete({"sendfile": False})) as deployment:
         kill_each(web.processes("nginx"))
         deployment.host.look()
         with pytest.raises(Crashed, match=r"its first process, .* has ended"):
@@ -142,7 +142,7 @@ def test_a_server_that_is_killed_is_seen_to_have_crashed_and_runs_again_afterwar
 def test_a_setting_that_somebody_else_changes_is_noticed(web: TestHost, tmp_path: Path):
     target, space = find(web, tmp_path)
 
-    with target.hold(), target.deploy(space.complete({SOMAXCONN: 5000})) as deployment:
+    with target.hold(print), target.deploy(space.complete({SOMAXCONN: 5000})) as deployment:
         web.run(["sh", "-c", "echo 6000 > /proc/sys/net/core/somaxconn"])
         deployment.host.look()
         assert deployment.no_longer_effective() == (
@@ -154,10 +154,10 @@ def test_a_second_tuner_is_refused_with_the_name_of_the_first(web: TestHost, tmp
     first, _ = find(web, tmp_path)
     second, _ = find(web, tmp_path)
 
-    with first.hold():
+    with first.hold(print):
         monkeypatch.setenv("TUNER_STATE", str(tmp_path / "another"))
         with pytest.raises(TargetError, match="study managed"):
-            second.hold().__enter__()
+            second.hold(print).__enter__()
 
 
 def test_what_cannot_be_put_back_is_told_and_can_be_later(web: TestHost, tmp_path: Path):
@@ -165,7 +165,7 @@ def test_what_cannot_be_put_back_is_told_and_can_be_later(web: TestHost, tmp_pat
     target, space = find(web, tmp_path)
 
     def run() -> None:
-        with target.hold(), target.deploy(space.complete({"sendfile": False})):
+        with target.hold(print), target.deploy(space.complete({"sendfile": False})):
             web.run(["mount", "--bind", "-o", "ro", "/etc/nginx", "/etc/nginx"])
             web.run(["mount", "-o", "remount,bind,ro", "/etc/nginx"])
 
