@@ -420,7 +420,8 @@ restore_service() { # FILE RESTART
         return
     fi
     [ "$ran" = yes ] || return
-    for _ in $twenty; do
+    # Not for long: whoever restores comes again, and what kept it from starting may be gone then.
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
         is_running "$service" && log "started $service" && return
         sleep 0.5 8>&- 9>&-
     done
@@ -435,7 +436,7 @@ ask() { # URL: print its status
 restore_answers() {
     [ -e "$state/urls" ] || return
     while IFS=' ' read -r expected url; do
-        for _ in 1 2 3 4 5 6 7 8 9 10; do
+        for _ in 1 2 3 4 5 6; do
             status=$(ask "$url")
             [ "$status" = "$expected" ] && break
             sleep 0.5 8>&- 9>&-
