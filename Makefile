@@ -70,6 +70,10 @@ bench: setup ## Measure how well the main job is done on this machine
 bench-measure: setup ## Measure how far measurements can be trusted, simulated and for real
 	@$(BIN)/python -m benchmarks.measure
 
+.PHONY: bench-faults
+bench-faults: setup ## Break managed runs 200 times at random moments and look whether the hosts are as before
+	@$(BIN)/python -m benchmarks.faults
+
 .PHONY: bench-optimizer
 bench-optimizer: ## Compare the optimizer with its peers on recorded and made surfaces (some gigabytes, hours)
 	@.ci/python bench

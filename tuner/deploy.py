@@ -1,16 +1,18 @@
-"""One configuration onto one host: render, write, check, start, wait, ask, read back."""
+"""One configuration into one sandbox: render, write, check, start, wait, ask, read back."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from tuner import readiness
 from tuner.content import Content
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
+from tuner.load_places import LoadPlace
 from tuner.placement import Placement
-from tuner.ports import Config, Facts, FileState, Host, Process, Sandbox, Scalar, Server, Site
+from tuner.ports import Config, CpuSet, Facts, FileState, Host, Process, Sandbox, Scalar, Server, Site
 
 ERROR_LOG = "error.log"
 """Where servers write what went wrong, in their site's directory; what they print is read, too."""
@@ -31,7 +33,7 @@ class Deadlines:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SitePlan:
+class SandboxTarget:
     """What stays the same from start to start of one study."""
 
     host: Host
@@ -51,6 +53,14 @@ class SitePlan:
         """What is requested, seen from inside the sandbox."""
         return f"http://127.0.0.1:{self.port}{self.path}"
 
+    def hold(self, warn: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Take nothing: each deployment has a sandbox of its own."""
+        return nullcontext()
+
+    def deploy(self, config: Config) -> "AbstractContextManager[SandboxDeployment]":
+        """Run one configuration, see `deploy`."""
+        return deploy(self, config)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
@@ -65,7 +75,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
+class SandboxDeployment:
     """A configuration that runs, answers, and is in force."""
 
     sandbox: Sandbox
@@ -79,7 +89,35 @@ class Deployment:
     """Header and body of one correct response of this start."""
     duration_s: float
     """From the request to deploy until here."""
+    generator_cpus: CpuSet = frozenset()
+    load_files: dict[PurePosixPath, bytes] = field(default_factory=dict, repr=False)
+    """What the load generator was given here."""
     deadlines: Deadlines = Deadlines()
+
+    @property
+    def host(self) -> Host:
+        """Where the servers run: there the counters are read."""
+        return self.sandbox
+
+    @property
+    def network_pid(self) -> int:
+        """A process of the sandbox's network namespace."""
+        return self.sandbox.pid
+
+    @property
+    def server_pids(self) -> Mapping[str, int]:
+        """The first process of each server, by the server's name."""
+        return {name: process.pid for name, process in self.processes.items()}
+
+    @property
+    def load_places(self) -> tuple[LoadPlace, ...]:
+        """The generator runs inside, beside the server."""
+        return (
+            LoadPlace(
+                host=self.sandbox, directory=self.sandbox.directory, cpus=self.generator_cpus,
+                is_on_target=True, written=self.load_files,
+            ),
+        )  # fmt: skip
 
     @property
     def processes(self) -> Mapping[str, Process]:
@@ -109,7 +147,7 @@ class Deployment:
 
 
 @contextmanager
-def deploy(plan: SitePlan, config: Config) -> Iterator[Deployment]:
+def deploy(plan: SandboxTarget, config: Config) -> Iterator[SandboxDeployment]:
     """Run one configuration in a fresh sandbox; leaving it ends all of it, whatever happened.
 
     Args:
@@ -135,10 +173,10 @@ def deploy(plan: SitePlan, config: Config) -> Iterator[Deployment]:
         for part in programs:
             _put_in_place(sandbox, part, plan.deadlines)
             started.append(_start(sandbox, part, plan))
-        deployment = Deployment(
+        deployment = SandboxDeployment(
             sandbox=sandbox, parts=(*settings, *started), config=MappingProxyType(dict(config)),
             effective=effective, url=plan.url, body_bytes=0, response_bytes=0, duration_s=0.0,
-            deadlines=plan.deadlines,
+            generator_cpus=plan.placement.generator_cpus, deadlines=plan.deadlines,
         )  # fmt: skip
         answer = _await_ready(deployment, plan)
         for part in started:
@@ -152,7 +190,7 @@ def deploy(plan: SitePlan, config: Config) -> Iterator[Deployment]:
         )
 
 
-def _divide(plan: SitePlan, config: Config, sandbox: Sandbox) -> tuple[list[Part], list[Part]]:
+def _divide(plan: SandboxTarget, config: Config, sandbox: Sandbox) -> tuple[list[Part], list[Part]]:
     """Split a configuration into settings, which only have to be written, and programs, which are started."""
     document_root = plan.content.put_into(sandbox)
     settings: list[Part] = []
@@ -189,7 +227,7 @@ def _put_in_place(sandbox: Sandbox, part: Part, deadlines: Deadlines) -> None:
     raise ConfigRejected(message)
 
 
-def _start(sandbox: Sandbox, part: Part, plan: SitePlan) -> Part:
+def _start(sandbox: Sandbox, part: Part, plan: SandboxTarget) -> Part:
     command = part.server.start(part.site, part.facts) or ()
     process = sandbox.start(
         command, cpus=plan.placement.server_cpus, open_files=part.server.open_files(part.config)
@@ -197,7 +235,7 @@ def _start(sandbox: Sandbox, part: Part, plan: SitePlan) -> Part:
     return replace(part, process=process)
 
 
-def _await_ready(deployment: Deployment, plan: SitePlan) -> readiness.Answer:
+def _await_ready(deployment: SandboxDeployment, plan: SandboxTarget) -> readiness.Answer:
     """Wait for the listener, then ask for the page once, as the load will."""
     sandbox, deadlines = deployment.sandbox, plan.deadlines
 

@@ -48,7 +48,8 @@ def write_report(reading: Reading, output: Path | None) -> Path:
     from tuner.report import render_report
 
     path = output or reading.settings.folder / REPORT
-    _write(path, render_report(reading.summary).encode())
+    # A name that is not UTF-8 comes from Python with signs that cannot be encoded.
+    _write(path, render_report(reading.summary).encode(errors="replace"))
     return path
 
 

@@ -11,7 +11,6 @@ import fcntl
 import json
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -19,7 +18,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from tuner.errors import RestoreFailed, TargetError, TunerError
-from tuner.ports import Command, Completed, CpuSet, FileReader, FileState, Host, Process, Sandbox
+from tuner.ports import FileState, Host
 
 PSEUDO = (PurePosixPath("/proc"), PurePosixPath("/sys"))
 """Where files are the kernel's: their mode and owner are not ours to compare."""
@@ -53,27 +52,34 @@ class Journal:
         """Name the file that holds a host's originals."""
         return self.directory / f"{quote(host_name, safe='')}.journal"
 
-    def record(self, host: Host, path: PurePosixPath) -> None:
-        """Keep what is at a path now, on disk when this returns, unless an original is kept already.
+    def claim(self, host_name: str) -> None:
+        """Lock a host's originals. Raises TargetError when another tuner is at work on it from here."""
+        self._open(host_name)
 
-        Raises TargetError when it cannot be kept; then nothing may be written.
+    def record(self, host: Host, paths: Sequence[PurePosixPath]) -> None:
+        """Keep what is at these paths now, on disk when this returns, unless an original is kept already.
+
+        Raises TargetError when one cannot be kept; then nothing may be written.
         """
         descriptor = self._open(host.name)
-        if path in self._kept[host.name]:
+        new = [path for path in dict.fromkeys(paths) if path not in self._kept[host.name]]
+        if not new:
             return
-        original = Original(path=path, state=host.read(path))
-        line = json.dumps({"host": host.name, **_encode(original)}) + "\n"
+        look = host.look(new)
+        originals = [Original(path=path, state=look.read(path)) for path in new]
+        lines = [json.dumps({"host": host.name, **_encode(original)}) + "\n" for original in originals]
         try:
-            _append(descriptor, line.encode())
+            _append(descriptor, "".join(lines).encode())
         except OSError as error:
             # Half a line may be there now; it is taken away when the file is opened again.
             self._forget(host.name)
+            told = ", ".join(str(path) for path in new)
             message = (
-                f"{self.path(host.name)}: the original of {path} cannot be kept ({error.strerror}), so it "
-                "was not changed. Make room, or set TUNER_STATE to another directory."
+                f"{self.path(host.name)}: the original of {told} cannot be kept ({error.strerror}), so "
+                "nothing was changed. Make room, or set TUNER_STATE to another directory."
             )
             raise TargetError(message) from error
-        self._kept[host.name].add(path)
+        self._kept[host.name].update(new)
 
     def originals(self, host_name: str) -> tuple[Original, ...]:
         """Read what is kept of a host, in the order in which it was changed."""
@@ -122,6 +128,12 @@ class Journal:
         self._remove(host.name)
         return tuple(written)
 
+    def discard(self, host_name: str) -> None:
+        """Forget a host's originals: the host itself has verified that they are back."""
+        if self.path(host_name).exists():
+            self._open(host_name)
+            self._remove(host_name)
+
     def close(self) -> None:
         """Let go of the locks; what is kept stays on disk."""
         for host_name in tuple(self._files):
@@ -165,54 +177,6 @@ class Journal:
     def _forget(self, host_name: str) -> None:
         os.close(self._files.pop(host_name))
         del self._kept[host_name]
-
-
-class JournaledHost:
-    """A host on which every original is kept before it is written over."""
-
-    def __init__(self, host: Host, journal: Journal) -> None:
-        self._host = host
-        self._journal = journal
-
-    @property
-    def name(self) -> str:
-        return self._host.name
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        cpus: CpuSet | None = None,
-        stdin: bytes = b"",
-        open_files: int | None = None,
-        as_root: bool = False,
-    ) -> Completed:
-        return self._host.run(
-            argv, timeout_s=timeout_s, cpus=cpus, stdin=stdin, open_files=open_files, as_root=as_root
-        )
-
-    def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
-        return self._host.run_all(commands)
-
-    def start(
-        self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
-    ) -> Process:
-        return self._host.start(argv, cpus=cpus, open_files=open_files)
-
-    def read(self, path: PurePosixPath) -> FileState:
-        return self._host.read(path)
-
-    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
-        return self._host.look(paths, trees=trees)
-
-    def write(self, path: PurePosixPath, state: FileState) -> None:
-        self._journal.record(self._host, path)
-        self._host.write(path, state)
-
-    def sandbox(self, *, share: PurePosixPath | None = None) -> AbstractContextManager[Sandbox]:
-        """Open a sandbox; what is written in it needs no journal, because it ends with it."""
-        return self._host.sandbox(share=share)
 
 
 def open_journal(directory: Path | None = None) -> Journal:

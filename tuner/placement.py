@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from tuner.machine import parse_cpus
 from tuner.ports import CpuSet, Host
 
 TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
@@ -20,6 +21,8 @@ class Placement:
     generator_cpus: CpuSet
     note: str
     """One line for reports."""
+    is_co_located: bool = True
+    """Whether both are on the same machine."""
 
     @property
     def is_shared(self) -> bool:
@@ -53,13 +56,31 @@ def place(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
     return Placement(server_cpus=server, generator_cpus=generator, note=note)
 
 
+def beside(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
+    """Give the generator CPUs of the machine whose installed servers run wherever the kernel puts them."""
+    divided = place(allowed, cores)
+    return Placement(
+        server_cpus=frozenset(allowed), generator_cpus=divided.generator_cpus,
+        note=f"co-located: server anywhere, generator on {_show(divided.generator_cpus)}",
+    )  # fmt: skip
+
+
+def apart(target: Collection[int]) -> Placement:
+    """Let the server have its machine for itself; the load hosts place their generators."""
+    return Placement(
+        server_cpus=frozenset(target), generator_cpus=frozenset(), is_co_located=False,
+        note="apart: server and load generator each have a machine of their own",
+    )  # fmt: skip
+
+
 def read_cores(host: Host, allowed: Collection[int]) -> tuple[CpuSet, ...]:
     """Read which CPUs share a physical core; those of which the kernel says nothing are left out."""
     cores: list[CpuSet] = []
+    look = host.look([PurePosixPath(TOPOLOGY.format(cpu)) for cpu in sorted(allowed)])
     for cpu in sorted(allowed):
-        content = host.read(PurePosixPath(TOPOLOGY.format(cpu))).content
+        content = look.read(PurePosixPath(TOPOLOGY.format(cpu))).content
         with contextlib.suppress(ValueError):
-            cores.append(_parse((content or b"").decode()))
+            cores.append(frozenset(parse_cpus((content or b"").decode())))
     return tuple(dict.fromkeys(cores))
 
 
@@ -68,12 +89,6 @@ def _group(allowed: CpuSet, cores: Sequence[CpuSet]) -> list[CpuSet]:
     known = [core & allowed for core in cores if core & allowed]
     alone = allowed.difference(*known)
     return sorted([*known, *(frozenset({cpu}) for cpu in alone)], key=min)
-
-
-def _parse(listed: str) -> CpuSet:
-    """Read a kernel CPU list such as `0,4-5`. Raises ValueError."""
-    ends = [part.strip().split("-") for part in listed.split(",")]
-    return frozenset(cpu for end in ends for cpu in range(int(end[0]), int(end[-1]) + 1))
 
 
 def _show(cpus: CpuSet) -> str:

@@ -44,8 +44,17 @@ class Adapter:
 
 
 def make_host(name: str) -> Host:
-    """Make the host adapter of that name. Raises UsageError for an unknown one."""
-    return cast("Host", _load(_find(Kind.HOST, name))())
+    """Make a host: `local`, or by the adapter that its URL names (ssh://user@host).
+
+    Raises UsageError for an unknown adapter, or for an URL that the adapter refuses.
+    """
+    scheme, is_url, _ = name.partition("://")
+    make = _load(_find(Kind.HOST, scheme))
+    try:
+        return cast("Host", make(name) if is_url else make())
+    except TypeError as error:
+        message = f"host: {name!r} does not fit: {error}. Write local, or ssh://user@host:port."
+        raise UsageError(message) from error
 
 
 def make_server(name: str) -> Server:

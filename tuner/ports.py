@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 Scalar = bool | int | float | str
 Config = Mapping[str, Scalar]
@@ -81,7 +81,22 @@ class FileReader(Protocol):
         """Read a file whole, or say that it is absent."""
 
 
-class Host(Protocol):
+class Lookable(FileReader, Protocol):
+    """What files can be read of, one by one or many at once."""
+
+    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
+        """Read many small files, over SSH in one round trip, and give a reader that knows them.
+
+        Args:
+            paths: files, for the most part of /proc; one that is absent is known to be.
+            trees: processes; of each and of all its descendants, those files of /proc/PID are read that tell
+                its children, times, threads, limits and command line.
+
+        What was not read here the reader reads when it is asked for. A local host reads everything only then.
+        """
+
+
+class Host(Lookable, Protocol):
     """A machine on which commands run and files are read and written."""
 
     @property
@@ -116,20 +131,6 @@ class Host(Protocol):
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
     ) -> Process:
         """Start a program in the foreground; `open_files` raises its RLIMIT_NOFILE."""
-
-    def read(self, path: PurePosixPath) -> FileState:
-        """Read a file whole, or say that it is absent."""
-
-    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
-        """Read many small files, over SSH in one round trip, and give a reader that knows them.
-
-        Args:
-            paths: files, for the most part of /proc; one that is absent is known to be.
-            trees: processes; of each and of all its descendants, those files of /proc/PID are read that tell
-                its children, times, threads, limits and command line.
-
-        What was not read here the reader reads when it is asked for. A local host reads everything only then.
-        """
 
     def write(self, path: PurePosixPath, state: FileState) -> None:
         """Write a file: atomic, except under /proc and /sys, where it is one write; ABSENT removes it."""
@@ -223,6 +224,17 @@ class Installation:
     """Its error log."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a configuration needs of the service manager; None where it makes no difference."""
+
+    open_files: int | None = None
+    """RLIMIT_NOFILE of its processes."""
+    tasks: int | None = None
+    """Processes and threads at the same time."""
+
+
+@runtime_checkable
 class InstalledServer(Protocol):
     """What a server adapter knows besides `Server` when it can tune an installed service (mode: managed)."""
 
@@ -242,6 +254,9 @@ class InstalledServer(Protocol):
         Raises ConfigRejected for a value that cannot be one value of its directive (a newline, a quote, a
         brace, a semicolon): such a value never reaches a file.
         """
+
+    def needs(self, config: Config) -> Needs:
+        """Say what a configuration needs of the service manager. Pure."""
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int

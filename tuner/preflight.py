@@ -4,15 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tuner.deploy import deploy
 from tuner.errors import TargetError, TrialFailed
+from tuner.interrupts import signals_interrupt
 from tuner.measure.load import run_window
 from tuner.plan import PRESETS
 from tuner.progress import Progress
 from tuner.records import Role, Window
 from tuner.rig import Rig, prepare
-from tuner.session import locked, signals_interrupt
+from tuner.session import locked
 from tuner.settings import Study
+from tuner.trust import name_own_settings, name_programs, refuse_untrusted
 
 if TYPE_CHECKING:
     from tuner.measure.calibrate import Calibration
@@ -77,38 +78,49 @@ class Findings:
         }
 
 
-def check_study(settings: Study, *, measure_noise: bool, progress: Progress) -> Findings:
+def check_study(settings: Study, *, trusts: bool, measure_noise: bool, progress: Progress) -> Findings:
     """Prepare, deploy the default for real and load it for a second.
+
+    Args:
+        settings: the study.
+        trusts: whether its own commands are run, and settings that tuner's own spaces do not have are made.
+        measure_noise: whether to find out which gain can be proved here.
+        progress: told what happens.
 
     Raises:
         UsageError: the study or what belongs to it is wrong.
         TargetError: the machine cannot run it, or the default configuration fails.
     """
+    if not trusts:
+        refuse_untrusted(settings.path, name_programs(settings))
     with locked(settings), signals_interrupt():
         rig = prepare(settings)
+        if not trusts:
+            refuse_untrusted(settings.path, name_own_settings(rig.space))
         progress.start_begins(Role.CONTROL, "the default")
         try:
-            with deploy(rig.site_plan, rig.space.default()) as deployment:
+            with rig.target.deploy(rig.space.default()) as deployment:
                 deploy_s = deployment.duration_s
                 run_window(deployment, rig.load, 1.0)
                 window = run_window(deployment, rig.load, 1.0)
         except TrialFailed as failed:
             msg = f"target: the default configuration fails ({failed.kind}). {failed}"
             raise TargetError(msg) from failed
-        _refuse_failures(settings, window)
+        refuse_failures(settings, window)
         calibration = None
         if measure_noise:
             from tuner.measure.calibrate import calibrate
 
             plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
             calibration = calibrate(
-                rig.site_plan, rig.space.default(), rig.load, plan,
+                rig.target, rig.space.default(), rig.load, plan,
                 lambda done, total: progress.stage("calibrate", done, total),
             )  # fmt: skip
     return Findings(rig=rig, window=window, deploy_s=deploy_s, calibration=calibration)
 
 
-def _refuse_failures(settings: Study, window: Window) -> None:
+def refuse_failures(settings: Study, window: Window) -> None:
+    """Raise TargetError when the default fails more requests than a study can be based on."""
     if window.failure_rate > MOST_FAILURES:
         msg = (
             f"load: {window.failures.total} of {window.correct + window.failures.total} requests of the "

@@ -6,8 +6,22 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.errors import NotReady
-from tuner.ports import Sandbox
+from tuner.ports import Argv, Command, Completed, Sandbox
 
+WAITING = """\
+left=$1
+curl=$2
+shift 2
+until "$curl" --fail "$@" >/dev/null 2>&1; do
+  left=$((left - 1))
+  [ "$left" -gt 0 ] || break
+  sleep 0.05
+done
+exec "$curl" "$@"
+"""
+"""Run by sh with the number of tries, curl and its arguments: waits on the host itself, in one round trip."""
+RETRY_PAUSE_S = 0.05
+ANSWER_S = 5.0
 POLL_S = 0.003
 """A look at /proc/PID/net/tcp takes tens of microseconds; nginx listens some 20 ms after its start."""
 TCP_LISTEN = "0A"
@@ -95,18 +109,34 @@ def await_answer(ask: Callable[[], Answer], *, body_bytes: int | None, url: str,
     raise NotReady(message)
 
 
+def waiting_request(url: str, *, keepalive: bool, timeout_s: float) -> Command:
+    """Make the command that asks again until there is an answer, and prints what `read_answer` reads."""
+    tries = max(1, round(timeout_s / RETRY_PAUSE_S))
+    return Command(
+        argv=("sh", "-c", WAITING, "wait", str(tries), *_curl(url, keepalive=keepalive, timeout_s=ANSWER_S)),
+        timeout_s=timeout_s + 2 * ANSWER_S,
+    )
+
+
 def request(sandbox: Sandbox, url: str, *, keepalive: bool, timeout_s: float) -> Answer:
     """Send one request from inside, with curl. Raises TargetError when curl is missing."""
-    completed = sandbox.run(
-        (
-            "curl", "--disable", "--silent", "--show-error", "--globoff", "--noproxy", "*", "--http1.1",
-            "--max-time", f"{timeout_s:g}",
-            "--header", f"Connection: {'keep-alive' if keepalive else 'close'}",
-            "--write-out", "%{stderr}\n%{http_code} %{size_download} %{size_header}",
-            url,
-        ),
-        timeout_s=timeout_s + 1,
+    return read_answer(
+        sandbox.run(_curl(url, keepalive=keepalive, timeout_s=timeout_s), timeout_s=timeout_s + 1)
+    )
+
+
+def _curl(url: str, *, keepalive: bool, timeout_s: float) -> Argv:
+    return (
+        "curl", "--disable", "--silent", "--show-error", "--globoff", "--noproxy", "*", "--http1.1",
+        "--max-time", f"{timeout_s:g}",
+        "--header", f"Connection: {'keep-alive' if keepalive else 'close'}",
+        "--write-out", "%{stderr}\n%{http_code} %{size_download} %{size_header}",
+        "--", url,
     )  # fmt: skip
+
+
+def read_answer(completed: Completed) -> Answer:
+    """Read what curl printed, the answer of the last try where there were several."""
     trouble, _, counts = completed.stderr.decode(errors="replace").rpartition("\n")
     fields = counts.split()
     if completed.returncode != 0 or len(fields) != 3:  # noqa: PLR2004 - the three of --write-out

@@ -1,28 +1,27 @@
 """Everything that a start needs, found and checked once, before anything runs."""
 
-import os
-import platform
-import re
-import resource
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
 
 from tuner import plugins
 from tuner.content import open_content
-from tuner.deploy import SitePlan
+from tuner.deploy import SandboxTarget
+from tuner.deployment import Target
 from tuner.errors import TargetError, UsageError
+from tuner.installed import choose_url, find_installed, read_page
+from tuner.load_places import LOCAL, find_generators
+from tuner.machine import Machine, read_machine
+from tuner.managed import ManagedTarget
 from tuner.measure.load import Load
-from tuner.placement import Placement, place, read_cores
+from tuner.placement import Placement, apart, beside, place, read_cores
 from tuner.ports import Facts, Host, LoadGenerator, Server
 from tuner.records import Fingerprint
 from tuner.settings import Study
 from tuner.space import Space, SpaceFacts, available_spaces, describe_space, load_space
 
+SETTINGS = "/proc/sys"
 RATE_GENERATOR = "h2load"
 """Keeps a rate over HTTP/1.1 and logs every response; wrk and ab know no rate."""
-CAP_SYS_RESOURCE = 24
-"""Number of the capability that setrlimit(2) asks for (include/uapi/linux/capability.h)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class Rig:
     facts: Mapping[str, Facts]
     space: Space
     load: Load
-    site_plan: SitePlan
+    target: Target
     placement: Placement
     fingerprint: Fingerprint
     fixed_rate: Load | None
@@ -49,103 +48,134 @@ def prepare(settings: Study) -> Rig:
         UsageError: an adapter, a space or the content is wrong.
         TargetError: a program or a right is missing.
     """
-    content = open_content(settings.content, settings.load.path, base=settings.path.parent)
     host = plugins.make_host(settings.target.host)
-    servers = {name: plugins.make_server(name) for name in settings.servers}
     generator = plugins.make_load_generator(settings.load.generator, **settings.load.options())
-    version = find_generator(generator, host)
-    allowed = os.sched_getaffinity(0)
-    placement = place(allowed, read_cores(host, allowed))
-    facts = _detect(host, servers)
-    space = load_space(settings.space, facts=_space_facts(settings, host, facts), base=settings.path.parent)
-    _refuse_strangers(settings, space)
-    site_plan = SitePlan(
+    prepare_mode = _prepare_managed if settings.target.is_managed else _prepare_sandbox
+    return prepare_mode(settings, host, generator)
+
+
+def _prepare_sandbox(settings: Study, host: Host, generator: LoadGenerator) -> Rig:
+    """Private instances, with the load generator beside them."""
+    content = open_content(settings.content, settings.load.path, base=settings.path.parent)
+    servers = {name: plugins.make_server(name) for name in settings.servers}
+    version = find_generators(generator, {LOCAL: host})
+    with host.sandbox() as sandbox:
+        # A new network namespace has other values than the host.
+        machine = read_machine(sandbox)
+        facts = {name: server.detect(sandbox) for name, server in servers.items()}
+    placement = place(machine.allowed, read_cores(host, machine.allowed))
+    space = _load_space(settings, host, machine, facts, sandbox=True, loopback=True)
+    target = SandboxTarget(
         host=host, servers=servers, facts=facts, split=space.for_server, content=content,
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
     )  # fmt: skip
-    load = Load.prepare(generator, settings.load, placement, host)
+    load = Load.prepare(generator, settings.load, host)
     return Rig(
-        settings=settings, host=host, servers=servers, facts=facts, space=space, site_plan=site_plan,
-        load=load, fixed_rate=_fixed_rate(load, host), placement=placement,
-        fingerprint=_fingerprint(facts, f"{generator.name} {version}".strip(), placement),
+        settings=settings, host=host, servers=servers, facts=facts, space=space, target=target,
+        load=load, fixed_rate=_fixed_rate(load, {LOCAL: host}), placement=placement,
+        fingerprint=_fingerprint(machine, facts, f"{generator.name} {version}".strip(), placement),
     )  # fmt: skip
 
 
-def _fixed_rate(load: Load, host: Host) -> Load | None:
+def _prepare_managed(settings: Study, host: Host, generator: LoadGenerator) -> Rig:
+    """Installed services, loaded from the load hosts."""
+    hosts = {name: plugins.make_host(name) for name in settings.load.hosts}
+    load_hosts = {name: host if name == settings.target.host else each for name, each in hosts.items()}
+    version = find_generators(generator, load_hosts)
+    target, space, machine = find_target(settings, host)
+    facts = {part.name: part.installation.facts for part in target.parts}
+    is_beside = settings.target.host in load_hosts
+    placement = (
+        beside(machine.allowed, read_cores(host, machine.allowed)) if is_beside else apart(machine.allowed)
+    )
+    target.load_hosts = load_hosts
+    target.generator_cpus = placement.generator_cpus if is_beside else frozenset()
+    target.token_directory = settings.load.token_directory
+    load = Load.prepare(generator, settings.load, host)
+    return Rig(
+        settings=settings, host=host, servers={part.name: part.server for part in target.parts}, facts=facts,
+        space=space, target=target, load=load, fixed_rate=_fixed_rate(load, load_hosts), placement=placement,
+        fingerprint=_fingerprint(machine, facts, f"{generator.name} {version}".strip(), placement),
+    )  # fmt: skip
+
+
+def find_target(settings: Study, host: Host) -> tuple[ManagedTarget, Space, Machine]:
+    """Find the installed services of a host, and the space around what is in force there.
+
+    Raises:
+        UsageError: an adapter or a space does not fit.
+        TargetError: a service is missing, does not run, or does not answer.
+    """
+    machine = read_machine(host)
+    parts = find_installed(host, {name: plugins.make_server(name) for name in settings.servers})
+    url = choose_url(settings, parts)
+    page = read_page(host, url, keepalive=settings.load.keepalive)
+    facts = {part.name: part.installation.facts for part in parts}
+    is_beside = settings.target.host in settings.load.hosts
+    space = _load_space(settings, host, machine, facts, sandbox=False, loopback=is_beside)
+    target = ManagedTarget(
+        host=host, parts=parts, split=space.for_server, original=space.default(), apply_of=space.apply_of,
+        url=url, page=page, keepalive=settings.load.keepalive, study=settings.name,
+        watchdog_s=settings.target.watchdog_s,
+        tuned=tuple(sorted({dimension.parameter for dimension in space.dimensions})),
+    )  # fmt: skip
+    return target, space, machine
+
+
+def _load_space(
+    settings: Study,
+    host: Host,
+    machine: Machine,
+    facts: Mapping[str, Facts],
+    *,
+    sandbox: bool,
+    loopback: bool,
+) -> Space:
+    space_facts = SpaceFacts(
+        names={
+            "cores": machine.cores,
+            "memory_mib": machine.memory_mib,
+            "connections": settings.load.connections,
+            "open_files_max": machine.open_files_max,
+            "somaxconn": machine.somaxconn,
+        },
+        versions={name: each.version for name, each in facts.items() if each.version},
+        current={name: value for each in facts.values() for name, value in each.current.items()},
+        exists=_find_paths(host),
+        sandbox=sandbox,
+        loopback=loopback,
+        installed=not sandbox,
+    )
+    space = load_space(settings.space, facts=space_facts, base=settings.path.parent)
+    _refuse_strangers(settings, space)
+    return space
+
+
+def _find_paths(host: Host) -> Callable[[str], bool]:
+    """List the kernel's settings in one go, to tell which there are; other paths are asked for one by one."""
+    # Those of single interfaces and routes are in no space, and on some hosts they are many.
+    single = ("-path", "*/conf", "-o", "-path", "*/neigh", "-o", "-path", "*/route")
+    listed = host.run(("find", SETTINGS, "(", *single, ")", "-prune", "-o", "-print"), timeout_s=10.0)
+    known = frozenset(listed.stdout.decode(errors="replace").splitlines())
+
+    def exists(path: str) -> bool:
+        if path.startswith(f"{SETTINGS}/"):
+            return path in known
+        return host.run(("test", "-e", path), timeout_s=10.0).returncode == 0
+
+    return exists
+
+
+def _fixed_rate(load: Load, hosts: Mapping[str, Host]) -> Load | None:
     """Take the generator that can keep a rate, when it is there; it cannot without kept connections."""
     if not load.shape.keepalive:
         return None
     generator = plugins.make_load_generator(RATE_GENERATOR)
     try:
-        find_generator(generator, host)
+        find_generators(generator, hosts)
     except TargetError:
         return None
     return replace(load, generator=generator)
-
-
-def find_generator(generator: LoadGenerator, host: Host) -> str:
-    """Say which version of the load generator is installed. Raises TargetError naming the package."""
-    command = generator.version_command()
-    if command is None:
-        return ""
-    try:
-        printed = host.run(command, timeout_s=10)
-    except TargetError as error:
-        remedy = (
-            f"Install it: apt-get install {generator.package}" if generator.package else "Run `make tools`"
-        )
-        msg = f"load: {generator.name} is not installed on this machine. {remedy}."
-        raise TargetError(msg) from error
-    return generator.read_version(printed)
-
-
-def _detect(host: Host, servers: Mapping[str, Server]) -> dict[str, Facts]:
-    """Read facts inside a sandbox: a new network namespace has other values than the host."""
-    with host.sandbox() as sandbox:
-        return {name: server.detect(sandbox) for name, server in servers.items()}
-
-
-def _space_facts(settings: Study, host: Host, facts: Mapping[str, Facts]) -> SpaceFacts:
-    return SpaceFacts(
-        names={
-            "cores": os.cpu_count() or 1,
-            "memory_mib": memory_mib(),
-            "connections": settings.load.connections,
-            "open_files_max": open_files_max(host),
-            "somaxconn": _somaxconn(host),
-        },
-        versions={name: each.version for name, each in facts.items() if each.version},
-        current={name: value for each in facts.values() for name, value in each.current.items()},
-        exists=lambda path: Path(path).exists(),
-        sandbox=True,
-        loopback=True,
-    )
-
-
-def open_files_max(host: Host) -> int:
-    """Say how high RLIMIT_NOFILE can be set: fs.nr_open with the right to raise it, else the hard limit."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    status = host.read(PurePosixPath("/proc/self/status")).content or b""
-    found = re.search(rb"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
-    may_raise = found is not None and int(found[1], 16) >> CAP_SYS_RESOURCE & 1
-    most = _number(host, "/proc/sys/fs/nr_open", 1_048_576)
-    return most if may_raise or hard == resource.RLIM_INFINITY else min(hard, most)
-
-
-def _somaxconn(host: Host) -> int:
-    """Read what listen() is capped by in a new network namespace (net/core/net_namespace.c)."""
-    with host.sandbox() as sandbox:
-        return _number(sandbox, "/proc/sys/net/core/somaxconn", 4096)
-
-
-def _number(host: Host, path: str, default: int) -> int:
-    content = host.read(PurePosixPath(path)).content
-    return int(content) if content else default
-
-
-def memory_mib() -> int:
-    """Read how much memory this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
 
 
 def _refuse_strangers(settings: Study, space: Space) -> None:
@@ -170,25 +200,18 @@ def _refuse_strangers(settings: Study, space: Space) -> None:
         raise UsageError(msg)
 
 
-def _fingerprint(facts: Mapping[str, Facts], generator: str, placement: Placement) -> Fingerprint:
+def _fingerprint(
+    machine: Machine, facts: Mapping[str, Facts], generator: str, placement: Placement
+) -> Fingerprint:
     return Fingerprint(
-        host=platform.node(),
-        kernel=platform.release(),
-        cpu=_cpu_model(),
-        cores=os.cpu_count() or 1,
-        memory_mib=memory_mib(),
+        host=machine.name,
+        kernel=machine.kernel,
+        cpu=machine.cpu,
+        cores=machine.cores,
+        memory_mib=machine.memory_mib,
         servers={name: ".".join(map(str, each.version)) for name, each in facts.items()},
         generator=generator,
-        co_located=True,
+        co_located=placement.is_co_located,
         server_cpus=tuple(sorted(placement.server_cpus)),
         generator_cpus=tuple(sorted(placement.generator_cpus)),
     )
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()

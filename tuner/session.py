@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from random import Random
 
 from tuner import __version__
 from tuner.errors import TargetError, UsageError
+from tuner.interrupts import signals_interrupt
 from tuner.measure.confirm import Gain, claim
 from tuner.optimize.catalogue import make_optimizer
 from tuner.pairs import Pairing, measure_pairs
@@ -84,7 +84,9 @@ def run(
             optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
             session = f"{int(time.time())}-{os.getpid()}"
             campaign = Campaign(rig, plan, storage, optimizer, progress, session=session)
-            storage.remember("finished", campaign.run())
+            with rig.target.hold(progress.note):
+                verdict = campaign.run()
+            storage.remember("finished", verdict)
         summary = summarize(settings, rig.space, storage, running=False, version=__version__)
     return Reading(settings=settings, rig=rig, summary=summary)
 
@@ -157,9 +159,10 @@ def compare(
             pairs=pairs or plan.pairs,
             rng=Random(settings.seed),  # noqa: S311
         )
-        paired = measure_pairs(
-            pairing, starts, make, lambda done, total: progress.stage("compare", done, total)
-        )
+        with rig.target.hold(progress.note):
+            paired = measure_pairs(
+                pairing, starts, make, lambda done, total: progress.stage("compare", done, total)
+            )
     if paired.failed:
         msg = f"compare: a side failed twice in a row. {paired.failed}"
         raise TargetError(msg)
@@ -252,26 +255,3 @@ def is_locked(settings: Study) -> bool:
     except OSError:
         return False
     return False
-
-
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""SIGINT, too: a shell without job control starts what it puts in the background with SIGINT ignored."""
-
-
-@contextmanager
-def signals_interrupt() -> Iterator[None]:
-    """Let every polite signal end a run the way Ctrl-C does: everything is put back on the way out."""
-
-    def interrupt(number: int, _frame: object) -> None:
-        raise KeyboardInterrupt(signal.Signals(number).name)
-
-    try:
-        before = {number: signal.signal(number, interrupt) for number in STOPPING}
-    except ValueError:  # not the main thread, where signals cannot be caught: a notebook's worker
-        yield
-        return
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -4,9 +4,10 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tuner.aim import MOST_CONNECTIONS, parse_url
 from tuner.errors import UsageError
 from tuner.objective import GOODPUT, Constraint, Objective, parse_constraint, parse_objective
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZERS
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from tuner.space import Dimension, Space
 
 Kind = TypeVar("Kind")
-MOST_CONNECTIONS = 20_000
+LOCAL = "local"
+HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PROTOCOLS = ("http/1.1", "h2c")
 
@@ -30,7 +32,14 @@ class Target:
     """Which machine is tuned, and how."""
 
     host: str = "local"
+    """`local`, or `ssh://user@host:port`."""
     mode: str = "sandbox"
+    watchdog_s: float = 120.0
+    """In managed mode: without a sign of life from the tuner for so long, the target puts itself back."""
+
+    @property
+    def is_managed(self) -> bool:
+        return self.mode == "managed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +47,10 @@ class LoadSettings:
     """What is sent, by what."""
 
     generator: str = "wrk"
-    host: str = "local"
+    hosts: tuple[str, ...] = (LOCAL,)
+    """Where the load comes from: `local`, or `ssh://user@host:port`; in sandbox mode from inside of it."""
     path: str = "/index.html"
+    """On the server; in managed mode it may be a whole URL."""
     connections: int = 100
     keepalive: bool = True
     threads: int = 1
@@ -50,6 +61,8 @@ class LoadSettings:
     """Of the generator `command`: how its output is read."""
     script: Path | None = None
     """Of generators that take one (k6)."""
+    token_directory: PurePosixPath | None = None
+    """Document root of the site on the target, where its address is another host's (a load balancer)."""
 
     def options(self) -> dict[str, object]:
         """Give the options that the generator's class takes; most take none."""
@@ -59,7 +72,10 @@ class LoadSettings:
     def describe(self) -> str:
         """Say the workload in one line."""
         kept = "keep-alive" if self.keepalive else "Connection: close"
-        return f"{self.generator}, {self.path}, {self.connections} connections, {kept}, {self.protocol}"
+        there = "" if self.hosts == (LOCAL,) else f" on {', '.join(self.hosts)}"
+        return (
+            f"{self.generator}{there}, {self.path}, {self.connections} connections, {kept}, {self.protocol}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,13 +191,14 @@ class _Reader:
         if not servers or len(set(servers)) < len(servers):
             raise self._wrong(("servers",), f"{quote(servers)} is not a list of adapters", "Name each once")
         budget = self._budget()
+        target = self._target()
         return Study(
             path=self._path,
             name=name,
             servers=servers,
             space=self._space(),
-            target=self._target(),
-            load=self._load(),
+            target=target,
+            load=self._load(target),
             content=self._text(("content",), "builtin"),
             objective=self._objective(),
             constraints=tuple(
@@ -205,37 +222,36 @@ class _Reader:
         return preset, minutes, trials
 
     def _target(self) -> Target:
-        self._refuse_unknown(("target",), ("host", "mode"))
-        mode = self._choice(("target", "mode"), "sandbox", ("sandbox", "managed"))
-        if mode == "managed":
-            raise self._wrong(
-                ("target", "mode"), "'managed' is not possible in this version", "Write `mode: sandbox`"
-            )
-        return Target(host=self._text(("target", "host"), "local"), mode=mode)
+        self._refuse_unknown(("target",), ("host", "mode", "watchdog_s"))
+        return Target(
+            host=self._text(("target", "host"), "local"),
+            mode=self._choice(("target", "mode"), "sandbox", ("sandbox", "managed")),
+            watchdog_s=self._number(("target", "watchdog_s"), 120.0, float, low=5, high=3600),
+        )
 
-    def _load(self) -> LoadSettings:
+    def _load(self, target: Target) -> LoadSettings:
         keys = (
             "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
-            "result", "script",
+            "result", "script", "token_directory",
         )  # fmt: skip
         self._refuse_unknown(("load",), keys)
-        host = self._choice(("load", "host"), "local", ("local",))
-        path = self._text(("load", "path"), "/index.html")
-        if not path.startswith("/") or any(ord(letter) <= ord(" ") for letter in path):
-            raise self._wrong(
-                ("load", "path"), f"{quote(path)} is not a path on the server", "Begin with /, without spaces"
-            )
         connections = self._number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
         threads = self._number(("load", "threads"), 1, int, low=1, high=256)
         if threads > connections:
             raise self._wrong(
                 ("load", "threads"), f"{threads} threads for {connections} connections", "Use fewer threads"
             )
+        hosts = self._load_hosts(target)
+        if len(hosts) > connections:
+            raise self._wrong(
+                ("load", "host"), f"{len(hosts)} hosts for {connections} connections", "Use fewer hosts"
+            )
         script = self._value(("load", "script"))
         return LoadSettings(
             generator=self._text(("load", "generator"), "wrk"),
-            host=host,
-            path=path,
+            hosts=hosts,
+            path=self._load_path(target),
+            token_directory=self._token_directory(target),
             connections=connections,
             keepalive=self._truth(("load", "keepalive"), default=True),
             threads=threads,
@@ -244,6 +260,48 @@ class _Reader:
             result=self._mapping(("load", "result")),
             script=None if script is None else (self._path.parent / str(script)),
         )
+
+    def _load_hosts(self, target: Target) -> tuple[str, ...]:
+        keys = ("load", "host")
+        given = self._value(keys)
+        hosts = self._texts(keys) if isinstance(given, list) else (self._text(keys, LOCAL),)
+        if not target.is_managed and hosts != (LOCAL,):
+            raise self._wrong(
+                keys,
+                f"{quote(given)} cannot reach a sandbox, whose network is its own",
+                "Leave it out, or write `target: {mode: managed}`",
+            )
+        for host in hosts:
+            if host != LOCAL and not (HOST_URL.fullmatch(host) and host.isprintable()):
+                raise self._wrong(keys, f"{quote(host)} is no host", "Write local, or ssh://user@host:port")
+        if not hosts or len(set(hosts)) < len(hosts):
+            raise self._wrong(keys, f"{quote(hosts)} is not a list of hosts", "Name each once")
+        return hosts
+
+    def _load_path(self, target: Target) -> str:
+        keys = ("load", "path")
+        path = self._text(keys, "/index.html")
+        if target.is_managed and "://" in path:
+            return parse_url(path, where=self._where(keys)).text
+        if not path.startswith("/") or not path.isprintable() or " " in path:
+            raise self._wrong(
+                keys, f"{quote(path)} is not a path on the server", "Begin with /, without spaces"
+            )
+        return path
+
+    def _token_directory(self, target: Target) -> PurePosixPath | None:
+        keys = ("load", "token_directory")
+        given = self._text(keys, "")
+        if not given:
+            return None
+        path = PurePosixPath(given)
+        if not target.is_managed or not path.is_absolute() or ".." in path.parts or not given.isprintable():
+            raise self._wrong(
+                keys,
+                f"{quote(given)} is no document root on the target of a managed study",
+                "Write its whole path, as /var/www/html",
+            )
+        return path
 
     def _space(self) -> tuple[str | Document, ...]:
         entries = self._value(("space",))

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tuner.deploy import deploy
 from tuner.errors import TrialFailed
 from tuner.measure.gates import RetryBudget
 from tuner.measure.load import Load
@@ -69,7 +68,7 @@ class Starter:
         deploy_s = load_s = 0.0
         try:
             deploying = time.monotonic()
-            with deploy(rig.site_plan, opening.config) as deployment:
+            with rig.target.deploy(opening.config) as deployment:
                 deploy_s = time.monotonic() - deploying
                 loading = time.monotonic()
                 try:

@@ -202,7 +202,7 @@ class Campaign:
             self.progress.incumbent(self.rig.space.changes(best.config), best.posterior)
 
     def _bear_noise(self) -> None:
-        """Wait once until the host spoils no more windows, then give up. Raises TargetError."""
+        """Wait until the host spoils no more windows, or give up. Raises TargetError."""
         noise = self.standing().noise
         provable = detectable_gain(noise, pairs=self.plan.pairs, windows=self.plan.windows[1])
         left_s = max(LEAST_PAUSE_S, self.time_left_s())
@@ -213,7 +213,10 @@ class Campaign:
         if noisy.pause_s is None:
             raise TargetError(message)
         self.progress.note(message)
-        if not self.starter.wait_until_quiet(noisy.pause_s):
+        moment = self.clock.monotonic()
+        is_quiet = self.starter.wait_until_quiet(noisy.pause_s)
+        self.starter.retries.rested(self.clock.monotonic() - moment)
+        if not is_quiet:
             msg = f"{noisy.found} It did not pass within {noisy.pause_s:.0f} s. {LEAVE}"
             raise TargetError(msg)
 

@@ -43,8 +43,10 @@ def parameter_list(
     """Show a space: every parameter with range, default and risk, why it is tuned and who says so."""
     parts: list[RenderableType] = []
     for row in rows:
-        head = Text.assemble((make_printable(row["name"]), "bold"), f"  {row['kind']}, {row['range']}")
-        head.append(f"  default {row['default']}", style="green")
+        head = Text.assemble(
+            (make_printable(row["name"]), "bold"), make_printable(f"  {row['kind']}, {row['range']}")
+        )
+        head.append(make_printable(f"  default {row['default']}"), style="green")
         marks = [row["unit"], row["risk"], row["apply"], row["scope"]]
         head.append(f"  ({', '.join(make_printable(str(mark)) for mark in marks if mark)})", style="dim")
         parts += [

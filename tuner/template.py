@@ -22,6 +22,7 @@ space:
   - {space}
 
 # A private instance in a network namespace of its own; the installed service is not touched.
+# To tune what is installed, here or elsewhere: {{host: "ssh://user@web1", mode: managed}}
 target: {{host: local, mode: sandbox}}
 
 load:

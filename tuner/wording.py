@@ -96,7 +96,13 @@ def say_value(value: Scalar) -> str:
 
 def make_printable(text: str) -> str:
     """Replace what would steer a terminal: every control and format character, line ends included."""
-    return "".join(" " if unicodedata.category(sign) in {"Cc", "Cf", "Zl", "Zp"} else sign for sign in text)
+    steering = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    return "".join(" " if unicodedata.category(sign) in steering else sign for sign in text)
+
+
+def make_lines_printable(text: str) -> str:
+    """Do the same line by line, for texts of several lines; tabs become blanks."""
+    return "\n".join(make_printable(line.expandtabs(4)) for line in text.split("\n"))
 
 
 LOWER_BOUND = (

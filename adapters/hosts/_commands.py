@@ -102,7 +102,13 @@ class StartedProcess:
 
 
 def run_to_end(
-    command: Sequence[str], *, asked: Argv, timeout_s: float, stdin: bytes = b"", is_entered: bool = False
+    command: Sequence[str],
+    *,
+    asked: Argv,
+    timeout_s: float,
+    stdin: bytes = b"",
+    is_entered: bool = False,
+    may_leave_daemons: bool = False,
 ) -> Completed:
     """Run a command to its end, or kill it and all its descendants at the deadline.
 
@@ -112,6 +118,8 @@ def run_to_end(
         timeout_s: seconds until it is killed.
         stdin: what it reads.
         is_entered: whether it is a child of the program that is run, nsenter.
+        may_leave_daemons: whether what it leaves behind when it ends goes on: a daemon that was started is in
+            the command's group until it has made its own (setsid(2)).
     """
     began_s = time.monotonic()
     with _as_file(stdin) as source:
@@ -119,7 +127,9 @@ def run_to_end(
     out, err = Tail(), Tail()
     ended = False
     try:
-        ended = _collect(popen, {popen.stdout: out, popen.stderr: err}, began_s + timeout_s)
+        ended = _collect(
+            popen, {popen.stdout: out, popen.stderr: err}, began_s + timeout_s, spares=may_leave_daemons
+        )
     finally:
         if not ended:
             _processes.kill_tree(popen.pid, is_entrance=is_entered)
@@ -225,7 +235,11 @@ def environment() -> dict[str, str]:
 
 
 def _collect(
-    popen: "subprocess.Popen[bytes]", outputs: Mapping[IO[bytes] | None, Tail], deadline_s: float
+    popen: "subprocess.Popen[bytes]",
+    outputs: Mapping[IO[bytes] | None, Tail],
+    deadline_s: float,
+    *,
+    spares: bool,
 ) -> bool:
     """Read what a command prints until it has ended (True) or the deadline is over (False)."""
     with _processes.watch(popen.pid) as ended, selectors.DefaultSelector() as selector:
@@ -242,7 +256,8 @@ def _collect(
             if any(key.fd == ended for key, _ in ready):
                 # What it left behind in its group ends with it; not reaped yet, it still has that id.
                 with contextlib.suppress(ProcessLookupError):
-                    os.killpg(popen.pid, signal.SIGKILL)
+                    if not spares:
+                        os.killpg(popen.pid, signal.SIGKILL)
                 _drain(selector, deadline_s)
                 return True
     return False

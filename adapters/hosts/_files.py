@@ -75,12 +75,12 @@ def write_pseudo(path: str, state: FileState, *, shown: str) -> None:
         os.close(descriptor)
 
 
-def refused(shown: str, done: str, error: OSError) -> TargetError:
+def refused(shown: str, done: str, error: OSError, *, where: str = "local") -> TargetError:
     """Say that a file cannot be used."""
     advice = (
         "Run as root, or correct its permissions." if isinstance(error, PermissionError) else "Look there."
     )
-    return TargetError(f"local: {shown} cannot be {done}: {error.strerror}. {advice}")
+    return TargetError(f"{where}: {shown} cannot be {done}: {error.strerror}. {advice}")
 
 
 def rejected(shown: str, content: bytes, error: OSError) -> ConfigRejected:

@@ -28,7 +28,10 @@ class LocalHost:
         as_root: bool = False,
     ) -> Completed:
         command = (*_commands.becoming_root(as_root=as_root), *_placed(argv, cpus, open_files))
-        return _commands.run_to_end(command, asked=tuple(argv), timeout_s=timeout_s, stdin=stdin)
+        # Who acts as root administers the machine, and starts its services.
+        return _commands.run_to_end(
+            command, asked=tuple(argv), timeout_s=timeout_s, stdin=stdin, may_leave_daemons=as_root
+        )
 
     def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
         return _commands.run_each(self, commands)

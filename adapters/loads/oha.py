@@ -91,7 +91,8 @@ class Oha:
             *("-c", str(workload.connections), "--worker-threads", str(workload.threads)),
             *("-z", f"{round(workload.duration_s * 1000)}ms", "-t", f"{round(patience_s * 1000)}ms"),
             *(() if rate_rps is None else ("-q", f"{rate_rps:.6g}", "--latency-correction")),
-            *(("--http2",) if is_http2 else ()),
+            # Some releases follow redirects unless told not to, wherever they lead; over HTTP/2 none does.
+            *(("--http2",) if is_http2 else ("--redirect", "0")),
             *(() if workload.keepalive else ("--disable-keepalive",)),
             workload.url,
         )

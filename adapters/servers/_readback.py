@@ -3,14 +3,16 @@
 import re
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
-from tuner.ports import Completed, Host
+from tuner.ports import Argv, Completed, FileReader, Host
 
 COMMAND_TIMEOUT_S = 10.0
 SETTLE_S = 1.0
 PAUSE_S = 0.02
+ONLINE_CPUS = PurePosixPath("/sys/devices/system/cpu/online")
 
 
 def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: str) -> tuple[str, Completed]:
@@ -33,51 +35,75 @@ def decode(completed: Completed) -> str:
     return (completed.stderr + b"\n" + completed.stdout).decode(errors="replace")
 
 
-def read_online_cpus(host: Host) -> int:
+def read_online_cpus(look: FileReader) -> int:
     """Count the CPUs that are online, as sysconf(_SC_NPROCESSORS_ONLN) does in the servers.
 
     Affinity and CPU quotas do not change it (nginx: src/os/unix/ngx_posix_init.c, Apache: server/listen.c).
     """
-    state = host.read(PurePosixPath("/sys/devices/system/cpu/online"))
+    state = look.read(ONLINE_CPUS)
     ranges = (state.content or b"0").decode().strip().split(",")
     ends = [(int(part.split("-")[0]), int(part.split("-")[-1])) for part in ranges]
     return sum(last - first + 1 for first, last in ends)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListeningSocket:
+    """One socket that waits for connections."""
+
+    address: str
+    queue: int
+    """Connections that may wait: min(backlog, net.core.somaxconn at the time of listen()) (ss(8), Send-Q)."""
+
+
+def read_listening_sockets(host: Host, port: int) -> tuple[ListeningSocket, ...]:
+    """Read which sockets listen on the port."""
+    return parse_listening_sockets(host.run(listen_queues_command(port), timeout_s=COMMAND_TIMEOUT_S))
+
+
+def listen_queues_command(port: int) -> Argv:
+    """Name the command that lists the sockets that listen on a port."""
+    return ("ss", "-ltnH", f"sport = :{port}")
+
+
+def parse_listening_sockets(listed: Completed) -> tuple[ListeningSocket, ...]:
+    """Read what `ss` printed."""
+    rows = (line.split() for line in listed.stdout.decode(errors="replace").splitlines())
+    return tuple(
+        ListeningSocket(address=row[3], queue=int(row[2]))
+        for row in rows
+        if len(row) > 3 and row[0] == "LISTEN"  # noqa: PLR2004 - columns
+    )
+
+
 def read_listen_queues(host: Host, port: int) -> tuple[int, ...]:
-    """Read the accept-queue length in force for each socket that listens on the port.
-
-    For a listening socket Send-Q is min(backlog, net.core.somaxconn at the time of listen()) (ss(8)).
-    """
-    completed = host.run(("ss", "-ltnH", f"sport = :{port}"), timeout_s=COMMAND_TIMEOUT_S)
-    rows = (line.split() for line in completed.stdout.decode(errors="replace").splitlines())
-    return tuple(int(row[2]) for row in rows if len(row) > 3 and row[0] == "LISTEN")  # noqa: PLR2004 - columns
+    """Read the accept-queue length in force for each socket that listens on the port."""
+    return tuple(socket.queue for socket in read_listening_sockets(host, port))
 
 
-def walk_processes(host: Host, pid: int) -> Iterator[int]:
+def walk_processes(look: FileReader, pid: int) -> Iterator[int]:
     """Yield a process and all that descend from it, parents first."""
     yield pid
-    children = host.read(PurePosixPath(f"/proc/{pid}/task/{pid}/children")).content
+    children = look.read(PurePosixPath(f"/proc/{pid}/task/{pid}/children")).content
     for child in (children or b"").split():
-        yield from walk_processes(host, int(child))
+        yield from walk_processes(look, int(child))
 
 
-def read_command_line(host: Host, pid: int) -> str:
+def read_command_line(look: FileReader, pid: int) -> str:
     """Read a process's command line; empty when it is gone."""
-    content = host.read(PurePosixPath(f"/proc/{pid}/cmdline")).content or b""
+    content = look.read(PurePosixPath(f"/proc/{pid}/cmdline")).content or b""
     return content.replace(b"\0", b" ").decode(errors="replace").strip()
 
 
-def read_status(host: Host, pid: int, field: str) -> str | None:
+def read_status(look: FileReader, pid: int, field: str) -> str | None:
     """Read one field of /proc/PID/status, such as Threads."""
-    content = (host.read(PurePosixPath(f"/proc/{pid}/status")).content or b"").decode(errors="replace")
+    content = (look.read(PurePosixPath(f"/proc/{pid}/status")).content or b"").decode(errors="replace")
     found = re.search(rf"^{field}:\s*(.*)$", content, re.MULTILINE)
     return found[1].strip() if found else None
 
 
-def read_open_files_limit(host: Host, pid: int) -> int | None:
+def read_open_files_limit(look: FileReader, pid: int) -> int | None:
     """Read the soft RLIMIT_NOFILE of a process."""
-    content = (host.read(PurePosixPath(f"/proc/{pid}/limits")).content or b"").decode(errors="replace")
+    content = (look.read(PurePosixPath(f"/proc/{pid}/limits")).content or b"").decode(errors="replace")
     found = re.search(r"^Max open files\s+(\d+)", content, re.MULTILINE)
     return int(found[1]) if found else None
 

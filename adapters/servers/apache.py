@@ -1,20 +1,41 @@
-"""Apache httpd 2.4 with the event MPM: a private instance as Debian packages it, with other settings."""
+"""Apache httpd 2.4 with the event MPM.
+
+A private instance is as Debian packages it, with other settings. An installed service gets one drop-in. What
+that cannot change is missing in `facts.current`, and a configuration that has it is refused: directives that
+a site or another part of the server sets for itself (CustomLog always), and those of modules that are not
+loaded.
+"""
 
 import re
-from collections import Counter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers import _apache_status as status
 from tuner.adapters.servers import _readback as readback
 from tuner.adapters.servers._apache_config import CONFIG_FILE, ERROR_LOG, write_configuration
+from tuner.adapters.servers._apache_drop_in import write_drop_in
+from tuner.adapters.servers._apache_installation import find_apache, make_tree, read_version
 from tuner.adapters.servers._complaints import find_complaints
 from tuner.errors import NotReady, TargetError
-from tuner.ports import Argv, Completed, Config, Facts, Files, Host, Process, Scalar, Server, Site
+from tuner.ports import (
+    Argv,
+    Completed,
+    Config,
+    Facts,
+    FileReader,
+    Files,
+    Host,
+    Installation,
+    InstalledServer,
+    Needs,
+    Process,
+    Scalar,
+    Server,
+    Site,
+)
 
 # apachectl runs `ulimit -n 8192` first when it is root (/usr/sbin/apachectl, APACHE_ULIMIT_MAX_FILES).
 OPEN_FILES = 8192
-# A child runs its workers, one listener and the main thread (server/mpm/event/event.c, start_threads).
-THREADS_BESIDE_WORKERS = 2
 
 _WARNING = re.compile(r"^(?:\[.*?\] )*(AH\d{5}: WARNING: .*)$", re.MULTILINE)
 _SYNTAX_ERROR = re.compile(r"^.*(Syntax error on line \d+ of .*(?:\n.*)?)", re.MULTILINE)
@@ -32,6 +53,10 @@ _STACK_REFUSED = re.compile(rb"AH0243[56]: WARNING: ThreadStackSize of \d+ is in
 _LOG_PREFIX = re.compile(r"^\[[^\]]*\d{4}\] (?=\[)|\[pid \d+(?::tid \d+)?\] |\[client [^\]]*\] ")
 
 
+# For the first process, helpers and those that are still ending.
+SPARE_TASKS = 64
+
+
 class Apache:
     """The server adapter for Apache httpd."""
 
@@ -41,14 +66,9 @@ class Apache:
     def detect(self, host: Host) -> Facts:
         names = ("apache2", "/usr/sbin/apache2")
         program, completed = readback.find_program(host, names, "-v", package=self.package)
-        printed = readback.decode(completed)
-        version = re.search(r"Server version: Apache/([\d.]+)", printed)
-        if version is None:
-            unclear = f"{host.name}: `{program} -v` names no version: {printed[:200]!r}."
-            raise TargetError(f"{unclear} Reinstall {self.package}.")
         compiled_in = readback.decode(host.run((program, "-l"), timeout_s=readback.COMMAND_TIMEOUT_S))
         return Facts(
-            version=tuple(int(part) for part in version[1].split(".")),
+            version=read_version(completed, host),
             program=PurePosixPath(program),
             modules=frozenset(re.findall(r"mod_(\w+)\.c", compiled_in)),
             cores=readback.read_online_cpus(host),
@@ -75,68 +95,64 @@ class Apache:
     def effective(
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
-        queues = readback.read_listen_queues(host, site.port)
-        found: dict[str, Scalar] = {"MaxRequestWorkers": len(_read_scoreboard(host, site.port))}
-        if queues:
-            found["ListenBacklog"] = min(queues)
-            found |= _buckets_in_force(config, facts.cores, len(queues))
+        found: dict[str, Scalar] = {"MaxRequestWorkers": len(_read_status(host, site.port))}
+        sockets = readback.read_listening_sockets(host, site.port)
+        found |= status.judge_listeners(sockets, config, facts.cores)
         if process is not None and process.pid:
-            found |= _read_children(host, config, process.pid)
+            found |= status.judge_children(_await_children(host, config, process.pid), config)
         # `-t` takes any stack size; only the log says that it was not used.
         if _STACK_REFUSED.search(host.read(site.directory / ERROR_LOG).content or b""):
             found["ThreadStackSize"] = 0
+        return {name: value for name, value in found.items() if name in config}
+
+    def find(self, host: Host) -> Installation:
+        return find_apache(host, self.package)
+
+    def rewrite(self, config: Config, installation: Installation) -> Files:
+        facts = installation.facts
+        return write_drop_in(config, make_tree(installation.files, facts), facts)
+
+    def needs(self, config: Config) -> Needs:
+        processes = int(config.get("ServerLimit", 0))
+        threads = int(config.get("ThreadsPerChild", 0)) + status.THREADS_BESIDE_WORKERS
+        tasks = processes * threads + SPARE_TASKS
+        return Needs(open_files=OPEN_FILES, tasks=tasks)
+
+    def in_force(
+        self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
+    ) -> Config:
+        found = status.read_installed(host, look, config, installation, pid)
         return {name: value for name, value in found.items() if name in config}
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
 
 
-def _read_scoreboard(host: Host, port: int) -> str:
-    """Read the scoreboard: one character per worker slot that MaxRequestWorkers allows (mod_status.c)."""
-    url = f"http://127.0.0.1:{port}/server-status?auto"
+def _read_status(host: Host, port: int) -> str:
+    """Read the scoreboard of an instance that has a status page."""
     try:
-        completed = host.run(("curl", "-sS", "--max-time", "5", url), timeout_s=readback.COMMAND_TIMEOUT_S)
+        answer = host.run(status.status_command(port), timeout_s=readback.COMMAND_TIMEOUT_S)
     except TargetError as error:
         missing = f"{host.name}: curl is needed to read Apache's status ({error}). apt-get install curl"
         raise TargetError(missing) from error
-    printed = readback.decode(completed)
-    found = re.search(r"^Scoreboard: (\S+)", printed, re.MULTILINE)
-    if found is None:
-        raise NotReady(f"apache: /server-status gave no scoreboard but {printed[:200]!r}. See its error log.")
-    return found[1]
+    scoreboard = status.read_scoreboard(answer)
+    if scoreboard is None:
+        printed = readback.decode(answer)[:200]
+        raise NotReady(f"apache: /server-status gave no scoreboard but {printed!r}. See its error log.")
+    return scoreboard
 
 
-def _buckets_in_force(config: Config, cores: int, listeners: int) -> dict[str, Scalar]:
-    asked = int(config.get("ListenCoresBucketsRatio", 0))
-    expected = max(1, cores // asked) if asked else 1
-    return {"ListenCoresBucketsRatio": asked if listeners == expected else cores // listeners}
+def _await_children(host: Host, config: Config, parent: int) -> list[int]:
+    """Count threads when all children are complete, or no more become so.
 
-
-def _read_children(host: Host, config: Config, parent: int) -> dict[str, Scalar]:
+    A child that still starts has fewer threads, and then for a moment one more, which starts the others.
+    """
+    threads = status.expected_threads(config)
     started = int(config.get("StartServers", 1))
-    threads = int(config.get("ThreadsPerChild", 1)) + THREADS_BESIDE_WORKERS
-    # A child that still starts has fewer threads, and then for a moment one more, which starts the others.
-    complete = readback.settle(lambda: _count_threads(host, parent).count(threads), started)
-    counts = _count_threads(host, parent)
-    if not counts:
-        return {"StartServers": 0}
-    usual = threads if complete >= started else Counter(counts).most_common(1)[0][0]
-    return {
-        # MinSpareThreads may already have added children to those of the start.
-        "StartServers": min(max(len(counts), complete), started),
-        "ThreadsPerChild": usual - THREADS_BESIDE_WORKERS,
-    }
-
-
-def _count_threads(host: Host, parent: int) -> list[int]:
-    """Count the threads of each child process of the server."""
-    servers = [pid for pid in readback.walk_processes(host, parent) if _is_server(host, pid)]
-    return [int(readback.read_status(host, pid, "Threads") or 0) for pid in servers[1:]]
-
-
-def _is_server(host: Host, pid: int) -> bool:
-    return "-DFOREGROUND" in readback.read_command_line(host, pid)
+    readback.settle(lambda: status.count_threads(host, parent).count(threads), started)
+    return status.count_threads(host, parent)
 
 
 if TYPE_CHECKING:
     _conforms: Server = Apache()
+    _conforms_installed: InstalledServer = Apache()

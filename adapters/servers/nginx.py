@@ -1,4 +1,4 @@
-"""nginx (https://nginx.org/en/docs/): a private instance as Debian packages it, with other settings."""
+"""nginx (https://nginx.org/en/docs/): a private instance as Debian packages it, or the installed service."""
 
 import re
 from pathlib import PurePosixPath
@@ -7,8 +7,25 @@ from typing import TYPE_CHECKING, ClassVar
 from tuner.adapters.servers import _readback as readback
 from tuner.adapters.servers._complaints import find_complaints
 from tuner.adapters.servers._nginx_config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers._nginx_installed import find_installed, read_build
+from tuner.adapters.servers._nginx_rewrite import rewrite_files
+from tuner.adapters.servers._nginx_running import read_running
 from tuner.errors import TargetError
-from tuner.ports import Argv, Completed, Config, Facts, Files, Host, Process, Scalar, Server, Site
+from tuner.ports import (
+    Argv,
+    Completed,
+    Config,
+    Facts,
+    FileReader,
+    Files,
+    Host,
+    Installation,
+    InstalledServer,
+    Needs,
+    Process,
+    Server,
+    Site,
+)
 
 # `nginx -t` prints "nginx: [warn] …" before the error log is open, "date [warn] pid#tid: …" afterwards.
 _CHECK_LINE = re.compile(r"\[(warn|error|crit|alert|emerg)\] (?:\d+#\d+: )?(?P<text>.*)")
@@ -21,7 +38,10 @@ _COMPLAINT = re.compile(
     r"|thread pool .* queue overflow"
 )
 _LOG_PREFIX = re.compile(r"^(?:nginx:|\S+ \S+) (?=\[)|(?<=\] )\d+#\d+: (?:\*\d+ )?")
-_WORKER_TITLE = "nginx: worker process"
+
+
+# For the first process, helpers and those that are still ending.
+SPARE_TASKS = 64
 
 
 class Nginx:
@@ -31,19 +51,7 @@ class Nginx:
     package: ClassVar[str] = "nginx"
 
     def detect(self, host: Host) -> Facts:
-        names = ("nginx", "/usr/sbin/nginx")
-        program, completed = readback.find_program(host, names, "-V", package=self.package)
-        printed = readback.decode(completed)
-        version = re.search(r"nginx version: \S*?/([\d.]+)", printed)
-        if version is None:
-            unclear = f"{host.name}: `{program} -V` names no version: {printed[:200]!r}."
-            raise TargetError(f"{unclear} Reinstall {self.package}.")
-        return Facts(
-            version=tuple(int(part) for part in version[1].split(".")),
-            program=PurePosixPath(program),
-            modules=frozenset(re.findall(r"--with-(\S+)", printed)),
-            cores=readback.read_online_cpus(host),
-        )
+        return self._detect(host)[0]
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
         return {site.directory / CONFIG_FILE: write_configuration(config, site).encode()}
@@ -65,54 +73,49 @@ class Nginx:
     def effective(
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
-        queues = readback.read_listen_queues(host, site.port)
-        found: dict[str, Scalar] = {}
-        if queues:
-            found["listen_backlog"] = min(queues)
-        if process is not None and process.pid:
-            found |= self._read_workers(host, config, facts, process.pid, len(queues))
-        return {name: value for name, value in found.items() if name in config}
+        pid = process.pid if process is not None else 0
+        return read_running(host, host, config, facts, port=site.port, master=pid, is_settled=False)
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
 
-    def _read_workers(
-        self, host: Host, config: Config, facts: Facts, master: int, listeners: int
-    ) -> dict[str, Scalar]:
-        asked = config.get("worker_processes", 1)
-        expected = facts.cores if asked == "auto" else int(asked)
-        count = readback.settle(lambda: len(_find_workers(host, master)), expected)
-        workers = _find_workers(host, master)
-        if not workers:
-            return {"worker_processes": 0}
-        found: dict[str, Scalar] = {"worker_processes": asked if count == expected else count}
-        if (limit := readback.read_open_files_limit(host, workers[0])) is not None:
-            found["worker_rlimit_nofile"] = limit
-        if count > 1:  # one worker has one listener either way
-            found["listen_reuseport"] = listeners == count
-        if not _allowed(host, master).isdigit():  # on one CPU all workers share it either way
-            pinned = all(_allowed(host, pid).isdigit() for pid in workers)
-            found["worker_cpu_affinity"] = "auto" if pinned else "off"
-        if "thread_pool_threads" in config:
-            threads = int(config["thread_pool_threads"])
-            found["thread_pool_threads"] = readback.settle(
-                lambda: _count_threads(host, workers[0]) - 1, threads
-            )
-        return found
+    def find(self, host: Host) -> Installation:
+        facts, printed = self._detect(host)
+        return find_installed(host, facts, read_build(printed))
 
+    def rewrite(self, config: Config, installation: Installation) -> Files:
+        return rewrite_files(config, installation)
 
-def _find_workers(host: Host, master: int) -> list[int]:
-    pids = readback.walk_processes(host, master)
-    return [pid for pid in pids if readback.read_command_line(host, pid).startswith(_WORKER_TITLE)]
+    def needs(self, config: Config) -> Needs:
+        workers = config.get("worker_processes", 1)
+        threads = int(config.get("thread_pool_threads", 0)) if config.get("aio") == "threads" else 0
+        tasks = None if isinstance(workers, str) else SPARE_TASKS + int(workers) * (1 + threads)
+        return Needs(open_files=self.open_files(config), tasks=tasks)
 
+    def in_force(
+        self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
+    ) -> Config:
+        facts, port = installation.facts, installation.port
+        return read_running(host, look, config, facts, port=port, master=pid, is_settled=True)
 
-def _allowed(host: Host, pid: int) -> str:
-    return readback.read_status(host, pid, "Cpus_allowed_list") or ""
-
-
-def _count_threads(host: Host, pid: int) -> int:
-    return int(readback.read_status(host, pid, "Threads") or 1)
+    def _detect(self, host: Host) -> tuple[Facts, str]:
+        """Find the program, and what it says of how it was built."""
+        names = ("nginx", "/usr/sbin/nginx")
+        program, completed = readback.find_program(host, names, "-V", package=self.package)
+        printed = readback.decode(completed)
+        version = re.search(r"nginx version: \S*?/([\d.]+)", printed)
+        if version is None:
+            unclear = f"{host.name}: `{program} -V` names no version: {printed[:200]!r}."
+            raise TargetError(f"{unclear} Reinstall {self.package}.")
+        facts = Facts(
+            version=tuple(int(part) for part in version[1].split(".")),
+            program=PurePosixPath(program),
+            modules=frozenset(re.findall(r"--with-(\S+)", printed)),
+            cores=readback.read_online_cpus(host),
+        )
+        return facts, printed
 
 
 if TYPE_CHECKING:
     _conforms: Server = Nginx()
+    _conforms_installed: InstalledServer = Nginx()

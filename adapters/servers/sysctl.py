@@ -4,17 +4,37 @@ A parameter is a key, or one element of a key that holds several numbers: `net.i
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.errors import ConfigRejected, TargetError, UsageError
-from tuner.ports import Argv, Completed, Config, Facts, Files, FileState, Host, Process, Scalar, Server, Site
+from tuner.ports import (
+    Argv,
+    Command,
+    Completed,
+    Config,
+    Facts,
+    FileReader,
+    Files,
+    FileState,
+    Host,
+    Installation,
+    InstalledServer,
+    Needs,
+    Process,
+    Scalar,
+    Server,
+    Site,
+)
 
 _ROOT = PurePosixPath("/proc/sys")
 _READ = ("/proc/sys/net/core", "/proc/sys/net/ipv4")
-# Directories below these hold one file per interface, or caches; no space has parameters there.
-_NOT_READ = ("conf", "neigh", "route")
+_READ_OF_A_MACHINE = (*_READ, "/proc/sys/net/unix", "/proc/sys/fs", "/proc/sys/kernel", "/proc/sys/vm")
+# Directories below these hold one file per interface, caches or chance; no space has parameters there.
+_NOT_READ = ("conf", "neigh", "route", "random")
+# Secrets, which must not get into what is stored: tcp_fastopen_key, netdev_rss_key.
+_SECRETS = "*_key"
 _NAME = re.compile(r"(?P<key>[a-z][\w-]*(?:\.[\w/-]+)+)(?:\[(?P<index>\d+)\])?")
 _ORDERED = frozenset({"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.ip_local_port_range"})
 
@@ -37,20 +57,73 @@ class Sysctl:
     package: ClassVar[str] = ""
 
     def detect(self, host: Host) -> Facts:
-        excluded = (f"--exclude-dir={name}" for name in _NOT_READ)
-        # -s: some files are write-only; grep then exits with 2 after it has printed the others.
-        completed = host.run(("grep", "-rs", *excluded, "", *_READ), timeout_s=10.0)
-        current = _parse_listing(completed.stdout.decode(errors="replace"))
-        if not current:
-            raise TargetError(f"{host.name}: nothing can be read below {_READ[1]}. Mount /proc there.")
-        release = host.read(PurePosixPath("/proc/sys/kernel/osrelease")).content or b"0"
-        numbers = re.match(r"\d+(?:\.\d+)*", release.decode(errors="replace"))
-        return Facts(
-            version=tuple(int(part) for part in numbers[0].split(".")) if numbers else (),
-            current=current,
+        listed = host.run(_list_command(_READ), timeout_s=10.0)
+        release = host.read(PurePosixPath("/proc/sys/kernel/osrelease"))
+        return Facts(version=_parse_version(_text(release)), current=_read_listing(listed, host))
+
+    def find(self, host: Host) -> Installation:
+        """Read what is in force on the machine itself, as far as it can be changed.
+
+        A container may see all keys and change none: what is not in `facts.current` is left alone.
+        """
+        listed, writable, mounts, release = host.run_all(
+            (
+                Command(argv=_list_command(_READ_OF_A_MACHINE), may_fail=True),
+                Command(argv=("find", *_READ_OF_A_MACHINE, "-type", "f", "-perm", "/200"), may_fail=True),
+                Command(argv=("cat", "/proc/self/mounts")),
+                Command(argv=("uname", "-r")),
+            )
         )
+        is_read_only = _read_only_places(mounts.stdout.decode(errors="replace"))
+        paths = map(PurePosixPath, writable.stdout.decode(errors="replace").splitlines())
+        keys = {_key_of(path) for path in paths if not is_read_only(path)}
+        current = {
+            name: value
+            for name, value in _read_listing(listed, host).items()
+            if name.partition("[")[0] in keys
+        }
+        if not current:
+            raise TargetError(
+                f"{host.name}: {_ROOT} is read-only here, as in a container. Tune the machine that runs it, "
+                "or leave sysctl out of `servers:`."
+            )
+        version = _parse_version(release.stdout.decode(errors="replace"))
+        return Installation(facts=Facts(version=version, current=current), files={}, service=None)
+
+    def rewrite(self, config: Config, installation: Installation) -> Files:
+        current = installation.facts.current
+        for name, value in config.items():
+            _split_name(name)
+            _refuse_nonsense(name, value)
+            if name not in current:
+                raise ConfigRejected(
+                    f"sysctl: {name} is not there or is read-only on this host. "
+                    "Leave it out of the space with `without:`."
+                )
+            if isinstance(current[name], int) and not re.fullmatch(r"\d+", _show(value), re.ASCII):
+                raise ConfigRejected(
+                    f"sysctl: {name} = {_show(value)[:80]!r} is not one number. Correct its choices."
+                )
+        changed = {name: value for name, value in config.items() if _show(value) != _show(current[name])}
+        return self._write(changed, installation.facts)
+
+    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - there is no service
+        return Needs()
+
+    def in_force(
+        self,
+        host: Host,  # noqa: ARG002 - nothing has to be asked
+        look: FileReader,
+        config: Config,
+        installation: Installation,  # noqa: ARG002
+        pid: int,  # noqa: ARG002 - there is no process
+    ) -> Config:
+        return _read_back(look, config)
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+        return self._write(config, facts)
+
+    def _write(self, config: Config, facts: Facts) -> Files:
         whole: dict[str, Scalar] = {}
         elements: dict[str, dict[int, Scalar]] = {}
         for name, value in config.items():
@@ -86,11 +159,7 @@ class Sysctl:
         facts: Facts,  # noqa: ARG002
         process: Process | None,  # noqa: ARG002
     ) -> Config:
-        states = {key: host.read(path_of(key)) for key in {_split_name(name)[0] for name in config}}
-        found: dict[str, Scalar] = {}
-        for key, state in states.items():
-            found |= _parse_value(key, _text(state))
-        return {name: _as_asked(found[name], asked) for name, asked in config.items() if name in found}
+        return _read_back(host, config)
 
     def complaints(self, log: bytes) -> tuple[str, ...]:  # noqa: ARG002 - it keeps no log
         return ()
@@ -121,8 +190,42 @@ def _refuse_nonsense(name: str, value: Scalar) -> None:
     # The kernel accepts most of it: tcp_fin_timeout -1, somaxconn 0, tcp_rmem "1 1 1" were taken by 6.18.
     if isinstance(value, float) or (isinstance(value, int) and value < 0):
         raise ConfigRejected(f"sysctl: {name} = {value} is not a whole number from 0. Correct its range.")
-    if isinstance(value, str) and not re.fullmatch(r"[\w.\- \t]+", value):
-        raise ConfigRejected(f"sysctl: {name} = {value!r} holds what no key takes. Correct its choices.")
+    if isinstance(value, str) and not re.fullmatch(r"[\w.\- \t]+", value, re.ASCII):
+        raise ConfigRejected(f"sysctl: {name} = {value[:80]!r} holds what no key takes. Correct its choices.")
+
+
+def _read_back(look: FileReader, config: Config) -> dict[str, Scalar]:
+    found: dict[str, Scalar] = {}
+    for key in {_split_name(name)[0] for name in config}:
+        found |= _parse_value(key, _text(look.read(path_of(key))))
+    return {name: _as_asked(found[name], asked) for name, asked in config.items() if name in found}
+
+
+def _list_command(directories: tuple[str, ...]) -> Argv:
+    excluded = (f"--exclude-dir={name}" for name in _NOT_READ)
+    # -s: some files are write-only; grep then exits with 2 after it has printed the others.
+    return ("grep", "-rs", f"--exclude={_SECRETS}", *excluded, "", *directories)
+
+
+def _read_listing(listed: Completed, host: Host) -> dict[str, Scalar]:
+    current = _parse_listing(listed.stdout.decode(errors="replace"))
+    if not current:
+        raise TargetError(f"{host.name}: nothing can be read below {_READ[1]}. Mount /proc there.")
+    return current
+
+
+def _parse_version(release: str) -> tuple[int, ...]:
+    numbers = re.match(r"\d+(?:\.\d+)*", release)
+    return tuple(int(part) for part in numbers[0].split(".")) if numbers else ()
+
+
+def _read_only_places(mounts: str) -> Callable[[PurePosixPath], bool]:
+    """Make a test of whether a path is on a read-only mount (proc(5), mounts): the nearest decides."""
+    read_only: dict[PurePosixPath, bool] = {}
+    for line in mounts.splitlines():
+        _, place, _, options, *_ = line.split()
+        read_only[PurePosixPath(place)] = "ro" in options.split(",")
+    return lambda path: next((read_only[each] for each in path.parents if each in read_only), False)
 
 
 def _complete_vector(key: str, given: Mapping[int, Scalar], current: Mapping[str, Scalar]) -> str:
@@ -167,3 +270,4 @@ def _text(state: FileState) -> str:
 
 if TYPE_CHECKING:
     _conforms: Server = Sysctl()
+    _conforms_installed: InstalledServer = Sysctl()

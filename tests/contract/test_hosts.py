@@ -1,7 +1,6 @@
 """What every host promises, the one in memory included: tests of the core may rely on it."""
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
@@ -10,38 +9,58 @@ import pytest
 
 from tests.fakes import MemoryHost, completed
 from tests.integration.waiting import wait_until
+from tests.testbed.bed import open_testbed
 from tuner.adapters.hosts.local import LocalHost
+from tuner.adapters.hosts.ssh import SshHost
 from tuner.errors import TargetError
-from tuner.journal import Journal, JournaledHost
-from tuner.ports import ABSENT, Completed, FileState, Host, Sandbox
+from tuner.ports import ABSENT, Command, Completed, FileState, Host, Sandbox
 
-ECHO = (sys.executable, "-I", "-S", "-c", "print('hello')")
-SLEEP = (sys.executable, "-I", "-S", "-c", "import time; print('up', flush=True); time.sleep(600)")
+ECHO = ("sh", "-c", "echo hello")
+SLEEP = ("sh", "-c", "echo up; exec sleep 600")
 
 
 def memory_host() -> MemoryHost:
     def echo(_host: MemoryHost, argv: tuple[str, ...], _stdin: bytes) -> Completed:
-        return completed(argv, stdout=b"hello\n")
+        _, is_exit, status = argv[-1].partition("exit ")
+        return completed(argv, returncode=int(status or 0), stdout=b"" if is_exit else b"hello\n")
 
     def sleep(_host: MemoryHost, _argv: tuple[str, ...], process: object) -> None:
         process.printed = b"up\n"
 
-    return MemoryHost(commands={sys.executable: echo}, programs={sys.executable: sleep})
+    return MemoryHost(commands={"sh": echo}, programs={"sh": sleep})
 
 
-@pytest.fixture(params=["local", "sandbox", "journaled", "memory", "memory sandbox"])
+@pytest.fixture(scope="module")
+def ssh_host() -> Iterator[SshHost]:
+    """Give a machine of its own, reached over SSH."""
+    with open_testbed() as bed, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(bed.home))
+        host = SshHost(bed.add_host("web").ssh_url)
+        yield host
+        host.close()
+
+
+OVER_SSH = [pytest.param(kind, marks=pytest.mark.alone) for kind in ("ssh", "ssh sandbox")]
+KINDS = ["local", "sandbox", "memory", "memory sandbox", *OVER_SSH]
+
+
+@pytest.fixture(params=KINDS)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Host, PurePosixPath]]:
     """Give each host, and a directory in which it may write."""
     with ExitStack() as stack:
         match request.param:
+            case "ssh sandbox":
+                far = stack.enter_context(request.getfixturevalue("ssh_host").sandbox())
+                yield far, far.directory
+            case "ssh":
+                host = request.getfixturevalue("ssh_host")
+                host.run(["mkdir", "-p", str(tmp_path)], timeout_s=10)
+                yield host, PurePosixPath(tmp_path)
             case "local":
                 yield LocalHost(), PurePosixPath(tmp_path)
             case "sandbox":
                 sandbox = stack.enter_context(LocalHost().sandbox())
                 yield sandbox, sandbox.directory
-            case "journaled":
-                journal = stack.enter_context(Journal(tmp_path / "state"))
-                yield JournaledHost(LocalHost(), journal), PurePosixPath(tmp_path)
             case "memory":
                 yield memory_host(), PurePosixPath("/tmp")  # noqa: S108 - nothing is there
             case _:
@@ -142,3 +161,19 @@ def test_what_was_written_in_a_sandbox_is_not_outside(host: Host):
         path = write_inside(sandbox)
         assert sandbox.read(path).content == b"x"
         assert host.read(path) == ABSENT
+
+
+def test_commands_run_up_to_the_first_that_fails_and_may_not(host: Host):
+    commands = [Command(argv=ECHO), Command(argv=("sh", "-c", "exit 3"), may_fail=True), Command(argv=ECHO)]
+    done = host.run_all([*commands, Command(argv=("sh", "-c", "exit 4")), Command(argv=ECHO)])
+
+    assert [each.returncode for each in done] == [0, 3, 0, 4]
+
+
+def test_a_look_knows_what_it_read_and_what_is_absent(host: Host, path: PurePosixPath):
+    host.write(path, FileState(content=b"x"))
+
+    look = host.look([path, path.with_name("nothing")])
+
+    assert look.read(path) == host.read(path)
+    assert look.read(path.with_name("nothing")) == ABSENT

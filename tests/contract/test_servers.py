@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.errors import TargetError
+from tuner.errors import TargetError, UsageError
 from tuner.plugins import Kind, adapter_names, make_server
 from tuner.ports import ABSENT, Completed, Config, Facts, FileState, Process, Sandbox, Scalar, Server, Site
 from tuner.space import Space, SpaceFacts, available_spaces, describe_space, load_space
@@ -16,6 +16,8 @@ from tuner.space import Space, SpaceFacts, available_spaces, describe_space, loa
 PAGE = b"<!DOCTYPE html><title>contract</title>\n"
 WRITING = os.O_WRONLY | os.O_RDWR
 SETTINGS = PurePosixPath("/proc/sys")
+INSTALLED_ONLY = frozenset({"php-fpm"})
+"""Servers that do not speak HTTP: without a private instance, tuned behind a web server that is there."""
 
 
 class BareHost:
@@ -24,6 +26,8 @@ class BareHost:
     name = "bare"
 
     def run(self, argv: Sequence[str], **_options: object) -> Completed:
+        if argv[0] == "find":
+            return Completed(argv=tuple(argv), returncode=1, stdout=b"", stderr=b"", duration_s=0.0)
         message = f"bare: {argv[0]}: command not found"
         raise TargetError(message)
 
@@ -31,7 +35,7 @@ class BareHost:
         return ABSENT
 
 
-@pytest.fixture(params=adapter_names(Kind.SERVER))
+@pytest.fixture(params=sorted(set(adapter_names(Kind.SERVER)) - INSTALLED_ONLY))
 def server(request: pytest.FixtureRequest) -> Server:
     return make_server(request.param)
 
@@ -96,7 +100,9 @@ def test_it_describes_what_is_installed(facts: Facts):
     assert facts.cores >= 1
 
 
-def test_what_is_not_installed_is_answered_with_the_package(server: Server):
+@pytest.mark.parametrize("name", adapter_names(Kind.SERVER))
+def test_what_is_not_installed_is_answered_with_the_package(name: str):
+    server = make_server(name)
     expected = f"apt-get install {server.package}" if server.package else "."
 
     with pytest.raises(TargetError, match=expected):
@@ -180,8 +186,11 @@ def test_a_running_instance_writes_only_into_its_own_directory(
 def _files_open_for_writing(pid: int) -> Iterator[PurePosixPath]:
     process = Path(f"/proc/{pid}")
     for descriptor in (process / "fd").iterdir():
-        target = str(descriptor.readlink())
-        flags = (process / "fdinfo" / descriptor.name).read_text().split("flags:")[1].split()[0]
+        try:
+            target = str(descriptor.readlink())
+            flags = (process / "fdinfo" / descriptor.name).read_text().split("flags:")[1].split()[0]
+        except FileNotFoundError:  # closed by now
+            continue
         if (
             target.startswith("/")
             and not target.startswith(("/dev/null", "/dev/zero"))
@@ -205,5 +214,20 @@ def test_it_ends_when_it_is_stopped(server: Server, sandbox: Sandbox, facts: Fac
     assert listening.stdout == b""
 
 
-def test_a_quiet_log_has_no_complaints(server: Server):
-    assert server.complaints(b"") == ()
+@pytest.mark.parametrize("name", adapter_names(Kind.SERVER))
+def test_a_quiet_log_has_no_complaints(name: str):
+    assert make_server(name).complaints(b"") == ()
+
+
+@pytest.mark.parametrize("name", sorted(INSTALLED_ONLY))
+def test_a_server_for_installed_services_only_says_so_when_a_private_instance_is_wanted(
+    name: str, sandbox: Sandbox
+):
+    server = make_server(name)
+    facts = server.detect(sandbox)
+    site = Site(directory=sandbox.directory / "own", document_root=sandbox.directory / "www")
+
+    for refused in (lambda: server.start(site, facts), lambda: server.render({}, site, facts)):
+        with pytest.raises(UsageError, match="`mode: managed` under `target:`"):
+            refused()
+    assert facts.version

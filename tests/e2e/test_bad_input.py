@@ -67,7 +67,7 @@ def begun(tuner, stopped):
         ("path: /index.html", "path: /missing.html", ("missing.html",)),
         ("content: builtin", "content: /nowhere/at/all", ("/nowhere/at/all",)),
         ("mode: sandbox", "mode: sandbags", ("sandbags", "sandbox")),
-        ("mode: sandbox", "mode: managed", ("managed", "sandbox")),
+        ("mode: sandbox", "mode: managed, watchdog_s: 1", ("watchdog_s", "5")),
         ("preset: quick", "preset: quik", ("quik", "quick")),
         ("preset: quick", "preset: quick, minutes: 0", ("minutes", "0")),
         ("preset: quick", "preset: quick, trials: 0", ("trials", "0")),
@@ -310,3 +310,26 @@ def test_init_never_overwrites_a_file(tuner):
 
     assert refused(tuner.run("init", "nginx"), USAGE, "nginx.yaml", "already")
     assert (tuner.folder / "nginx.yaml").read_text() == "mine\n"
+
+
+def test_a_check_does_not_run_the_command_of_a_study_that_is_not_trusted(tuner):
+    mark = tuner.folder / "it-ran"
+    study = tuner.write()
+    command = f"generator: command, command: [touch, {mark}], result: {{correct: /ok}}"
+    study.write_text(study.read_text().replace("generator: wrk", command))
+
+    assert refused(tuner.run("check", study), USAGE, "load.command", "touch", "--trust")
+    assert not mark.exists()
+
+
+def test_a_check_does_not_let_a_study_write_directives_that_start_programs(tuner):
+    mark = tuner.folder / "it-ran"
+    (tuner.folder / "own.yaml").write_text(
+        "space: own\nserver: apache\ntitle: mine\nparameters:\n"
+        f"  ErrorLog: {{kind: categorical, choices: ['\"|/usr/bin/touch {mark}\"', b], why: x, source: y,\n"
+        f"    default: '\"|/usr/bin/touch {mark}\"'}}\n"
+    )
+    study = tuner.write(space="./own.yaml", server="apache")
+
+    assert refused(tuner.run("check", study), USAGE, "ErrorLog", "--trust")
+    assert not mark.exists()

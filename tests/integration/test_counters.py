@@ -11,7 +11,7 @@ import pytest
 from tests.integration.waiting import wait_until
 from tuner.adapters.hosts.local import LocalHost
 from tuner.measure.counters import difference, take
-from tuner.measure.process_trees import INTERRUPT_THREADS, find_interrupt_threads
+from tuner.measure.process_trees import INTERRUPT_THREADS, find_interrupt_threads, find_own_process
 from tuner.ports import FileState, Sandbox
 
 BURN = "import sys, time\nwhile time.process_time() < float(sys.argv[1]): pass"
@@ -178,3 +178,7 @@ def test_threads_that_do_the_work_of_interrupts_are_found_where_they_can_be_seen
     kernel_threads_are_seen = Path("/proc/2/comm").read_text().strip() == "kthreadd"
     assert all(name.startswith(INTERRUPT_THREADS) for name in names)
     assert ("ksoftirqd/0" in names) is kernel_threads_are_seen
+
+
+def test_commands_of_this_machine_are_children_of_the_tuner(host):
+    assert find_own_process(host) in {os.getpid(), os.getppid()}

@@ -12,7 +12,7 @@ from tests.integration.waiting import is_running, wait_until
 from tests.page_server import KernelSettings, PageServer, split
 from tuner.adapters.hosts.local import LocalHost
 from tuner.content import open_content
-from tuner.deploy import Deadlines, SitePlan, deploy
+from tuner.deploy import Deadlines, SandboxTarget, deploy
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.placement import place
 from tuner.ports import FileState
@@ -21,10 +21,10 @@ SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
 
 
 @pytest.fixture
-def plan() -> SitePlan:
+def plan() -> SandboxTarget:
     host = LocalHost()
     servers: Mapping[str, Any] = {"kernel": KernelSettings(), "page": PageServer()}
-    return SitePlan(
+    return SandboxTarget(
         host=host,
         servers=servers,
         facts={name: server.detect(host) for name, server in servers.items()},
@@ -35,7 +35,7 @@ def plan() -> SitePlan:
     )
 
 
-def test_a_real_server_is_deployed_with_its_kernel_settings_and_ends_with_the_deployment(plan: SitePlan):
+def test_a_real_server_is_deployed_with_its_kernel_settings_and_ends_with_the_deployment(plan: SandboxTarget):
     with deploy(plan, {"backlog": 3000, "net.core.somaxconn": 3000, "children": 2}) as deployment:
         process = deployment.processes["page"]
         assert deployment.effective == {"backlog": 3000, "net.core.somaxconn": 3000}
@@ -50,13 +50,13 @@ def test_a_real_server_is_deployed_with_its_kernel_settings_and_ends_with_the_de
     assert process.poll() is not None
 
 
-def test_two_deployments_after_each_other_use_the_same_port(plan: SitePlan):
+def test_two_deployments_after_each_other_use_the_same_port(plan: SandboxTarget):
     for _ in range(2):
         with deploy(plan, {}) as deployment:
             assert deployment.url == "http://127.0.0.1:8080/index.html"
 
 
-def test_a_port_that_is_taken_on_the_host_is_free_in_the_sandbox(plan: SitePlan):
+def test_a_port_that_is_taken_on_the_host_is_free_in_the_sandbox(plan: SandboxTarget):
     with deploy(plan, {}), deploy(plan, {}) as second:
         assert second.is_alive()
 
@@ -64,7 +64,7 @@ def test_a_port_that_is_taken_on_the_host_is_free_in_the_sandbox(plan: SitePlan)
         http.client.HTTPConnection("127.0.0.1", 8080, timeout=1).connect()
 
 
-def test_a_backlog_above_somaxconn_is_not_effective(plan: SitePlan):
+def test_a_backlog_above_somaxconn_is_not_effective(plan: SandboxTarget):
     with (
         pytest.raises(NotEffective, match=r"page: backlog: 3000 was asked, 100 is in force"),
         deploy(plan, {"backlog": 3000, "net.core.somaxconn": 100}),
@@ -72,7 +72,7 @@ def test_a_backlog_above_somaxconn_is_not_effective(plan: SitePlan):
         pass
 
 
-def test_a_kernel_value_that_is_refused_is_rejected(plan: SitePlan):
+def test_a_kernel_value_that_is_refused_is_rejected(plan: SandboxTarget):
     with (
         pytest.raises(ConfigRejected, match=r"somaxconn: the kernel refused '-5': Invalid argument"),
         deploy(plan, {"net.core.somaxconn": -5}),
@@ -80,12 +80,12 @@ def test_a_kernel_value_that_is_refused_is_rejected(plan: SitePlan):
         pass
 
 
-def test_open_files_are_raised_for_the_server(plan: SitePlan):
+def test_open_files_are_raised_for_the_server(plan: SandboxTarget):
     with deploy(plan, {"open_files": 1234}) as deployment:
         assert deployment.effective == {"open_files": 1234}
 
 
-def test_a_configuration_that_the_server_refuses_is_never_started(plan: SitePlan):
+def test_a_configuration_that_the_server_refuses_is_never_started(plan: SandboxTarget):
     with (
         pytest.raises(ConfigRejected, match="page: the configuration is refused: refused: 5 workers"),
         deploy(plan, {"refusal": "refused: 5 workers"}),
@@ -93,7 +93,7 @@ def test_a_configuration_that_the_server_refuses_is_never_started(plan: SitePlan
         pass
 
 
-def test_a_server_that_ends_at_once_has_crashed_long_before_the_deadline(plan: SitePlan):
+def test_a_server_that_ends_at_once_has_crashed_long_before_the_deadline(plan: SandboxTarget):
     patient = replace(plan, deadlines=Deadlines(listen_s=3600))
 
     with (
@@ -103,7 +103,7 @@ def test_a_server_that_ends_at_once_has_crashed_long_before_the_deadline(plan: S
         pass
 
 
-def test_a_server_that_never_listens_is_given_up(plan: SitePlan):
+def test_a_server_that_never_listens_is_given_up(plan: SandboxTarget):
     hasty = replace(plan, deadlines=Deadlines(listen_s=0.3))
 
     with (
@@ -113,7 +113,7 @@ def test_a_server_that_never_listens_is_given_up(plan: SitePlan):
         pass
 
 
-def test_a_server_that_listens_and_never_answers_is_given_up(plan: SitePlan):
+def test_a_server_that_listens_and_never_answers_is_given_up(plan: SandboxTarget):
     hasty = replace(plan, deadlines=Deadlines(answer_s=0.3, retry_s=0))
 
     with (
@@ -124,7 +124,7 @@ def test_a_server_that_listens_and_never_answers_is_given_up(plan: SitePlan):
 
 
 @pytest.mark.parametrize("status", [404, 503])
-def test_a_server_that_answers_with_an_error_is_not_ready(plan: SitePlan, status: int):
+def test_a_server_that_answers_with_an_error_is_not_ready(plan: SandboxTarget, status: int):
     with (
         pytest.raises(NotReady, match=f"answered {status} with 615 bytes, where 200 with 615 bytes"),
         deploy(plan, {"status": status}),
@@ -132,7 +132,7 @@ def test_a_server_that_answers_with_an_error_is_not_ready(plan: SitePlan, status
         pass
 
 
-def test_a_server_that_is_killed_under_load_is_noticed(plan: SitePlan):
+def test_a_server_that_is_killed_under_load_is_noticed(plan: SandboxTarget):
     with deploy(plan, {}) as deployment:
         os.kill(deployment.processes["page"].pid, 9)
         wait_until(lambda: not deployment.is_alive())
@@ -141,12 +141,14 @@ def test_a_server_that_is_killed_under_load_is_noticed(plan: SitePlan):
             deployment.check_alive()
 
 
-def test_the_log_of_a_real_server_is_read(plan: SitePlan):
+def test_the_log_of_a_real_server_is_read(plan: SandboxTarget):
     with deploy(plan, {}) as deployment:
         assert deployment.server_log().startswith(b"starting\nnotice: answered 200\n")
 
 
-def test_a_document_root_is_served_from_a_directory_that_others_cannot_reach(plan: SitePlan, tmp_path: Path):
+def test_a_document_root_is_served_from_a_directory_that_others_cannot_reach(
+    plan: SandboxTarget, tmp_path: Path
+):
     (tmp_path / "www").mkdir()
     (tmp_path / "www" / "index.html").write_text("hello, world")
     tmp_path.chmod(0o700)
@@ -158,7 +160,7 @@ def test_a_document_root_is_served_from_a_directory_that_others_cannot_reach(pla
         assert deployment.sandbox.read(shared).content == b"hello, world"
 
 
-def test_a_page_that_grew_since_it_was_looked_at_is_not_ready(plan: SitePlan, tmp_path: Path):
+def test_a_page_that_grew_since_it_was_looked_at_is_not_ready(plan: SandboxTarget, tmp_path: Path):
     (tmp_path / "index.html").write_text("short")
     content = open_content(str(tmp_path), "/index.html")
     (tmp_path / "index.html").write_text("much longer")
@@ -170,7 +172,7 @@ def test_a_page_that_grew_since_it_was_looked_at_is_not_ready(plan: SitePlan, tm
         pass
 
 
-def test_a_long_log_is_read_from_its_end(plan: SitePlan):
+def test_a_long_log_is_read_from_its_end(plan: SandboxTarget):
     with deploy(plan, {}) as deployment:
         log = deployment.sandbox.directory / "page" / "error.log"
         deployment.sandbox.write(log, FileState(content=b"x" * 1_000_000 + b"the end"))
@@ -181,7 +183,7 @@ def test_a_long_log_is_read_from_its_end(plan: SitePlan):
     assert len(said) < 200_000
 
 
-def test_an_error_of_the_caller_leaves_no_process(plan: SitePlan):
+def test_an_error_of_the_caller_leaves_no_process(plan: SandboxTarget):
     pids: list[int] = []
 
     def measure_and_fail() -> None:
@@ -195,7 +197,7 @@ def test_an_error_of_the_caller_leaves_no_process(plan: SitePlan):
     assert not is_running(pids[0])
 
 
-def test_the_server_runs_on_the_cpus_that_it_was_given(plan: SitePlan):
+def test_the_server_runs_on_the_cpus_that_it_was_given(plan: SandboxTarget):
     with deploy(plan, {}) as deployment:
         pid = deployment.processes["page"].pid
         assert os.sched_getaffinity(pid) == plan.placement.server_cpus

@@ -14,7 +14,7 @@ from tests.page_server import PageServer, split
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.wrk import Wrk
 from tuner.content import open_content
-from tuner.deploy import SitePlan, deploy
+from tuner.deploy import SandboxTarget, deploy
 from tuner.errors import Crashed
 from tuner.measure.gates import RetryBudget
 from tuner.measure.load import Load
@@ -63,11 +63,11 @@ def test_a_server_that_leaks_until_the_kernel_kills_it_has_crashed(small_memory:
     host = LocalHost()
     servers: Mapping[str, Any] = {"page": PageServer()}
     placement = place(os.sched_getaffinity(0))
-    plan = SitePlan(
+    plan = SandboxTarget(
         host=host, servers=servers, facts={"page": servers["page"].detect(host)}, split=split,
         content=open_content("builtin", "/index.html"), placement=placement, keepalive=False,
     )  # fmt: skip
-    load = Load.prepare(Wrk(), Shape(), placement, host)
+    load = Load.prepare(Wrk(), Shape(), host)
     windows: list[Window] = []
 
     with deploy(plan, {"leaked_bytes": 100_000}) as deployment:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.fakes import FailingHost
 from tuner.errors import RestoreFailed, TargetError
-from tuner.journal import Journal, JournaledHost
+from tuner.journal import Journal
 from tuner.ports import ABSENT, FileState
 
 IN_MEMORY = "/dev/shm"  # noqa: S108 - every record waits for the disk, thousands of times here
@@ -38,7 +38,8 @@ def run_until_it_fails(
     with Journal(directory) as journal:
         try:
             for path, state in changes:
-                JournaledHost(host, journal).write(path, state)
+                journal.record(host, [path])
+                host.write(path, state)
         except (TargetError, KilledError):
             pass
 
@@ -104,7 +105,7 @@ def test_a_line_cut_off_at_any_byte_belongs_to_a_write_that_never_happened(
         file = Journal(Path(directory)).path(host.name)
         whole = file.read_bytes() if file.exists() else b""
         with Journal(Path(directory)) as journal:
-            journal.record(host, last[0])  # and then the power fails
+            journal.record(host, [last[0]])  # and then the power fails
         line = file.read_bytes()[len(whole) :]
         file.write_bytes(whole + line[: data.draw(st.integers(0, len(line)), label="bytes on disk")])
         run_until_it_fails(host, Path(directory), [last])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.property.space_strategies import points
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.ports import Facts, FileState, Process, Sandbox, Scalar, Server, Site
@@ -23,7 +24,7 @@ from tuner.space import Space, SpaceFacts, load_space
 PAGE = b"<!DOCTYPE html><title>property</title>\n"
 SOMAXCONN = 4096
 ALL_RISKS: Mapping[str, object] = {"allow": ["semantic", "risky"]}
-SERVERS: Mapping[str, Server] = {"apache-event": Apache(), "nginx": Nginx()}
+SERVERS: Mapping[str, Server] = {"apache-event": Apache(), "nginx": Nginx(), "h2o": H2o()}
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 very_few = settings(
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -172,3 +173,23 @@ def test_any_kernel_settings_are_taken_by_the_kernel_as_they_are(sandbox: Sandbo
         sandbox.write(path, FileState(content=content))
 
     assert Sysctl().effective(sandbox, config, site, facts, None) == config
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_configuration_can_be_written_into_the_installed_h2o(sandbox: Sandbox, data: st.DataObject):
+    space = load("h2o", cores=os.cpu_count() or 1, connections=100)
+    config = dict(space.for_server(space.decode(data.draw(points(space))), "h2o"))
+    del config["access-log"]  # its pipes and files are the owner's
+    installed = H2o().find(sandbox)
+    path, original = next(iter(installed.files.items()))
+
+    content = H2o().rewrite(config, installed).get(path, original)
+    copy = sandbox.directory / "h2o.conf"
+    sandbox.write(copy, FileState(content=content))
+    checked = sandbox.run(("h2o", "-t", "-c", str(copy)), timeout_s=20)
+
+    assert (checked.returncode, H2o().refusals(checked)) == (0, ())
+    changed = {name: value for name, value in config.items() if value != installed.facts.current[name]}
+    assert len(content.splitlines()) == len(original.splitlines()) + len(changed)
+    assert content.endswith(original)

@@ -9,7 +9,7 @@ import pytest
 from tests.fakes import Command, MemoryHost, MemoryProcess, Program, completed, curl_gets, tail
 from tests.page_server import KernelSettings, PageServer, split
 from tuner.content import BUILTIN_PAGE, Content, open_content
-from tuner.deploy import Deadlines, SitePlan, deploy
+from tuner.deploy import Deadlines, SandboxTarget, deploy
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.placement import place
 from tuner.ports import Argv, Completed, FileState
@@ -45,14 +45,14 @@ def listing(host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
 
 def plan(
     *, curl: Command = GETS_THE_PAGE, program: Program = serve, content: Content | None = None
-) -> SitePlan:
+) -> SandboxTarget:
     host = MemoryHost(
         files={SOMAXCONN: FileState(content=b"4096\n")},
         commands={"curl": curl, "tail": tail, "ss": listing, sys.executable: check},
         programs={sys.executable: program},
     )
     servers: Mapping[str, Any] = {"page": PageServer(), "kernel": KernelSettings()}
-    return SitePlan(
+    return SandboxTarget(
         host=host,
         servers=servers,
         facts={name: server.detect(host) for name, server in servers.items()},
@@ -63,7 +63,7 @@ def plan(
     )
 
 
-def host_of(site_plan: SitePlan) -> MemoryHost:
+def host_of(site_plan: SandboxTarget) -> MemoryHost:
     host = site_plan.host
     assert isinstance(host, MemoryHost)
     return host

@@ -50,5 +50,8 @@ def _say_pick(summary: "Summary") -> str:
 
 
 def comment(*lines: str) -> str:
-    """Turn lines into a comment block of a file in which # begins a comment."""
-    return "".join(f"# {make_printable(line)}".rstrip() + "\n" for line in lines)
+    """Turn lines into a comment block of a file in which # begins a comment.
+
+    None ends in a backslash: Apache would take the line after it for a part of the comment.
+    """
+    return "".join(f"# {make_printable(line)}".rstrip(" \\") + "\n" for line in lines)

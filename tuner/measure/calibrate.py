@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tuner.deploy import Deployment, SitePlan, deploy
+from tuner.deployment import Deployment, Target
 from tuner.measure.gates import RetryBudget
 from tuner.measure.load import Load, run_window, send_beside
 from tuner.measure.noise import Noise, detectable_gain, estimate_noise, half_width, plan_pairs
@@ -95,7 +95,7 @@ class Calibration:
 
 
 def calibrate(
-    site_plan: SitePlan, default: Config, load: Load, plan: Plan, tell: Callable[[int, int], None]
+    target: Target, default: Config, load: Load, plan: Plan, tell: Callable[[int, int], None]
 ) -> Calibration:
     """Make control starts of the default and look what they tell.
 
@@ -106,10 +106,10 @@ def calibrate(
     starts = []
     for number in range(plan.calibration_starts):
         tell(number, plan.calibration_starts)
-        starts.append(_control(site_plan, default, load, full, number))
+        starts.append(_control(target, default, load, full, number))
     noise = estimate_noise(starts)
     pairs, windows = plan_confirmation(noise, plan, _deploy_s(starts))
-    with deploy(site_plan, default) as deployment:
+    with target.deploy(default) as deployment:
         run_window(deployment, load, 1.0)
         single, double = _compare_generators(deployment, load)
         by_connections = _find_plateau(deployment, load)
@@ -144,10 +144,10 @@ def plan_confirmation(
     return (pairs, windows) if pairs >= plan.pairs else (plan.pairs, plan.windows[0])
 
 
-def _control(site_plan: SitePlan, default: Config, load: Load, plan: Plan, number: int) -> Start:
+def _control(target: Target, default: Config, load: Load, plan: Plan, number: int) -> Start:
     windows: list[Window] = []
     began_s = time.time()
-    with deploy(site_plan, default) as deployment:
+    with target.deploy(default) as deployment:
         measure_start(deployment, load, plan, NO_JUDGES, RetryBudget(), windows.append)
     return Start(
         number=number, role=Role.CONTROL, config=default, state=State.COMPLETE, started_s=began_s,

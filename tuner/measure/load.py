@@ -1,24 +1,19 @@
-"""One window: run the load generator once, read the counters around it, judge what came out."""
+"""One window: send load from all places, read the counters around it, judge what came out."""
 
 import os
 import time
-from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
-from tuner.deploy import Deployment
+from tuner.deployment import Deployment
 from tuner.errors import LoadFailed
-from tuner.measure.counters import difference, take
+from tuner.measure.counters import difference, find_quota, take
 from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
-from tuner.measure.process_trees import find_interrupt_threads
-from tuner.placement import Placement
-from tuner.ports import Completed, Failures, FileState, Host, LoadGenerator, Workload
+from tuner.measure.process_trees import find_interrupt_threads, find_own_process
+from tuner.measure.sending import send, share_out, split_in_two
+from tuner.ports import Failures, Host, LoadGenerator, Workload
 from tuner.records import Window
-
-GRACE_S = 10.0
-"""A generator that has not ended so long after its window is killed."""
-SPARE_FILES = 64
-"""Open files of a generator besides its connections."""
 
 
 class LoadShape(Protocol):
@@ -40,17 +35,18 @@ class Load:
 
     generator: LoadGenerator
     shape: LoadShape
-    placement: Placement
     interrupt_threads: tuple[int, ...]
+    tuner_pid: int = field(default_factory=os.getpid)
+    """The process on the target that the tuner's own commands are children of."""
     rate_rps: float | None = None
     """Send at this rate instead of as fast as answers come."""
 
     @classmethod
-    def prepare(cls, generator: LoadGenerator, shape: LoadShape, placement: Placement, host: Host) -> "Load":
+    def prepare(cls, generator: LoadGenerator, shape: LoadShape, target: Host) -> "Load":
         """Find once what every window needs."""
         return cls(
-            generator=generator, shape=shape, placement=placement,
-            interrupt_threads=find_interrupt_threads(host),
+            generator=generator, shape=shape, interrupt_threads=find_interrupt_threads(target),
+            tuner_pid=find_own_process(target),
         )  # fmt: skip
 
 
@@ -78,23 +74,23 @@ def run_window(
     A generator that fails gives a window without a correct response; its verdicts say whose fault it was.
     """
     workload = describe_workload(deployment, load, duration_s, connections=connections, rate_rps=rate_rps)
+    places = deployment.load_places
+    waiting = (place.session_pid for place in places if place.is_on_target)
     groups = {
-        "server": [process.pid for process in deployment.processes.values()],
-        "tuner": [os.getpid()],
+        "server": tuple(deployment.server_pids.values()),
+        "tuner": tuple({load.tuner_pid, *waiting}),
         "interrupts": load.interrupt_threads,
     }
+    quota = find_quota(deployment.host, groups["server"][0]) if groups["server"] else None
+    around = partial(take, deployment.host, namespace_pid=deployment.network_pid, groups=groups, quota=quota)
     started_s, began_s = time.time(), time.monotonic()
-    before = take(deployment.sandbox, namespace_pid=deployment.sandbox.pid, groups=groups)
-    result, problem, cpu_s = None, None, 0.0
-    try:
-        completed = _send(deployment, load, workload)
-        cpu_s = completed.cpu_s
-        result = load.generator.parse(completed, _read_outputs(deployment, load, workload), workload)
-    except LoadFailed as failed:
-        problem = str(failed)
+    before = around()
+    sent = send(load.generator, share_out(workload, places))
+    result = sent.result
     loaded_s = time.monotonic() - began_s if result is None else result.duration_s
-    after = take(deployment.sandbox, namespace_pid=deployment.sandbox.pid, groups=groups)
-    counters = difference(before, after, generator_cpu_s=cpu_s)
+    counters = difference(before, around(), generator_cpu_s=sent.target_cpu_s)
+    if len(places) > 1:
+        counters["load_skew_s"] = sent.skew_s
     window = Window(
         started_s=started_s,
         duration_s=loaded_s,
@@ -103,12 +99,12 @@ def run_window(
         bytes=0 if result is None else result.bytes,
         latency=None if result is None else result.latency,
         connect_time=None if result is None else result.connect_time,
-        generator_cpu=cpu_s / (loaded_s or duration_s) / len(load.placement.generator_cpus),
+        generator_cpu=sent.busy,
         counters=counters,
     )
     facts = WindowFacts(
-        asked_s=duration_s, result=result, counters=counters, generator_cpu=window.generator_cpu,
-        problem=problem, problems_in_row=problems_before + 1, control=control,
+        asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,
+        problem=sent.problem, problems_in_row=problems_before + 1, control=control,
         not_effective=deployment.no_longer_effective(),
     )  # fmt: skip
     return replace(window, verdicts=judge(facts))
@@ -133,55 +129,18 @@ def describe_workload(
         protocol=load.shape.protocol,
         body_bytes=deployment.body_bytes,
         response_bytes=deployment.response_bytes,
-        directory=deployment.sandbox.directory,
     )
 
 
 def send_beside(deployment: Deployment, load: Load, duration_s: float) -> float:
-    """Let two generators share the connections at the same time; give their goodput together.
+    """Let two generators of each place share its connections at the same time; give all goodput together.
 
     Raises:
-        LoadFailed: one of them cannot be understood.
+        LoadFailed: one of them cannot be understood, or a load host is lost.
     """
-    half = max(1, load.shape.connections // 2)
-    first = describe_workload(deployment, load, duration_s, connections=half)
-    second = replace(first, directory=first.directory / "second")
-    for path, content in load.generator.files(second).items():
-        deployment.sandbox.write(path, FileState(content=content))
-    beside = deployment.sandbox.start(
-        load.generator.command(second), cpus=load.placement.generator_cpus, open_files=half + SPARE_FILES
-    )
-    completed = _send(deployment, load, first)
-    results = [load.generator.parse(completed, _read_outputs(deployment, load, first), first)]
-    deadline = time.monotonic() + GRACE_S
-    while beside.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    status = beside.poll()
-    ended = replace(
-        completed, stdout=beside.output(), stderr=b"", returncode=-9 if status is None else status
-    )
-    beside.stop(timeout_s=1.0)
-    results.append(load.generator.parse(ended, _read_outputs(deployment, load, second), second))
-    return sum(result.goodput_rps for result in results)
-
-
-def _send(deployment: Deployment, load: Load, workload: Workload) -> Completed:
-    sandbox, generator = deployment.sandbox, load.generator
-    for path, content in generator.files(workload).items():
-        if sandbox.read(path).content != content:
-            sandbox.write(path, FileState(content=content))
-    return sandbox.run(
-        generator.command(workload),
-        timeout_s=workload.duration_s + GRACE_S,
-        cpus=load.placement.generator_cpus,
-        open_files=workload.connections + SPARE_FILES,
-    )
-
-
-def _read_outputs(deployment: Deployment, load: Load, workload: Workload) -> dict[PurePosixPath, bytes]:
-    outputs: dict[PurePosixPath, bytes] = {}
-    for path in load.generator.outputs(workload):
-        content = deployment.sandbox.read(path).content
-        if content is not None:
-            outputs[path] = content
-    return outputs
+    workload = describe_workload(deployment, load, duration_s)
+    shares = [half for share in share_out(workload, deployment.load_places) for half in split_in_two(share)]
+    sent = send(load.generator, shares)
+    if sent.result is None:
+        raise LoadFailed(sent.problem or sent.lost or "load: a generator gave no result.")
+    return sent.result.goodput_rps

@@ -9,6 +9,8 @@ from tuner.records import Verdict
 
 def generator(facts: WindowFacts) -> Verdict | None:
     """Look whether the generator did its work; if it cannot for one configuration alone, that is to blame."""
+    if facts.lost is not None:
+        return fault(Gate.GENERATOR, f"{facts.lost.rstrip('.')}; the window is measured again")
     result = facts.result
     if result is not None and result.generator_fault is not None:
         return fault(

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
+from tuner.load_places import ASK_SESSION
 from tuner.measure.procfs import USER_HZ, ProcessTimes, parse_process
-from tuner.ports import FileReader
+from tuner.ports import FileReader, Host, Lookable
 
 KTHREADD = 2
 """Parent of all kernel threads (kernel/kthread.c); in a container the pid may be anybody's."""
@@ -39,19 +40,42 @@ def read_forest(host: FileReader, groups: Mapping[str, Sequence[int]]) -> dict[s
     tuner fork from their main threads.
     """
     roots = {pid for pids in groups.values() for pid in pids}
-    return {name: _read_tree(host, pids, roots) for name, pids in groups.items()}
+    forest = {name: _read_tree(host, pids, roots) for name, pids in groups.items()}
+    _refuse_kernel_without_children(host, [pid for tree in forest.values() for pid, _ in tree])
+    return forest
 
 
-def find_interrupt_threads(host: FileReader) -> tuple[int, ...]:
+def _refuse_kernel_without_children(host: FileReader, pids: Sequence[int]) -> None:
+    """Raise TargetError when no process has a list of children; a single one may be just ending."""
+    paths = [PurePosixPath(f"/proc/{pid}/task/{pid}/children") for pid in pids]
+    if paths and all(host.read(path).content is None for path in paths):
+        message = (
+            f"counters: {paths[0]} does not exist: this kernel was built without CONFIG_PROC_CHILDREN, so a "
+            "server's processes cannot be found. Use a distribution's kernel."
+        )
+        raise TargetError(message)
+
+
+def find_interrupt_threads(host: Lookable) -> tuple[int, ...]:
     """Find the kernel threads that do the work of interrupts; none where they cannot be seen (a container).
 
     They handle the load's own packets, so they are nobody's foreign CPU. They are there since boot: ask once.
     """
-    parent = _read_process(host, KTHREADD)
+    looked = host.look((), trees=(KTHREADD,))
+    parent = _read_process(looked, KTHREADD)
     if parent is None or parent.name != "kthreadd":
         return ()
-    threads = (_read_process(host, pid) for pid in _children(host, KTHREADD))
+    threads = (_read_process(looked, pid) for pid in _children(looked, KTHREADD))
     return tuple(each.pid for each in threads if each is not None and each.name.startswith(INTERRUPT_THREADS))
+
+
+def find_own_process(host: Host) -> int:
+    """Find the process that a host's commands are children of: tuner itself, or the session of its sshd.
+
+    0 when that cannot be told; then what the commands use counts as foreign.
+    """
+    printed = host.run(ASK_SESSION, timeout_s=10).stdout.strip()
+    return int(printed) if printed.isdigit() else 0
 
 
 def spend(before: Tree, after: Tree) -> Spent:
@@ -104,11 +128,6 @@ def _read_process(host: FileReader, pid: int) -> ProcessTimes | None:
 
 
 def _children(host: FileReader, pid: int) -> list[int]:
+    """Name the children of a process; none of one that has ended meanwhile."""
     content = host.read(PurePosixPath(f"/proc/{pid}/task/{pid}/children")).content
-    if content is None and _read_process(host, pid) is not None:
-        message = (
-            f"counters: /proc/{pid}/task/{pid}/children does not exist: this kernel was built without "
-            "CONFIG_PROC_CHILDREN, so a server's processes cannot be found. Use a distribution's kernel."
-        )
-        raise TargetError(message)
     return [int(child) for child in (content or b"").split()]

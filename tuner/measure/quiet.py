@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tuner.measure.counters import TUNER, difference, take
 from tuner.measure.thresholds import DEFAULTS
-from tuner.ports import Clock, FileReader
+from tuner.ports import Clock, Lookable
 
 LOOK_S = 2.0
 LOOKS = 3
@@ -14,7 +14,7 @@ LOOKS = 3
 
 
 def wait_until_quiet(
-    host: FileReader, interrupt_threads: Sequence[int], *, most_s: float, clock: Clock = time
+    host: Lookable, interrupt_threads: Sequence[int], *, most_s: float, clock: Clock = time
 ) -> bool:
     """Wait until nothing else uses the CPUs, at most so long; tell whether it is quiet.
 

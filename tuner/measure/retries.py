@@ -19,7 +19,7 @@ class Noisy:
     share: float
     windows: int
     pause_s: float | None
-    """Wait at most so long for it to pass; None when that was done already: give up."""
+    """Wait at most so long for it to pass; None when all the waiting there may be was done: give up."""
     found: str
     """What was seen, with the figures."""
 
@@ -40,7 +40,7 @@ class RetryBudget:
         self._limits = limits
         self._in_window = 0
         self._in_start = 0
-        self._paused = False
+        self._patience_s = limits.noisy_pause_s
         self._tries: deque[tuple[float, frozenset[str]]] = deque()
         """When each window was over, and the gates by which the environment spoiled it."""
 
@@ -72,8 +72,12 @@ class RetryBudget:
             and self._in_start <= self._limits.retries_per_start
         )
 
+    def rested(self, seconds: float) -> None:
+        """Note how long was waited: noise that comes again and again has one pause altogether."""
+        self._patience_s -= seconds
+
     def complain(self, *, provable_gain: float | None = None, pause_s: float = math.inf) -> Noisy | None:
-        """Say that too many of the last windows were spoiled, once with a pause, then to give up.
+        """Say that too many of the last windows were spoiled: to wait, as long as there is patience left.
 
         Args:
             pause_s: time that there is to wait for the noise to pass.
@@ -93,8 +97,7 @@ class RetryBudget:
             f"host: too noisy, {len(spoiled)} of the last {tries} windows ({percent(share)}) were spoiled by "
             f"{', '.join(most)}."
         )
-        rest_s = None if self._paused else min(limits.noisy_pause_s, pause_s)
-        self._paused = True
+        rest_s = None if self._patience_s < limits.noisy_least_pause_s else min(self._patience_s, pause_s)
         # What comes after a pause is judged by itself.
         self._tries.clear()
         return Noisy(share=share, windows=tries, pause_s=rest_s, found=f"{found}{provable}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from tuner.deploy import Deployment
+from tuner.deployment import Deployment
 from tuner.errors import LoadFailed, Stalled
 from tuner.measure.gates import HEALTHY, ControlFacts, Gate, RetryBudget
 from tuner.measure.load import Load, run_window

@@ -58,7 +58,9 @@ class Thresholds:
     """Before so many, a share says nothing. Where one window in a hundred is spoiled, more than 4 of 20 are
     with a probability of 1.4e-6, and where one in twenty is, of 0.003 (binomial distribution)."""
     noisy_pause_s: float = 120.0
-    """Wait once for the noise to pass before giving up."""
+    """Wait so long altogether for noise to pass before giving up."""
+    noisy_least_pause_s: float = 15.0
+    """Less is not worth waiting for."""
 
 
 DEFAULTS = Thresholds()

@@ -57,6 +57,8 @@ class WindowFacts:
     """CPU seconds of the generator per second and per CPU it may use."""
     problem: str | None = None
     """How the generator failed, when there is no result."""
+    lost: str | None = None
+    """Which load host could not be used, and why."""
     problems_in_row: int = 1
     """Windows in a row in which the generator failed or gave up, this one included, if it did."""
     control: ControlFacts = HEALTHY

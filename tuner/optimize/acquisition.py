@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import log_ndtr, ndtr, ndtri
-from scipy.stats import qmc
 
 from tuner.optimize.encoding import Points
 from tuner.optimize.gp import Array, GaussianProcess
@@ -98,9 +97,9 @@ def _best_feasible(drawn: Array, slacks: Sequence[Array]) -> Array:
 
 
 def _normal(count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Draw quasi-random standard normal numbers, shape (DRAWS, count)."""
-    uniform = qmc.Sobol(count, rng=rng).random(DRAWS)
-    return np.asarray(ndtri(np.clip(uniform, 1e-9, 1 - 1e-9)))
+    """Draw standard normal numbers, shape (DRAWS, count), spread evenly in each column (Latin hypercube)."""
+    ranks = np.argsort(rng.random((DRAWS, count)), axis=0)
+    return np.asarray(ndtri((ranks + rng.uniform(1e-9, 1 - 1e-9, ranks.shape)) / DRAWS))
 
 
 def knowledge_gradient(process: GaussianProcess, points: Points, variance: float) -> Array:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tuner.optimize.optimizer import Optimizer, Point
 
 DEFAULT_OPTIMIZER = "tpe"
-"""Measured live, noisy-gp is no better yet, and takes up to four times as long for a suggestion."""
+"""On recorded surfaces noisy-gp is no better yet (benchmarks/optimizer.md)."""
 ONE_OBJECTIVE = "cmaes"
 """The one that cannot weigh goodput against a cost."""
 

@@ -6,143 +6,130 @@ choice its index. A parameter that a trial lacks, because another one switches i
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
+Array = NDArray[np.float64]
 Points = NDArray[np.float64]
 """Shape (n, d): a row per point, a column per parameter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A column of numbers: positions from 0 to 1, of which each value of a grid has an equal share."""
+class Numbers:
+    """Columns of numbers: positions from 0 to 1, of which each value of a grid has an equal share.
 
-    low: float
-    high: float
-    step: float
-    """0 for a continuous parameter."""
-    is_log: bool
-    is_whole: bool
+    All arrays that are taken and given have a column for each number, (n, k).
+    """
 
-    @classmethod
-    def of(cls, distribution: IntDistribution | FloatDistribution) -> Self:
-        return cls(
-            low=float(distribution.low),
-            high=float(distribution.high),
-            step=float(distribution.step or 0),
-            is_log=distribution.log,
-            is_whole=isinstance(distribution, IntDistribution),
-        )
+    def __init__(self, distributions: Sequence[IntDistribution | FloatDistribution]) -> None:
+        """Take the bounds and steps."""
+        self._low = np.array([each.low for each in distributions], dtype=float)
+        self._high = np.array([each.high for each in distributions], dtype=float)
+        self._step = np.array([each.step or 0 for each in distributions], dtype=float)
+        """0 for a continuous parameter."""
+        self._is_log = np.array([each.log for each in distributions], dtype=bool)
+        first, last = self._low - self._step / 2, self._high + self._step / 2
+        self._first = self._scale(np.where(self._is_log & (first <= 0), self._low, first))
+        self._width = self._scale(last) - self._first
 
     @property
-    def levels(self) -> float:
-        """How many values there are."""
-        return 1 + round((self.high - self.low) / self.step) if self.step else math.inf
+    def levels(self) -> Array:
+        """How many values there are, shape (k,)."""
+        with np.errstate(divide="ignore"):
+            levels: Array = 1 + np.round((self._high - self._low) / self._step)
+        return levels
 
-    def encode(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        low, high = self._ends()
-        at = np.clip(values, self.low, self.high)
-        position = (np.log(at) if self.is_log else at) - low
-        return position / (high - low) if high > low else np.full(len(values), 0.5)
+    def encode(self, values: Array) -> Array:
+        """Give the positions of values; what lies beyond the bounds is put on them."""
+        within = self._scale(np.clip(values, self._low, self._high)) - self._first
+        return np.where(self._width > 0, within / np.where(self._width > 0, self._width, 1.0), 0.5)
 
-    def decode(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
-        low, high = self._ends()
-        at = low + positions * (high - low)
-        values = np.exp(at) if self.is_log else at
-        if self.step:
-            values = self.low + np.round((values - self.low) / self.step) * self.step
-        return np.clip(values, self.low, self.high)
+    def decode(self, positions: Array) -> Array:
+        """Give the values at positions."""
+        at = self._first + positions * self._width
+        values = np.where(self._is_log, np.exp(np.where(self._is_log, at, 0.0)), at)
+        step = np.where(self._step > 0, self._step, 1.0)
+        on_grid = self._low + np.round((values - self._low) / step) * step
+        return np.clip(np.where(self._step > 0, on_grid, values), self._low, self._high)
 
-    def snap(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def snap(self, positions: Array) -> Array:
         """Move positions to where values lie."""
         within = np.clip(positions, 0.0, 1.0)
-        return self.encode(self.decode(within)) if self.step else within
+        return np.where(self._step > 0, self.encode(self.decode(within)), within)
 
-    def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        return self.snap(rng.random(count))
-
-    def _ends(self) -> tuple[float, float]:
-        low, high = self.low - self.step / 2, self.high + self.step / 2
-        if not self.is_log:
-            return low, high
-        return math.log(low if low > 0 else self.low), math.log(high)
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A column of indices into some choices."""
-
-    choices: tuple[Any, ...]
-
-    @property
-    def levels(self) -> float:
-        """How many values there are."""
-        return len(self.choices)
-
-    def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        return rng.integers(len(self.choices), size=count).astype(float)
+    def _scale(self, values: Array) -> Array:
+        return np.where(self._is_log, np.log(np.where(self._is_log, values, 1.0)), values)
 
 
 class Encoding:
     """Translates between the parameters and the points of one search space."""
 
     def __init__(self, space: Mapping[str, BaseDistribution]) -> None:
-        """Take distributions by parameter name; the columns keep their order."""
+        """Take distributions by parameter name; the columns keep their order.
+
+        Raises:
+            TypeError: a distribution of a kind that nobody knows.
+        """
         self.space = dict(space)
         self.names = tuple(space)
-        self.columns: tuple[Number | Choice, ...] = tuple(_column(each) for each in space.values())
-        self.is_choice = np.array([isinstance(each, Choice) for each in self.columns], dtype=bool)
+        self.choices = tuple(_choices(each) for each in space.values())
+        """By column; None for a number."""
+        self.is_choice = np.array([each is not None for each in self.choices], dtype=bool)
         """Shape (d,)."""
-        self.levels = np.array([int(min(each.levels, 2**31)) for each in self.columns], dtype=np.int64)
-        """Shape (d,): how many values there are."""
+        self._is_whole = [isinstance(each, IntDistribution) for each in space.values()]
+        self._numbers = Numbers(
+            [each for each in space.values() if isinstance(each, IntDistribution | FloatDistribution)]
+        )
+        self.levels = np.array([len(each or ()) for each in self.choices], dtype=np.int64)
+        """How many values there are, shape (d,)."""
+        self.levels[~self.is_choice] = np.minimum(self._numbers.levels, 2**31)
 
     def encode(self, trials: Sequence[Mapping[str, Any]]) -> Points:
         """Give the points of trials by their parameters; a number beyond the bounds is put on them."""
         points = np.full((len(trials), len(self.names)), np.nan)
-        for number, (name, column) in enumerate(zip(self.names, self.columns, strict=True)):
-            has = [row for row, trial in enumerate(trials) if name in trial]
-            values = [trials[row][name] for row in has]
-            if isinstance(column, Choice):
-                points[has, number] = [_index(column.choices, value) for value in values]
-            elif has:
-                points[has, number] = column.encode(np.array(values, dtype=float))
+        for number, (name, choices) in enumerate(zip(self.names, self.choices, strict=True)):
+            for row, trial in enumerate(trials):
+                if name in trial:
+                    value = trial[name]
+                    points[row, number] = value if choices is None else _index(choices, value)
+        points[:, ~self.is_choice] = self._numbers.encode(points[:, ~self.is_choice])
         return points
 
-    def decode(self, point: NDArray[np.float64]) -> dict[str, Any]:
+    def decode(self, point: Array) -> dict[str, Any]:
         """Give the parameters of one point (d,), those that are switched off left out."""
+        values = point.copy()
+        values[~self.is_choice] = self._numbers.decode(point[~self.is_choice])
         found: dict[str, Any] = {}
-        for name, column, at in zip(self.names, self.columns, point, strict=True):
-            if math.isnan(at):
-                continue
-            if isinstance(column, Choice):
-                found[name] = column.choices[int(at)]
-            else:
-                value = float(column.decode(np.array([at]))[0])
-                found[name] = round(value) if column.is_whole else value
+        for name, choices, is_whole, value in zip(
+            self.names, self.choices, self._is_whole, values.tolist(), strict=True
+        ):
+            if not math.isnan(value):
+                found[name] = choices[int(value)] if choices else round(value) if is_whole else value
         return found
 
     def snap(self, points: Points) -> Points:
         """Move positions of numbers to where values lie; choices and what is off stay as they are."""
-        columns = [
-            points[:, number] if isinstance(column, Choice) else column.snap(points[:, number])
-            for number, column in enumerate(self.columns)
-        ]
-        return np.column_stack(columns)
+        snapped = points.copy()
+        snapped[:, ~self.is_choice] = self._numbers.snap(points[:, ~self.is_choice])
+        return snapped
+
+    def place(self, uniform: Array) -> Points:
+        """Turn numbers from 0 to 1, shape (n, d), into points: every value has an equal share of them."""
+        indices = np.minimum(np.floor(uniform * self.levels), self.levels - 1)
+        return self.snap(np.where(self.is_choice, indices, uniform))
 
     def draw(self, count: int, rng: np.random.Generator) -> Points:
         """Draw points uniformly."""
-        return np.column_stack([column.draw(count, rng) for column in self.columns])
+        return self.place(rng.random((count, len(self.names))))
 
 
-def _column(distribution: BaseDistribution) -> Number | Choice:
+def _choices(distribution: BaseDistribution) -> tuple[Any, ...] | None:
     if isinstance(distribution, CategoricalDistribution):
-        return Choice(tuple(distribution.choices))
+        return tuple(distribution.choices)
     if isinstance(distribution, IntDistribution | FloatDistribution):
-        return Number.of(distribution)
+        return None
     msg = f"a parameter cannot be a {type(distribution).__name__}; use a float, int or categorical one"
     raise TypeError(msg)
 

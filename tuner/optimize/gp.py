@@ -25,6 +25,11 @@ JITTER = 1e-8
 FIT_MOST = 120
 """Observations that the length scales are fitted to; all of them are conditioned on."""
 ITERATIONS = 40
+ENOUGH = 1e-6
+"""Relative change of the log posterior at which the length scales are good enough."""
+LENGTH_PRIOR = (-0.5, 0.7)
+"""Mean and standard deviation of the log of a length scale over √d. A wider one lets few observations decide
+which parameters matter: of points that it has not seen the model is then far too sure."""
 LOG_LENGTH_BOUNDS = (-3.0, 6.0)
 LOG_AMPLITUDE_BOUNDS = (-5.0, 4.0)
 LOG_NUGGET_BOUNDS = (-9.0, 1.0)
@@ -46,27 +51,36 @@ class Columns:
     def __len__(self) -> int:
         return len(self.is_choice)
 
-    def embed(self, points: Points) -> list[Array]:
-        """Give coordinates by column, shape (n, w) each, whose squared distances are those of the values.
+    @property
+    def widths(self) -> NDArray[np.int64]:
+        """How many coordinates each column becomes, shape (d,)."""
+        choices = np.where((self.levels == TWO) & ~self.is_conditional, 1, self.levels + 1)
+        return np.where(self.is_choice, choices, np.where(self.is_conditional, 2, 1))
+
+    def embed(self, points: Points) -> Array:
+        """Give coordinates whose squared distances are those of the values; shape (n, sum of widths).
 
         Two choices are 1 apart. A parameter that may be off lies on an arc about the point that stands for
         off (Swersky et al. 2014, arXiv 1409.4011): as far from it, 1, as the ends of its range from each
         other.
         """
-        return [self._embed(number, values) for number, values in enumerate(points.T)]
+        widths = self.widths
+        first = np.cumsum(widths) - widths
+        found = np.zeros((len(points), int(widths.sum())))
 
-    def _embed(self, column: int, values: Array) -> Array:
-        if self.is_choice[column]:
-            if self.levels[column] == TWO and not self.is_conditional[column]:
-                return values[:, None]
-            # The last place stands for off.
-            at = np.nan_to_num(values, nan=float(self.levels[column])).astype(int)
-            return np.asarray(np.eye(self.levels[column] + 1)[at] * math.sqrt(0.5))
-        if self.is_conditional[column]:
-            angles = math.pi / 3 * np.nan_to_num(values)
-            arc = np.column_stack([np.cos(angles), np.sin(angles)])
-            return np.where(np.isnan(values)[:, None], 0.0, arc)
-        return values[:, None]
+        plain = widths == 1
+        found[:, first[plain]] = points[:, plain]
+
+        choices = self.is_choice & ~plain
+        # The last place stands for off.
+        places = np.where(np.isnan(points), self.levels, points)[:, choices].astype(int)
+        found[np.arange(len(points))[:, None], first[choices] + places] = math.sqrt(0.5)
+
+        arcs = self.is_conditional & ~self.is_choice
+        angles = math.pi / 3 * points[:, arcs]
+        found[:, first[arcs]] = np.nan_to_num(np.cos(angles))
+        found[:, first[arcs] + 1] = np.nan_to_num(np.sin(angles))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +104,8 @@ class Kernel:
         return CONSTANT + self.amplitude * _matern(np.maximum(squares, 0.0))
 
     def _scaled(self, points: Points) -> Array:
-        roots = np.sqrt(self.precisions)
-        return np.concatenate(
-            [part * root for part, root in zip(self.columns.embed(points), roots, strict=True)], axis=1
-        )
+        scaled: Array = self.columns.embed(points) * np.repeat(np.sqrt(self.precisions), self.columns.widths)
+        return scaled
 
 
 def _matern(squares: Array) -> Array:
@@ -215,14 +227,14 @@ class _Evidence:
         self._noise = noise
         self._pairs = np.triu_indices(len(points), 1)
         first, second = self._pairs
-        self._gaps = np.array(
-            [np.square(part[first] - part[second]).sum(axis=1) for part in columns.embed(points)]
-        )
+        embedded, widths = columns.embed(points), columns.widths
+        steps = np.square(embedded[first] - embedded[second])
+        self._gaps = np.ascontiguousarray(np.add.reduceat(steps, np.cumsum(widths) - widths, axis=1).T)
         """Squared distances by column and pair."""
         dimensions = len(columns)
-        middles = [math.sqrt(2) + math.log(dimensions) / 2] * dimensions
+        middles = [LENGTH_PRIOR[0] + math.log(dimensions) / 2] * dimensions
         self._middle = np.array([*middles, *AMPLITUDE_PRIOR[:1], *NUGGET_PRIOR[:1]])
-        self._spread = np.array([math.sqrt(3)] * dimensions + [AMPLITUDE_PRIOR[1], NUGGET_PRIOR[1]])
+        self._spread = np.array([LENGTH_PRIOR[1]] * dimensions + [AMPLITUDE_PRIOR[1], NUGGET_PRIOR[1]])
 
     @classmethod
     def of(cls, columns: Columns, points: Points, values: Array, variances: Array, seed: int) -> Self:
@@ -238,7 +250,12 @@ class _Evidence:
         begin = np.array([math.log(dimensions) / 2] * dimensions + [0.0, -4.0])
         bounds = [LOG_LENGTH_BOUNDS] * dimensions + [LOG_AMPLITUDE_BOUNDS, LOG_NUGGET_BOUNDS]
         found = minimize(
-            self, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": ITERATIONS}
+            self,
+            begin,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": ITERATIONS, "ftol": ENOUGH},
         )
         return np.asarray(found.x if math.isfinite(found.fun) else begin)
 

@@ -13,7 +13,7 @@ from scipy.stats import qmc
 
 from tuner.optimize.acquisition import NoisyExpectedImprovement, knowledge_gradient, log_feasibility
 from tuner.optimize.conditions import Conditions
-from tuner.optimize.encoding import Choice, Encoding, Points
+from tuner.optimize.encoding import Encoding, Points
 from tuner.optimize.gp import Array, Columns, GaussianProcess
 from tuner.optimize.history import History, fitting, gather, union_space
 from tuner.optimize.scalar import compress, scalarise
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
 STARTUP_TRIALS = 6
 EXPLORE_EVERY = 10
-"""Every so many trials one is drawn uniformly, should the model be wrong."""
+"""Every so many trials one is drawn uniformly, should the model be wrong about what is good."""
+DRAWS = 32
+"""Points that are drawn for it, of which the first that is probably feasible is taken."""
+REPEAT_EVERY = 5
+"""Every so many trials one may be measured again. Asked every time, the search stays with what it knows: it
+sees what a repeat tells now, and not where a new point may lead."""
 GOOD = 5
 """Points with the best posterior mean that the search looks around."""
 MOST_CONSTRAINTS = 3
@@ -84,7 +89,7 @@ class NoisyGPSampler(BaseSampler):
         Args:
             seed: of everything that is drawn; None for another one each time.
             startup_trials: measured trials before the model is asked; until then a Sobol' sequence.
-            repeats: whether a trial may be suggested that was there before, to be measured once more.
+            repeats: whether some suggestions may be what was there before, to be measured once more.
             warm: parameters that were good in earlier studies; the search leans towards them, less and less.
         """
         self._seed = _fresh_seed() if seed is None else seed
@@ -129,16 +134,16 @@ class NoisyGPSampler(BaseSampler):
         rng = np.random.default_rng((self._seed, trial.number))
         if len(history.measured) < self._startup_trials:
             return Proposal(params=encoding.decode(self._spread(encoding, trial.number)))
-        if trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1:
-            return Proposal(params=encoding.decode(encoding.draw(1, rng)[0]))
         values, variances = scalarise(history.values, history.variances, rng)
         model = Model.of(history, encoding, values, variances, seed=self._seed)
+        if trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1:
+            return Proposal(params=encoding.decode(model.draw(encoding, rng)))
         pending = model.conditions.apply(encoding.encode(fitting(history.pending, search_space)))
         expected = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng)
         score = lean(expected, self._warm, encoding, len(history.measured)) if self._warm else expected
         good = model.best(GOOD)
         point = maximise(score, encoding, model.conditions, good, rng)
-        if self._repeats:
+        if self._repeats and trial.number % REPEAT_EVERY == 0:
             # Where it pays more to know which one is best than to try another, one is measured again.
             options = np.concatenate([point[None], good])
             worth = knowledge_gradient(model.objective, options, float(np.median(model.variances)))
@@ -183,16 +188,7 @@ class NoisyGPSampler(BaseSampler):
         sequence = qmc.Sobol(len(encoding.names), rng=np.random.default_rng(self._seed))
         if number:
             sequence.fast_forward(number)
-        uniform = sequence.random(1)[0]
-        return np.array(
-            [
-                min(int(at * len(column.choices)), len(column.choices) - 1)
-                if isinstance(column, Choice)
-                else column.snap(np.array([at]))[0]
-                for column, at in zip(encoding.columns, uniform, strict=True)
-            ],
-            dtype=float,
-        )
+        return np.asarray(encoding.place(sequence.random(1))[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +223,16 @@ class Model:
         """Give the points with the best posterior means, of those that are probably feasible."""
         points = self.objective.points
         means, _ = self.objective.predict(points)
-        likely = log_feasibility(self.constraints, points) > math.log(0.5)
-        order = np.lexsort((-means, ~likely))
+        order = np.lexsort((-means, ~self._is_likely(points)))
         return points[order[:count]]
+
+    def draw(self, encoding: Encoding, rng: np.random.Generator) -> Array:
+        """Draw a point (d,) uniformly among those that are probably feasible."""
+        points = self.conditions.apply(encoding.draw(DRAWS, rng))
+        return np.asarray(points[int(np.argmax(self._is_likely(points)))])
+
+    def _is_likely(self, points: Points) -> NDArray[np.bool_]:
+        return log_feasibility(self.constraints, points) > math.log(0.5)
 
 
 def merge(points: Points, values: Array, variances: Array) -> tuple[Points, Array, Array]:

@@ -5,13 +5,14 @@ as a trust region would (Papenmeier et al. 2025, arXiv 2502.09198); the steps ch
 so that choices and numbers need no different treatment.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tuner.optimize.conditions import Conditions
-from tuner.optimize.encoding import Choice, Encoding, Points
+from tuner.optimize.encoding import Encoding, Points
 
 DRAWN = 600
 MOST_CHANGED = 3
@@ -75,15 +76,16 @@ def mutate(point: NDArray[np.float64], count: int, encoding: Encoding, rng: np.r
 
 def neighbours(point: NDArray[np.float64], encoding: Encoding, rng: np.random.Generator) -> Points:
     """Give points that differ in one parameter: every other choice, steps and the ends of numbers."""
+    moves = [*(point + distance for distance in DISTANCES), np.zeros_like(point), np.ones_like(point)]
+    snapped = encoding.snap(np.array([*moves, rng.random(len(point))]))
     columns, values = [], []
-    for number, column in enumerate(encoding.columns):
-        at = point[number]
-        if isinstance(column, Choice):
-            others = np.array([each for each in range(len(column.choices)) if each != at], dtype=float)
-        elif np.isnan(at):
+    for number, (at, choices) in enumerate(zip(point, encoding.choices, strict=True)):
+        if choices is not None:
+            others = np.array([each for each in range(len(choices)) if each != at], dtype=float)
+        elif math.isnan(at):
             continue
         else:
-            others = column.snap(np.array([*(at + np.array(DISTANCES)), 0.0, 1.0, rng.random()]))
+            others = snapped[:, number]
         columns += [number] * len(others)
         values.append(others)
     points = np.repeat(point[None], len(columns), axis=0)

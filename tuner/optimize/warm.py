@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tuner.optimize.encoding import Choice, Encoding, Points
+from tuner.optimize.encoding import Encoding, Points
 
 BETA = 10.0
 """Observations after which the prior counts as it stands; before, it counts for more."""
@@ -43,13 +43,13 @@ def lean(score: Score, warm: Sequence[Mapping[str, Any]], encoding: Encoding, ob
 def log_prior(points: Points, good: Points, encoding: Encoding) -> NDArray[np.float64]:
     """Give the log density of points (m, d) relative to the densest, by each parameter alone; shape (m,)."""
     total = np.zeros(len(points))
-    for number, column in enumerate(encoding.columns):
+    for number, choices in enumerate(encoding.choices):
         known = good[~np.isnan(good[:, number]), number]
         if not len(known):
             continue
         at = points[:, number]
-        if isinstance(column, Choice):
-            shares = np.array([np.mean(known == each) for each in range(len(column.choices))])
+        if choices is not None:
+            shares = np.array([np.mean(known == each) for each in range(len(choices))])
             density = np.where(np.isnan(at), 1.0, (shares / shares.max())[np.nan_to_num(at).astype(int)])
         else:
             grid = np.concatenate([known, np.nan_to_num(at, nan=0.5)])

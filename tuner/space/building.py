@@ -79,7 +79,11 @@ def _rules(merged: Merged, reader: Reader, order: tuple[Item, ...], left_out: Ma
         ranks={name: rank for rank, name in enumerate((*merged.parameters, *merged.derived))},
         constraints=tuple(constraints),
     )
-    by_host = {name for name, draft in merged.parameters.items() if draft.fields["default"] == CURRENT}
+    by_host = {
+        name
+        for name, draft in merged.parameters.items()
+        if draft.fields["default"] == CURRENT or (reader.installed and name in reader.current)
+    }
     return admit_current(rules, by_host - merged.held.keys())
 
 
@@ -94,6 +98,7 @@ def _reader(merged: Merged, facts: SpaceFacts) -> Reader:
             **{server: Evaluator(version) for server, version in versions.items()},
         },
         current=facts.current,
+        installed=facts.installed,
     )
 
 

@@ -39,6 +39,9 @@ class SpaceFacts:
     exists: Callable[[str], bool] = any_path_exists
     sandbox: bool = True
     loopback: bool = True
+    installed: bool = False
+    """Whether an installed service is tuned: then what is in force is the default of every parameter, and one
+    whose value in force is not known is left alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +98,8 @@ class Derived:
     server: str
     value: Expression
     kind: Literal["int", "float"] = "int"
+    least: int | float | None = None
+    """Of a limit that has to be high enough: what an installed service has already, and keeps."""
     when: Expression | None = None
     internal: bool = False
     unit: str = ""

@@ -28,6 +28,7 @@ class Reader:
     evaluators: Mapping[str, Evaluator]
     """By server."""
     current: Mapping[str, Scalar]
+    installed: bool
 
     def expression(self, value: Scalar, place: Place, server: str) -> Scalar | Expression:
         """Return a number as it is, and the value of an expression that uses facts alone."""
@@ -83,9 +84,14 @@ class Reader:
         )
         ranged = self._with_bounds(blank, draft) if blank.is_numeric else blank
         value, place = held or (given["default"], draft.at("default"))
-        if value == CURRENT and CURRENT not in ranged.special and CURRENT not in ranged.choices:
+        is_labelled = CURRENT in ranged.special or CURRENT in ranged.choices
+        if (value == CURRENT and not is_labelled) or (self.installed and self._is_found(draft, held)):
             return with_current(ranged, self.current.get(draft.name))
         return changed(ranged, default=self._value(ranged, value, place))
+
+    def _is_found(self, draft: Draft, held: object) -> bool:
+        """Whether the installed service says what the default is; it may not know an internal one."""
+        return held is None and (draft.name in self.current or not draft.fields.get("internal", False))
 
     def _with_bounds(self, parameter: Parameter, draft: Draft) -> Parameter:
         for key in _NUMERIC_FIELDS:
@@ -150,12 +156,19 @@ class Reader:
             server=draft.server,
             value=value,
             kind=given.get("kind", "int"),
+            least=self._limit_in_force(draft),
             when=self.condition(draft),
             internal=given.get("internal", False),
             unit=given.get("unit", ""),
             why=given.get("why", ""),
             source=given.get("source") or (f"follows from {names}" if names else ""),
         )
+
+    def _limit_in_force(self, draft: Draft) -> int | float | None:
+        """Return what an installed service is not to be lowered to less than."""
+        current = self.current.get(draft.name)
+        is_kept = self.installed and draft.fields.get("limit", False)
+        return current if is_kept and isinstance(current, int | float) else None
 
 
 def _is_word(value: str) -> bool:

@@ -94,6 +94,9 @@ class DerivedEntry(_Entry):
     when: Condition | None = Field(None, description="Condition under which it exists.")
     since: Version | None = Field(None, description="First server version that knows it.")
     until: Version | None = Field(None, description="First server version that no longer knows it.")
+    limit: Flag | None = Field(
+        None, description="true: an upper limit; one that an installed service has is not lowered."
+    )
     internal: Flag | None = Field(None, description="true: only builds other settings, not written itself.")
     unit: Words | None = Field(None, description="bytes, KiB, ms, s … or what is counted.")
     why: Words | None = Field(None, description="Why it follows.")

@@ -8,7 +8,7 @@ from tuner.ports import Scalar
 from tuner.space.arithmetic import Special, Text
 from tuner.space.encoding import settle_bounds
 from tuner.space.expressions import Expression
-from tuner.space.parameters import Bound, Constraint, Derived, Parameter
+from tuner.space.parameters import CURRENT, Bound, Constraint, Derived, Parameter
 from tuner.space.problems import problem
 from tuner.space.scalars import Refused
 from tuner.space.values import accept, find_special, format_number, keep_within
@@ -93,9 +93,14 @@ def _breaks(constraint: Constraint, scope: Scope) -> str:
 
 
 def watch(item: Parameter | Derived, value: Scalar) -> object:
-    """Return the value in a form that refuses misuse in expressions."""
-    if isinstance(item, Parameter) and item.is_numeric and find_special(item.special, value) is not None:
-        return Special(item.identifier, value)
+    """Return the value in a form that refuses misuse in expressions.
+
+    What is in force on the host is a quantity also where it is outside the range, and so special.
+    """
+    if isinstance(item, Parameter) and item.is_numeric:
+        label = find_special(item.special, value)
+        if label is not None and label != CURRENT:
+            return Special(item.identifier, value)
     return Text(value) if isinstance(value, str) else value
 
 
@@ -140,6 +145,8 @@ def check_bounds(parameter: Parameter, low: float, high: float, scope: Mapping[s
 def derived_value(derived: Derived, scope: Mapping[str, object]) -> Scalar:
     """Return what the derived setting is beside the values chosen so far."""
     value = derived.value.evaluate(scope)
+    if derived.least is not None and not isinstance(value, str):
+        value = max(value, derived.least)
     if isinstance(value, float):
         return math.floor(value + 1e-9) if derived.kind == "int" else float(f"{value:.12g}")
     return value

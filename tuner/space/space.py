@@ -216,6 +216,11 @@ class Space:
             if (item := self._item.get(name)) and item.server == server and not item.internal
         }
 
+    def apply_of(self, name: str) -> str:
+        """Return what a change of a setting needs: live, reload or restart; the most if it is derived."""
+        item = self._item.get(name)
+        return item.apply if isinstance(item, Parameter) else "restart"
+
     def show(self, name: str, value: Scalar) -> str:
         """Return a value as people read it: 64 KiB, off, auto."""
         return show_value(self._item.get(name), value)

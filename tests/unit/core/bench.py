@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tests.fakes import MemoryHost, MemoryProcess, MemorySandbox
+from tests.fakes import MemoryHost, MemorySandbox
 from tests.unit.core.simulation import SimulatedClock
 from tests.unit.test_deploy import plan as page_site
-from tuner.deploy import Deployment, SitePlan, deploy
+from tuner.deploy import SandboxDeployment, SandboxTarget, deploy
 from tuner.errors import LoadFailed
 from tuner.measure.load import Load
-from tuner.placement import place
 from tuner.ports import Argv, Completed, Failures, Files, FileState, LoadResult, Workload
 from tuner.settings import LoadSettings
 
@@ -106,14 +105,12 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.began_s = self.clock.now_s
-        self.site: SitePlan = page_site()
+        self.site: SandboxTarget = page_site()
         self.host.files[STAT] = self._stat()
         self.host.files[PurePosixPath("/proc/sys/kernel/random/boot_id")] = FileState(content=b"one\n")
         self.host.commands["load"] = self._run
-        self.host.programs["load"] = self._start
         self.load = Load(
-            generator=ScriptedGenerator(), shape=LoadSettings(), placement=place({0, 1}),
-            interrupt_threads=(),
+            generator=ScriptedGenerator(), shape=LoadSettings(), interrupt_threads=(),
         )  # fmt: skip
 
     @property
@@ -122,12 +119,12 @@ class Bench:
         return self.site.host
 
     @contextmanager
-    def deployed(self) -> Iterator[Deployment]:
+    def deployed(self) -> Iterator[SandboxDeployment]:
         """Run the page server, and let `/proc/stat` and deadlines be seen."""
         with deploy(self.site, CONFIG) as deployment:
             yield self.watched(deployment)
 
-    def watched(self, deployment: Deployment) -> Deployment:
+    def watched(self, deployment: SandboxDeployment) -> SandboxDeployment:
         """Let a sandbox tell with which deadline the generator is run."""
         sandbox = deployment.sandbox
         assert isinstance(sandbox, MemorySandbox)
@@ -148,11 +145,6 @@ class Bench:
             stderr=b"", duration_s=duration_s, timed_out=happening.hangs,
             cpu_s=happening.generator_busy * duration_s,
         )  # fmt: skip
-
-    def _start(self, host: MemoryHost, argv: Argv, process: MemoryProcess) -> None:
-        happening = self.script(-1, float(argv[1]), int(argv[2]))
-        assert host.read(PurePosixPath("/sandbox/second/script.json")).content
-        process.end(0, _print(happening, float(argv[1])))
 
     def _pass(self, host: MemoryHost, seconds: float, happening: Happening) -> None:
         self.clock.sleep(seconds)

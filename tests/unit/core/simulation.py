@@ -73,7 +73,7 @@ def make_rig(settings: Study, space: Space, fixed_rate: Load | None = None) -> R
     nothing: Any = SimpleNamespace()
     return Rig(
         settings=settings, host=MemoryHost(), servers={}, facts={}, space=space, load=nothing,
-        site_plan=nothing, placement=place({0, 1}), fingerprint=FINGERPRINT, fixed_rate=fixed_rate,
+        target=nothing, placement=place({0, 1}), fingerprint=FINGERPRINT, fixed_rate=fixed_rate,
     )  # fmt: skip
 
 

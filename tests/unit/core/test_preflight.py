@@ -10,7 +10,7 @@ from tuner.measure import calibrate as calibrate_module
 from tuner.measure import counters
 from tuner.measure import load as load_module
 from tuner.measure import start as start_module
-from tuner.preflight import Findings, _refuse_failures
+from tuner.preflight import Findings, refuse_failures
 
 
 @pytest.fixture
@@ -67,10 +67,10 @@ def test_the_calibration_is_part_of_the_findings(settings, monkeypatch):
 
 
 def test_a_default_that_fails_more_than_one_request_in_a_hundred_is_refused(settings):
-    _refuse_failures(settings, window(990, failed=10))
+    refuse_failures(settings, window(990, failed=10))
 
     with pytest.raises(TargetError, match=r"20 of 1000 requests of the default fail .*status=20.* Lower"):
-        _refuse_failures(settings, window(980, failed=20))
+        refuse_failures(settings, window(980, failed=20))
 
 
 def test_left_out_parameters_are_told_with_their_reason(settings):

@@ -19,7 +19,6 @@ from tests.unit.simulated_study import FINGERPRINT
 from tuner.errors import UsageError
 from tuner.fixed_rate import RATE_SHARE, capacity_rps, read_latency
 from tuner.measure.load import Load
-from tuner.placement import place
 from tuner.records import Role
 from tuner.standing import DEFAULT_ARM
 from tuner.storage import open_storage
@@ -35,7 +34,7 @@ def settings(tmp_path):
 
 def fixed_rate_load():
     nothing = object()
-    return Load(generator=nothing, shape=nothing, placement=place({0, 1}), interrupt_threads=())
+    return Load(generator=nothing, shape=nothing, interrupt_threads=())
 
 
 def finish(settings, host, storage, **given):

@@ -1,8 +1,6 @@
 import os
-import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -10,7 +8,7 @@ from tests.unit.core.simulation import SimulatedHost, make_rig, open_in_memory, 
 from tests.unit.core.starts import DEFAULT, SPACE
 from tuner.errors import TargetError, UsageError
 from tuner.plan import PRESETS
-from tuner.session import is_finished, is_locked, locked, resolve, settle_plan, signals_interrupt
+from tuner.session import is_finished, is_locked, locked, resolve, settle_plan
 from tuner.storage import open_storage
 
 HOLDER = """
@@ -93,30 +91,6 @@ def test_a_folder_that_cannot_be_made_is_said(settings):
 
     with pytest.raises(TargetError, match="cannot be written"), locked(settings):
         pytest.fail("held")
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_signals_interrupt_and_are_given_back(number):
-    before = signal.getsignal(number)
-
-    with pytest.raises(KeyboardInterrupt, match=number.name), signals_interrupt():
-        signal.raise_signal(number)
-    assert signal.getsignal(number) is before
-
-
-def test_in_another_thread_signals_stay_as_they_are():
-    before = signal.getsignal(signal.SIGTERM)
-    seen = []
-
-    def work():
-        with signals_interrupt():
-            seen.append(signal.getsignal(signal.SIGTERM))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-
-    assert seen == [before]
 
 
 def test_a_new_study_begins_with_the_preset_of_its_file_unless_another_is_asked(settings, storage):

@@ -1,3 +1,6 @@
+import re
+from pathlib import PurePosixPath
+
 import pytest
 
 from tests.unit.core.simulation import space_of
@@ -29,7 +32,7 @@ def test_three_keys_are_enough_and_everything_else_has_its_default(study, tmp_pa
     assert (found.name, found.servers, found.space) == ("test", ("nginx",), ("nginx",))
     assert found.target == Target(host="local", mode="sandbox")
     assert found.load == LoadSettings(
-        generator="wrk", host="local", path="/index.html", connections=100, keepalive=True, threads=1,
+        generator="wrk", hosts=("local",), path="/index.html", connections=100, keepalive=True, threads=1,
         protocol="http/1.1",
     )  # fmt: skip
     assert found.content == "builtin"
@@ -88,7 +91,8 @@ def test_truths_may_be_written_in_many_ways(study, word, truth):
         ("seed: [1]\n", 4, "is not a whole number"),
         ("target: {host: local, modes: sandbox}\n", 4, "target.modes: this key is not known"),
         ("target: local\n", 4, "target: 'local' is not a mapping"),
-        ("target: {mode: managed}\n", 4, "is not possible in this version. Write `mode: sandbox`"),
+        ("target: {mode: manged}\n", 4, "there is no 'manged'. Did you mean managed?"),
+        ("target: {mode: managed, watchdog_s: 1}\n", 4, "1 is out of range. Give 5 to 3600"),
         ("load:\n  connection: 5\n", 5, "load.connection: this key is not known. Did you mean connections?"),
         ("load:\n  connections: 20001\n", 5, "20001 is out of range. Give 1 to 20000"),
         ("load:\n  connections: 0\n", 5, "0 is out of range"),
@@ -98,7 +102,9 @@ def test_truths_may_be_written_in_many_ways(study, word, truth):
         ('load:\n  path: "/a\\r\\nHost: b"\n', 5, "is not a path on the server"),
         ("load:\n  keepalive: maybe\n", 5, "'maybe' is neither true nor false"),
         ("load:\n  protocol: http/3\n", 5, "there is no 'http/3'"),
-        ("load:\n  host: web1\n", 5, "there is no 'web1'"),
+        ("load:\n  host: ssh://web1\n", 5, "'ssh://web1' cannot reach a sandbox, whose network is its own"),
+        ("load:\n  token_directory: /srv\n", 5, "'/srv' is no document root on the target of a managed"),
+        ("load:\n  path: http://web1/\n", 5, "'http://web1/' is not a path on the server"),
         ("load:\n  command: wrk\n", 5, "'wrk' is not a list. Write [first, second]"),
         ("load:\n  result: /ok\n", 5, "'/ok' is not a mapping"),
         ("content: []\n", 4, "content: [] is not a text"),
@@ -121,6 +127,64 @@ def test_what_is_wrong_is_refused_with_file_line_value_and_remedy(study, tmp_pat
 
     assert str(refused.value).startswith(f"{tmp_path / 'study.yaml'}:{line}: ")
     assert said in str(refused.value)
+
+
+MANAGED = "target: {host: 'ssh://web1', mode: managed}\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "hosts"),
+    [
+        ("", ("local",)),
+        ("  host: local\n", ("local",)),
+        ("  host: ssh://gen1\n", ("ssh://gen1",)),
+        ("  host: ['ssh://me@gen1:2222', 'ssh://[2001:db8::7]', local]\n",
+         ("ssh://me@gen1:2222", "ssh://[2001:db8::7]", "local")),
+    ],
+)  # fmt: skip
+def test_a_managed_study_may_send_load_from_several_hosts(study, host, hosts):
+    found = study(f"{MANAGED}load:\n  path: http://web1:8080/a?b\n  token_directory: /var/www/html\n{host}")
+
+    assert found.load.hosts == hosts
+    assert found.load.path == "http://web1:8080/a?b"
+    assert found.load.token_directory == PurePosixPath("/var/www/html")
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        ("host: web1", "load.host: 'web1' is no host. Write local, or ssh://user@host:port"),
+        ("host: ssh://", "is no host"),
+        ("host: ssh://web1/etc", "is no host"),
+        ("host: 'ssh://web1 -oProxyCommand=id'", "is no host"),
+        ('host: "ssh://web1\\nx"', "is no host"),
+        ('host: "ssh://web1\\x1b[2J"', "is no host"),
+        ("host: [local, local]", "is not a list of hosts. Name each once"),
+        ("host: []", "is not a list of hosts"),
+        ("host: {a: b}", "is not a text"),
+        ("host: [local, ssh://b]\n  connections: 1", "2 hosts for 1 connections. Use fewer hosts"),
+        ("path: http://root@web1/", "it has a user in it"),
+        ("path: http://2130706433/", "is not a whole address"),
+        ("path: ftp://web1/", "it is no URL of a web server"),
+        ("path: index.html", "is not a path on the server"),
+        ("token_directory: html", "is no document root on the target"),
+        ("token_directory: /var/www/../../etc", "is no document root on the target"),
+    ],
+)
+def test_load_of_a_managed_study_that_may_go_astray_is_refused(study, load, said):
+    with pytest.raises(UsageError, match=re.escape(said)) as refused:
+        study(f"{MANAGED}load:\n  {load}\n")
+
+    assert "study.yaml:" in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
+def test_where_the_load_comes_from_belongs_to_what_is_measured(study):
+    space = space_of()
+    alone, apart = study(MANAGED), study(f"{MANAGED}load: {{host: 'ssh://gen1'}}\n")
+
+    assert alone.definition(space)["load"] != apart.definition(space)["load"]
+    assert "ssh://gen1" in apart.definition(space)["load"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from tuner.errors import Crashed, LoadFailed, Stalled
 from tuner.measure import counters, start
 from tuner.measure import load as load_module
 from tuner.measure.gates import ControlFacts, Gate, RetryBudget
-from tuner.measure.load import GRACE_S, SPARE_FILES, run_window
+from tuner.measure.load import run_window
+from tuner.measure.sending import GRACE_S, SPARE_FILES
 from tuner.measure.start import NO_JUDGES, Judges, measure_start
 from tuner.records import Blame
 

@@ -39,7 +39,7 @@ def storage(settings, bench):
 
 @pytest.fixture
 def starter(settings, storage, bench):
-    rig = replace(make_rig(settings, space_of(*TUNED)), site_plan=bench.site, load=bench.load)
+    rig = replace(make_rig(settings, space_of(*TUNED)), target=bench.site, load=bench.load)
     return Starter(rig=rig, plan=SMALL_PLAN, storage=storage, session="one")
 
 

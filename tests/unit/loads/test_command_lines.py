@@ -101,6 +101,12 @@ def test_oha_corrects_latencies_at_a_fixed_rate():
     assert "--latency-correction" in argv
 
 
+def test_oha_follows_no_redirect():
+    argv = Oha().command(WORKLOAD)
+
+    assert argv[argv.index("--redirect") + 1] == "0"
+
+
 def test_oha_always_has_a_timeout():
     assert "-t" in Oha().command(replace(WORKLOAD, protocol="h2c"))
 

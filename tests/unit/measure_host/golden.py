@@ -10,7 +10,7 @@ import dataclasses
 from pathlib import Path, PurePosixPath
 
 from tests.fakes import MemoryHost
-from tuner.measure.counters import Snapshot, difference, take
+from tuner.measure.counters import Snapshot, difference, find_quota, take
 from tuner.ports import FileState
 
 FOLDER = Path(__file__).parent
@@ -53,7 +53,9 @@ class Moment:
     def take(self) -> Snapshot:
         """Read it, at the time when it was captured."""
         groups = {name: self.pids(name) for name in ("server", "tuner", "interrupts")}
-        taken = take(self.host(), namespace_pid=self.pids("sandbox")[0], groups=groups)
+        host = self.host()
+        quota = find_quota(host, self.pids("server")[0])
+        taken = take(host, namespace_pid=self.pids("sandbox")[0], groups=groups, quota=quota)
         return dataclasses.replace(
             taken,
             monotonic_s=float(self.facts["monotonic_s"]),

@@ -62,6 +62,16 @@ def test_a_gate_speaks_from_its_limit_on(counter, limit, gate, blame):
     assert (above.gate, above.blame) == (gate, blame)
 
 
+@pytest.mark.parametrize("in_row", [1, 2, 5])
+def test_a_load_host_that_is_lost_is_never_the_configurations_fault(in_row):
+    facts = window(result=None, lost="load host b: the connection was closed.", problems_in_row=in_row)
+
+    verdict = only(facts)
+
+    assert (verdict.gate, verdict.blame) == (Gate.GENERATOR, Blame.ENVIRONMENT)
+    assert verdict.reason == "load host b: the connection was closed; the window is measured again."
+
+
 def test_a_clock_set_back_is_seen_as_well():
     assert only(window(counters={"clock_step_s": -2.0})).gate == Gate.CLOCK
 

@@ -61,10 +61,18 @@ def test_a_host_without_proc_is_refused_with_what_is_missing():
 
 def test_a_kernel_that_lists_no_children_is_refused():
     moment = Moment("loaded.before")
-    del moment.files["/proc/28762/task/28762/children"]
+    for path in [path for path in moment.files if path.endswith("/children")]:
+        del moment.files[path]
 
     with pytest.raises(TargetError, match="CONFIG_PROC_CHILDREN"):
         moment.take()
+
+
+def test_a_process_that_ends_while_it_is_looked_at_has_no_children():
+    moment = Moment("loaded.before")
+    del moment.files["/proc/28762/task/28762/children"]
+
+    assert moment.take().groups["server"]
 
 
 def test_iowait_that_falls_counts_as_none():

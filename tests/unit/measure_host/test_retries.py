@@ -77,6 +77,7 @@ def test_a_host_that_is_still_too_noisy_after_the_pause_is_given_up_with_what_ca
     budget = RetryBudget()
     measure(budget, 40, spoiled_every=4)
     budget.complain()
+    budget.rested(120.0)
     measure(budget, 40, spoiled_every=2, verdicts=STOLEN)
 
     noisy = budget.complain(provable_gain=0.142)
@@ -88,6 +89,19 @@ def test_a_host_that_is_still_too_noisy_after_the_pause_is_given_up_with_what_ca
         "be proved here."
     )
     assert noisy.advice == LEAVE
+
+
+def test_noise_that_passed_soon_may_be_waited_for_again_until_the_patience_is_used_up():
+    budget = RetryBudget()
+    pauses = []
+    for _ in range(4):
+        measure(budget, 40, spoiled_every=2)
+        noisy = budget.complain()
+        assert noisy is not None
+        pauses.append(noisy.pause_s)
+        budget.rested(40.0)
+
+    assert pauses == [120.0, 80.0, 40.0, None]
 
 
 def test_windows_after_a_pause_are_judged_by_themselves():

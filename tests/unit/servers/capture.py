@@ -234,6 +234,32 @@ def capture_apache() -> None:
     capture_log("apache", "stack", facts, {**default, "ThreadStackSize": 1000})
 
 
+def capture_h2o() -> None:
+    facts = capture_detect("h2o")
+    default = configuration("h2o")
+    everything = configuration("h2o", **{
+        "num-threads": 3, "max-connections": 4096, "tcp-fastopen": 0, "file.etag": False,
+        "http2-max-concurrent-requests-per-connection": 50, "http1-request-timeout": 30,
+        "http2-latency-optimization-max-additional-delay": 0.5, "proxy.timeout.keepalive": 0,
+    })  # fmt: skip
+    capture_render("h2o", "packaged", default, facts)
+    capture_render("h2o", "everything", everything, facts)
+    capture_render("h2o", "no-log", {"access-log": "off"}, facts)
+    for name, *changes in (
+        ("packaged",),
+        ("no-threads", (b"num-threads: 2", b"num-threads: 0")),
+        ("unknown-command", (b"num-threads: 2", b"tcp-reuseport: ON")),
+        ("no-number", (b"max-connections: 1024", b"max-connections: many")),
+        ("no-switch", (b"file.etag: ON", b"file.etag: maybe")),
+        ("no-yaml", (b"num-threads: 2", b"{num-threads: 2")),
+    ):
+        capture_check("h2o", facts, name, *changes)
+    capture_running("h2o", "packaged", facts, default)
+    asked = {**default, "num-threads": 4, "max-connections": 2000}
+    capture_running("h2o", "other-than-asked", facts, default, asked)
+    capture_log("h2o", "open-files", facts, default, 24)
+
+
 def capture_sysctl() -> None:
     with LocalHost().sandbox() as sandbox:
         host = RecordingHost(sandbox)
@@ -260,4 +286,5 @@ def capture_sysctl() -> None:
 if __name__ == "__main__":
     capture_nginx()
     capture_apache()
+    capture_h2o()
     capture_sysctl()

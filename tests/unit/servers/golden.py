@@ -16,13 +16,14 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, Completed, CpuSet, Facts, FileState, Server, Site
 
 FOLDER = Path(__file__).parent
-ADAPTERS: Mapping[str, Server] = {server.name: server for server in (Apache(), Nginx(), Sysctl())}
+ADAPTERS: Mapping[str, Server] = {server.name: server for server in (Apache(), H2o(), Nginx(), Sysctl())}
 
 
 def cases(kind: str) -> list[Path]:

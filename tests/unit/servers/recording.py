@@ -8,7 +8,7 @@ from typing import Any
 from tuner.ports import Completed, Facts, FileState, Host, Process, Sandbox, Server, Site
 from tuner.space import SpaceFacts, load_space
 
-SPACES = {"apache": "apache-event", "nginx": "nginx"}
+SPACES = {"apache": "apache-event", "h2o": "h2o", "nginx": "nginx"}
 
 
 @dataclass

@@ -220,7 +220,9 @@ def test_a_slash_in_a_key_stands_for_a_dot_in_a_file_name():
 
 
 def test_a_host_without_proc_is_refused():
-    without = "--exclude-dir=conf --exclude-dir=neigh --exclude-dir=route"
+    without = (
+        "--exclude=*_key --exclude-dir=conf --exclude-dir=neigh --exclude-dir=route --exclude-dir=random"
+    )
     grep = f"grep -rs {without}  /proc/sys/net/core /proc/sys/net/ipv4"
 
     with pytest.raises(TargetError, match="Mount /proc"):

@@ -33,7 +33,7 @@ def test_a_space_has_enough_parameters_that_are_safe_to_tune(name, fewest):
     assert len(safe) >= fewest
 
 
-@pytest.mark.parametrize("name", ["apache-event", "nginx", "sysctl-net"])
+@pytest.mark.parametrize("name", ["apache-event", "h2o", "nginx", "sysctl-net"])
 def test_every_setting_says_why_and_where_that_is_known_from(name):
     for entry in describe_space(name):
         assert entry["why"].endswith("."), entry["name"]

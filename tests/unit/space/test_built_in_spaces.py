@@ -81,11 +81,12 @@ class TestEach:
                 assert space.decode(space.encode(config)) == config
 
 
-def test_a_server_and_the_kernel_can_be_tuned_together():
-    space = load_all(*available_spaces())
+@pytest.mark.parametrize("web", ["apache-event", "nginx", "h2o"])
+def test_a_web_server_php_and_the_kernel_can_be_tuned_together(web):
+    space = load_all(web, "php-fpm", "sysctl-net")
 
-    assert {space.server_of(parameter.name) for parameter in space.parameters} >= {
-        "apache",
-        "nginx",
+    assert {space.server_of(parameter.name) for parameter in space.parameters} == {
+        web.partition("-")[0],
+        "php-fpm",
         "sysctl",
     }

@@ -1,0 +1,263 @@
+"""One SSH connection: opened when it is needed, opened again when it broke, with its errors in tuner's words.
+
+Keys, agent, aliases, jump hosts and proxy commands are what ssh_config(5) says, as fabric reads it.
+Only known host keys are accepted, those of jump hosts too; fabric alone would accept any.
+"""
+
+import contextlib
+import inspect
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fabric
+import invoke.exceptions
+import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+from paramiko.pkey import UnknownKeyType
+from paramiko.ssh_exception import NoValidConnectionsError
+
+from tuner.adapters.hosts._ssh_address import Address
+from tuner.errors import TargetError
+
+CONNECT_TIMEOUT_S = 15
+KEEPALIVE_S = 10
+UNANSWERED_MS = 20_000
+"""tcp(7), TCP_USER_TIMEOUT: when nothing was acknowledged for so long, the connection is given up."""
+KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_hosts")
+"""ssh_config(5), UserKnownHostsFile and GlobalKnownHostsFile."""
+FOREIGN = (
+    paramiko.SSHException,
+    # They have no class of their own in common.
+    *(
+        each
+        for _, each in inspect.getmembers(invoke.exceptions, inspect.isclass)
+        if issubclass(each, Exception)
+    ),
+    UnknownKeyType,
+    InvalidHostKey,
+    UnsupportedAlgorithm,
+    OSError,
+    EOFError,
+    ValueError,
+)
+"""What fabric, paramiko, invoke and sockets raise: keys that cannot be read are ValueErrors."""
+
+# What went wrong is in our errors; the libraries would print it once more, with a traceback.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+
+class RefuseUnknownKeys(paramiko.MissingHostKeyPolicy):  # type: ignore[misc] # paramiko has no types
+    """Says which key it was, and how to accept it."""
+
+    def __init__(self, where: str, known_hosts: str) -> None:
+        self._where = where
+        self._known_hosts = known_hosts
+
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
+        """Refuse it."""
+        scan = f"ssh-keyscan {_scan_target(hostname)} >> {self._known_hosts}"
+        message = (
+            f"{self._where}: its host key is not known: {key.get_name()} {key.fingerprint} of {hostname}. "
+            f"Compare this fingerprint with the host's own (on it: ssh-keygen -lf "
+            f"/etc/ssh/ssh_host_{_kind(key)}_key.pub); if they are the same, accept it with: {scan}"
+        )
+        raise TargetError(message)
+
+
+class Connection:
+    """The way to one host, shared by all threads."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._lock = threading.Lock()
+        self._open: fabric.Connection | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is open and has not been found broken."""
+        return self._open is not None and self._open.is_connected
+
+    def open_channel(self, command: str) -> paramiko.Channel:
+        """Run a command of the remote user's login shell; opens the connection when there is none.
+
+        Raises TargetError when the host cannot be reached, is not known or does not let us in.
+        """
+        with self._lock:
+            if self._open is None or not self._open.is_connected:
+                self._close()
+                self._open = self._connect()
+            transport = self._open.transport
+        with translated(str(self._address), "no command could be run"):
+            channel = transport.open_session(timeout=CONNECT_TIMEOUT_S)
+            channel.exec_command(command)
+        return channel
+
+    def close(self) -> None:
+        """Close it; what runs over it ends."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._open is not None:
+            for hop in (self._open, *_gateways(self._open)):
+                _close(hop)
+            self._open = None
+
+    def _connect(self) -> fabric.Connection:
+        where = str(self._address)
+        with translated(where, "it cannot be reached"):
+            made = fabric.Connection(
+                self._address.host,
+                user=self._address.user,
+                port=self._address.port,
+                # Of fabric's own files nothing is read: only ssh_config, which ssh reads, too.
+                config=_read_ssh_config(),
+            )
+        hops = (*_gateways(made), made)
+        for hop in hops:
+            _make_strict(hop, where)
+        try:
+            with translated(where, "it cannot be reached"):
+                made.open()
+        except BaseException:
+            for hop in reversed(hops):
+                _close(hop)
+            raise
+        for hop in hops:
+            _keep_alive(hop.transport)
+        return made
+
+
+@contextlib.contextmanager
+def translated(where: str, what: str) -> Iterator[None]:
+    """Turn what the libraries raise into a TargetError that says where and what."""
+    try:
+        yield
+    except paramiko.BadHostKeyException as error:
+        raise TargetError(_changed_key(where, error)) from error
+    except paramiko.AuthenticationException as error:
+        raise TargetError(_not_let_in(where, error)) from error
+    except socket.gaierror as error:
+        message = (
+            f"{where}: there is no host of that name ({error.strerror}). Correct it, or add it to ssh_config."
+        )
+        raise TargetError(message) from error
+    except FOREIGN as error:
+        reason = _reason(error)
+        message = f"{where}: {what}: {reason}. See whether `{_login(where)}` works."
+        raise TargetError(message) from error
+
+
+def _read_ssh_config() -> fabric.Config:
+    config = fabric.Config(lazy=True)
+    config.load_ssh_config()
+    return config
+
+
+def _make_strict(hop: fabric.Connection, where: str) -> None:
+    """Let it accept only known host keys, offer only keys that exist, and never wait for ever."""
+    files = hop.ssh_config.get("userknownhostsfile", "").split() or KNOWN_HOSTS
+    for each in (*files, KNOWN_HOSTS[-1]):
+        _load_known_hosts(hop.client, Path(each).expanduser())
+    hop.client.set_missing_host_key_policy(RefuseUnknownKeys(where, files[0]))
+    # ssh passes over an IdentityFile that is not there (ssh_config(5)).
+    keys = [str(Path(key).expanduser()) for key in hop.connect_kwargs.get("key_filename", [])]
+    hop.connect_timeout = hop.connect_timeout or CONNECT_TIMEOUT_S
+    hop.connect_kwargs = {
+        "key_filename": [key for key in keys if Path(key).is_file()],
+        "banner_timeout": CONNECT_TIMEOUT_S,
+        "auth_timeout": CONNECT_TIMEOUT_S,
+        "channel_timeout": CONNECT_TIMEOUT_S,
+        # An answer that fits into ten packets is one round trip, even when it was idle (RFC 6928).
+        "compress": True,
+        "look_for_keys": not keys,
+        "allow_agent": hop.ssh_config.get("identitiesonly", "no") != "yes",
+    }
+
+
+def _load_known_hosts(client: paramiko.SSHClient, path: Path) -> None:
+    """Take the host keys of a file. Lines that cannot be read are passed over, as ssh does."""
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return
+    for number, line in enumerate(lines):
+        with contextlib.suppress(paramiko.SSHException, InvalidHostKey):
+            entry = HostKeyEntry.from_line(line, number)
+            for name in () if entry is None else entry.hostnames:
+                client.get_host_keys().add(name, entry.key.get_name(), entry.key)
+
+
+def _gateways(connection: fabric.Connection) -> tuple[fabric.Connection, ...]:
+    """List the jump hosts of a connection, the first to be reached first."""
+    found: list[fabric.Connection] = []
+    hop: Any = connection.gateway
+    while isinstance(hop, fabric.Connection):
+        found.insert(0, hop)
+        hop = hop.gateway
+    return tuple(found)
+
+
+def _keep_alive(transport: paramiko.Transport) -> None:
+    """Notice within half a minute that nobody is there; do not hold back small packets."""
+    transport.set_keepalive(KEEPALIVE_S)
+    if isinstance(transport.sock, socket.socket):
+        transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNANSWERED_MS)
+
+
+def _close(hop: fabric.Connection) -> None:
+    transport = hop.client.get_transport()
+    with contextlib.suppress(*FOREIGN):
+        hop.client.close()
+    if transport is not None and isinstance(transport.sock, paramiko.ProxyCommand):
+        # It was told to end; nobody else waits for it and closes its pipes, once they are not read any more.
+        transport.join(CONNECT_TIMEOUT_S)
+        with transport.sock.process:
+            pass
+
+
+def _changed_key(where: str, error: paramiko.BadHostKeyException) -> str:
+    return (
+        f"{where}: THE HOST KEY HAS CHANGED: {error.key.get_name()} {error.key.fingerprint} was offered, "
+        f"{error.expected_key.get_name()} {error.expected_key.fingerprint} is known. Somebody may listen. "
+        f"Only if you know why it changed, forget the old one: ssh-keygen -R {error.hostname}"
+    )
+
+
+def _not_let_in(where: str, error: paramiko.AuthenticationException) -> str:
+    if isinstance(error, paramiko.PasswordRequiredException):
+        return f"{where}: the private key has a passphrase. Give it to the agent: ssh-add"
+    return (
+        f"{where}: the host does not let us in: {error}. Only keys are used, from ssh_config's IdentityFile, "
+        f"~/.ssh and the agent; `{_login(where)}` must work without a question."
+    )
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, NoValidConnectionsError):
+        # One error for each address of the host.
+        return ", ".join(dict.fromkeys(_reason(each) for each in error.errors.values()))
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
+def _login(where: str) -> str:
+    return f"ssh -o BatchMode=yes {where} true"
+
+
+def _scan_target(hostname: str) -> str:
+    """Name a host as ssh-keyscan takes it; known_hosts has [host]:port where the port is not 22."""
+    if not hostname.startswith("["):
+        return hostname
+    host, _, port = hostname[1:].partition("]:")
+    return f"-p {port} {host}"
+
+
+def _kind(key: paramiko.PKey) -> str:
+    """Name the kind of a key as sshd's files do: ed25519, rsa, ecdsa."""
+    return str(key.get_name()).removeprefix("ssh-").split("-")[0]

@@ -1,0 +1,177 @@
+"""A POSIX shell that stays at the far end of a channel, so that a request with its answer is a round trip."""
+
+import contextlib
+import secrets
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import paramiko
+
+from tuner.adapters.hosts._ssh_connection import FOREIGN
+from tuner.adapters.hosts._ssh_frames import ConnectionBroke, Frame
+
+FUNCTIONS = Path(__file__).with_name("_ssh_shell.sh").read_bytes()
+# It must mean the same to every login shell (csh, fish), hence no quote, no `!` and no newline. A request
+# ends with a line that is secret, the first that is sent: nothing inside a request can look like its end.
+LOOP = (
+    'IFS= read -r end; all=; newline=$(printf "\\012x"); newline=${newline%x}; '
+    "while IFS= read -r line; do "
+    'if [ "$line" = "$end" ]; then eval "$all"; all=; else all=$all$line$newline; fi; '
+    "done; tuner_end"
+)
+COMMAND = f"exec sh -c {shlex.quote(LOOP)}"
+CHUNK_BYTES = 2**16
+NOTHING = b""
+CLOSED = "the other end has closed it, or is silent"
+
+
+def within(script: str) -> str:
+    """Name the command of a script that runs LOOP: to the script it is `$0`."""
+    return f"exec sh -c {shlex.quote(script)} {shlex.quote(LOOP)}"
+
+
+class RemoteShell:
+    """Made for a channel on which LOOP has been started.
+
+    Args:
+        channel: where it runs.
+        where: how errors call the host.
+        count: is called for each request that is sent.
+        before: a script that is run first.
+    """
+
+    def __init__(
+        self, channel: paramiko.Channel, where: str, count: Callable[[], None], *, before: bytes = b""
+    ) -> None:
+        self._channel = channel
+        self._where = where
+        self._count = count
+        self._end = secrets.token_hex(16).encode()
+        self._unread = bytearray()
+        self.mark = secrets.token_hex(16).encode()
+        """Keeps the contents of files apart (see `tuner_look`)."""
+        self._prologue = b"\n".join(
+            (self._end, before, FUNCTIONS, b"printf %b >$tuner_mark" % self.mark, self._end, b"")
+        )
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether its channel is still open, as far as is known."""
+        transport = self._channel.get_transport()
+        return not (self._channel.closed or self._channel.eof_received) and transport.is_active()
+
+    def send(self, script: bytes, *, then: bytes = b"") -> None:
+        """Send a request; `then` is what it reads from its input. Raises ConnectionBroke."""
+        self._count()
+        request = b"%b%b\n%b\n" % (self._prologue, script, self._end)
+        self._prologue = b""
+        try:
+            self._channel.sendall(request)
+            self._channel.sendall(then)
+        except FOREIGN as error:
+            raise self._broke(str(error) or CLOSED) from error
+
+    def ask(self, script: bytes, *, timeout_s: float, then: bytes = b"") -> list[Frame]:
+        """Send a request and wait for the whole answer.
+
+        Raises ConnectionBroke when there is none; the shell is of no use any more.
+        """
+        self.send(script + b"\necho end", then=then)
+        deadline_s = time.monotonic() + timeout_s
+        frames: list[Frame] = []
+        while not frames or frames[-1].kind != "end":
+            frames.append(self._read_frame(deadline_s))
+        return frames[:-1]
+
+    def read_frame(self, timeout_s: float) -> Frame:
+        """Wait for the next part of an answer."""
+        return self._read_frame(time.monotonic() + timeout_s)
+
+    def read_some(self) -> bytes:
+        """Wait for more, however long it takes; nothing means that no more will come."""
+        if self._unread:
+            data = bytes(self._unread)
+            self._unread.clear()
+            return data
+        self._channel.settimeout(None)
+        try:
+            return bytes(self._channel.recv(CHUNK_BYTES))
+        except FOREIGN:
+            return NOTHING
+
+    def wait_for_status(self, timeout_s: float) -> int | None:
+        """Wait for the exit status of the shell; None while it runs. Raises ConnectionBroke."""
+        if not self._channel.status_event.wait(timeout_s):
+            return None
+        if self._channel.exit_status < 0:
+            raise self._broke(CLOSED)
+        return int(self._channel.exit_status)
+
+    def close(self) -> None:
+        """End it, and with it what it has started (`tuner_start`)."""
+        with contextlib.suppress(*FOREIGN):
+            self._channel.close()
+
+    def _read_frame(self, deadline_s: float) -> Frame:
+        kind, *words = self._read_line(deadline_s) or ("nothing",)
+        match kind:
+            case "ran":
+                out_bytes, out_cut_bytes, err_bytes, err_cut_bytes = (int(word) for word in words[8:])
+                out = self._read_exactly(out_bytes, deadline_s)
+                err = self._read_exactly(err_bytes, deadline_s)
+                return Frame(
+                    kind=kind,
+                    words=tuple(words[:8]),
+                    out=_marked(out, out_cut_bytes),
+                    err=_marked(err, err_cut_bytes),
+                )
+            case "missing":
+                return Frame(kind=kind, out=self._read_exactly(int(words[0]), deadline_s))
+            case "locked" | "tree" | "started" | "end":
+                return Frame(kind=kind, words=tuple(words))
+            case _:
+                raise self._broke(f"its shell said {' '.join((kind, *words))[:200]!r}")
+
+    def _read_line(self, deadline_s: float) -> tuple[str, ...]:
+        while b"\n" not in self._unread:
+            self._receive(deadline_s)
+        line, _, self._unread = self._unread.partition(b"\n")
+        return tuple(line.decode(errors="replace").split())
+
+    def _read_exactly(self, count: int, deadline_s: float) -> bytes:
+        while len(self._unread) < count:
+            self._receive(deadline_s)
+        data = bytes(self._unread[:count])
+        del self._unread[:count]
+        return data
+
+    def _receive(self, deadline_s: float) -> None:
+        """Take in what arrives next."""
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise self._broke("it did not answer in time")
+        self._channel.settimeout(left_s)
+        try:
+            data = self._channel.recv(CHUNK_BYTES)
+        except TimeoutError as error:
+            raise self._broke("it did not answer in time") from error
+        except FOREIGN as error:
+            raise self._broke(str(error)) from error
+        if not data:
+            raise self._broke(self._last_words() or CLOSED)
+        self._unread += data
+
+    def _last_words(self) -> str:
+        said = self._channel.recv_stderr(CHUNK_BYTES) if self._channel.recv_stderr_ready() else b""
+        lines = bytes(said).decode(errors="replace").strip().splitlines()
+        return f"its shell ended: {lines[-1]}" if lines else ""
+
+    def _broke(self, reason: str) -> ConnectionBroke:
+        return ConnectionBroke(f"{self._where}: the connection broke: {reason}.")
+
+
+def _marked(kept: bytes, cut_bytes: int) -> bytes:
+    """Say in a shortened output what was left out."""
+    return (b"[%d earlier bytes left out]\n" % cut_bytes if cut_bytes else b"") + kept

@@ -1,0 +1,47 @@
+"""The password of sudo: asked once, kept in memory, told to sudo through a shell's input alone."""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tuner.adapters.hosts._ssh_frames import Secret
+from tuner.errors import TargetError
+
+if TYPE_CHECKING:
+    from tuner.adapters.hosts._ssh_shell import RemoteShell
+
+ANSWER_S = 20.0
+
+
+class Sudo:
+    """The password of one user on one host.
+
+    Args:
+        name: of the host, for the question and for errors.
+        ask_password: is called with a question.
+    """
+
+    def __init__(self, name: str, ask_password: Callable[[str], str]) -> None:
+        self._name = name
+        self._ask_password = ask_password
+        self._password: Secret | None = None
+        self._asking = threading.Lock()
+
+    def unlock(self, shell: "RemoteShell") -> None:
+        """Let sudo remember it for a shell, as long as it does so. Raises TargetError when it is wrong."""
+        with self._asking:
+            if self._password is None:
+                # What comes after a newline would be read as a request.
+                told = self._ask_password(f"{self._name}: sudo wants the password.").partition("\n")[0]
+                self._password = Secret(told.encode() + b"\n")
+                del told
+            secret = self._password
+        frame = shell.ask(b"tuner_unlock", then=secret, timeout_s=ANSWER_S)[0]
+        if frame.words[0] != "0":
+            with self._asking:
+                self._password = None
+            said = frame.err.decode(errors="replace").strip().rpartition("\n")[2]
+            message = (
+                f"{self._name}: sudo refused the password: {said}. Try again, or correct the sudoers file."
+            )
+            raise TargetError(message)

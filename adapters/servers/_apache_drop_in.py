@@ -1,0 +1,163 @@
+"""Write the one file that makes an installed Apache run with other settings."""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from tuner.adapters.servers._apache_settings import (
+    LIMITS,
+    OF_MODULES,
+    SIZES,
+    Settings,
+    in_force,
+    read_settings,
+)
+from tuner.adapters.servers._apache_syntax import Tree, logical_lines, read_directives
+from tuner.errors import ConfigRejected, TargetError
+from tuner.ports import Config, Facts, Files, Scalar
+
+NAME = "zz-tuner.conf"
+DIRECTORIES = ("conf-enabled", "conf.d")
+"""Where Debian and RHEL-likes include files of the administrator's, in the order of their names."""
+
+REMEDY = "Leave it out of the space with `without:`."
+
+_HEAD = "# Written by tuner: overrides what is set before. Take this file away to undo it.\n"
+_PROBE = "TunerIsReadHere"
+# https://httpd.apache.org/docs/2.4/mod/core.html#acceptfilter
+_ACCEPT_FILTERS = ("data", "none", "httpready", "dataready")
+
+
+def find_place(tree: Tree) -> PurePosixPath:
+    """Find out which drop-in the configuration would include. Raises TargetError when none is."""
+    places = [tree.main.parent / directory / NAME for directory in DIRECTORIES]
+    # RHEL-likes have conf/httpd.conf beside conf.d.
+    places += [tree.main.parent.parent / directory / NAME for directory in DIRECTORIES]
+    for place in places:
+        probed = _with_file(tree, place, f"{_PROBE} on\n")
+        if any(each.written == _PROBE and not each.sections for each in read_directives(probed)):
+            return place
+    raise TargetError(
+        f"apache: {tree.main} includes none of {', '.join(map(str, places[:2]))}, where settings could be "
+        f"added. Add a line at its end: IncludeOptional {places[0].parent}/*.conf"
+    )
+
+
+def write_drop_in(config: Config, tree: Tree, facts: Facts) -> Files:
+    """Give the drop-in, or nothing when the configuration is what is in force.
+
+    Raises:
+        ConfigRejected: a value that is none of its directive's, or one that the MPM would change.
+        TargetError: a line after the drop-in wins.
+    """
+    before = read_settings(read_directives(tree), facts)
+    current = in_force(before, facts)
+    for name, value in config.items():
+        _refuse_unknown(name, before)
+        _refuse_nonsense(name, value, current[name])
+    changed = {name for name, value in config.items() if value != current[name]}
+    if changed.isdisjoint(SIZES):
+        # The limits leave room for sizes that stay as they are.
+        changed.difference_update(LIMITS)
+    else:
+        changed |= {name for name in (*SIZES, *LIMITS) if name in config}
+    lines = {
+        name: _write_line(name, config[name], facts)
+        for name in sorted(changed, key=_rank)
+        if config[name] != before.values[name]
+    }
+    if not changed:
+        return {}
+    place = find_place(tree)
+    text = _kept_lines(tree.files.get(place), lines) + "".join(f"{line}\n" for line in lines.values())
+    _verify(config, changed, lines, _with_file(tree, place, text), place, facts)
+    return {place: text.encode()}
+
+
+def _rank(name: str) -> tuple[bool, str]:
+    return name not in LIMITS, name
+
+
+def _with_file(tree: Tree, path: PurePosixPath, text: str) -> Tree:
+    return Tree(
+        files={**tree.files, path: text.encode()}, main=tree.main, modules=tree.modules,
+        version=tree.version, variables=tree.variables, defined=tree.defined,
+    )  # fmt: skip
+
+
+def _kept_lines(installed: bytes | None, lines: Mapping[str, str]) -> str:
+    """Keep what a drop-in that is there already sets besides."""
+    if installed is None:
+        return _HEAD
+    set_again = {name.lower() for name in lines}
+    kept = [
+        line
+        for _, line in logical_lines(installed.decode(errors="replace"))
+        if line and line.split()[0].lower() not in set_again
+    ]
+    return "".join(f"{line}\n" for line in kept)
+
+
+def _refuse_unknown(name: str, settings: Settings) -> None:
+    if name in settings.values:
+        return
+    if name in settings.elsewhere:
+        reason = f"{settings.elsewhere[name]} sets it for a part of the server, which wins there"
+    elif name in OF_MODULES:
+        reason = f"the module {OF_MODULES[name][0]} is not loaded"
+    elif name == "CustomLog":
+        reason = "each site has its own, and one more would be added"
+    else:
+        reason = "its value in force is not known, because no line gives it"
+    raise ConfigRejected(f"apache: {name[:80]!r} cannot be changed on this host: {reason}. {REMEDY}")
+
+
+def _refuse_nonsense(name: str, value: Scalar, current: Scalar) -> None:
+    """Refuse what is not one value of the same kind as the one in force: it never reaches a file."""
+    if isinstance(current, str):
+        is_one = value == current or value in _ACCEPT_FILTERS
+    else:
+        is_one = type(value) is type(current)
+    if not is_one:
+        shown = f"{name} = {str(value)[:80]!r}"
+        raise ConfigRejected(f"apache: {shown} is not one value of this directive. Correct the space.")
+
+
+def _write_line(name: str, value: Scalar, facts: Facts) -> str:
+    match name:
+        case "AcceptFilter":
+            return f"AcceptFilter http {value}"
+        case "RequestReadTimeout":
+            limits = "header=20-40,minrate=500 body=10,minrate=500" if value else "header=0 body=0"
+            return f"RequestReadTimeout {limits}"
+        case "ListenCoresBucketsRatio" if value == 0:
+            # A syntax error when written; one listener for all CPUs is the same (server/listen.c).
+            return f"ListenCoresBucketsRatio {facts.cores}"
+    if isinstance(value, bool):
+        return f"{name} {'On' if value else 'Off'}"
+    # Integers in plain decimal: atoi() reads 1e4 as 1.
+    return f"{name} {value}"
+
+
+def _verify(
+    config: Config,
+    changed: set[str],
+    lines: Mapping[str, str],
+    tree: Tree,
+    place: PurePosixPath,
+    facts: Facts,
+) -> None:
+    """Read the whole configuration again with the drop-in in it: what was asked must come out."""
+    after = read_settings(read_directives(tree), facts)
+    for name in lines:
+        if not after.written[name].startswith(f"{place}:"):
+            raise TargetError(
+                f"apache: {after.written[name]} sets {name} after {place} is read, and so wins. Move that "
+                f"line to before the Include. {REMEDY}"
+            )
+    found = in_force(after, facts)
+    for name, value in config.items():
+        if found[name] != value and (name in changed or name not in LIMITS):
+            raise ConfigRejected(
+                f"apache: the event MPM makes {found[name]} of {name} {value} with the other settings. "
+                "Correct the space."
+            )

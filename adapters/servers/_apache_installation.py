@@ -1,0 +1,148 @@
+"""Find an installed Apache, as Debian and Ubuntu (apache2) and as RHEL-likes (httpd) install it."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import PurePosixPath
+
+from tuner.adapters.servers import _readback as readback
+from tuner.adapters.servers._apache_drop_in import find_place
+from tuner.adapters.servers._apache_settings import in_force, read_settings
+from tuner.adapters.servers._apache_syntax import Directive, Tree, module_name, read_directives
+from tuner.adapters.servers._service_manager import describe_service, probe_service
+from tuner.errors import TargetError
+from tuner.ports import Argv, Command, Completed, Facts, Files, Host, Installation
+
+# apache2ctl gives Debian's environment (envvars) to the program; RHEL's apachectl passes no arguments on.
+PROGRAMS = {"/usr/sbin/apache2ctl": "apache2", "/usr/sbin/httpd": "httpd"}
+SYSCONFIG = PurePosixPath("/etc/sysconfig/httpd")
+"""Where RHEL-likes keep the program's arguments, in OPTIONS (httpd.service)."""
+ENVVARS = "envvars"
+DUMP_TIMEOUT_S = 30.0
+
+_DUMP: Argv = ("-t", "-D", "DUMP_RUN_CFG", "-D", "DUMP_MODULES", "-D", "DUMP_INCLUDES")
+_INCLUDED = re.compile(r"^\s*\((?:\*|\d+)\) (.+)$", re.MULTILINE)
+_MODULE = re.compile(r"^ (\w+_module) \(", re.MULTILINE)
+_PID_FILE = re.compile(r'^PidFile: "(.*)"', re.MULTILINE)
+_ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)$", re.MULTILINE)
+_SHELL_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_PORTS_FOR_TLS = frozenset({443, 8443})
+
+
+def find_apache(host: Host, package: str) -> Installation:
+    """Find the service, its files and what is in force. Raises TargetError when it cannot be tuned."""
+    control, asked = readback.find_program(host, tuple(PROGRAMS), "-V", package=package)
+    name = PROGRAMS[control]
+    options = _options(host.read(SYSCONFIG).content) if name == "httpd" else ()
+    dump = Command(argv=(control, *options, *_DUMP), timeout_s=DUMP_TIMEOUT_S, as_root=True, may_fail=True)
+    dumped, *probed = host.run_all((dump, *probe_service(name)))
+    printed = readback.decode(dumped)
+    included = [PurePosixPath(path) for path in _INCLUDED.findall(printed)]
+    if dumped.returncode != 0 or not included:
+        said = printed.strip()[-500:]
+        raise TargetError(f"{host.name}: `{control} -t` refuses the configuration that is there: {said}")
+    modules = frozenset(map(module_name, _MODULE.findall(printed)))
+    _refuse_other_mpm(host, modules, control)
+    wanted = dict.fromkeys((*included, included[0].parent / ENVVARS, SYSCONFIG))
+    look = host.look((*wanted, readback.ONLINE_CPUS))
+    files = {path: content for path in wanted if (content := look.read(path).content) is not None}
+    facts = Facts(
+        version=read_version(asked, host), program=PurePosixPath("/usr/sbin", name), modules=modules,
+        cores=readback.read_online_cpus(look),
+    )  # fmt: skip
+    tree = make_tree(files, facts)
+    find_place(tree)
+    directives = tuple(read_directives(tree))
+    return Installation(
+        facts=replace(facts, current=in_force(read_settings(directives, facts), facts)),
+        files=files,
+        service=describe_service(
+            name,
+            probed,
+            check=(control, *options, "-t"),
+            start=(control, *options, "-k", "start"),
+            reload=(control, *options, "-k", "graceful"),
+            title=name,
+            pid_file=PurePosixPath(*_PID_FILE.findall(printed)[:1]),
+        ),
+        port=_find_port(directives),
+        log=_find_log(printed),
+    )
+
+
+def make_tree(files: Files, facts: Facts) -> Tree:
+    """Put together what decides how the files are read; the first of them is the main one."""
+    main = next(iter(files))
+    variables = _read_assignments(files.get(main.parent / ENVVARS))
+    arguments = (*_split(variables.get("APACHE_ARGUMENTS", "")), *_options(files.get(SYSCONFIG)))
+    return Tree(
+        files=files, main=main, modules=facts.modules, version=facts.version, variables=variables,
+        defined=frozenset(_defined(arguments)),
+    )  # fmt: skip
+
+
+def read_version(printed: Completed, host: Host) -> tuple[int, ...]:
+    """Read the version out of what `-v` or `-V` printed. Raises TargetError when there is none."""
+    text = readback.decode(printed)
+    version = re.search(r"Server version: Apache/([\d.]+)", text)
+    if version is None:
+        command = " ".join(printed.argv)
+        raise TargetError(f"{host.name}: `{command}` names no version: {text[:200]!r}. Reinstall Apache.")
+    return tuple(int(part) for part in version[1].split("."))
+
+
+def _refuse_other_mpm(host: Host, modules: frozenset[str], control: str) -> None:
+    loaded = sorted(module for module in modules if module.startswith("mpm_"))
+    if loaded == ["mpm_event"]:
+        return
+    if control.endswith("apache2ctl"):
+        remedy = "a2dismod mpm_prefork mpm_worker; a2enmod mpm_event"
+    else:
+        remedy = "name mpm_event_module in /etc/httpd/conf.modules.d/00-mpm.conf"
+    raise TargetError(
+        f"{host.name}: Apache runs with {' and '.join(loaded) or 'no MPM'}, and only mpm_event is tuned. "
+        f"Change it ({remedy}), with php-fpm instead of mod_php where PHP is used, and start it again."
+    )
+
+
+def _find_port(directives: Iterable[Directive]) -> int | None:
+    """Take the first port on which it listens, one for HTTP if there is one."""
+    listens = [each.words for each in directives if each.name == "listen" and each.words]
+    ports = [(words[1:] == ("https",), int(words[0].rpartition(":")[2])) for words in listens]
+    ports.sort(key=lambda each: each[0] or each[1] in _PORTS_FOR_TLS)
+    return ports[0][1] if ports else None
+
+
+def _find_log(printed: str) -> PurePosixPath | None:
+    """Find the error log, unless it goes to a program or to syslog."""
+    found = re.search(r'^Main ErrorLog: "(/.*)"', printed, re.MULTILINE)
+    return PurePosixPath(found[1]) if found else None
+
+
+def _read_assignments(content: bytes | None) -> dict[str, str]:
+    """Read the variables that a shell file sets; what a shell would have to compute becomes empty."""
+    variables: dict[str, str] = {}
+    for name, value in _ASSIGNMENT.findall((content or b"").decode(errors="replace")):
+        text = " ".join(_split(value))
+        variables[name] = _SHELL_VARIABLE.sub(lambda found: variables.get(found[1] or found[2], ""), text)
+    return variables
+
+
+def _options(sysconfig: bytes | None) -> Argv:
+    return _split(_read_assignments(sysconfig).get("OPTIONS", ""))
+
+
+def _split(text: str) -> Argv:
+    try:
+        return tuple(shlex.split(text, comments=True))
+    except ValueError:  # quotes that do not match: no shell would read it either
+        return ()
+
+
+def _defined(arguments: Argv) -> Iterator[str]:
+    """Find the names given with -D, as one word or two."""
+    for word, following in zip_longest(arguments, arguments[1:], fillvalue=""):
+        if word.startswith("-D"):
+            yield word[2:] or following

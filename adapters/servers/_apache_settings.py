@@ -1,0 +1,140 @@
+"""The settings of an installed Apache: what its files say, and what the event MPM makes of it."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tuner.adapters.servers._apache_syntax import Directive
+from tuner.ports import Facts, Scalar
+
+DEFAULTS: Mapping[str, Scalar] = {
+    # server/mpm/event/mpm_default.h, event.c; server/mpm_common.c; include/ap_listen.h
+    "ServerLimit": 16, "ThreadLimit": 64, "ThreadsPerChild": 25, "MaxRequestWorkers": 400, "StartServers": 3,
+    "MinSpareThreads": 75, "MaxSpareThreads": 250, "AsyncRequestWorkerFactor": 2, "MaxConnectionsPerChild": 0,
+    "MaxMemFree": 2048, "ThreadStackSize": 0, "ListenBacklog": 511, "ListenCoresBucketsRatio": 0,
+    "SendBufferSize": 0, "ReceiveBufferSize": 0,
+    # include/httpd.h, include/http_core.h, server/core.c, modules/http/http_core.c
+    "AcceptFilter": "data", "EnableMMAP": True, "EnableSendfile": False, "FlushMaxPipelined": 4,
+    "FlushMaxThreshold": 65535, "KeepAlive": True, "KeepAliveTimeout": 5, "MaxKeepAliveRequests": 100,
+    "ReadBufferSize": 8192, "Timeout": 60,
+}  # fmt: skip
+"""What the program does without a line, which is not what distributions write; by its parameter's name."""
+OF_MODULES: Mapping[str, tuple[str, Scalar]] = {
+    "ExtendedStatus": ("status", True),  # modules/generators/mod_status.c, status_init
+    "BufferedLogs": ("log_config", False),
+    "RequestReadTimeout": ("reqtimeout", True),  # modules/filters/mod_reqtimeout.c, MRT_DEFAULT_*
+}
+"""What is there only with a module: its name and the default."""
+SIZES = ("ThreadsPerChild", "MaxRequestWorkers", "StartServers", "MinSpareThreads", "MaxSpareThreads")
+"""What the MPM judges together, see `in_force`."""
+LIMITS = ("ServerLimit", "ThreadLimit")
+"""Room for the sizes: they follow from them."""
+
+# Listen: each line is one more, there is no last one that counts. The others protect, and are never tuned.
+_LEFT_ALONE = re.compile(r"listen|limit.*|ssl.*|auth.*|proxy(?:requests|via)")
+_OLD_NAMES = {"maxclients": "maxrequestworkers", "maxrequestsperchild": "maxconnectionsperchild"}
+_MILLISECONDS = {"": 1000, "s": 1000, "ms": 1, "mi": 60_000, "min": 60_000, "h": 3_600_000}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the files say at the level of the server, by parameter name."""
+
+    values: Mapping[str, Scalar]
+    """Values as written, or the program's defaults."""
+    written: Mapping[str, str]
+    """File and line of those that are written."""
+    elsewhere: Mapping[str, str]
+    """File and line of those that have another value in a part of the server: no one value is in force."""
+
+
+def read_settings(directives: Iterable[Directive], facts: Facts) -> Settings:
+    """Find the last value of each setting.
+
+    Besides those with a known default, every directive counts that has one number, but for what protects.
+    """
+    values = dict(DEFAULTS)
+    values |= {name: value for name, (module, value) in OF_MODULES.items() if module in facts.modules}
+    names = {name.lower(): name for name in values}
+    written: dict[str, str] = {}
+    elsewhere: dict[str, str] = {}
+    limits = {"header": "on", "body": "on"}
+    for directive in directives:
+        if _LEFT_ALONE.fullmatch(directive.name):
+            continue
+        name = names.setdefault(_OLD_NAMES.get(directive.name, directive.name), directive.written)
+        if directive.sections:
+            elsewhere.setdefault(name, directive.where)
+            continue
+        if directive.name == "requestreadtimeout":
+            limits |= dict(word.lower().split("=", 1) for word in directive.words if "=" in word)
+            value: Scalar | None = limits["header"] != "0" or limits["body"] != "0"
+        else:
+            value = _read_value(directive, values.get(name))
+        if value is not None:
+            values[name], written[name] = value, directive.where
+        elif name in values and directive.name != "acceptfilter":
+            elsewhere[name] = directive.where
+    kept = {name: value for name, value in values.items() if name not in elsewhere}
+    return Settings(values=kept, written=written, elsewhere=elsewhere)
+
+
+def in_force(settings: Settings, facts: Facts) -> dict[str, Scalar]:
+    """Say what the event MPM makes of the settings, most of it without a word.
+
+    It keeps to the order of server/mpm/event/event.c, event_check_config and event_run. `Processes` is how
+    many of them ServerLimit and MaxRequestWorkers allow.
+    """
+    values = dict(settings.values)
+    number = {name: int(values.get(name, DEFAULTS[name])) for name in (*SIZES, *LIMITS)}
+    limit = min(max(number["ServerLimit"], 1), 20_000)
+    most_threads = min(max(number["ThreadLimit"], 1), 100_000)
+    threads = max(min(number["ThreadsPerChild"], most_threads), 1)
+    ratio = int(values.get("ListenCoresBucketsRatio", 0))
+    buckets = max(1, facts.cores // ratio) if ratio > 0 else 1
+    processes = max(min(max(number["MaxRequestWorkers"], threads) // threads, limit), buckets)
+    least = max(number["MinSpareThreads"], 1, threads * (buckets - 1) + buckets)
+    forced: dict[str, Scalar] = {
+        "ServerLimit": limit,
+        "ThreadLimit": most_threads,
+        "ThreadsPerChild": threads,
+        "MaxRequestWorkers": processes * threads,
+        "StartServers": min(max(number["StartServers"], 1, buckets), processes),
+        "MinSpareThreads": least,
+        "MaxSpareThreads": max(number["MaxSpareThreads"], least + (threads + 1) * buckets),
+        # More CPUs per listener than half of them make one listener, as without the line (server/listen.c).
+        "ListenCoresBucketsRatio": ratio if buckets > 1 else 0,
+        "AsyncRequestWorkerFactor": max(int(values.get("AsyncRequestWorkerFactor", 2)), 1),
+    }
+    return (
+        values | {name: value for name, value in forced.items() if name in values} | {"Processes": processes}
+    )
+
+
+def _read_value(directive: Directive, before: Scalar | None) -> Scalar | None:
+    """Read a value as its kind of setting is read; None when it is not one."""
+    words = directive.words
+    match directive.name:
+        case "acceptfilter":
+            return words[1].lower() if len(words) > 1 and words[0].lower() == "http" else None
+        case "keepalivetimeout":
+            return _seconds(words[0]) if words else None
+        case "asyncrequestworkerfactor":
+            return int(float(words[0])) if words and re.fullmatch(r"\d+(\.\d*)?", words[0]) else None
+    if len(words) != 1:
+        return None
+    word = words[0].lower()
+    if isinstance(before, bool):
+        return {"on": True, "off": False}.get(word)
+    # As atoi() does, which most of them are read with: 1k is 1.
+    found = re.match(r"[+-]?\d+", word) if isinstance(before, int) else re.fullmatch(r"-?\d{1,18}", word)
+    return int(found[0]) if found else None
+
+
+def _seconds(word: str) -> int | None:
+    """Read a time in whole seconds (ap_timeout_parameter_parse)."""
+    found = re.fullmatch(r"(\d+)([a-z]*)", word.lower())
+    if found is None or found[2] not in _MILLISECONDS:
+        return None
+    seconds, rest = divmod(int(found[1]) * _MILLISECONDS[found[2]], 1000)
+    return None if rest else seconds

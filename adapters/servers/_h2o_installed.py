@@ -1,0 +1,86 @@
+"""Find the installed h2o, and write other values into its configuration.
+
+What stands at the top of the file is read and changed; hosts and paths may override some of it for
+themselves, and that is left alone.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from tuner.adapters.servers._h2o_settings import SETTINGS
+from tuner.adapters.servers._h2o_yaml import Document, Plain
+from tuner.adapters.servers._service_manager import describe_service, probe_service
+from tuner.errors import ConfigRejected, TargetError
+from tuner.ports import Config, Facts, Files, Host, Installation
+
+MAIN = PurePosixPath("/etc/h2o/h2o.conf")
+PID_FILE = PurePosixPath("/run/h2o.pid")
+STARTER_TITLE = "start_server"
+
+
+def find_installed(host: Host, facts: Facts) -> Installation:
+    """Find the installed service. Raises TargetError when its configuration is missing or no YAML."""
+    content = host.read(MAIN).content
+    if content is None:
+        raise TargetError(f"{host.name}: {MAIN}: there is no such file. Install it with: apt-get install h2o")
+    document = Document(content, MAIN)
+    said = document.read()
+    program = str(facts.program)
+    pid_file, log = said.get("pid-file", str(PID_FILE)), said.get("error-log")
+    service = describe_service(
+        "h2o", host.run_all(probe_service("h2o")), check=(program, "-t", "-c", str(MAIN)),
+        start=(program, "-m", "daemon", "-c", str(MAIN)), reload=None, title=STARTER_TITLE,
+        pid_file=PurePosixPath(str(pid_file)),
+    )  # fmt: skip
+    return Installation(
+        facts=replace(facts, current=_read_current(document, facts)),
+        files={MAIN: content},
+        service=service,
+        port=next(_find_ports(said), None),
+        log=PurePosixPath(log) if isinstance(log, str) and log.startswith("/") else None,
+    )
+
+
+def rewrite_files(config: Config, installation: Installation) -> Files:
+    """Give the file with the values of a configuration, if one differs."""
+    current = installation.facts.current
+    document = Document(installation.files[MAIN], MAIN)
+    words: dict[str, str] = {}
+    for name, value in config.items():
+        if type(value) is type(current.get(name)) and value == current[name]:
+            continue
+        if name not in SETTINGS:
+            raise ConfigRejected(
+                f"h2o: {name!r} is no setting that is changed here. Take it out of the space."
+            )
+        if name not in current:
+            raise ConfigRejected(
+                f"h2o: {name} stands here in a form that is left alone. Take it out of the space."
+            )
+        words[name] = SETTINGS[name].write(name, value)
+    return {MAIN: document.change(words)} if words else {}
+
+
+def _read_current(document: Document, facts: Facts) -> Config:
+    scalars = document.find_scalars()
+    found = {
+        name: setting.read(scalars[name]) if name in scalars else setting.default(facts)
+        for name, setting in SETTINGS.items()
+        if name in scalars or not document.has(name)
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _find_ports(level: Mapping[str, Plain]) -> Iterator[int]:
+    """Yield the ports without TLS: of the top, then of the hosts."""
+    listen = level.get("listen", [])
+    for each in listen if isinstance(listen, list) else [listen]:
+        options: Mapping[str, Plain] = each if isinstance(each, dict) else {"port": each}
+        port = options.get("port")
+        if "ssl" not in options and isinstance(port, str) and port.isdigit():
+            yield int(port)
+    hosts = level.get("hosts", {})
+    for host in hosts.values() if isinstance(hosts, dict) else ():
+        if isinstance(host, dict):
+            yield from _find_ports(host)

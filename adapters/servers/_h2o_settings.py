@@ -1,0 +1,96 @@
+"""The settings of h2o 2.2 that stand at the top of its configuration, and how their values are written.
+
+Read from lib/core/configurator.c and src/main.c of v2.2.5, where a number is what scanf takes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tuner.errors import ConfigRejected
+from tuner.ports import Facts, Scalar
+
+LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A whole number."""
+
+    otherwise: int | None
+    """What h2o takes when it is not given; None for one per CPU."""
+    least: int = 0
+
+    def default(self, facts: Facts) -> Scalar:
+        return facts.cores if self.otherwise is None else self.otherwise
+
+    def read(self, word: str) -> Scalar | None:
+        return int(word) if word.isascii() and word.isdigit() else None
+
+    def write(self, name: str, value: Scalar) -> str:
+        if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= LARGEST:
+            raise ConfigRejected(f"h2o: {name}: {value!r} is no whole number from {self.least} to {LARGEST}.")
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ratio:
+    """A part of something, above 0."""
+
+    otherwise: float
+
+    def default(self, facts: Facts) -> Scalar:  # noqa: ARG002 - as the others
+        return self.otherwise
+
+    def read(self, word: str) -> Scalar | None:
+        try:
+            return float(word)
+        except ValueError:
+            return None
+
+    def write(self, name: str, value: Scalar) -> str:
+        if not isinstance(value, float) or not 0 < value <= 1:
+            raise ConfigRejected(f"h2o: {name}: {value!r} is no part of 1.")
+        return f"{value:.6f}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """ON or OFF."""
+
+    otherwise: bool
+
+    def default(self, facts: Facts) -> Scalar:  # noqa: ARG002 - as the others
+        return self.otherwise
+
+    def read(self, word: str) -> Scalar | None:
+        return {"ON": True, "OFF": False}.get(word.upper())
+
+    def write(self, name: str, value: Scalar) -> str:
+        if not isinstance(value, bool):
+            raise ConfigRejected(f"h2o: {name}: {value!r} is neither on nor off.")
+        return "ON" if value else "OFF"
+
+
+Setting = Number | Ratio | Switch
+
+SETTINGS: Mapping[str, Setting] = {
+    # 0 threads are refused; 0 connections pass the check, and then nobody accepts.
+    "num-threads": Number(otherwise=None, least=1),
+    "max-connections": Number(otherwise=1024, least=1),
+    "tcp-fastopen": Number(otherwise=4096),
+    "handshake-timeout": Number(otherwise=10, least=1),
+    "http1-request-timeout": Number(otherwise=10, least=1),
+    "http1-upgrade-to-http2": Switch(otherwise=True),
+    "http2-idle-timeout": Number(otherwise=10, least=1),
+    "http2-max-concurrent-requests-per-connection": Number(otherwise=100, least=1),
+    "http2-latency-optimization-min-rtt": Number(otherwise=50),
+    "http2-latency-optimization-max-additional-delay": Ratio(otherwise=0.1),
+    "http2-latency-optimization-max-cwnd": Number(otherwise=65535),
+    "http2-reprioritize-blocking-assets": Switch(otherwise=True),
+    "limit-request-body": Number(otherwise=2**30),
+    "max-delegations": Number(otherwise=5),
+    "file.etag": Switch(otherwise=True),
+    "file.send-compressed": Switch(otherwise=False),
+    "proxy.timeout.io": Number(otherwise=30_000, least=1),
+    "proxy.timeout.keepalive": Number(otherwise=2000),
+}

@@ -1,0 +1,113 @@
+"""Find the installed nginx: its files, what they say, and how it is started."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from tuner.adapters.servers._nginx_rewrite import Layout
+from tuner.adapters.servers._nginx_syntax import ENCODING, Directive, read_directives
+from tuner.adapters.servers._nginx_tree import join_files, matches
+from tuner.adapters.servers._readback import decode
+from tuner.adapters.servers._service_manager import describe_service, probe_service
+from tuner.errors import TargetError
+from tuner.ports import Facts, Files, Host, Installation
+
+TIMEOUT_S = 20.0
+MASTER_TITLE = "nginx: master process"
+_DUMPED = re.compile(rb"^# configuration file (/.*):$", re.MULTILINE)
+_EMERGENCY = re.compile(r"\[emerg\] .*")
+_NOT_PERMITTED = "(13: Permission denied)"
+_WILDCARDS = frozenset("*?[")
+
+
+def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Installation:
+    """Find the installed service.
+
+    Args:
+        host: where it is installed.
+        facts: of its program.
+        build: what `nginx -V` says that it was configured with (`conf-path`, `pid-path` …).
+
+    Raises TargetError when there is no configuration, or one that nginx itself does not accept.
+    """
+    program, prefix = str(facts.program), PurePosixPath(build.get("prefix", "/usr/local/nginx"))
+    main = prefix / build.get("conf-path", "conf/nginx.conf")
+    check = (program, "-t", "-c", str(main))
+    files = _read_files(host, main, _ask_names(host, program, main) or _gather_names(host, main))
+    layout = Layout(join_files(main, files))
+    pid_file = prefix / _first_argument(layout.main, "pid", build.get("pid-path", "logs/nginx.pid"))
+    log = _first_argument(layout.main, "error_log", build.get("error-log-path", "logs/error.log"))
+    service = describe_service(
+        "nginx", host.run_all(probe_service("nginx")), check=check, start=(program, "-c", str(main)),
+        reload=(program, "-s", "reload", "-c", str(main)), title=MASTER_TITLE, pid_file=pid_file,
+    )  # fmt: skip
+    return Installation(
+        facts=replace(facts, current=layout.read(facts)),
+        files=files,
+        service=service,
+        port=layout.listening.port if layout.listening else None,
+        log=None if log == "stderr" or log.startswith(("syslog:", "memory:")) else prefix / log,
+    )
+
+
+def read_build(printed: str) -> dict[str, str]:
+    """Read the options with a value of `nginx -V`."""
+    return dict(re.findall(r"--([a-z0-9_-]+)=(?!')(\S+)", printed))
+
+
+def _ask_names(host: Host, program: str, main: PurePosixPath) -> tuple[PurePosixPath, ...]:
+    """Let nginx name the files that it reads; none when it is not permitted to read them.
+
+    What it prints of them is not taken: a file may hold a line that looks like the beginning of another.
+    """
+    try:
+        dumped = host.run((program, "-T", "-c", str(main)), timeout_s=TIMEOUT_S, as_root=True)
+    except TargetError:  # there is no sudo
+        return ()
+    refused = _EMERGENCY.search(decode(dumped)) if dumped.returncode else None
+    if refused is not None and _NOT_PERMITTED not in refused[0]:
+        broken = f"{host.name}: nginx does not accept its installed configuration: {refused[0]}"
+        raise TargetError(f"{broken}. Correct it until `nginx -t` does.")
+    names = tuple(PurePosixPath(name.decode(ENCODING)) for name in _DUMPED.findall(dumped.stdout))
+    return names if main in names else ()
+
+
+def _gather_names(host: Host, main: PurePosixPath) -> tuple[PurePosixPath, ...]:
+    """Follow the includes, for who may not run `nginx -T`."""
+    found: dict[PurePosixPath, None] = {main: None}
+    pending = [main]
+    while pending:
+        name = pending.pop()
+        text = (host.read(name).content or b"").decode(ENCODING)
+        flat = [each for top in read_directives(text, name) for each in (top, *top.walk())]
+        for each in flat:
+            if each.name == "include" and each.arguments:
+                new = [path for path in _list(host, main.parent / each.arguments[0]) if path not in found]
+                found |= dict.fromkeys(new)
+                pending += new
+    return tuple(found)
+
+
+def _list(host: Host, pattern: PurePosixPath) -> list[PurePosixPath]:
+    wild = [index for index, part in enumerate(pattern.parts) if _WILDCARDS & set(part)]
+    if not wild:
+        return [pattern]
+    root = PurePosixPath(*pattern.parts[: wild[0]])
+    depth = str(len(pattern.parts) - wild[0])
+    argv = ("find", "-L", str(root), "-mindepth", depth, "-maxdepth", depth, "-type", "f", "-print0")
+    printed = host.run(argv, timeout_s=TIMEOUT_S).stdout.decode(ENCODING)
+    return [path for name in printed.split("\0") if name and matches(path := PurePosixPath(name), pattern)]
+
+
+def _read_files(host: Host, main: PurePosixPath, names: tuple[PurePosixPath, ...]) -> Files:
+    look = host.look(names)
+    states = {name: look.read(name).content for name in names}
+    if states.get(main) is None:
+        raise TargetError(f"{host.name}: {main}: there is no such file. Reinstall nginx, or put it back.")
+    return {name: content for name, content in states.items() if content is not None}
+
+
+def _first_argument(main: Directive, name: str, otherwise: str) -> str:
+    given = main.inside(name)
+    return given[0].arguments[0] if given and given[0].arguments else otherwise

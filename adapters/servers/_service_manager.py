@@ -1,0 +1,67 @@
+"""Find out what starts and stops an installed service."""
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from tuner.ports import Argv, Command, Completed, Service
+
+_UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+# Stops a daemon that only its pid file knows. The id may be another program's by now, so its title is read.
+# Not with `read`, which fails where the line has no end, as php-fpm writes it.
+_STOP = (
+    'pid=$(cat "$1") && grep -qaF "$2" "/proc/$pid/cmdline" && kill -TERM "$pid"'
+    ' && while grep -qaF "$2" "/proc/$pid/cmdline"; do sleep 0.1; done; exit 0'
+)
+# A daemon leaves its starter's process group a moment after that has ended (daemon(7)), so that who cleans up
+# behind the starter could meet it there.
+_APART = ("setsid", "--wait")
+
+
+def probe_service(name: str) -> tuple[Command, ...]:
+    """Give the commands whose results `describe_service` reads."""
+    # Where systemd is not the first process, units are of no use (sd_booted(3)).
+    tests = (
+        ("-d", "/run/systemd/system"),
+        *(("-e", f"{directory}/{name}.service") for directory in _UNIT_DIRECTORIES),
+        ("-x", f"/etc/init.d/{name}"),
+    )
+    return tuple(Command(argv=("test", *test), may_fail=True) for test in tests)
+
+
+def describe_service(
+    name: str,
+    probed: Sequence[Completed],
+    *,
+    check: Argv,
+    start: Argv,
+    reload: Argv | None,
+    title: str,
+    pid_file: PurePosixPath,
+) -> Service:
+    """Take systemd where it runs and has the unit, else the init script, else the program itself.
+
+    Args:
+        name: of the unit and of the init script.
+        probed: what the commands of `probe_service` gave.
+        check: accepts the configuration.
+        start: starts the program itself as a daemon.
+        reload: lets the running program itself read its configuration again.
+        title: what the command line of its first process has in it.
+        pid_file: where it leaves its process id.
+    """
+    has_systemd, *units, script = (each.returncode == 0 for each in probed)
+    is_systemd = has_systemd and any(units)
+    stop: Argv = ("sh", "-c", _STOP, f"stop-{name}", str(pid_file), title)
+    if is_systemd:
+        stop, start, reload = (("systemctl", verb, name) for verb in ("stop", "start", "reload"))
+    elif script:
+        stop, start, reload = (("service", name, verb) for verb in ("stop", "start", "reload"))
+    return Service(
+        name=name,
+        check=check,
+        stop=stop,
+        start=start if is_systemd else (*_APART, *start),
+        reload=reload,
+        is_systemd=is_systemd,
+        pid_file=pid_file,
+    )

@@ -1,0 +1,133 @@
+"""h2o (https://h2o.examp1e.net/): a private instance as Debian packages it, or the installed service."""
+
+import json
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, ClassVar
+
+from tuner.adapters.servers import _readback as readback
+from tuner.adapters.servers._complaints import find_complaints
+from tuner.adapters.servers._h2o_config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers._h2o_installed import find_installed, rewrite_files
+from tuner.errors import TargetError
+from tuner.ports import (
+    Argv,
+    Completed,
+    Config,
+    Facts,
+    FileReader,
+    Files,
+    Host,
+    Installation,
+    InstalledServer,
+    Needs,
+    Process,
+    Scalar,
+    Server,
+    Site,
+)
+
+_CHECK_LINE = re.compile(r"^(?!configuration OK|\[INFO\]|\s*$)(?P<text>.*)$", re.MULTILINE)
+_COMPLAINT = re.compile(r"\bfailed\b|Too many open files|\[ERROR\]|\[WARNING\]|refusing to", re.IGNORECASE)
+_NO_PREFIX = re.compile(r"(?!)")
+_STATUS = "server-status/json"
+
+
+class H2o:
+    """The server adapter for h2o 2.2."""
+
+    name: ClassVar[str] = "h2o"
+    package: ClassVar[str] = "h2o"
+
+    def detect(self, host: Host) -> Facts:
+        program, completed = readback.find_program(host, ("h2o", "/usr/bin/h2o"), "-v", package=self.package)
+        printed = readback.decode(completed)
+        version = re.search(r"h2o version (\d+(?:\.\d+)*)", printed)
+        if version is None:
+            unclear = f"{host.name}: `{program} -v` names no version: {printed[:200]!r}."
+            raise TargetError(f"{unclear} Reinstall {self.package}.")
+        return Facts(
+            version=tuple(int(part) for part in version[1].split(".")),
+            program=PurePosixPath(program),
+            cores=readback.read_online_cpus(host),
+        )
+
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+        return {site.directory / CONFIG_FILE: write_configuration(config, site).encode()}
+
+    def check(self, site: Site, facts: Facts) -> Argv | None:
+        return (str(facts.program), "-t", "-c", str(site.directory / CONFIG_FILE))
+
+    def refusals(self, checked: Completed) -> tuple[str, ...]:
+        texts = (line["text"].strip() for line in _CHECK_LINE.finditer(readback.decode(checked)))
+        return tuple(dict.fromkeys(texts))
+
+    def start(self, site: Site, facts: Facts) -> Argv | None:
+        return (str(facts.program), "-c", str(site.directory / CONFIG_FILE))
+
+    def open_files(self, config: Config) -> int | None:  # noqa: ARG002 - it raises its own limit to the hard one
+        return None
+
+    def effective(
+        self,
+        host: Host,
+        config: Config,
+        site: Site,
+        facts: Facts,  # noqa: ARG002 - the port's signature
+        process: Process | None,
+    ) -> Config:
+        return _read_status(host, config, site.port) if process is not None else {}
+
+    def complaints(self, log: bytes) -> tuple[str, ...]:
+        return find_complaints(log, about=_COMPLAINT, prefix=_NO_PREFIX)
+
+    def find(self, host: Host) -> Installation:
+        return find_installed(host, self.detect(host))
+
+    def rewrite(self, config: Config, installation: Installation) -> Files:
+        return rewrite_files(config, installation)
+
+    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - it has a thread for each CPU or so, and raises its own limit
+        return Needs()
+
+    def in_force(
+        self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
+    ) -> Config:
+        count = _count_threads(look, pid)
+        found: dict[str, Scalar] = {} if count is None else {"num-threads": count}
+        if installation.port is not None:
+            found |= _read_status(host, config, installation.port)
+        return {name: value for name, value in found.items() if name in config}
+
+
+def _read_status(host: Host, config: Config, port: int) -> dict[str, Scalar]:
+    """Ask the status page; an installed server may have none."""
+    url = f"http://127.0.0.1:{port}/{_STATUS}"
+    try:
+        completed = host.run(("curl", "-sS", "--max-time", "5", url), timeout_s=readback.COMMAND_TIMEOUT_S)
+    except TargetError as error:
+        missing = f"{host.name}: curl is needed to read h2o's status ({error}). apt-get install curl"
+        raise TargetError(missing) from error
+    try:
+        status = json.loads(completed.stdout)
+    except ValueError:
+        return {}
+    names = {"num-threads": "worker-threads", "max-connections": "max-connections"}
+    return {name: status[key] for name, key in names.items() if name in config and key in status}
+
+
+def _count_threads(look: FileReader, pid: int) -> int | None:
+    """Count the threads that serve: all but one, which waits for signals, of the youngest h2o."""
+    pids = list(readback.walk_processes(look, pid)) if pid else []
+    servers = [
+        each
+        for each in pids
+        if PurePosixPath(readback.read_command_line(look, each).split(" ")[0]).name == "h2o"
+    ]
+    threads = readback.read_status(look, servers[-1], "Threads") if servers else None
+    return int(threads) - 1 if threads else None
+
+
+if TYPE_CHECKING:
+    _conforms: Server = H2o()
+    _conforms_installed: InstalledServer = H2o()

@@ -1,0 +1,62 @@
+"""A managed run without an end: one start after the other, of random configurations, until it is stopped.
+
+    python -m benchmarks.faults_run STUDY
+
+It is what `tuner run` is between its decisions: the same lock, target, guard, starts and storage. Noise of
+the machine does not end it, so that many can run side by side.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+from tuner.errors import TunerError
+from tuner.interrupts import signals_interrupt
+from tuner.plan import PRESETS
+from tuner.records import Role
+from tuner.rig import prepare
+from tuner.session import locked
+from tuner.settings import load_study
+from tuner.starter import Starter
+from tuner.storage import Opening, open_storage
+
+
+def main(path: Path) -> None:
+    """Make starts until somebody or something ends it."""
+    settings = load_study(path)
+    rng = Random(os.getpid())  # noqa: S311 - no secret
+    with locked(settings), signals_interrupt():
+        rig = prepare(settings)
+        storage = open_storage(settings.storage_url, settings.name)
+        storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
+        plan = PRESETS["quick"].fit(minutes=1, trials=1)
+        session = f"{int(time.time())}-{os.getpid()}"
+        starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
+        with rig.target.hold(print):
+            while True:
+                point = {
+                    each.name: rng.choice(each.choices)
+                    if each.kind == "categorical"
+                    else _draw(rng, each.low, each.high, whole=each.kind == "int")
+                    for each in rig.space.dimensions
+                }
+                config = rig.space.decode(point)
+                opening = Opening(role=Role.SEARCH, config=config, point=rig.space.encode(config))
+                start = starter.make(opening)
+                print(start.state, start.failure, len(start.windows), flush=True)
+
+
+def _draw(rng: Random, low: float, high: float, *, whole: bool) -> int | float:
+    return rng.randint(int(low), int(high)) if whole else rng.uniform(low, high)
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except TunerError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)

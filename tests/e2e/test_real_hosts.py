@@ -1,0 +1,149 @@
+"""Installed services on hosts over SSH: checked, tuned, given back, and changed for good."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.faults import has_changed, look_at
+from tests.e2e.command_line import CommandLine
+from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.host import Sudo, TestHost, User
+
+pytestmark = pytest.mark.alone
+
+STUDY = """\
+study: web
+servers: [nginx, sysctl]
+space:
+  - nginx
+  - sysctl-net
+  - {{only: [worker_connections, sendfile, open_file_cache, listen_backlog, net.core.somaxconn]}}
+target: {{host: "{url}", mode: managed, watchdog_s: 10}}
+load: {{generator: wrk, path: /, connections: 10{more}}}
+"""
+DEPLOY = User(name="deploy", sudo=Sudo.FREELY)
+
+
+@pytest.fixture(scope="module")
+def bed() -> Iterator[Testbed]:
+    with open_testbed() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def web(bed: Testbed) -> TestHost:
+    """A host with nginx, on which an ordinary user may become root."""
+    host = bed.add_host("web", user=DEPLOY)
+    host.install_nginx()
+    return host
+
+
+@pytest.fixture
+def tuner(bed: Testbed, tmp_path) -> CommandLine:
+    return CommandLine(tmp_path, variables={"HOME": str(bed.home), "TUNER_STATE": str(tmp_path / "state")})
+
+
+def write(tuner: CommandLine, host: TestHost, more: str = ""):
+    return tuner.write(text=STUDY.format(url=host.ssh_url, more=more))
+
+
+def test_a_check_shows_what_a_run_would_change_and_changes_nothing(tuner: CommandLine, web: TestHost):
+    before = look_at(web)
+
+    done = tuner.run("check", write(tuner, web), "--plan")
+
+    assert done.returncode == 0, done.stderr
+    assert "nginx 1." in done.stdout
+    assert re.search(r"worker_connections +768.* now, ", done.stdout)
+    assert "net.core.somaxconn" in done.stdout
+    assert re.search(r"^-\s+worker_connections 768;$", done.stdout, re.MULTILINE)
+    assert "restarts   nginx" in done.stdout
+    assert look_at(web) == before
+    assert not (web.root / "var/lib/tuner/keeper").exists()
+
+
+def test_a_managed_run_needs_an_agreement(tuner: CommandLine, web: TestHost):
+    done = tuner.run("run", write(tuner, web))
+
+    assert done.returncode == 2
+    assert "Agree with --yes" in done.stderr
+    assert not (web.root / "var/lib/tuner/keeper").exists()
+
+
+def test_a_run_measures_changes_and_gives_back_what_it_found(tuner: CommandLine, web: TestHost):
+    before, study = look_at(web), write(tuner, web)
+
+    done = tuner.run_in_peace("run", study, "--yes", "--minutes", "0.5", "--trials", "3")
+
+    assert done.returncode in {0, 1}, done.stderr
+    shown = json.loads(tuner.run("show", study, "--json").stdout)
+    assert shown["state"] == "finished"
+    assert shown["fingerprint"]["co_located"] is False
+    assert shown["default"]["config"]["worker_connections"] == 768
+    searched = [
+        trial for trial in shown["trials"] if trial["role"] == "search" and trial["state"] == "complete"
+    ]
+    assert searched
+    assert all(window["goodput_rps"] > 0 for trial in searched for window in trial["windows"])
+    assert has_changed(web)
+    assert look_at(web) == before
+    assert not list((web.root / "var/lib/tuner").glob("run/journal/*"))
+
+
+def test_the_sudoers_file_of_a_check_is_all_that_a_run_needs(tuner: CommandLine, bed: Testbed):
+    host = bed.add_host("strict", user=User(name="deploy", sudo=Sudo.FREELY))
+    host.install_nginx()
+    study = write(tuner, host)
+    rules = tuner.run("check", study, "--sudoers")
+    assert rules.returncode == 0, rules.stderr
+    host.run(["sh", "-c", "cat > /etc/sudoers.d/testbed"], stdin=rules.stdout.encode())
+    assert host.run(["visudo", "-c"], check=False).returncode == 0
+    assert host.run(["su", "deploy", "-c", "sudo -n id"], check=False).returncode != 0
+
+    done = tuner.run_in_peace("run", study, "--yes", "--minutes", "0.4", "--trials", "1")
+
+    assert done.returncode in {0, 1}, done.stderr
+    assert has_changed(host)
+
+
+def test_a_winner_is_applied_kept_and_taken_back(finished, tuner: CommandLine, web: TestHost):
+    _, study, _ = finished
+    before = look_at(web)
+    where = ("--host", web.ssh_url)
+
+    applied = tuner.run("apply", study, *where, "--yes", "--confirm-within", "60s")
+    assert applied.returncode == 0, applied.stderr
+    in_force = look_at(web)
+    kept = tuner.run("confirm", *where)
+    restored = tuner.run("restore", *where)
+    still = look_at(web)
+    undone = tuner.run("apply", study, *where, "--undo")
+
+    assert in_force != before
+    assert kept.returncode == 0, kept.stderr
+    assert "Nothing to restore" in restored.stderr
+    assert still == in_force
+    assert undone.returncode == 0, undone.stderr
+    assert look_at(web) == before
+    assert "nothing was applied" in tuner.run("apply", study, *where, "--undo").stderr
+
+
+def test_what_nobody_confirms_is_taken_back_by_the_host_itself(finished, tuner: CommandLine, web: TestHost):
+    from tests.e2e.traces import eventually
+
+    _, study, _ = finished
+    before = look_at(web)
+    where = ("--host", web.ssh_url)
+
+    applied = tuner.run("apply", study, *where, "--yes", "--confirm-within", "10s")
+
+    assert applied.returncode == 0, applied.stderr
+    assert look_at(web) != before
+    web.cut()
+    try:
+        assert eventually(lambda: look_at(web) == before, within_s=25)
+    finally:
+        web.heal()
+    assert tuner.run("confirm", *where).returncode == 3

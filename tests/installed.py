@@ -1,0 +1,48 @@
+"""An installed service in a sandbox: this machine's own files, copied, at their usual places.
+
+Nothing of it reaches the machine: the copies are mounted over the originals in the sandbox alone.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+
+from tuner.adapters.hosts.local import LocalHost
+from tuner.ports import ABSENT, Files, FileState, Sandbox
+
+
+@contextmanager
+def installed(*directories: str, empty: Sequence[str] = ()) -> Iterator[Sandbox]:
+    """Open a sandbox in which these directories are copies, and those in `empty` are new."""
+    with LocalHost().sandbox() as sandbox:
+        for directory in (*directories, *empty):
+            copy = str(backing(sandbox, PurePosixPath(directory)))
+            run(sandbox, "mkdir", "-p", copy)
+            if directory in directories:
+                run(sandbox, "cp", "-a", f"{directory}/.", copy)
+            run(sandbox, "mount", "--bind", copy, directory)
+        yield sandbox
+
+
+def backing(sandbox: Sandbox, path: PurePosixPath) -> PurePosixPath:
+    """Say where the sandbox keeps what stands at a path."""
+    return sandbox.directory / path.relative_to("/")
+
+
+def put(sandbox: Sandbox, files: Files) -> None:
+    """Write files at the places where the service looks for them."""
+    for path, content in files.items():
+        sandbox.write(backing(sandbox, path), FileState(content=content, mode=0o644))
+
+
+def remove(sandbox: Sandbox, files: Files) -> None:
+    """Take them away again."""
+    for path in files:
+        sandbox.write(backing(sandbox, path), ABSENT)
+
+
+def run(sandbox: Sandbox, *argv: str) -> str:
+    """Run a command that must succeed; give what it printed."""
+    ended = sandbox.run(argv, timeout_s=20)
+    assert ended.returncode == 0, ended.stderr.decode() + ended.stdout.decode()
+    return ended.stdout.decode()

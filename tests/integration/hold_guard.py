@@ -1,0 +1,31 @@
+"""A controller of its own, to be killed: arms a private machine, changes it, and stays.
+
+Run as `python hold_guard.py FIRST_PID STATE_DIRECTORY WATCHDOG_S`.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.integration.private_machine import CONFIGURATION, DEMO, SETTING, PrivateHost
+from tuner.guard import Guard
+from tuner.journal import Journal
+
+
+def main(first_pid: int, directory: Path, watchdog_s: float) -> None:
+    """Hold the machine until killed."""
+    host = PrivateHost(first_pid)
+    guard = Guard(host, journal=Journal(directory), study="to be killed", watchdog_s=watchdog_s)
+    guard.arm([DEMO])
+    guard.note_changed(
+        host.run_all((guard.command_to_change({CONFIGURATION: b"demo 2\n", SETTING: b"512\n"}),))
+    )
+    host.sh("/srv/demo stop; /srv/demo start")
+    print("holding", flush=True)  # noqa: T201 - the test waits for it
+    time.sleep(60)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3]))

@@ -1,0 +1,181 @@
+"""Installed services of test hosts get other settings over SSH, and are as before afterwards."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.faults import look_at
+from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.host import TestHost
+from tests.testbed.namespaces import kill_each
+from tuner import plugins
+from tuner.errors import ConfigRejected, Crashed, NotReady, RestoreFailed, TargetError
+from tuner.managed import ManagedTarget
+from tuner.rig import find_target
+from tuner.settings import load_study
+from tuner.space import Space
+
+STUDY = """\
+study: managed
+servers: [{server}, sysctl]
+space: [{space}, sysctl-net]
+target: {{host: "{url}", mode: managed, watchdog_s: 10}}
+load: {{path: "http://{address}{page}"}}
+"""
+SOMAXCONN = "net.core.somaxconn"
+# Debian's h2o serves /var/www, the others /var/www/html.
+PAGES = {"h2o": "/html/"}
+CHANGES = {
+    "apache": ("apache-event", {"ThreadsPerChild": 40, "ListenBacklog": 700}),
+    "nginx": ("nginx", {"worker_processes": 3, "listen_backlog": 700}),
+    "h2o": ("h2o", {"num-threads": 3}),
+    "php-fpm": ("php-fpm", {"pm": "static", "pm.max_children": 7}),
+}
+
+
+@pytest.fixture
+def bed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Testbed]:
+    with open_testbed() as opened:
+        monkeypatch.setenv("HOME", str(opened.home))
+        monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
+        yield opened
+
+
+def install(host: TestHost, server: str) -> None:
+    match server:
+        case "apache":
+            host.install_apache()
+        case "h2o":
+            host.install_h2o()
+        case "php-fpm":
+            host.install_nginx()
+            host.install_php_fpm()
+        case _:
+            host.install_nginx()
+
+
+@pytest.fixture
+def web(bed: Testbed) -> TestHost:
+    host = bed.add_host("web")
+    install(host, "nginx")
+    return host
+
+
+def find(host: TestHost, folder: Path, server: str = "nginx") -> tuple[ManagedTarget, Space]:
+    path = folder / "managed.yaml"
+    space = CHANGES[server][0]
+    page = PAGES.get(server, "/")
+    path.write_text(
+        STUDY.format(server=server, space=space, url=host.ssh_url, address=host.address, page=page)
+    )
+    target, space_of_host, _ = find_target(load_study(path), plugins.make_host(host.ssh_url))
+    return target, space_of_host
+
+
+@pytest.mark.parametrize("server", CHANGES)
+def test_a_configuration_is_in_force_and_gone_again(bed: Testbed, tmp_path: Path, server: str):
+    host = bed.add_host("web")
+    install(host, server)
+    before = look_at(host)
+    target, space = find(host, tmp_path, server)
+    changes = {**CHANGES[server][1], SOMAXCONN: 5000}
+
+    with target.hold(print):
+        with target.deploy(space.complete(changes)) as deployment:
+            read_back = {name: deployment.effective[name] for name in changes if name in deployment.effective}
+            assert len(read_back) > 1
+            assert read_back == {name: changes[name] for name in read_back}
+            deployment.check_alive()
+            assert deployment.no_longer_effective() == ()
+            assert look_at(host) != before
+        with target.deploy(space.default()):
+            assert look_at(host) == before
+
+    assert look_at(host) == before
+
+
+def test_what_the_server_refuses_is_a_rejected_configuration_and_never_started(web: TestHost, tmp_path: Path):
+    before = look_at(web)
+    target, space = find(web, tmp_path)
+    first = web.processes("nginx")
+
+    with target.hold(print):
+        (web.root / "etc/nginx/conf.d/broken.conf").write_text("nonsense on;\n")
+        with pytest.raises(ConfigRejected, match='unknown directive "nonsense"'):
+            target.deploy(space.complete({"sendfile": False})).__enter__()
+        assert web.processes("nginx") == first
+        (web.root / "etc/nginx/conf.d/broken.conf").unlink()
+
+    assert look_at(web) == before
+
+
+def test_a_port_that_somebody_else_has_taken_is_told_with_the_servers_words(web: TestHost, tmp_path: Path):
+    target, space = find(web, tmp_path)
+
+    with target.hold(print), target.deploy(space.complete({"sendfile": False})):
+        # nginx goes, and another program is quicker to listen.
+        web.run(["service", "nginx", "stop"])
+        web.run(["sh", "-c", "setsid busybox nc -lk -p 80 -e /bin/false >/dev/null 2>&1 &"])
+        with pytest.raises((Crashed, NotReady), match=r"Address already in use|gave"):
+            target.deploy(space.complete({"sendfile": False, "multi_accept": True})).__enter__()
+        kill_each(web.processes("nc") or web.processes("busybox"))
+
+    assert web.status_of() == 200
+
+
+def test_a_server_that_is_killed_is_seen_to_have_crashed_and_runs_again_afterwards(
+    web: TestHost, tmp_path: Path
+):
+    before = look_at(web)
+    target, space = find(web, tmp_path)
+
+    with target.hold(print), target.deploy(space.complete({"sendfile": False})) as deployment:
+        kill_each(web.processes("nginx"))
+        deployment.host.look()
+        with pytest.raises(Crashed, match=r"its first process, .* has ended"):
+            deployment.check_alive()
+
+    assert look_at(web) == before
+
+
+def test_a_setting_that_somebody_else_changes_is_noticed(web: TestHost, tmp_path: Path):
+    target, space = find(web, tmp_path)
+
+    with target.hold(print), target.deploy(space.complete({SOMAXCONN: 5000})) as deployment:
+        web.run(["sh", "-c", "echo 6000 > /proc/sys/net/core/somaxconn"])
+        deployment.host.look()
+        assert deployment.no_longer_effective() == (
+            "sysctl: net.core.somaxconn: 5000 was asked, 6000 is in force",
+        )
+
+
+def test_a_second_tuner_is_refused_with_the_name_of_the_first(web: TestHost, tmp_path: Path, monkeypatch):
+    first, _ = find(web, tmp_path)
+    second, _ = find(web, tmp_path)
+
+    with first.hold(print):
+        monkeypatch.setenv("TUNER_STATE", str(tmp_path / "another"))
+        with pytest.raises(TargetError, match="study managed"):
+            second.hold(print).__enter__()
+
+
+def test_what_cannot_be_put_back_is_told_and_can_be_later(web: TestHost, tmp_path: Path):
+    before = look_at(web)
+    target, space = find(web, tmp_path)
+
+    def run() -> None:
+        with target.hold(print), target.deploy(space.complete({"sendfile": False})):
+            web.run(["mount", "--bind", "-o", "ro", "/etc/nginx", "/etc/nginx"])
+            web.run(["mount", "-o", "remount,bind,ro", "/etc/nginx"])
+
+    with pytest.raises(RestoreFailed, match=r"/etc/nginx/nginx\.conf .*tuner restore"):
+        run()
+    web.run(["umount", "/etc/nginx"])
+    from tuner.guard import restore_host
+    from tuner.journal import open_journal
+
+    with open_journal() as journal:
+        restore_host(plugins.make_host(web.ssh_url), journal)
+
+    assert look_at(web) == before

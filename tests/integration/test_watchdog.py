@@ -1,0 +1,322 @@
+"""Nobody is there any more, in all orders: the target puts itself back, once, and never without need."""
+
+import contextlib
+import itertools
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests.integration import hold_guard
+from tests.integration.private_machine import CONFIGURATION, DEMO, SETTING, PrivateHost, private_machine
+from tests.integration.waiting import wait_until
+from tuner import keeper
+from tuner.errors import TargetError
+from tuner.guard import Guard, confirm, restore_host, undo
+from tuner.journal import Journal
+from tuner.ports import Files, Service
+
+WATCHDOG_S = 1.0
+LONG_S = 120.0
+CHANGES: Files = {CONFIGURATION: b"demo 2\n", SETTING: b"512\n"}
+RESTART = "/srv/demo stop; /srv/demo start"
+KILL_BOTH = "kill -9 $(cat /var/lib/tuner/run/watchdog)"
+KILL_FIRST, KILL_SECOND = (
+    f"set -- $(cat /var/lib/tuner/run/watchdog); kill -9 ${number}" for number in (1, 2)
+)
+
+
+@pytest.fixture
+def machine() -> Iterator[PrivateHost]:
+    with private_machine() as host:
+        yield host
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal(tmp_path / "state") as opened:
+        yield opened
+
+
+def changed(
+    machine: PrivateHost, journal: Journal, *, purpose: str = "run", watchdog_s: float = WATCHDOG_S
+) -> Guard:
+    guard = Guard(machine, journal=journal, purpose=purpose, study="s", watchdog_s=watchdog_s)
+    guard.arm([DEMO])
+    guard.note_changed(machine.run_all((guard.command_to_change(CHANGES),)))
+    machine.sh(RESTART)
+    return guard
+
+
+@contextlib.contextmanager
+def controller(machine: PrivateHost, directory: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start a controller that holds the machine, and leave it to the test to kill it."""
+    argv = [sys.executable, hold_guard.__file__, str(machine.first_pid), str(directory), str(WATCHDOG_S)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"holding\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_until_back(machine: PrivateHost, before: str) -> None:
+    wait_until(lambda: "everything is back" in machine.log())
+    assert machine.everything() == before
+    assert machine.log().count("restoring: ") == 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kills:
+    """What is killed, in this order; and how long nobody may have to wait."""
+
+    first: str = ""
+    then: str = ""
+    noticed: str = ""
+    """What the keeper writes down before the controller is killed."""
+    restored_by_hand: bool = False
+
+
+ORDERS = [
+    Kills(),
+    Kills(first=KILL_FIRST),
+    Kills(first=KILL_SECOND),
+    Kills(first=KILL_SECOND, noticed="the watchdog was killed; it goes on"),
+    Kills(first=KILL_BOTH, noticed="the watchdog was gone; it is there again"),
+    Kills(then=KILL_FIRST),
+    Kills(then=KILL_SECOND),
+    Kills(first=KILL_BOTH, restored_by_hand=True),
+    Kills(then=KILL_BOTH, restored_by_hand=True),
+]
+
+
+def kill_in_order(kills: Kills, shell: str, directory: Path) -> None:
+    with private_machine(shell) as machine:
+        before = machine.everything()
+        with controller(machine, directory) as process:
+            if kills.restored_by_hand:
+                process.send_signal(signal.SIGSTOP)  # no heartbeat may come in between
+            machine.sh(kills.first)
+            wait_until(lambda: kills.noticed in machine.log())
+            process.kill()
+        machine.sh(kills.then)
+        if kills.restored_by_hand:
+            with Journal(directory) as journal:
+                assert set(restore_host(machine, journal)) == set(CHANGES)
+        wait_until_back(machine, before)
+
+
+def test_the_target_puts_itself_back_in_whatever_order_controller_and_watchdog_are_killed(tmp_path: Path):
+    # All at once, for it is mostly waiting; in both shells by turns.
+    with ThreadPoolExecutor(len(ORDERS)) as pool:
+        ended = [
+            pool.submit(kill_in_order, kills, shell, tmp_path / str(number))
+            for number, (kills, shell) in enumerate(zip(ORDERS, itertools.cycle(["dash", "bash"])))
+        ]
+    for kills, each in zip(ORDERS, ended, strict=True):
+        assert each.exception() is None, kills
+
+
+@pytest.mark.parametrize("content", [b"demo 3\n", CHANGES[CONFIGURATION]], ids=["another", "the same"])
+def test_nothing_is_changed_any_more_after_the_watchdog_has_fired(
+    machine: PrivateHost, journal: Journal, content: bytes
+):
+    guard = changed(machine, journal)
+    delayed = (guard.command_to_change({**CHANGES, CONFIGURATION: content}),)
+    guard._heartbeat.stop()
+    wait_until(lambda: "everything is back" in machine.log())
+    machine.sh(f"echo demo of the operator > {CONFIGURATION}")
+    mine = machine.everything()
+
+    with pytest.raises(TargetError, match=r"This session has ended \(no heartbeat of the controller"):
+        guard.note_changed(machine.run_all(delayed))
+    guard.restore()
+
+    assert machine.everything() == mine
+    assert machine.log().count("restoring: ") == 1
+
+
+def test_a_guard_learns_from_its_heartbeat_that_it_was_given_up(machine: PrivateHost, journal: Journal):
+    guard = changed(machine, journal, watchdog_s=LONG_S)
+    with Journal(journal.directory / "other") as other:
+        other_guard = Guard(machine, journal=other, study="s")
+        guard.check_alive()
+        machine.sh(KILL_BOTH)
+        restore_host(machine, other)
+        with pytest.raises(TargetError):
+            guard._beat(1)
+
+        with pytest.raises(TargetError, match=r"This session has ended \(asked by hand\)"):
+            guard.check_alive()
+
+        other_guard.arm([DEMO])
+        assert guard.restore() == ()  # that is the other's now
+        other_guard.note_changed(machine.run_all((other_guard.command_to_change(CHANGES),)))
+        other_guard.restore()
+
+
+def test_a_healthy_controller_is_never_given_up_whatever_the_clock_says(
+    machine: PrivateHost, journal: Journal
+):
+    # Whoever asks for the time of day gets another year each time.
+    machine.sh(
+        r"""
+        cp "$(command -v date)" /srv/date
+        cat > /srv/jumping << 'END'
+#!/bin/sh
+exec /srv/date -d "$(($(/srv/date +%N | sed 's/^0*//') / 1000000)) years" "$@"
+END
+        chmod 755 /srv/jumping
+        mount --bind /srv/jumping "$(command -v date)"
+        """
+    )
+    guard = changed(machine, journal)
+
+    deadline = time.monotonic() + 3 * WATCHDOG_S
+    while time.monotonic() < deadline:
+        guard.check_alive()
+        time.sleep(WATCHDOG_S / 8)
+
+    assert "restoring" not in machine.log()
+    assert machine.read(CONFIGURATION).content == b"demo 2\n"
+    guard.restore()
+
+
+def test_a_target_that_slept_waits_for_the_controller_again(machine: PrivateHost, journal: Journal):
+    guard = changed(machine, journal)
+    guard._heartbeat.stop()
+
+    machine.sh("kill -STOP $(cat /var/lib/tuner/run/watchdog)")
+    time.sleep(2 * WATCHDOG_S)
+    machine.sh("kill -CONT $(cat /var/lib/tuner/run/watchdog)")
+    guard._beat(2)
+
+    assert "restoring" not in machine.log()
+    guard.restore()
+
+
+def test_after_a_reboot_files_are_put_back_and_settings_left_to_the_kernel(
+    machine: PrivateHost, journal: Journal
+):
+    before = machine.everything()
+    guard = changed(machine, journal, watchdog_s=LONG_S)
+    guard._heartbeat.stop()
+    boot = keeper.step("boot", "run")
+    assert machine.run(boot.argv, timeout_s=10).stdout == b"nothing\n"  # this boot is the one that it knows
+    assert machine.read(CONFIGURATION).content == b"demo 2\n"
+    machine.sh(
+        f"{KILL_BOTH}; /srv/demo stop; echo another-boot > /var/lib/tuner/run/boot_id; echo 999 > {SETTING}"
+    )
+
+    assert machine.run(boot.argv, timeout_s=10).returncode == 0
+
+    assert machine.everything() == before.replace("\n4096\n", "\n999\n")
+    assert restore_host(machine, journal) == ()
+
+
+def test_systemd_keeps_the_watchdog_and_guards_the_reboot(machine: PrivateHost, journal: Journal):
+    # What it is asked is all that can be seen here; no systemd runs in a namespace.
+    machine.sh(
+        r"""
+        mkdir -p /run/systemd/system
+        cat > /srv/systemctl << 'END'
+#!/bin/sh
+echo "systemctl $*" >> /srv/asked
+[ "$1" != is-active ] || [ -e /srv/demo.pid ]
+END
+        cat > /srv/systemd-run << 'END'
+#!/bin/sh
+echo "systemd-run $*" >> /srv/asked
+while [ "$1" != /bin/sh ]; do shift; done
+setsid --fork "$@"
+END
+        chmod 755 /srv/systemctl /srv/systemd-run
+        mount --bind /srv/systemctl "$(command -v systemctl)"
+        mount --bind /srv/systemd-run "$(command -v systemd-run)"
+        """
+    )
+    service = Service(
+        name="demo",
+        check=None,
+        stop=("/srv/demo", "stop"),
+        start=("/srv/demo", "start"),
+        reload=None,
+        is_systemd=True,
+    )
+    guard = Guard(machine, journal=journal, study="s", watchdog_s=LONG_S)
+    assert guard.arm([service]) == ()
+    unit = machine.sh("cat /etc/systemd/system/tuner-restore.service")
+    machine.sh("test -L /etc/systemd/system/multi-user.target.wants/tuner-restore.service")
+    drop_in = PurePosixPath("/etc/systemd/system/demo.service.d/tuner.conf")
+    guard.note_changed(machine.run_all((guard.command_to_change({drop_in: b"[Service]\nLimitNOFILE=9\n"}),)))
+
+    guard.restore()
+
+    asked = machine.sh("cat /srv/asked")
+    assert "Before= demo.service\n" in unit
+    assert "ExecStart=/bin/sh /var/lib/tuner/keeper boot run\n" in unit
+    assert "--unit=tuner-watchdog-run" in asked
+    assert asked.index("systemctl is-active --quiet -- demo") < asked.index("systemctl daemon-reload")
+    assert "systemctl reset-failed -- demo" in asked
+    assert machine.sh("find /etc/systemd/system ! -type d") == ""
+
+
+def test_an_apply_that_nobody_confirms_is_taken_back(machine: PrivateHost, journal: Journal):
+    before = machine.everything()
+    changed(machine, journal, purpose="apply")
+    with (
+        Journal(journal.directory / "other") as other,
+        pytest.raises(TargetError, match=r"An apply waits for `tuner confirm`: .*, study s, since"),
+    ):
+        Guard(machine, journal=other, study="s").arm([DEMO])
+
+    wait_until_back(machine, before)
+
+    assert "it was not confirmed in time" in machine.log()
+    with pytest.raises(TargetError, match=r"Nothing waits to be confirmed \(it was not confirmed in time\)"):
+        confirm(machine)
+
+
+def test_what_was_confirmed_stays_until_it_is_undone(machine: PrivateHost, journal: Journal):
+    before = machine.everything()
+    changed(machine, journal, purpose="apply")
+    confirm(machine)
+    journal.discard(machine.name)
+    applied = machine.everything()
+    assert restore_host(machine, journal) == ()
+
+    guard = Guard(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
+    guard.arm([DEMO])
+    guard.note_changed(machine.run_all((guard.command_to_change({CONFIGURATION: b"demo 3\n"}),)))
+    machine.sh(RESTART)
+    assert guard.restore() == (CONFIGURATION,)
+    assert machine.everything().replace("started", "") == applied
+
+    guard = Guard(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
+    guard.arm([DEMO])
+    guard.note_changed(machine.run_all((guard.command_to_change({CONFIGURATION: b"demo 4\n"}),)))
+    confirm(machine)
+    assert set(undo(machine)) == set(CHANGES)  # both applies
+
+    assert machine.everything() == before
+    assert undo(machine) == ()
+
+
+def test_an_undo_does_not_overwrite_what_somebody_else_wrote_since(machine: PrivateHost, journal: Journal):
+    changed(machine, journal, purpose="apply")
+    confirm(machine)
+    machine.sh(f"echo demo of the operator > {CONFIGURATION}")
+
+    ended = machine.run(keeper.step("undo", "apply").argv, timeout_s=20)
+
+    assert ended.returncode == 24
+    assert b"it was changed after tuner had applied it" in ended.stdout
+    assert machine.read(CONFIGURATION).content == b"demo of the operator\n"
+    assert machine.read(SETTING).content == b"4096\n"

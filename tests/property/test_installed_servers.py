@@ -1,0 +1,96 @@
+"""Any configuration of a space, put on an installed service, is one that the real programs take as it is."""
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.installed import installed, put, remove, run
+from tests.property.space_strategies import points
+from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.php_fpm import PhpFpm
+from tuner.ports import Installation, Sandbox
+from tuner.space import Space, SpaceFacts, load_space
+
+Place = tuple[Sandbox, Installation]
+"""Where the service is, and how it was found there."""
+few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def load(name: str, server: str, found: Installation) -> Space:
+    """Load a space as it is on the host of this installation, with all that may be tuned."""
+    names = {
+        "cores": found.facts.cores,
+        "memory_mib": 8192,
+        "connections": 100,
+        "open_files_max": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+        "somaxconn": 4096,
+    }
+    facts = SpaceFacts(
+        names=names, versions={server: found.facts.version}, current=found.facts.current, sandbox=False,
+        installed=True,
+    )  # fmt: skip
+    return load_space([name, {"allow": ["semantic", "risky"]}], facts=facts, base=Path())
+
+
+@pytest.fixture(scope="module")
+def apache() -> Iterator[Place]:
+    with installed("/etc/apache2", empty=["/var/log/apache2", "/run/apache2"]) as sandbox:
+        # Without a name it asks DNS and warns (AH00558).
+        run(sandbox, "sh", "-c", "echo 'ServerName localhost' >> /etc/apache2/apache2.conf")
+        yield sandbox, Apache().find(sandbox)
+
+
+@few
+@given(data=st.data())
+def test_apache_takes_any_configuration_without_a_warning_and_reads_back_as_it(
+    apache: Place, data: st.DataObject
+):
+    sandbox, before = apache
+    space = load("apache-event", "apache", before)
+    config = space.for_server(space.decode(data.draw(points(space))), "apache")
+
+    files = Apache().rewrite(config, before)
+    put(sandbox, files)
+    try:
+        checked = sandbox.run(before.service.check, timeout_s=20)
+        after = Apache().find(sandbox)
+    finally:
+        remove(sandbox, files)
+
+    # Sites set it, so that no drop-in changes it.
+    assert space.left_out.keys() == {"CustomLog"}
+    assert (checked.returncode, Apache().refusals(checked)) == (0, ())
+    assert {name: after.facts.current[name] for name in config} == config
+    assert Apache().rewrite(config, after) == {}
+
+
+@pytest.fixture(scope="module")
+def php_fpm() -> Iterator[Place]:
+    with installed("/etc/php", empty=["/var/log", "/run"]) as sandbox:
+        yield sandbox, PhpFpm().find(sandbox)
+
+
+@few
+@given(data=st.data())
+def test_php_fpm_takes_any_configuration_without_a_warning_and_reads_back_as_it(
+    php_fpm: Place, data: st.DataObject
+):
+    sandbox, before = php_fpm
+    space = load("php-fpm", "php-fpm", before)
+    config = space.for_server(space.decode(data.draw(points(space))), "php-fpm")
+
+    files = PhpFpm().rewrite(config, before)
+    put(sandbox, files)
+    try:
+        checked = sandbox.run(before.service.check, timeout_s=20)
+        after = PhpFpm().find(sandbox)
+    finally:
+        remove(sandbox, files)
+
+    assert (checked.returncode, PhpFpm().refusals(checked)) == (0, ())
+    assert {name: after.facts.current[name] for name in config} == config
+    assert PhpFpm().rewrite(config, after) == {}

@@ -1,0 +1,253 @@
+"""What servers, generators and hosts say stays text, wherever it is shown or written."""
+
+import contextlib
+import io
+import json
+import re
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import PurePosixPath
+
+import pytest
+from rich.console import Console
+
+from tests.unit.report.test_report import without_plotly
+from tests.unit.simulated_study import make_summary
+from tuner import cli
+from tuner.errors import Crashed
+from tuner.export import Rendered, export
+from tuner.export.provenance import comment
+from tuner.records import Blame, Failure, Fingerprint, State, Verdict
+from tuner.report import render_report
+from tuner.summary import Summary, as_json
+from tuner.terminal import LineProgress, LiveProgress, final_screen
+
+PAYLOADS = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<img src=x onerror=alert(3)>",
+    '"><svg/onload=alert(4)>',
+    "' onmouseover='alert(5)",
+    "<!--", "]]>", "<a href=javascript:alert(6)>x</a>",
+    "{{ 7 * 7 }}{% raw %}", "%{customdata[0]}<extra>x</extra>", "<b>bold</b><br>", "&lt;script&gt;",
+    "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x1b[2J\x1b[H", "\x9b31m", "\x08\x08\x08ok",
+    "\r\nFAKE: all is well",
+    "one\ntwo", "one\u2028two", "\u202egnp.exe", "\u200b\ufeff", "\x00", "\udc9b", "\x7f",
+    "[red]markup[/red]", "[/]", ":bomb:", "[link=file:///etc/passwd]x[/link]",
+    "\nLoadModule evil_module /tmp/evil.so", "\nnet.core.somaxconn = 1", "\n;}\nload_module /tmp/evil.so;",
+    "*/ \n#include", "\\\nInclude /tmp/evil.conf", "=cmd|' /C calc'!A0", "${jndi:ldap://x}", "$(reboot)",
+    "`reboot`",
+]  # fmt: skip
+MARK = "M{}A"
+KEPT = {
+    "state",
+    "preset",
+    "space",
+    "changes",
+    "config",
+    "verdict",
+    "role",
+    "objective",
+    "constraints",
+    "cost",
+}
+"""Words of tuner's own in a summary: no foreign text comes there."""
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200b-\u200f\u202a-\u202e\ufeff\ud800-\udfff]")
+
+every_payload = pytest.mark.parametrize("number", range(len(PAYLOADS)))
+
+
+def marked(number: int) -> str:
+    """Give a payload between marks by which it is found again."""
+    return f"{MARK.format(number)}{PAYLOADS[number]}Z"
+
+
+ALL = "\n".join(map(marked, range(len(PAYLOADS))))
+
+
+def poison(value: object, text: str) -> object:
+    """Put a text into every string of a summary that is not one of tuner's own words."""
+    if isinstance(value, Enum) or not value:
+        return value
+    if isinstance(value, str):
+        return text
+    if is_dataclass(value) and not isinstance(value, type):
+        changed = {
+            each.name: poison(getattr(value, each.name), text)
+            for each in fields(value)
+            if each.init and each.name not in KEPT and not each.name.startswith("_")
+        }
+        return replace(value, **changed)
+    if isinstance(value, tuple):
+        return tuple(poison(each, text) for each in value)
+    return value
+
+
+@cache
+def plain_summary() -> Summary:
+    return make_summary(searches=14)
+
+
+@cache
+def hostile(text: str = ALL) -> Summary:
+    plain = plain_summary()
+    failure = Failure(kind=text, reason=text)
+    verdict = Verdict(gate=text, blame=Blame.WARNING, reason=text)
+    starts = tuple(
+        replace(start, state=State.FAILED, windows=(), failure=failure)
+        if start.number in {5, 6}
+        else replace(start, windows=tuple(replace(each, verdicts=(verdict,)) for each in start.windows))
+        for start in plain.starts
+    )
+    fingerprint = poison(plain.fingerprint, text)
+    assert isinstance(fingerprint, Fingerprint)
+    fingerprint = replace(fingerprint, servers={"nginx": text})
+    words = dict.fromkeys(("study", "stop_reason", "created", "version", "workload"), text)
+    return replace(plain, fingerprint=fingerprint, starts=starts, **words)
+
+
+class Tags(HTMLParser):
+    """Collects tags and attributes as a browser would see them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.seen: set[tuple[str, tuple[str, ...]]] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.seen.add((tag, tuple(sorted(name for name, _ in attributes))))
+
+
+@cache
+def page() -> str:
+    return without_plotly(render_report(hostile()))
+
+
+@cache
+def figures() -> str:
+    return "\n".join(re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page(), re.DOTALL))
+
+
+def test_a_hostile_report_has_the_tags_of_a_plain_one_and_no_other():
+    plain = Tags(render_report(plain_summary())).seen
+
+    assert Tags(page()).seen <= plain | {("tr", ()), ("td", ("class",)), ("ul", ()), ("li", ())}
+    assert not [name for _, names in Tags(page()).seen for name in names if name.startswith("on")]
+
+
+@every_payload
+def test_a_report_shows_it_as_text(number):
+    assert MARK.format(number) in page()
+    if re.search("[<>&\"']", PAYLOADS[number]):
+        outside = page().replace(figures(), "")
+        assert marked(number) not in re.sub(r"<script type=.*?</script>", "", outside, flags=re.DOTALL)
+
+
+@every_payload
+def test_a_figure_shows_it_as_text(number):
+    own = ("<extra></extra>", "<br>", "<b>", "</b>")
+
+    for data in figures().split("\n"):
+        for text in _strings(json.loads(data)) if data.strip() else ():
+            if MARK.format(number) in text:
+                assert not re.search("[<>]", re.sub("|".join(own), "", text))
+                assert not CONTROL.search(text)
+
+
+def _strings(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for part in parts for text in _strings(part)]
+
+
+def drawn(*what: object) -> str:
+    console = Console(file=io.StringIO(), width=200, force_terminal=False, markup=False, emoji=False)
+    for each in what:
+        console.print(each)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@every_payload
+def test_the_last_screen_cannot_be_steered_by_it(number):
+    text = marked(number)
+    shown = drawn(final_screen(hostile(text), report=text, exports=[text]))
+
+    assert MARK.format(number) in shown
+    assert not CONTROL.search(shown)
+    assert not re.search(r"^(FAKE|LoadModule|two)", shown, re.MULTILINE)
+
+
+@every_payload
+def test_the_progress_cannot_be_steered_by_it(number):
+    text = marked(number)
+    console = Console(file=io.StringIO(), width=200)
+    failed = next(start for start in hostile(text).starts if start.failure is not None)
+    with LineProgress(console) as progress:
+        progress.stage(text, 1, 2)
+        progress.start_begins(failed.role, text)
+        progress.start_ends(failed, None)
+        progress.note(text)
+    live = LiveProgress(Console(file=io.StringIO(), width=200, force_terminal=False))
+    live.note(text)
+    live.start_begins(failed.role, text)
+
+    shown = console.file.getvalue() + drawn(live._screen())
+    assert MARK.format(number) in shown
+    assert not CONTROL.search(shown)
+    assert not re.search(r"^(FAKE|two)", shown, re.MULTILINE)
+
+
+@every_payload
+def test_an_error_message_cannot_steer_the_terminal(number, monkeypatch, capsys):
+    def fail() -> None:
+        raise Crashed(f"nginx: it ended: {marked(number)}")
+
+    monkeypatch.setattr(cli, "app", fail)
+    with contextlib.suppress(SystemExit):
+        cli.main()
+
+    said = capsys.readouterr().err
+    assert MARK.format(number) in said
+    assert not CONTROL.search(said)
+
+
+@every_payload
+def test_json_is_ascii_and_gives_it_back_as_it_was(number, capsys):
+    summary = hostile(marked(number))
+
+    cli._print_json(as_json(summary))
+
+    printed = capsys.readouterr().out
+    assert printed.isascii()
+    assert not CONTROL.search(printed)
+    assert json.loads(printed)["fingerprint"]["host"] == marked(number)
+
+
+SETTINGS = PurePosixPath("/run/tuner-export/apache2.conf")
+SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
+RENDERED = {
+    "apache": Rendered(default={SETTINGS: b"Timeout 300\n"}, winner={SETTINGS: b"Timeout 60\n"}),
+    "sysctl": Rendered(default={SOMAXCONN: b"4096\n"}, winner={SOMAXCONN: b"65535\n"}),
+}
+
+
+@pytest.mark.parametrize("form", ["apache", "sysctl"])
+@every_payload
+def test_an_exported_file_keeps_it_in_its_comments(number, form):
+    files = export(hostile(marked(number)), form, rendered=RENDERED)
+    plain = export(plain_summary(), form, rendered=RENDERED)
+
+    for name, content in files.items():
+        lines, own = content.decode().splitlines(), plain[name].decode().splitlines()
+        assert any(MARK.format(number) in line for line in lines)
+        assert [line for line in lines if line[:1] != "#"] == [line for line in own if line[:1] != "#"]
+        assert not any(CONTROL.search(line) or line.endswith("\\") for line in lines)
+
+
+@pytest.mark.parametrize("end", ["\\", "\\ \\", " \\  "])
+def test_no_comment_takes_in_the_line_after_it(end):
+    assert comment(f"host: web1{end}") == "# host: web1\n"

@@ -1,0 +1,161 @@
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests.fakes import MemoryHost, completed
+from tuner import keeper
+from tuner.errors import ConfigRejected, RestoreFailed, TargetError
+from tuner.guard import Guard, describe_use, restore_host
+from tuner.journal import Journal
+from tuner.ports import Service
+
+CONF = PurePosixPath("/etc/nginx/nginx.conf")
+SETTING = PurePosixPath("/proc/sys/net/core/somaxconn")
+NGINX = Service(
+    name="nginx",
+    check=("nginx", "-t"),
+    stop=("systemctl", "stop", "nginx"),
+    start=("sh", "-c", "echo 'it'; nginx"),
+    reload=None,
+    is_systemd=True,
+    pid_file=PurePosixPath("/run/nginx.pid"),
+)
+
+
+def arming(*services: Service, watchdog_s: float = 120.0, urls: tuple[str, ...] = ()) -> list[str]:
+    command = keeper.arming(
+        "run",
+        session="0a",
+        owner=[("by", "me"), ("study", "two\nlines\x1b")],
+        watchdog_s=watchdog_s,
+        services=services,
+        urls=urls,
+    )
+    return command.stdin.decode().splitlines()
+
+
+def test_the_keeper_is_told_all_that_it_needs_without_the_controller():
+    assert arming(NGINX, urls=("http://web1/",)) == [
+        "session 0a",
+        "ticking 6 20 30",
+        "by me",
+        "study two?lines?",
+        "service nginx",
+        "systemd yes",
+        "stop systemctl stop nginx",
+        "start sh -c 'echo '\"'\"'it'\"'\"'; nginx'",
+        "pid-file /run/nginx.pid",
+        "url http://web1/",
+        "end",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("watchdog_s", "told"),
+    [(1, "0.05 20 1"), (20, "1 20 20"), (30, "1 30 30"), (119.5, "5 24 30"), (600, "30 20 30")],
+)
+def test_the_watchdog_never_waits_less_than_asked(watchdog_s: float, told: str):
+    assert arming(watchdog_s=watchdog_s)[1] == f"ticking {told}"
+    tick_s, ticks, _ = (float(word) for word in told.split())
+    assert watchdog_s <= tick_s * ticks <= watchdog_s * 1.05
+
+
+@pytest.mark.parametrize("name", ["", "-rf", ".", "../nginx", "a b", "nginx\n", "$(reboot)", "ngin\u00e9"])
+def test_a_service_has_the_name_of_a_unit(name: str):
+    service = Service(name=name, check=None, stop=("true",), start=("true",), reload=None)
+
+    with pytest.raises(TargetError, match="is not a name of a service"):
+        arming(service)
+
+
+def test_no_line_is_sent_that_would_be_two():
+    service = Service(name="a", check=None, stop=("true", "\nend"), start=("true",), reload=None)
+    with pytest.raises(TargetError, match="control characters"):
+        arming(service)
+    with pytest.raises(TargetError, match="control characters"):
+        arming(urls=("http://a/\nend",))
+    with pytest.raises(TargetError, match="control characters"):
+        keeper.change("run", "0a", put={PurePosixPath("/etc/a\nput 1 /etc/b"): b""}, back=[])
+    with pytest.raises(TargetError, match="control characters"):
+        keeper.change("run", "0a", put={}, back=[PurePosixPath("/etc/a\n")])
+    with pytest.raises(ConfigRejected, match="not a value of one line"):
+        keeper.change("run", "0a", put={SETTING: b"1\n2\n"}, back=[])
+
+
+def test_a_change_names_its_files_first_and_gives_their_contents_then():
+    put = {CONF: b"worker_processes 2;\n", SETTING: b"4096\t8192\n", CONF.parent / "b": b"\x00\n"}
+
+    command = keeper.change("run", "0a", put=put, back=[CONF.parent / "c d"])
+
+    head = b"put 20 /etc/nginx/nginx.conf\nset /proc/sys/net/core/somaxconn\n4096\t8192\nput 2 /etc/nginx/b\n"
+    head += b"back /etc/nginx/c d\n"
+    assert command.stdin == head + b"worker_processes 2;\n\x00\n"
+    assert command.argv[2:] == ("change", "run", "0a", str(len(head)), str(len(head) + 22))
+    assert command.as_root
+
+
+def test_every_root_command_is_one_that_sudo_is_told_of():
+    allowed = keeper.commands_needing_root()
+
+    assert {command.argv for command in keeper.installation()} == set(allowed)
+    assert keeper.step("beat", "run", "0a", "1").argv[: len(keeper.KEEPER)] == keeper.KEEPER
+    assert all(argv[0].startswith("/") for argv in (*allowed, keeper.KEEPER))
+
+
+def test_what_is_not_back_is_told_with_its_reason():
+    printed = b"back\t/etc/a\ntrouble\t/etc/b c\tit is immutable\ntrouble\tnginx\tit does not start: no\n"
+
+    with pytest.raises(
+        RestoreFailed, match=r"web1: .*: /etc/b c \(it is immutable\); nginx \(it does .*tuner restore"
+    ):
+        keeper.require_success("web1", completed(returncode=keeper.INCOMPLETE, stdout=printed))
+
+
+@pytest.mark.parametrize(
+    ("returncode", "error", "told"),
+    [
+        (1, TargetError, "web1: sudo: a password is required"),
+        (127, TargetError, "web1: the keeper is not at /var/lib/tuner/keeper"),
+        (keeper.ENDED, TargetError, "web1: sudo: a password"),
+        (keeper.REJECTED, ConfigRejected, "web1: sudo: a password"),
+    ],
+)
+def test_an_exit_status_says_whose_fault_it_is(returncode: int, error: type[Exception], told: str):
+    with pytest.raises(error, match=told):
+        keeper.require_success(
+            "web1", completed(returncode=returncode, stderr=b"sudo: a password is required\n")
+        )
+
+
+def test_a_keeper_that_hangs_is_no_success():
+    with pytest.raises(TargetError, match="did not end within"):
+        keeper.require_success("web1", completed(returncode=-9, timed_out=True))
+
+
+def test_without_root_nothing_is_armed(tmp_path: Path):
+    refusal = completed(returncode=1, stderr=b"sudo: a password is required")
+    host = MemoryHost(commands={"/bin/sh": lambda *_: refusal})
+    with Journal(tmp_path) as journal, pytest.raises(TargetError, match="a password is required"):
+        Guard(host, journal=journal, study="s").arm([NGINX])
+
+
+def test_a_keeper_that_may_not_be_installed_is_told(tmp_path: Path):
+    missing = completed(returncode=127, stderr=b"sh: cannot open /var/lib/tuner/keeper")
+    refusal = completed(returncode=1, stderr=b"sudo: not allowed")
+    commands = {"/bin/sh": lambda *_: missing, "/usr/bin/install": lambda *_: refusal}
+    with (
+        Journal(tmp_path) as journal,
+        pytest.raises(TargetError, match=r"cannot be installed \(sudo: not allowed"),
+    ):
+        Guard(MemoryHost(commands=commands), journal=journal, study="s").arm([NGINX])
+
+
+def test_a_host_that_never_had_a_keeper_is_not_asked_for_root(tmp_path: Path):
+    host = MemoryHost(commands={"test": lambda *_: completed(returncode=1)})
+
+    with Journal(tmp_path) as journal:
+        assert restore_host(host, journal) == ()
+
+    assert describe_use(host) == ()
+    assert {argv[0] for argv in host.ran} == {"test"}
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,99 @@
+"""Puts a winner on a host for good: it comes back by itself unless it is confirmed in time.
+
+As `commit confirmed` of routers and `netplan try` do: who cuts himself off gets the old settings back.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from tuner import plugins
+from tuner.errors import UsageError
+from tuner.export.provenance import comment, describe_origin
+from tuner.export.sysctl import ROOT, read_value, write_line
+from tuner.guard import Guard
+from tuner.interrupts import uninterrupted
+from tuner.journal import open_journal
+from tuner.ports import Config, Files
+from tuner.rig import find_target
+from tuner.session import Reading
+from tuner.settings import Study, Target
+
+PURPOSE = "apply"
+SYSCTL_FILE = PurePosixPath("/etc/sysctl.d/99-tuner.conf")
+"""Read after the files of packages and most of the administrator's own (sysctl.d(5))."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What was put on a host."""
+
+    host: str
+    files: tuple[PurePosixPath, ...]
+    changes: Config
+    confirm_within_s: float
+
+
+def apply_winner(
+    reading: Reading, *, host_name: str | None, url: str | None, confirm_within_s: float
+) -> Applied:
+    """Put the winner on a host, check that it serves, and leave a watchdog that takes it back.
+
+    Args:
+        reading: the study; what differs from its default is applied, whatever else that host has.
+        host_name: `local` or an ssh:// URL; the study's own target by default.
+        url: what must answer; by default what the study loads, of a private instance `/`.
+        confirm_within_s: seconds until the host takes it back.
+
+    Raises:
+        UsageError: the study has no winner, or the host lacks a parameter of it.
+        TargetError: the host cannot be changed, or another tuner is at work on it.
+        TrialFailed: the host refuses the settings; everything is as before.
+        RestoreFailed: it refused them and something could not be put back.
+    """
+    settings, winner = reading.settings, reading.summary.winner
+    if winner is None:
+        message = (
+            f"{settings.name}: there is no winner to apply, the study is {reading.summary.state}. Finish it "
+            "with `tuner run`; if nothing beat the default, there is nothing to apply."
+        )
+        raise UsageError(message)
+    chosen = {name: pair[1] for name, pair in reading.rig.space.changes(winner.config).items()}
+    there = _settings_for(settings, host_name, url, confirm_within_s)
+    host = plugins.make_host(there.target.host)
+    target, space, _ = find_target(there, host)
+    config = space.complete(chosen)
+    files = _with_lasting_values(target.files(config), reading)
+    services = [part.installation.service for part in target.parts if part.installation.service]
+    with open_journal() as journal:
+        guard = Guard(
+            host, journal=journal, purpose=PURPOSE, study=settings.name, watchdog_s=confirm_within_s
+        )
+        guard.arm(services, urls=(target.url,))
+        try:
+            with target.guarded_by(guard), target.deploy(config, files=files):
+                pass
+        except BaseException:
+            with uninterrupted():
+                guard.restore()
+            raise
+        # From here on the host alone decides: by its deadline, `tuner confirm`, or `tuner apply --undo`.
+        journal.discard(host.name)
+    return Applied(host=host.name, files=tuple(files), changes=chosen, confirm_within_s=confirm_within_s)
+
+
+def _settings_for(settings: Study, host_name: str | None, url: str | None, watchdog_s: float) -> Study:
+    """Turn the study's settings into those of a managed target."""
+    is_private = not settings.target.is_managed
+    path = url or ("/" if is_private else settings.load.path)
+    target = Target(host=host_name or settings.target.host, mode="managed", watchdog_s=watchdog_s)
+    return replace(settings, target=target, load=replace(settings.load, path=path))
+
+
+def _with_lasting_values(files: Files, reading: Reading) -> Files:
+    """Add the file that sets the kernel's values again at the next boot."""
+    values = {path: content for path, content in files.items() if path.is_relative_to(ROOT)}
+    if not values:
+        return files
+    head = comment(*describe_origin(reading.summary))
+    lines = "".join(write_line(path, read_value(content)) for path, content in values.items())
+    return {**files, SYSCTL_FILE: (head + lines).encode()}

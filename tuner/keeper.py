@@ -1,0 +1,197 @@
+"""What the keeper on the target is asked, and what its answers mean. The program itself is keeper.sh."""
+
+import hashlib
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import PurePosixPath
+from typing import Final
+
+from tuner.errors import ConfigRejected, RestoreFailed, TargetError
+from tuner.ports import Argv, Command, Completed, Files, Service
+
+DIRECTORY = PurePosixPath("/var/lib/tuner")
+PROGRAM = DIRECTORY / "keeper"
+ARRIVING = DIRECTORY / "keeper.new"
+SETTINGS = (PurePosixPath("/proc/sys"), PurePosixPath("/sys"))
+"""Where a file takes one value of one line."""
+SERVICE_NAME = re.compile(r"[A-Za-z0-9@_:][A-Za-z0-9@_.:-]*")
+TICKS: Final = 20
+"""How often the watchdog looks before it gives a controller up."""
+RETRY_S: Final = 30.0
+"""After what the watchdog tries again to put back what could not be."""
+CHANGE_TIMEOUT_S: Final = 60.0
+RESTORE_TIMEOUT_S: Final = 600.0
+
+# Exit statuses of keeper.sh; others are the shell's or sudo's.
+OTHER_VERSION: Final = 21
+ENDED: Final = 23
+INCOMPLETE: Final = 24
+REJECTED: Final = 25
+NOT_INSTALLED: Final = (2, 126, 127)
+"""What shells say when there is no such program: 127, dash 2."""
+
+
+def program() -> bytes:
+    """Return the keeper itself."""
+    return (resources.files("tuner") / "keeper.sh").read_bytes()
+
+
+KEEPER: Argv = ("/bin/sh", str(PROGRAM))
+"""What sudo must allow with any arguments."""
+
+
+def step(name: str, purpose: str, *arguments: str, stdin: bytes = b"", timeout_s: float = 30.0) -> Command:
+    """Name one step of the keeper."""
+    argv = ("/bin/sh", str(PROGRAM), name, purpose, *arguments)
+    return Command(argv=argv, timeout_s=timeout_s, stdin=stdin, as_root=True)
+
+
+def installation() -> tuple[Command, ...]:
+    """Name the commands that put the keeper on a target, at once whole."""
+    return (
+        Command(argv=("/usr/bin/install", "-d", "-m", "0700", str(DIRECTORY)), as_root=True),
+        Command(argv=("/bin/dd", f"of={ARRIVING}", "status=none"), stdin=program(), as_root=True),
+        # A keeper that runs goes on with the old file.
+        Command(argv=("/bin/mv", "-f", str(ARRIVING), str(PROGRAM)), as_root=True),
+    )
+
+
+def commands_needing_root() -> tuple[Argv, ...]:
+    """Name what sudo must allow, besides the keeper itself."""
+    return tuple(command.argv for command in installation())
+
+
+def arming(
+    purpose: str,
+    *,
+    session: str,
+    owner: Sequence[tuple[str, str]],
+    watchdog_s: float,
+    services: Sequence[Service],
+    urls: Sequence[str],
+) -> Command:
+    """Name the command that takes the target.
+
+    Args:
+        purpose: run, or apply: then `watchdog_s` is the time in which it has to be confirmed.
+        session: what later commands show; hexadecimal digits.
+        owner: `by`, `controller` and `study`, for whoever finds the target taken.
+        watchdog_s: seconds without a heartbeat after which everything is put back.
+        services: what has to run again after a restore, if it runs now.
+        urls: what has to answer again as it does now.
+
+    Raises TargetError for a name or a command line that cannot be kept in a line of text.
+    """
+    lines = [f"session {session}", f"ticking {_ticking(watchdog_s)}"]
+    lines += [f"{key} {_printable(value)}" for key, value in owner]
+    for service in services:
+        if not SERVICE_NAME.fullmatch(service.name):
+            raise TargetError(f"{service.name!r} is not a name of a service. Correct it.")
+        lines += [
+            f"service {service.name}",
+            f"systemd {'yes' if service.is_systemd else 'no'}",
+            f"stop {_one_line(shlex.join(service.stop), service.name)}",
+            f"start {_one_line(shlex.join(service.start), service.name)}",
+        ]
+        if service.pid_file != PurePosixPath():
+            lines.append(f"pid-file {_one_line(str(service.pid_file), service.name)}")
+    lines += [f"url {_one_line(url, url)}" for url in urls]
+    stdin = "\n".join([*lines, "end", ""]).encode(errors="surrogateescape")
+    digest = hashlib.sha256(program()).hexdigest()
+    return step("arm", purpose, digest, stdin=stdin, timeout_s=CHANGE_TIMEOUT_S)
+
+
+def change(purpose: str, session: str, *, put: Files, back: Sequence[PurePosixPath]) -> Command:
+    """Name the command that keeps the originals of what is new, writes files and puts others back.
+
+    Raises:
+        ConfigRejected: a setting of the kernel would get more than one line.
+        TargetError: a path cannot be named in a line of text.
+    """
+    head, contents = b"", b""
+    for path, content in put.items():
+        if any(path.is_relative_to(root) for root in SETTINGS):
+            head += b"set %s\n%s\n" % (_named(path), _value(path, content))
+        else:
+            head += b"put %d %s\n" % (len(content), _named(path))
+            contents += content
+    for path in back:
+        head += b"back %s\n" % _named(path)
+    return step(
+        "change",
+        purpose,
+        session,
+        str(len(head)),
+        str(len(head) + len(contents)),
+        stdin=head + contents,
+        timeout_s=CHANGE_TIMEOUT_S,
+    )
+
+
+def require_success(host_name: str, completed: Completed) -> dict[str, list[str]]:
+    """Read what the keeper printed: by the first word of a line, what follows it.
+
+    Raises:
+        ConfigRejected: the kernel refused a value.
+        RestoreFailed: something is not back.
+        TargetError: everything else that went wrong, in the keeper's own words.
+    """
+    said = completed.stderr.decode(errors="replace").strip()
+    answer: dict[str, list[str]] = {}
+    for line in completed.stdout.decode(errors="surrogateescape").splitlines():
+        word, _, rest = line.partition("\t")
+        answer.setdefault(word, []).append(rest)
+    match completed.returncode:
+        case 0:
+            return answer
+        case _ if completed.timed_out:
+            told = f"the keeper did not end within {completed.duration_s:.0f} s. Look into {DIRECTORY}/log."
+            raise TargetError(f"{host_name}: {told}")
+        case code if code == REJECTED:
+            raise ConfigRejected(f"{host_name}: {said}")
+        case code if code == INCOMPLETE:
+            raise RestoreFailed(_tell_troubles(host_name, answer.get("trouble", []), said))
+        case code if code in NOT_INSTALLED:
+            raise TargetError(f"{host_name}: the keeper is not at {PROGRAM} ({said}). Begin again.")
+        case code:
+            told = said or f"the keeper ended with status {code}. Look into {DIRECTORY}/log."
+            raise TargetError(f"{host_name}: {told}")
+
+
+def _tell_troubles(host_name: str, troubles: Sequence[str], said: str) -> str:
+    told = "; ".join("{} ({})".format(*trouble.partition("\t")[::2]) for trouble in troubles) or said
+    return (
+        f"{host_name}: not everything could be put back: {told}. The originals are kept in {DIRECTORY}. "
+        "Remove the cause, then run: tuner restore"
+    )
+
+
+def _ticking(watchdog_s: float) -> str:
+    """Tell length and number of the watchdog's ticks; whole seconds where that is fine enough."""
+    tick_s = max(1, math.floor(watchdog_s / TICKS)) if watchdog_s >= TICKS else watchdog_s / TICKS
+    return f"{tick_s:.6g} {math.ceil(watchdog_s / tick_s)} {min(RETRY_S, watchdog_s):.6g}"
+
+
+def _value(path: PurePosixPath, content: bytes) -> bytes:
+    value = content.removesuffix(b"\n")
+    if any(byte < ord(" ") and byte != ord("\t") for byte in value):
+        raise ConfigRejected(f"{path}: {value!r} is not a value of one line. Correct its space.")
+    return value
+
+
+def _named(path: PurePosixPath) -> bytes:
+    return _one_line(str(path), "a file").encode(errors="surrogateescape")
+
+
+def _one_line(text: str, of: str) -> str:
+    if any(ord(character) < ord(" ") or character == "\x7f" for character in text):
+        raise TargetError(f"{of}: {text!r} has control characters, which tuner does not send. Correct it.")
+    return text
+
+
+def _printable(text: str) -> str:
+    """Give what a terminal may show: names of studies and hosts are anybody's."""
+    return "".join(character if character.isprintable() else "?" for character in text)

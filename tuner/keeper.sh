@@ -1,0 +1,963 @@
+#!/bin/sh
+# Keeps this machine restorable while tuner changes it: the originals, the watchdog, and the way back.
+#
+# It is installed as /var/lib/tuner/keeper and run as root: /bin/sh keeper STEP PURPOSE [ARGUMENT…]
+#   arm run|apply PROGRAM_SUM                take the machine; what is to be known is on stdin
+#   change run|apply SESSION HEAD SIZE       keep originals, then write; the request is on stdin
+#   beat run SESSION NUMBER                  the controller is alive
+#   restore run|apply session SESSION        put everything back, as the one who armed
+#   restore run|apply hand CONTROLLER        put everything back, by hand
+#   confirm apply, undo apply                keep what was applied; take it back later
+#   status run|apply, boot run|apply         what is going on; put files back after a reboot
+#   watch run|apply, guard run|apply         the watchdog, and the process of it that counts
+#
+# State of a purpose is in a directory beside this program:
+#   journal/NUMBER/{meta,content}            an original; there (renamed, fsynced) before the first write
+#   owner                                    who tunes; the first file to come and the last to go
+#   session                                  there while changes are allowed, gone before anything is restored
+#   beat, ticking                            the heartbeat; how the watchdog counts
+#   services/NAME, urls                      what has to run and to answer as before
+#   reserve                                  room for restoring on a full disk
+#   confirmed, ended, restarted              the apply was confirmed; why the session ended; services are done
+# Needs util-linux (flock, setsid) and coreutils. Values are never read by a shell, except the lines of stop
+# and start commands, which the controller quotes.
+set -u
+umask 077
+export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+BUSY=20 OTHER_VERSION=21 REFUSED=22 ENDED=23 INCOMPLETE=24 REJECTED=25 FAILED=27
+newline='
+'
+twenty='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'
+TEMPORARY=.tuner-new
+LOG_BYTES=1000000
+RESERVE_KIB=256
+SERVICE_TIMEOUT_S=90
+SYSTEMD_UNIT=/etc/systemd/system/tuner-restore.service
+SYSTEMD_LINK=/etc/systemd/system/multi-user.target.wants/tuner-restore.service
+CRON_FILE=/etc/cron.d/tuner-restore
+
+# ------------------------------------------------------------------------------------------------- saying
+log() {
+    { printf '%s %s: %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$purpose" "$*" >> "$home/log"; } 2> /dev/null
+    return 0
+}
+
+fail() { # STATUS SENTENCE
+    log "$2"
+    printf '%s\n' "$2" >&2
+    exit "$1"
+}
+
+shorten_log() {
+    size=$(wc -c 2> /dev/null < "$home/log") || return 0
+    [ "$size" -gt "$LOG_BYTES" ] || return 0
+    tail -c "$((LOG_BYTES / 4))" "$home/log" > "$home/log.new" && mv -f "$home/log.new" "$home/log"
+}
+
+printable() { # TEXT: in one line
+    printf '%s' "$1" | tr -c '[:print:]' ' '
+}
+
+last_words() { # FILE: what a command printed, in one line
+    tail -n 3 "$1" 2> /dev/null | tr -c '[:print:]' ' '
+}
+
+describe_owner() {
+    by='' study='' since='' controller=''
+    while IFS= read -r line; do
+        case $line in
+            'by '*) by=${line#by } ;;
+            'study '*) study=${line#study } ;;
+            'since '*) since=${line#since } ;;
+            'controller '*) controller=${line#controller } ;;
+        esac
+    done < "$state/owner"
+    printf '%s, study %s, since %s' "$by" "$study" "$since"
+}
+
+# ------------------------------------------------------------------------------------------------- locking
+take_lock() { # SECONDS; held until this process ends; 9 is closed for whatever outlives it
+    exec 9>> "$home/lock" || exit "$FAILED"
+    flock -w "$1" 9 || fail "$BUSY" "Another step is still at work after $1 s. Try again."
+}
+
+watchdog_lives() { # its processes hold this lock as long as one of them lives; askers share it
+    ! flock -n -s "$state/watching" true
+}
+
+require_session() {
+    armed=''
+    { IFS= read -r armed < "$state/session"; } 2> /dev/null
+    [ "$armed" = "$1" ] && return
+    why=''
+    { IFS= read -r why < "$state/ended"; } 2> /dev/null
+    case $why in
+        "$1 "*) why=${why#* } ;;
+        *) why='it is not known here' ;;
+    esac
+    fail "$ENDED" "This session has ended ($why); nothing was changed. Look into $home/log, then begin again."
+}
+
+# --------------------------------------------------------------------------------------------------- paths
+check_path() {
+    case $1 in
+        *[[:cntrl:]]*) fail "$REFUSED" 'A path has control characters. Name another file.' ;;
+        /?*) ;;
+        *) fail "$REFUSED" "$1: is not an absolute path. Name it from / on." ;;
+    esac
+    case $1/ in
+        *//* | */./* | */../*) fail "$REFUSED" "$1: is not a normal path. Name it without //, . and .." ;;
+        /proc/sys/*) ;;
+        /proc/* | /dev/*) fail "$REFUSED" "$1: is not a setting. Name one of /proc/sys or /sys, or a file." ;;
+        "$home"/*) fail "$REFUSED" "$1: belongs to tuner itself. Name another file." ;;
+    esac
+}
+
+resolve() { # PATH → real: links are followed, for what they lead to is what changes
+    check_path "$1"
+    case $1 in
+        /proc/sys/* | /sys/*)
+            real=$1
+            [ -f "$real" ] || fail "$REFUSED" "$real: this kernel has no such setting. Leave it out."
+            return
+            ;;
+    esac
+    existing=$1 missing=''
+    while [ ! -e "$existing" ] && [ ! -L "$existing" ]; do
+        missing=/${existing##*/}$missing
+        existing=${existing%/*}
+        [ -n "$existing" ] || existing=/
+    done
+    real=$(readlink -f -- "$existing" && printf x) ||
+        fail "$REFUSED" "$1: leads nowhere ($existing is a broken link). Correct that link."
+    real=${real%"${newline}x"}
+    real=${real%/}$missing
+    check_path "$real"
+    [ ! -e "$real" ] || [ -f "$real" ] || fail "$REFUSED" "$real: is not a file. Name a file."
+}
+
+is_setting() {
+    case $1 in
+        /proc/sys/* | /sys/*) return 0 ;;
+        *) return 1 ;;
+    esac
+}
+
+enter() { # PATH → name: go into its directory, and be sure that no link was put in the way meanwhile
+    name=./${1##*/}
+    directory=${1%/*}
+    CDPATH='' cd -P -- "${directory:-/}" && [ "$(pwd -P)" = "${directory:-/}" ]
+}
+
+sum_of() { # PATH: a word for what is there
+    if [ -f "$1" ] && [ ! -L "$1" ]; then
+        sha256sum < "$1"
+    elif [ -e "$1" ] || [ -L "$1" ]; then
+        echo other
+    else
+        echo absent
+    fi
+}
+
+# ------------------------------------------------------------------------------------------------- journal
+read_entry() { # ENTRY → real kind owner sum
+    { IFS= read -r real && IFS= read -r kind && IFS= read -r owner && IFS= read -r sum; } < "$1/meta"
+}
+
+find_entry() { # REAL JOURNAL → entry
+    wanted=$1
+    for entry in "$2"/[0-9]*; do
+        [ -e "$entry" ] && read_entry "$entry" && [ "$real" = "$wanted" ] && return
+    done
+    real=$wanted
+    return 1
+}
+
+list_kept() { # → kept: all paths, one a line
+    kept=$newline last_number=10000
+    for entry in "$journal"/[0-9]*; do
+        [ -e "$entry" ] || continue
+        read_entry "$entry" || fail "$FAILED" "$entry: cannot be read. Look there."
+        kept=$kept$real$newline
+        last_number=${entry##*/}
+    done
+}
+
+commit_entry() { # REAL KIND OWNER SUM: what is in $journal/new is an original from here on
+    last_number=$((last_number + 1))
+    printf '%s\n' "$1" "$2" "$3" "$4" > "$journal/new/meta" &&
+        sync "$journal"/new/* "$journal/new" &&
+        mv -T "$journal/new" "$journal/$last_number" &&
+        sync "$journal" || return
+    kept=$kept$1$newline
+    log "kept the original of $1 ($2)"
+}
+
+keep_directory() { # DIRECTORY: keep its absence and make it, its parents first
+    [ ! -d "$1" ] || return 0
+    keep_directory "$(dirname -- "$1")" || return
+    rm -rf "$journal/new"
+    mkdir "$journal/new" && commit_entry "$1" directory - - || return
+    mkdir -m 0755 -- "$1" && sync -- "$(dirname -- "$1")"
+}
+
+keep_original() { # REAL
+    case $kept in *"$newline$1$newline"*) return 0 ;; esac
+    keep_directory "$(dirname -- "$1")" || return
+    rm -rf "$journal/new"
+    mkdir "$journal/new" || return
+    if is_setting "$1"; then
+        cat < "$1" > "$journal/new/content" || return
+        commit_entry "$1" setting - "$(sha256sum < "$journal/new/content")"
+    elif [ -e "$1" ]; then
+        facts=$(copy_original "$1") || return
+        commit_entry "$1" file "$facts" "$(sha256sum < "$journal/new/content")"
+    else
+        commit_entry "$1" absent - absent
+    fi
+}
+
+copy_original() { # REAL: copy it with all attributes; print mode and owner
+    exec 3< "$1" || return
+    [ "$(readlink /proc/self/fd/3)" = "$1" ] || { echo 'it was exchanged meanwhile' >&2; return 1; }
+    if [ "$(stat -L -c %h /proc/self/fd/3)" != 1 ]; then
+        # Replacing one name would part them for ever, and writing in place is not atomic.
+        echo 'it has several names (hard links); give it one of its own' >&2
+        return 1
+    fi
+    copy /proc/self/fd/3 "$journal/new/content" && stat -L -c '%a %u %g' /proc/self/fd/3
+}
+
+copy() { # FROM TO: with mode, owner, times, access lists and security context
+    cp --preserve=all -- "$1" "$2" 2> /dev/null || cp -p -- "$1" "$2"
+}
+
+# ------------------------------------------------------------------------------------------------- writing
+# All of these are called as $(…), so that they may change directory and open files.
+replace() { # REAL SOURCE LIKE: write beside it and rename; attributes of LIKE (new: of a new file)
+    enter "$1" || { echo "its directory is not there" >&2; return 1; }
+    rm -f -- "$TEMPORARY"
+    # Never through a link that somebody planted: noclobber is O_EXCL, and all goes through the descriptor.
+    set -C
+    exec 4> "$TEMPORARY" || return
+    set +C
+    case $3 in
+        new) chmod 0644 /proc/self/fd/4 ;;
+        *)
+            exec 3< "$3" && { [ "$3" = "$2" ] || [ "$(readlink /proc/self/fd/3)" = "$3" ]; } &&
+                copy /proc/self/fd/3 /proc/self/fd/4
+            ;;
+    esac &&
+        { [ "$3" = "$2" ] || cat < "$2" > /proc/self/fd/4; } &&
+        sync /proc/self/fd/4 &&
+        mv -fT -- "$TEMPORARY" "$name" &&
+        sync . && return
+    rm -f -- "$TEMPORARY"
+    return 1
+}
+
+overwrite() { # REAL SOURCE MODE UID GID: without any new block, if it does not grow; for a full disk
+    enter "$1" && [ -f "$name" ] && [ ! -L "$name" ] || return
+    exec 4<> "$name" || return
+    [ "$(readlink /proc/self/fd/4)" = "$1" ] && [ "$(stat -L -c %h /proc/self/fd/4)" = 1 ] || return
+    dd if="$2" of=/proc/self/fd/4 bs=65536 conv=notrunc status=none &&
+        truncate -s "$(wc -c < "$2")" /proc/self/fd/4 &&
+        chown "$4:$5" /proc/self/fd/4 && chmod "$3" /proc/self/fd/4 && sync /proc/self/fd/4
+}
+
+remove() { # REAL
+    enter "$1" || return 0
+    rm -f -- "$TEMPORARY" "$name" && sync .
+}
+
+# ----------------------------------------------------------------------------------------------- restoring
+is_back() { # after read_entry
+    case $kind in
+        directory) [ ! -d "$real" ] || [ -n "$(ls -A -- "$real")" ] ;; # others may need it by now
+        setting) is_rebooted || { [ -f "$real" ] && [ "$(sha256sum < "$real")" = "$sum" ]; } ;;
+        absent) [ ! -e "$real" ] && [ ! -L "$real" ] ;;
+        file) [ "$(sum_of "$real")" = "$sum" ] && [ "$(stat -c '%a %u %g' -- "$real")" = "$owner" ] ;;
+    esac
+}
+
+is_rebooted() { # settings of the kernel begin anew with each boot; an apply lasts longer than that
+    before=''
+    { IFS= read -r before < "$state/boot_id"; } 2> /dev/null || return
+    IFS= read -r boot < /proc/sys/kernel/random/boot_id && [ "$boot" != "$before" ]
+}
+
+bring_back() { # ENTRY, after read_entry
+    case $kind in
+        file | setting)
+            [ "$(sum_of "$1/content")" = "$sum" ] || { echo "its original in $1 is damaged" >&2; return 1; }
+            ;;
+    esac
+    if [ -e "$1/after" ] && [ "$(sum_of "$real")" != "$(cat "$1/after")" ]; then
+        echo "it was changed after tuner had applied it; its original is in $1" >&2
+        return 1
+    fi
+    case $kind in
+        directory) rmdir -- "$real" && sync -- "$(dirname -- "$real")" ;;
+        setting) cat < "$1/content" > "$real" ;;
+        absent) remove "$real" ;;
+        file)
+            # shellcheck disable=SC2086 - three words
+            (replace "$real" "$1/content" "$1/content") || (overwrite "$real" "$1/content" $owner)
+            ;;
+    esac
+}
+
+clean_directory() { # REAL: a write that was killed leaves its temporary file
+    enter "$1" && { [ ! -e "$TEMPORARY" ] || rm -f -- "$TEMPORARY"; }
+}
+
+restore_files() { # → troubles: how many; wrote: whether something was written
+    troubles=0 wrote=no
+    # A second time, because one setting of the kernel may change another, or be refused because of it.
+    for attempt in 1 2; do
+        troubles=0
+        # shellcheck disable=SC2012 - names are numbers
+        for number in $(ls -r "$journal" 2> /dev/null); do
+            entry=$journal/$number
+            case $number in *[!0-9]*) continue ;; esac
+            if ! read_entry "$entry"; then
+                complain_at_last "$entry" 'it cannot be read'
+                continue
+            fi
+            case $kind in file | absent) (clean_directory "$real") 2> /dev/null ;; esac
+            is_back && continue
+            said=$(bring_back "$entry" 2>&1)
+            if is_back; then
+                wrote=yes
+                log "put back $real"
+                printf 'back\t%s\n' "$real"
+            else
+                complain_at_last "$real" "${said:-it was written, and reads differently}"
+            fi
+        done
+        [ "$troubles" -gt 0 ] || break
+    done
+}
+
+complain_at_last() { # WHAT REASON
+    if [ "$attempt" = 1 ]; then
+        troubles=$((troubles + 1))
+    else
+        complain "$1" "$2"
+    fi
+}
+
+complain() { # WHAT REASON
+    troubles=$((troubles + 1))
+    reason=$(printable "$2")
+    log "NOT back: $1: $reason"
+    printf 'trouble\t%s\t%s\n' "$1" "$reason"
+}
+
+read_service() { # FILE → systemd pid_file stop start ran
+    systemd=no pid_file='' stop='' start='' ran=unknown
+    while IFS= read -r line; do
+        case $line in
+            'systemd '*) systemd=${line#* } ;;
+            'pid-file '*) pid_file=${line#* } ;;
+            'stop '*) stop=${line#* } ;;
+            'start '*) start=${line#* } ;;
+            'ran '*) ran=${line#* } ;;
+        esac
+    done < "$1"
+}
+
+is_running() { # NAME, after read_service: 0 yes, 1 no, 2 cannot be told
+    if [ "$systemd" = yes ]; then
+        systemctl is-active --quiet -- "$1"
+    elif [ -n "$pid_file" ]; then
+        pid=''
+        { read -r pid < "$pid_file"; } 2> /dev/null
+        case $pid in '' | *[!0-9]*) return 1 ;; esac
+        [ -d "/proc/$pid" ]
+    else
+        return 2
+    fi
+}
+
+run_line() { # LINE: a command of the service, away from our locks and from what we set for ourselves
+    said=$state/said
+    { true > "$said"; } 2> /dev/null || said=/dev/null
+    (
+        umask 022
+        echo 0 > /proc/self/oom_score_adj
+        exec timeout "$SERVICE_TIMEOUT_S" /bin/sh -c "$1"
+    ) < /dev/null > "$said" 2>&1 8>&- 9>&-
+}
+
+wait_until_stopped() {
+    for _ in $twenty; do
+        is_running "$service" || return
+        sleep 0.5 8>&- 9>&-
+    done
+}
+
+restore_service() { # FILE RESTART
+    service=${1##*/}
+    read_service "$1"
+    is_running "$service"
+    running=$?
+    if [ "$ran" = no ]; then
+        [ "$running" = 0 ] || return
+        run_line "$stop" || complain "$service" "it does not stop: $(last_words "$said")"
+        return
+    fi
+    if [ "$2" = no ] && [ "$running" != 1 ]; then
+        return
+    fi
+    run_line "$stop"
+    # A stop may come back early; and systemd starts nothing that failed too often.
+    wait_until_stopped
+    [ "$systemd" = no ] || systemctl reset-failed -- "$service" 2> /dev/null
+    if ! run_line "$start"; then
+        complain "$service" "it does not start: $(last_words "$said")"
+        return
+    fi
+    [ "$ran" = yes ] || return
+    # Not for long: whoever restores comes again, and what kept it from starting may be gone then.
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        is_running "$service" && log "started $service" && return
+        sleep 0.5 8>&- 9>&-
+    done
+    complain "$service" "it was started and does not run: $(last_words "$said")"
+}
+
+ask() { # URL: print its status
+    curl --disable --silent --insecure --globoff --noproxy '*' --proto '=http,https' --max-time 5 \
+        --output /dev/null --write-out '%{http_code}' --url "$1" 8>&- 9>&- < /dev/null 2> /dev/null
+}
+
+restore_answers() {
+    [ -e "$state/urls" ] || return
+    while IFS=' ' read -r expected url; do
+        for _ in 1 2 3 4 5 6; do
+            status=$(ask "$url")
+            [ "$status" = "$expected" ] && break
+            sleep 0.5 8>&- 9>&-
+        done
+        [ "$status" = "$expected" ] || complain "$url" "it answers $status, and $expected before"
+    done < "$state/urls"
+}
+
+restore_services() { # RESTART
+    changed_units=''
+    for entry in "$journal"/[0-9]*; do
+        [ -e "$entry" ] && read_entry "$entry" || continue
+        case $real in /etc/systemd/* | /run/systemd/*) changed_units=yes ;; esac
+    done
+    if [ -n "$changed_units" ] && has_systemd; then
+        systemctl daemon-reload 8>&- 9>&-
+    fi
+    for file in "$state/services"/*; do
+        [ -e "$file" ] && restore_service "$file" "$1"
+    done
+    restore_answers
+}
+
+restore_all() { # WHY: under the lock; any time again, wherever it was killed
+    if [ -e "$state/confirmed" ]; then
+        finish_confirm
+        return
+    fi
+    read -r session 2> /dev/null < "$state/session" &&
+        { printf '%s %s\n' "$session" "$1" > "$state/ended"; } 2> /dev/null
+    # From here on no change can come.
+    rm -f "$state/session" "$state/reserve" "$state"/incoming.*
+    sync "$state"
+    shorten_log
+    log "restoring: $1"
+    restore_files
+    restart=no
+    if [ -n "$(ls "$journal" 2> /dev/null)" ] && { [ "$wrote" = yes ] || [ ! -e "$state/restarted" ]; }; then
+        restart=yes
+    fi
+    # At boot systemd starts the services itself, after the files are back.
+    [ -n "${at_boot:-}" ] || restore_services "$restart"
+    { true > "$state/restarted"; } 2> /dev/null
+    if [ "$troubles" -gt 0 ]; then
+        log "$troubles originals are not back; they are kept in $state"
+        return "$INCOMPLETE"
+    fi
+    finish
+    log 'everything is back'
+}
+
+finish() { # the journal goes first, the owner last; killed in between, it is done again
+    if [ -d "$journal" ]; then
+        rm -rf "$state/journal.done"
+        mv -T "$journal" "$state/journal.done" && sync "$state"
+    fi
+    rm -f "$SYSTEMD_UNIT" "$SYSTEMD_LINK" "$CRON_FILE"
+    end_watchdog
+    rm -rf "$state/journal.done" "$state/services"
+    rm -f "$state/urls" "$state/ticking" "$state/beat" "$state/boot_id" "$state/said" "$state/restarted" \
+        "$state/confirmed" "$state/reserve" "$state/session" "$state"/incoming.*
+    rm -f "$state/owner"
+    sync "$state"
+}
+
+# ------------------------------------------------------------------------------------------------ watchdog
+has_systemd() {
+    [ -d /run/systemd/system ] && command -v systemctl > /dev/null
+}
+
+start_watchdog() {
+    watchdog_lives && return
+    if has_systemd && systemd-run --quiet --collect --unit="tuner-watchdog-$purpose" \
+        --property=Restart=on-failure --property=KillMode=process --property=OOMScoreAdjust=-1000 \
+        /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&-; then
+        :
+    else
+        # Forked by setsid: what a shell puts into the background ignores SIGINT, and so would our services.
+        # The setsid of busybox cannot fork.
+        setsid --fork /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&- ||
+            setsid /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&- &
+    fi
+    # It must have left our process group before we end: that may be killed with us.
+    for _ in $twenty $twenty $twenty $twenty $twenty; do
+        watchdog_lives && return
+        sleep 0.05 9>&-
+    done
+    return 1
+}
+
+end_watchdog() {
+    { read -r parent child < "$state/watchdog"; } 2> /dev/null || return 0
+    for pid in "$parent" "$child"; do
+        case $pid in "$$" | "$PPID") return ;; esac # it is the watchdog that restores
+    done
+    for pid in "$parent" "$child"; do
+        case $(tr '\0' ' ' 2> /dev/null < "/proc/$pid/cmdline") in
+            *" $program "*) kill "$pid" 2> /dev/null ;;
+        esac
+    done
+    rm -f "$state/watchdog"
+}
+
+wait_for_watchdog_end() {
+    for _ in $twenty; do
+        watchdog_lives || return 0
+        sleep 0.1 9>&-
+    done
+    fail "$BUSY" 'The watchdog of an earlier session is still there. Try again in a minute.'
+}
+
+watch() { # two processes, each of which goes on without the other; setsid or systemd detached them
+    exec 8>> "$state/watching" || exit "$FAILED"
+    flock -w 5 8 || exit 0 # there is one already; who only asks lets go at once
+    { echo -1000 > "/proc/$$/oom_score_adj"; } 2> /dev/null
+    trap : HUP
+    while :; do
+        /bin/sh "$program" guard "$purpose" && exit 0
+        log 'the watchdog was killed; it goes on'
+        sleep 1 8>&-
+    done
+}
+
+guard() { # counts its own ticks, so neither a step of the clock nor a suspended machine makes it fire
+    trap : HUP
+    { printf '%s %s\n' "$PPID" "$$" > "$state/watchdog"; } 2> /dev/null
+    read -r tick_s ticks retry_s < "$state/ticking" || exit 0
+    quiet=0 seen=''
+    while [ -e "$state/owner" ]; do
+        if [ ! -e "$state/session" ]; then
+            sleep "$retry_s" 8>&-
+            (restore_again)
+            continue
+        fi
+        sleep "$tick_s" 8>&- || continue # a tick that was not slept does not count
+        look_at_heart
+        if [ "$heard" = "$seen" ]; then
+            quiet=$((quiet + 1))
+        else
+            quiet=0 seen=$heard
+        fi
+        if [ "$quiet" -ge "$ticks" ]; then
+            (fire)
+            quiet=0
+        fi
+    done
+}
+
+look_at_heart() { # → heard
+    beat='' session=''
+    { read -r beat < "$state/beat"; read -r session < "$state/session"; } 2> /dev/null
+    heard="$session $beat"
+}
+
+fire() { # in a process of its own: the lock ends with it
+    take_lock 300
+    [ -e "$state/session" ] || return
+    look_at_heart
+    [ "$heard" = "$seen" ] || return # it came in the last moment
+    case $purpose in
+        apply) restore_all 'it was not confirmed in time' ;;
+        *) restore_all "no heartbeat of the controller for $ticks ticks of $tick_s s" ;;
+    esac > /dev/null
+}
+
+restore_again() {
+    take_lock 300
+    [ -e "$state/owner" ] && [ ! -e "$state/session" ] && restore_all 'trying again' > /dev/null
+}
+
+# --------------------------------------------------------------------------------------------------- steps
+arm() { # PROGRAM_SUM
+    mkdir -p "$state"
+    chmod 0700 "$home" "$state" "$program"
+    request=$state/arming.$$
+    trap 'rm -f "$request"' EXIT
+    cat > "$request" && [ "$(tail -n 1 "$request")" = end ] ||
+        fail "$REFUSED" 'The request was cut off. Try again.'
+    take_lock 30
+    refuse_others
+    sum=$(sha256sum < "$program")
+    [ "${sum%% *}" = "$1" ] || fail "$OTHER_VERSION" 'This is another version of the keeper. Install yours.'
+    shorten_log
+    wait_for_watchdog_end
+    if ! write_plan; then
+        finish
+        fail "$FAILED" "$state: cannot be written ($(df -h "$state" | tail -n 1)). Make room."
+    fi
+    guard_reboot
+    printf '%s\n' "$session" > "$state/session" && sync "$state/session" "$state"
+    if ! start_watchdog; then
+        finish
+        fail "$FAILED" 'The watchdog does not start. Install setsid and flock (util-linux).'
+    fi
+    log "armed for $(describe_owner)"
+}
+
+refuse_others() {
+    for other in run apply; do
+        state=$home/$other
+        [ -e "$state/owner" ] || continue
+        if [ ! -e "$state/session" ] && [ -z "$(ls "$state/journal" 2> /dev/null)" ]; then
+            # Killed before anything was changed, or after everything was back.
+            (journal=$state/journal purpose=$other && finish)
+        elif watchdog_lives && [ -e "$state/session" ] && [ "$other" = apply ]; then
+            fail "$BUSY" "An apply waits for \`tuner confirm\`: $(describe_owner). Confirm or restore it."
+        elif watchdog_lives && [ -e "$state/session" ]; then
+            fail "$BUSY" "Another tuner is at work: $(describe_owner). Wait for its end, or end it."
+        else
+            owner=$(describe_owner)
+            fail "$BUSY" "Originals of a dead tuner are not back: $owner. Run \`tuner restore\` here."
+        fi
+    done
+    state=$home/$purpose
+}
+
+write_plan() { # what the request says, on disk
+    rm -rf "$state/services" "$state/urls" "$journal" "$state/confirmed" "$state/restarted" "$state/ended"
+    for old in "$state"/arming.*; do
+        [ "$old" = "$request" ] || rm -f "$old"
+    done
+    mkdir "$state/services" "$journal" || return
+    true > "$state/owner" || return
+    session='' file=''
+    while IFS= read -r line; do
+        value=${line#* }
+        case $line in
+            'session '*) session=$value ;;
+            'by '* | 'controller '* | 'study '*) printf '%s\n' "$line" >> "$state/owner" ;;
+            'ticking '*) printf '%s\n' "$value" > "$state/ticking" ;;
+            'service '*)
+                case $value in
+                    .* | -* | *[!A-Za-z0-9@_.:-]*)
+                        fail "$REFUSED" "$value: is not a name of a service. Correct it."
+                        ;;
+                esac
+                file=$state/services/$value
+                ;;
+            'systemd '* | 'pid-file '* | 'stop '* | 'start '*) printf '%s\n' "$line" >> "$file" ;;
+            'url '*) write_url "$value" ;;
+            end) ;;
+            *) fail "$REFUSED" 'The request has a line that is not known.' ;;
+        esac || return
+    done < "$request"
+    case $session in '' | *[!0-9a-f]*) fail "$REFUSED" 'The request has no session.' ;; esac
+    printf 'since %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >> "$state/owner"
+    for file in "$state/services"/*; do
+        [ -e "$file" ] && write_whether_it_runs "$file"
+    done
+    echo 00000000 > "$state/beat"
+    cat /proc/sys/kernel/random/boot_id > "$state/boot_id"
+    true >> "$home/log"
+    dd if=/dev/zero of="$state/reserve" bs=1024 count="$RESERVE_KIB" status=none || return
+    sync "$state"/services/* "$state/owner" "$state/ticking" "$state/beat" "$state/boot_id" "$state/reserve" \
+        "$state/services" "$state" "$home" 2> /dev/null
+    [ -s "$state/ticking" ] && [ -s "$state/beat" ] && [ -s "$state/boot_id" ]
+}
+
+write_url() {
+    if ! command -v curl > /dev/null; then
+        printf 'warning\tthere is no curl: after a restore nobody asks whether the server answers.\n'
+        return 0
+    fi
+    status=$(ask "$1")
+    if [ "$status" = 000 ]; then
+        printf 'warning\t%s does not answer, so it cannot be asked after a restore.\n' "$1"
+    else
+        printf '%s %s\n' "$status" "$1" >> "$state/urls"
+    fi
+}
+
+write_whether_it_runs() { # FILE
+    read_service "$1"
+    is_running "${1##*/}"
+    case $? in
+        0) echo 'ran yes' ;;
+        1) echo 'ran no' ;;
+        *) echo 'ran unknown' ;;
+    esac >> "$1"
+}
+
+guard_reboot() {
+    if has_systemd; then
+        before=''
+        for file in "$state/services"/*; do
+            [ -e "$file" ] && read_service "$file" && [ "$systemd" = yes ] || continue
+            before="$before ${file##*/}.service"
+        done
+        mkdir -p "${SYSTEMD_LINK%/*}"
+        {
+            printf '[Unit]\nDescription=Puts back what tuner changed before the reboot\n'
+            printf 'RequiresMountsFor=%s\nAfter=local-fs.target\nBefore=%s\n' "$home" "$before"
+            printf '[Service]\nType=oneshot\nExecStart=/bin/sh %s boot %s\n' "$program" "$purpose"
+            printf '[Install]\nWantedBy=multi-user.target\n'
+        } > "$SYSTEMD_UNIT" && chmod 0644 "$SYSTEMD_UNIT" && ln -sf "$SYSTEMD_UNIT" "$SYSTEMD_LINK" &&
+            sync "$SYSTEMD_UNIT" "${SYSTEMD_UNIT%/*}" "${SYSTEMD_LINK%/*}" && return
+    elif [ -d "${CRON_FILE%/*}" ] && { command -v cron || command -v crond; } > /dev/null; then
+        printf '@reboot root /bin/sh %s boot %s\n' "$program" "$purpose" > "$CRON_FILE" &&
+            chmod 0644 "$CRON_FILE" && sync "$CRON_FILE" "${CRON_FILE%/*}" && return
+    fi
+    printf 'warning\tnothing guards a reboot here (no systemd, no cron): after one, run tuner restore.\n'
+}
+
+change() { # SESSION HEAD_BYTES SIZE: the request says what to do, line by line, then come the contents
+    require_number "$2"
+    require_number "$3"
+    request=$state/incoming.$$
+    trap 'rm -f "$request" "$request".*' EXIT
+    { cat > "$request" && head -c "$2" "$request" > "$request.head"; } ||
+        fail "$FAILED" "$state: has no room for the request, so nothing was changed. Make room."
+    [ "$(wc -c < "$request")" -eq "$3" ] || fail "$REFUSED" 'The request was cut off, so nothing was changed.'
+    take_lock 30
+    require_session "$1"
+    list_kept
+    offset=$2
+    while IFS= read -r line <&5; do
+        case $line in
+            'set '*)
+                IFS= read -r value <&5
+                set_value "${line#* }" "$value"
+                ;;
+            'put '*)
+                line=${line#* }
+                size=${line%% *}
+                require_number "$size"
+                tail -c "+$((offset + 1))" "$request" | head -c "$size" > "$request.content"
+                offset=$((offset + size))
+                put_content "${line#* }" "$request.content"
+                ;;
+            'back '*) put_back "${line#* }" ;;
+            *) fail "$REFUSED" 'The request has a line that is not known.' ;;
+        esac
+    done 5< "$request.head"
+}
+
+require_number() {
+    case $1 in '' | *[!0-9]*) fail "$REFUSED" 'The request has no number where it must. Try again.' ;; esac
+}
+
+set_value() { # PATH VALUE
+    resolve "$1"
+    is_setting "$real" || fail "$REFUSED" "$real: is not a setting of the kernel."
+    [ -w "$real" ] || fail "$REFUSED" "$real: may not be written here. Leave it out."
+    keep_original "$real" 2> "$request.said" || refuse_unkept
+    { printf '%s\n' "$2" > "$real"; } 2> /dev/null ||
+        fail "$REJECTED" "$real: the kernel refused '$2'. Correct its range."
+    log "set $real to $2"
+}
+
+put_content() { # PATH SOURCE
+    resolve "$1"
+    is_setting "$real" && fail "$REFUSED" "$real: takes a value of one line."
+    keep_original "$real" 2> "$request.said" || refuse_unkept
+    like=new
+    [ ! -e "$real" ] || like=$real
+    said=$(replace "$real" "$2" "$like" 2>&1) ||
+        fail "$REFUSED" "$real: cannot be written: $(printable "$said"). Look there."
+    log "put $real"
+}
+
+refuse_unkept() {
+    said=$(last_words "$request.said")
+    fail "$REFUSED" "$real: its original cannot be kept ($said), so it was not changed. Look there."
+}
+
+put_back() { # PATH
+    resolve "$1"
+    find_entry "$real" "$journal" || return 0
+    is_back && return
+    said=$(bring_back "$entry" 2>&1)
+    is_back || fail "$INCOMPLETE" "$real: cannot be put back: $(printable "$said"). Look there."
+    log "put back $real"
+}
+
+beat() { # SESSION NUMBER
+    require_session "$1"
+    require_number "$2"
+    # In place and of one length: it must not fail on a full disk.
+    printf '%08d\n' "$2" 1<> "$state/beat" || exit "$FAILED"
+    watchdog_lives && return
+    take_lock 30
+    require_session "$1"
+    start_watchdog || fail "$FAILED" 'The watchdog does not start again.'
+    log 'the watchdog was gone; it is there again'
+}
+
+restore() { # session SESSION | hand CONTROLLER
+    if [ "$1" = hand ]; then
+        require_quiet "$2"
+        why='asked by hand'
+    else
+        why='the tuner is done'
+    fi
+    take_lock 300
+    if [ ! -e "$state/owner" ]; then
+        echo nothing
+        return 0
+    fi
+    armed=''
+    { IFS= read -r armed < "$state/session"; } 2> /dev/null
+    if [ "$1" = session ] && [ -n "$armed" ] && [ "$armed" != "$2" ]; then
+        echo nothing # that session is over, and another one has begun
+        return 0
+    fi
+    restore_all "$why"
+}
+
+require_quiet() { # CONTROLLER: nobody's running study is taken away from it
+    [ -e "$state/session" ] && [ "$purpose" = run ] && watchdog_lives || return 0
+    describe_owner > /dev/null
+    [ "$controller" != "$1" ] || return 0 # it holds the lock there, so its tuner has ended
+    read -r tick_s ticks retry_s < "$state/ticking"
+    look_at_heart
+    seen=$heard tick=0
+    while [ "$tick" -lt "$((ticks / 2))" ]; do
+        sleep "$tick_s"
+        tick=$((tick + 1))
+        look_at_heart
+        [ "$heard" = "$seen" ] || [ ! -e "$state/session" ] ||
+            fail "$BUSY" "A tuner is at work: $(describe_owner). End it there: it puts everything back."
+    done
+}
+
+confirm() {
+    take_lock 300
+    if [ ! -e "$state/session" ] && [ ! -e "$state/confirmed" ]; then
+        why=''
+        { IFS= read -r why < "$state/ended"; } 2> /dev/null
+        fail "$ENDED" "Nothing waits to be confirmed${why:+ (${why#* })}. Run: tuner apply"
+    fi
+    true > "$state/confirmed" && sync "$state/confirmed" "$state" ||
+        fail "$FAILED" "$state: cannot be written, so it is not confirmed. Make room, and confirm again."
+    finish_confirm
+    log 'confirmed'
+}
+
+finish_confirm() { # the originals of the first apply stay, for `undo`
+    rm -f "$state/session"
+    mkdir -p "$home/applied/journal" "$home/applied/services"
+    for source in "$journal"/[0-9]*; do
+        [ -e "$source" ] && read_entry "$source" || continue
+        applied=$(sum_of "$real")
+        if find_entry "$real" "$home/applied/journal"; then
+            printf '%s\n' "$applied" > "$entry/after"
+            rm -rf "$source"
+        else
+            printf '%s\n' "$applied" > "$source/after"
+            number=$(ls "$home/applied/journal" | tail -n 1)
+            sync "$source/after" "$source"
+            mv -T "$source" "$home/applied/journal/$((${number:-10000} + 1))"
+        fi
+    done
+    for file in "$state/services"/*; do
+        [ ! -e "$file" ] || mv -f "$file" "$home/applied/services/"
+    done
+    sync "$home/applied/journal" "$home/applied/services" "$home/applied" "$journal"
+    finish
+}
+
+undo() {
+    take_lock 300
+    refuse_others
+    state=$home/applied journal=$home/applied/journal
+    if [ ! -d "$journal" ]; then
+        echo nothing
+        return 0
+    fi
+    log 'undoing what was applied'
+    restore_files
+    restore_services yes
+    if [ "$troubles" -gt 0 ]; then
+        return "$INCOMPLETE"
+    fi
+    rm -rf "$state"
+    sync "$home"
+    log 'what was applied is undone'
+}
+
+status() {
+    if [ -e "$state/owner" ]; then
+        printf 'owner\t%s\n' "$(describe_owner)"
+        [ ! -e "$state/session" ] || printf 'session\topen\n'
+        watchdog_lives && printf 'watchdog\talive\n'
+        for entry in "$journal"/[0-9]*; do
+            [ ! -e "$entry" ] || { read_entry "$entry" && printf 'kept\t%s\n' "$real"; }
+        done
+    fi
+    [ ! -d "$home/applied/journal" ] || printf 'applied\t%s\n' "$(ls "$home/applied/journal" | wc -l)"
+}
+
+boot() {
+    [ -e "$state/owner" ] || return 0
+    is_rebooted || { echo nothing; return 0; }
+    take_lock 300
+    at_boot=''
+    ! has_systemd || at_boot=yes
+    restore_all 'the machine was restarted' && return
+    at_boot=''
+    start_watchdog # it tries again and again
+    return "$INCOMPLETE"
+}
+
+main() {
+    step=${1-} purpose=${2-}
+    case $0 in
+        /*/*) home=${0%/*} program=$0 ;;
+        *) echo 'Run the keeper by its absolute path.' >&2; exit "$REFUSED" ;;
+    esac
+    case $purpose in
+        run | apply) ;;
+        *) echo 'Run the keeper as: keeper STEP run|apply …' >&2; exit "$REFUSED" ;;
+    esac
+    state=$home/$purpose journal=$home/$purpose/journal
+    cd / || exit "$FAILED"
+    # The connection may break at any moment; what was begun is brought to its end.
+    trap : HUP PIPE INT
+    shift 2
+    case $step in
+        arm | change | beat | restore | confirm | undo | status | boot | watch | guard) "$step" "$@" ;;
+        *) echo "The keeper has no step $step." >&2; exit "$REFUSED" ;;
+    esac
+}
+
+main "$@"

@@ -1,0 +1,135 @@
+"""What runs and is mounted on a host besides what is tuned."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from tuner.errors import TargetError
+from tuner.ports import Command, Completed, Host
+
+HEAD_BYTES = 4096
+SHOW_SYSCTLS = r"""
+for file in /etc/sysctl.d/*.conf /run/sysctl.d/*.conf /usr/local/lib/sysctl.d/*.conf \
+    /usr/lib/sysctl.d/*.conf /lib/sysctl.d/*.conf /etc/sysctl.conf; do
+  if [ -r "$file" ]; then printf '\036%s\n' "$file"; cat -- "$file"; fi
+done
+"""
+SHOW_PROFILES = r"""
+for pid; do
+  profile=; read -r profile <"/proc/$pid/attr/current"; printf '%s %s\n' "$pid" "$profile"
+done
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a host showed, in one batch of commands."""
+
+    processes: frozenset[str]
+    """Names as the kernel keeps them, of 15 letters at the most."""
+    profile: str
+    """Of TuneD; empty without one."""
+    sysctls: Mapping[PurePosixPath, str]
+    """Files that set kernel keys at boot → content."""
+    has_systemd: bool
+    mounts: Mapping[PurePosixPath, frozenset[str]]
+    """Mount point → options of what was mounted there last."""
+    container: str
+    """Which kind the host is, or empty."""
+    is_selinux_enforcing: bool
+    free_kib: int | None
+    """In /var/lib."""
+    confined: Mapping[int, str]
+    """Process → AppArmor profile, where it is enforced."""
+    heads: Mapping[PurePosixPath, str]
+    """Files that will be changed → how they begin."""
+
+    def options_at(self, path: PurePosixPath) -> frozenset[str]:
+        """Give the options of the mount that a path is on."""
+        points = [point for point in (path, *path.parents) if point in self.mounts]
+        return self.mounts[points[0]] if points else frozenset()
+
+
+def look_around(host: Host, files: Sequence[PurePosixPath], pids: Sequence[int]) -> Seen:
+    """Ask in one round trip. Raises TargetError when the host cannot be asked.
+
+    Args:
+        host: which is going to be tuned.
+        files: that will be changed.
+        pids: first processes of the services.
+    """
+    commands = (
+        _shell("cat /proc/[0-9]*/comm"),
+        _shell("cat /etc/tuned/active_profile"),
+        _shell(SHOW_SYSCTLS),
+        _shell("ls -d /run/systemd/system"),
+        _shell("cat /proc/self/mounts"),
+        _shell("systemd-detect-virt --container || ls -d /.dockerenv /run/.containerenv"),
+        _shell("cat /sys/fs/selinux/enforce"),
+        _shell("df -Pk /var/lib"),
+        _shell(SHOW_PROFILES, *map(str, pids)),
+        *(_shell('head -c "$1" -- "$2"', str(HEAD_BYTES), str(path)) for path in files),
+    )
+    done = host.run_all(commands)
+    if len(done) < len(commands):
+        message = f"{host.name}: it cannot be asked what else runs there. Look whether it still answers."
+        raise TargetError(message)
+    texts = [_text(each) for each in done]
+    processes, profile, sysctls, systemd, mounts, container, enforcing, free, confined = texts[:9]
+    return Seen(
+        processes=frozenset(processes.split("\n")),
+        profile=profile.strip(),
+        sysctls=_sections(sysctls),
+        has_systemd=bool(systemd.strip()),
+        mounts=_mounts(mounts),
+        container=_container(container),
+        is_selinux_enforcing=enforcing.strip() == "1",
+        free_kib=_free_kib(free),
+        confined=dict(_enforced(confined)),
+        heads=dict(zip(files, texts[9:], strict=True)),
+    )
+
+
+def _shell(script: str, *arguments: str) -> Command:
+    """Run a script of this file; what differs from host to host is an argument, never part of it."""
+    return Command(argv=("sh", "-c", script, "look", *arguments), may_fail=True)
+
+
+def _text(completed: Completed) -> str:
+    return completed.stdout.decode(errors="replace")
+
+
+def _sections(printed: str) -> dict[PurePosixPath, str]:
+    sections = (section.partition("\n") for section in printed.split("\x1e")[1:])
+    return {PurePosixPath(path): content for path, _, content in sections}
+
+
+def _mounts(printed: str) -> dict[PurePosixPath, frozenset[str]]:
+    """Read /proc/self/mounts (fstab(5)): what is mounted later covers what was there."""
+    found: dict[PurePosixPath, frozenset[str]] = {}
+    for line in printed.splitlines():
+        words = line.split()
+        if len(words) >= 4:  # noqa: PLR2004 - device, place, type, options
+            place = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), words[1])
+            found[PurePosixPath(place)] = frozenset(words[3].split(","))
+    return found
+
+
+def _container(printed: str) -> str:
+    words = printed.split()
+    if not words or words[0] == "none":
+        return next((PurePosixPath(word).name for word in words if word.startswith("/")), "")
+    return PurePosixPath(words[0]).name
+
+
+def _free_kib(printed: str) -> int | None:
+    words = printed.splitlines()[-1].split() if printed.strip() else []
+    return int(words[3]) if len(words) >= 6 and words[3].isdigit() else None  # noqa: PLR2004 - df(1), POSIX
+
+
+def _enforced(printed: str) -> Iterator[tuple[int, str]]:
+    for line in printed.splitlines():
+        pid, _, profile = line.partition(" ")
+        if profile.endswith("(enforce)"):
+            yield int(pid), profile.removesuffix("(enforce)").strip()
