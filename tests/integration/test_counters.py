@@ -43,7 +43,13 @@ for client in clients:
     client.connect_ex(("127.0.0.1", 8080))
 """
 NGINX = b"""daemon off; worker_processes 2; error_log stderr; pid /dev/shm/tuner/nginx.pid; events {}
-http { access_log off; server { listen 8080; location / { return 200 "hello world\\n"; } } }
+http {
+  # Those of the installation may be anybody's, and nothing outside can be written.
+  client_body_temp_path /dev/shm/tuner/body; proxy_temp_path /dev/shm/tuner/proxy;
+  fastcgi_temp_path /dev/shm/tuner/fastcgi; uwsgi_temp_path /dev/shm/tuner/uwsgi;
+  scgi_temp_path /dev/shm/tuner/scgi;
+  access_log off; server { listen 8080; location / { return 200 "hello world\\n"; } }
+}
 """
 LOAD = ("wrk", "-t1", "-c16", "-d1", "-H", "Connection: close", "http://127.0.0.1:8080/")
 NEAR_S = 0.15
