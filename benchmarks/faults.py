@@ -76,7 +76,7 @@ def kill_controller(run: Run) -> None:
 
 
 def cut_link(run: Run) -> None:
-    """Nothing goes through any more; the tuner is killed as well, as if its machine had lost power."""
+    """Nothing goes through any more; the tuner lives on at its end."""
     run.host.cut()
 
 
@@ -87,7 +87,7 @@ def kill_sshd(run: Run) -> None:
 
 def kill_watchdog(run: Run) -> None:
     """The watchdog goes first; the tuner, which lives, has to put everything back itself."""
-    kill_each(run.host.processes("keeper-watchdog") or _find_keepers(run.host))
+    kill_each(_find_keepers(run.host))
     run.process.terminate()
 
 
@@ -105,7 +105,7 @@ def interrupt_twice(run: Run) -> None:
 
 
 def refuse_to_start(run: Run) -> None:
-    """The server does not start any more, whatever its settings: something else has taken the port."""
+    """The server's program is gone for a moment while the tuner ends: the restore cannot start it at once."""
     run.host.run(["sh", "-c", "mv /usr/sbin/nginx /usr/sbin/nginx.away"])
     run.process.terminate()
     time.sleep(random.random())  # noqa: S311
