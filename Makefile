@@ -31,9 +31,12 @@ setup: ## Install what all of the below needs: system packages and .venv
 	@.ci/programs test
 	@.ci/python dev
 
+# One more than processors: some tests wait for what happens in its own time.
+WORKERS = $$(($$(nproc) + 1))
+
 .PHONY: test
 test: lint ## Run every check and every test
-	@$(BIN)/python -m pytest -n auto -m "not alone and not tools"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not alone and not tools"
 	@$(BIN)/python -m pytest -m "alone and not tools"
 
 .PHONY: lint

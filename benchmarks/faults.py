@@ -32,7 +32,8 @@ from tests.testbed.namespaces import kill_each
 WATCHDOG_S = 5
 ALLOWED_S = WATCHDOG_S + 10
 MOST_SHOWN = 1500
-AFTER_A_CHANGE = 0.8
+WAITED_FOR = {"a window": 0.6, "a change": 0.25, "nothing": 0.15}
+"""What the run has done before the clock of a fault begins to tick, with shares."""
 STUDY = """\
 study: fault
 servers: [nginx, sysctl]
@@ -150,8 +151,8 @@ class Outcome:
 def try_fault(number: int, fault: str, seed: int, folder: Path) -> Outcome:
     """Run a study, break it, look, and go on with it."""
     rng = random.Random(f"{seed}-{number}")  # noqa: S311
-    # Most moments while something is changed, some from the very beginning on.
-    begins_with_change, after_s = rng.random() < AFTER_A_CHANGE, rng.uniform(0.0, 5.0)
+    (waited_for,) = rng.choices(list(WAITED_FOR), list(WAITED_FOR.values()))
+    after_s = rng.uniform(0.0, 5.0)
     with open_testbed() as bed:
         host = bed.add_host("web")
         host.install_nginx()
@@ -160,7 +161,11 @@ def try_fault(number: int, fault: str, seed: int, folder: Path) -> Outcome:
         study.write_text(STUDY.format(url=host.ssh_url, watchdog_s=WATCHDOG_S, loop=json.dumps(LOOP)))
         with running(bed, study) as process:
             began_s = time.monotonic()
-            while begins_with_change and process.poll() is None and not has_changed(host):
+            while process.poll() is None and not (
+                waited_for == "nothing"
+                or (waited_for == "a change" and has_changed(host))
+                or windows_of(study)
+            ):
                 time.sleep(0.05)
             deadline = time.monotonic() + after_s
             while time.monotonic() < deadline and process.poll() is None:
@@ -329,10 +334,12 @@ def main() -> None:
             outcomes = list(pool.map(attempt, range(arguments.faults)))
     good = sum(outcome.is_good for outcome in outcomes)
     changed = sum(outcome.was_changed for outcome in outcomes)
+    measured = sum(outcome.windows_before > 0 for outcome in outcomes)
     worst = max((outcome.back_s for outcome in outcomes if outcome.back_s is not None), default=float("nan"))
     print(json.dumps(Counter(outcome.fault for outcome in outcomes)))
     print(
-        f"{good} of {len(outcomes)} as before; {changed} hosts were changed at the moment of the fault; "
+        f"{good} of {len(outcomes)} as before; {changed} hosts were changed at the moment of the fault, "
+        f"{measured} studies had windows to lose; "
         f"slowest way back {worst:.1f} s of {ALLOWED_S} s; watchdog {WATCHDOG_S} s"
     )
     sys.exit(0 if good == len(outcomes) else 1)

@@ -17,10 +17,10 @@ from tuner.interrupts import signals_interrupt
 from tuner.plan import PRESETS
 from tuner.records import Role
 from tuner.rig import prepare
-from tuner.session import locked
 from tuner.settings import load_study
 from tuner.starter import Starter
 from tuner.storage import Opening, open_storage
+from tuner.study_lock import locked
 
 
 def main(path: Path) -> None:

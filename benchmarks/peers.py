@@ -118,7 +118,7 @@ class Smac:
             output_directory=Path(mkdtemp(prefix="smac-")),
         )
         self._smac = HyperparameterOptimizationFacade(
-            scenario, lambda *_: 0.0, overwrite=True, logging_level=50
+            scenario, _never_called, overwrite=True, logging_level=50
         )
         self._info: Any = None
         self._best = -math.inf
@@ -155,6 +155,10 @@ class Smac:
                 else value
             )
         return found
+
+
+def _never_called(config: object, seed: int = 0) -> float:
+    raise NotImplementedError
 
 
 def _ours(surface: Surface, seed: int, _trials: int) -> Peer:

@@ -3,7 +3,8 @@
     python -m benchmarks.ssh_overhead [--starts 12] [--preset quick | standard]
 
 The same random configurations are started and loaded in the same way each time; the load comes from this
-machine. Printed are the seconds of a start, its load included, and its requests over SSH (round trips).
+machine. Printed are the seconds that a start takes besides its load, what share of a start that is more than
+here with the windows of each preset, and the requests over SSH (round trips).
 """
 
 import argparse
@@ -44,46 +45,48 @@ nginx
 exec "$@"
 """
 """An installed nginx of its own in fresh mount, network and process namespaces: the local target."""
-CHECKS = 3
+CHECKS = 5
+WINDOW_S = 1.0
 
 
 def make_starts(study: Path, count: int) -> dict[str, float]:
-    """Make starts as a run makes them; give the figures."""
+    """Make starts of so many windows as a run plans, whatever their noise; give medians."""
+    from tuner.errors import TrialFailed
+    from tuner.measure.load import run_window
     from tuner.plan import PRESETS
-    from tuner.records import Role
     from tuner.rig import prepare
     from tuner.settings import load_study
-    from tuner.starter import Starter
-    from tuner.storage import Opening, open_storage
 
     settings = load_study(study)
-    settings.folder.mkdir(exist_ok=True)
     rng = Random(1)  # noqa: S311 - no secret
     rig = prepare(settings)
-    storage = open_storage("sqlite://", settings.name)
-    starter = Starter(rig=rig, plan=PRESETS[settings.preset], storage=storage, session="overhead")
-    seconds, deploys, asked = [], [], []
+    windows = 1 + PRESETS[settings.preset].windows[1]
+    outside, deploys, asked = [], [], []
     with rig.target.hold(print):
-        for _ in range(count):
-            point = {
-                each.name: rng.choice(each.choices)
-                if each.kind == "categorical"
-                else each.low + (each.high - each.low) * rng.random()
-                if each.kind == "float"
-                else rng.randint(int(each.low), int(each.high))
-                for each in rig.space.dimensions
-            }
-            config = rig.space.decode(point)
+        while len(outside) < count:
+            config = rig.space.decode(
+                {
+                    each.name: rng.choice(each.choices)
+                    if each.kind == "categorical"
+                    else each.low + (each.high - each.low) * rng.random()
+                    if each.kind == "float"
+                    else rng.randint(int(each.low), int(each.high))
+                    for each in rig.space.dimensions
+                }
+            )
             before, began_s = requests_of(rig.host), time.monotonic()
-            start = starter.make(Opening(role=Role.SEARCH, config=config, point=rig.space.encode(config)))
-            # Noise makes windows be measured again: they are counted out.
-            planned = starter.plan.windows[1]
-            extra_s = sum(window.duration_s for window in start.windows[planned:])
-            seconds.append(time.monotonic() - began_s - extra_s)
-            windows = max(1, len(start.windows))
-            asked.append((requests_of(rig.host) - before) * (planned + 1) / (windows + 1))
-            deploys.append(start.timing.deploy_s)
-    return {"start_s": median(seconds), "deploy_s": median(deploys), "requests": median(asked)}
+            with contextlib.suppress(TrialFailed):
+                with rig.target.deploy(config) as deployment:
+                    deploys.append(time.monotonic() - began_s)
+                    load_s = sum(
+                        run_window(deployment, rig.load, WINDOW_S).duration_s for _ in range(windows)
+                    )
+                outside.append(time.monotonic() - began_s - load_s)
+                asked.append(requests_of(rig.host) - before)
+    return {
+        "outside_s": median(outside), "deploy_s": median(deploys), "requests": median(asked),
+        "windows": windows,
+    }  # fmt: skip
 
 
 def requests_of(host: object) -> int:
@@ -135,7 +138,9 @@ def main() -> None:
     own = ("unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child")
     with study_file("local", arguments.preset) as study:
         local = measure(study, arguments.starts, Path.home(), (*own, "sh", "-euc", OWN_MACHINE, "own"))
-    print(f"local           {local['start_s']:6.2f} s a start, deployed in {local['deploy_s']:.2f} s")
+    print(
+        f"local           {local['outside_s']:.2f} s besides the load, deployed in {local['deploy_s']:.2f} s"
+    )
     for link_ms in (1, 100):
         with open_testbed() as bed:
             host = bed.add_host("web")
@@ -144,13 +149,26 @@ def main() -> None:
             with study_file(host.ssh_url, arguments.preset) as study:
                 took = check_s(study, {**os.environ, "HOME": str(bed.home)})
                 found = measure(study, arguments.starts, bed.home)
-        more_s = found["start_s"] - local["start_s"]
-        print(
-            f"SSH, {link_ms:3d} ms     {found['start_s']:6.2f} s a start, "
-            f"deployed in {found['deploy_s']:.2f} s, "
-            f"{found['requests']:.0f} requests; {more_s:+.2f} s a start ({more_s / local['start_s']:+.1%}); "
-            f"tuner check {took:.2f} s"
+        more_s = found["outside_s"] - local["outside_s"]
+        shares = ", ".join(
+            f"{name} {more_s / (local['outside_s'] + start_s):+.1%}" for name, start_s in loads_s().items()
         )
+        print(
+            f"SSH, {link_ms:3d} ms     {found['outside_s']:.2f} s besides the load, "
+            f"deployed in {found['deploy_s']:.2f} s; {more_s:+.2f} s a start, {shares}; "
+            f"{found['requests']:.0f} requests; tuner check {took:.2f} s",
+            flush=True,
+        )
+
+
+def loads_s() -> dict[str, float]:
+    """Tell for how long a start is under load, by preset: warm-up and all its windows."""
+    from tuner.plan import PRESETS
+
+    return {
+        name: PRESETS[name].warmup_s + PRESETS[name].windows[1] * PRESETS[name].window_s
+        for name in ("quick", "standard")
+    }
 
 
 if __name__ == "__main__":

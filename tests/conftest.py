@@ -5,6 +5,9 @@ from collections.abc import Generator
 
 import pytest
 
+# As the command has it: with more threads, those of the workers wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -22,13 +25,6 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     if report.skipped:
         _fail_in_ci(report)
     return report
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the tests with real servers have the machine for themselves."""
-    for item in items:
-        if "integration" in item.path.parts:
-            item.add_marker(pytest.mark.alone)
 
 
 def _fail_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -57,10 +57,11 @@ def apply_winner(
             "with `tuner run`; if nothing beat the default, there is nothing to apply."
         )
         raise UsageError(message)
-    chosen = {name: pair[1] for name, pair in reading.rig.space.changes(winner.config).items()}
+    chosen = {name: pair[1] for name, pair in reading.space.changes(winner.config).items()}
     there = _settings_for(settings, host_name, url, confirm_within_s)
     host = plugins.make_host(there.target.host)
-    target, space, _ = find_target(there, host)
+    found = find_target(there, host)
+    target, space = found.target, found.space
     config = space.complete(chosen)
     files = _with_lasting_values(target.files(config), reading)
     services = [part.installation.service for part in target.parts if part.installation.service]

@@ -1,7 +1,7 @@
 """One configuration into one sandbox: render, write, check, start, wait, ask, read back."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -13,11 +13,7 @@ from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.load_places import LoadPlace
 from tuner.placement import Placement
 from tuner.ports import Config, CpuSet, Facts, FileState, Host, Process, Sandbox, Scalar, Server, Site
-
-ERROR_LOG = "error.log"
-"""Where servers write what went wrong, in their site's directory; what they print is read, too."""
-LOG_TAIL_BYTES = 2**16
-QUOTED_LINES = 3
+from tuner.server_words import LOG_TAIL_BYTES, quote_words, tail_command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +219,7 @@ def _put_in_place(sandbox: Sandbox, part: Part, deadlines: Deadlines) -> None:
         message = f"{part.name}: `{command[0]}` did not finish its check within {deadlines.check_s:g} s."
         raise ConfigRejected(message)
     printed = checked.stderr + checked.stdout
-    message = f"{part.name}: the configuration is refused: {_quote(refusals, printed)}"
+    message = f"{part.name}: the configuration is refused: {quote_words(refusals, printed)}"
     raise ConfigRejected(message)
 
 
@@ -258,7 +254,7 @@ def _await_ready(deployment: SandboxDeployment, plan: SandboxTarget) -> readines
             for part in deployment.parts
             for complaint in part.server.complaints(_read_log(sandbox, part, deadlines))
         ]
-        logged = f" Its log says: {_quote(complaints, b'')}" if complaints else ""
+        logged = f" Its log says: {quote_words(complaints, b'')}" if complaints else ""
         message = f"{names}: {error}{logged}"
         raise NotReady(message) from error
 
@@ -291,7 +287,7 @@ def _check_alive(sandbox: Sandbox, part: Part, deadlines: Deadlines) -> None:
         return
     how = f"was killed by signal {-status}" if status < 0 else f"ended by itself with status {status}"
     log = _read_log(sandbox, part, deadlines)
-    message = f"{part.name}: it {how}: {_quote(part.server.complaints(log), log)}"
+    message = f"{part.name}: it {how}: {quote_words(part.server.complaints(log), log)}"
     raise Crashed(message)
 
 
@@ -299,12 +295,5 @@ def _read_log(sandbox: Sandbox, part: Part, deadlines: Deadlines) -> bytes:
     """Read the end of what a server printed and logged; a log may be too long to be read whole."""
     if part.process is None:
         return b""
-    log = str(part.site.directory / ERROR_LOG)
-    tail = sandbox.run(("tail", f"--bytes={LOG_TAIL_BYTES}", "--", log), timeout_s=deadlines.log_s)
+    tail = sandbox.run(tail_command(part.site.error_log), timeout_s=deadlines.log_s)
     return part.process.output()[-LOG_TAIL_BYTES:] + tail.stdout
-
-
-def _quote(sentences: Sequence[str], printed: bytes) -> str:
-    """Give a server's own words: the sentences that explain, or else the last lines that it printed."""
-    lines = sentences or [line for line in printed.decode(errors="replace").splitlines() if line.strip()]
-    return " / ".join(line.strip() for line in lines[-QUOTED_LINES:]) or "it said nothing."

@@ -1,12 +1,13 @@
 """Writes what a study gives into its folder: the report and the exports."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tuner.errors import TargetError
 from tuner.export import FORMATS, Rendered, export, find_format, paths_to_read, render_both
-from tuner.ports import Files
+from tuner.ports import Files, Host
+from tuner.rig import prepare
 from tuner.session import Reading
 from tuner.settings import Study
 
@@ -28,9 +29,10 @@ def write_results(reading: Reading) -> Results:
     if reading.summary.winner is None:
         return Results(report=str(report), exports=())
     written: list[str] = []
+    rig = reading.rig or prepare(reading.settings)
     for form, chosen in FORMATS.items():
-        if chosen.server is None or chosen.server in reading.rig.servers:
-            written += map(str, write_export(reading, form, None))
+        if chosen.server is None or chosen.server in rig.servers:
+            written += map(str, write_export(replace(reading, rig=rig), form, None))
     return Results(report=str(report), exports=tuple(written))
 
 
@@ -61,10 +63,16 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
         TargetError: the folder cannot be written.
     """
     find_format(form)
-    rendered = _render(reading)
+    rendered: dict[str, Rendered] = {}
     installed: Files = {}
-    if reading.summary.winner is not None:
-        installed = _read_installed(reading, form, rendered)
+    winner = reading.summary.winner
+    if winner is not None:
+        rig = reading.rig or prepare(reading.settings)
+        rendered = {
+            name: render_both(server, rig.space, winner.config, rig.facts[name])
+            for name, server in rig.servers.items()
+        }
+        installed = _read_installed(rig.host, form, rendered)
     folder = output or reading.settings.folder / EXPORTS
     files = export(reading.summary, form, rendered=rendered, installed=installed)
     for name, content in files.items():
@@ -72,19 +80,8 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
     return [folder / name for name in files]
 
 
-def _render(reading: Reading) -> dict[str, Rendered]:
-    """Let every server of the study render the default and the winner."""
-    rig, winner = reading.rig, reading.summary.winner
-    if winner is None:
-        return {}
-    return {
-        name: render_both(server, rig.space, winner.config, rig.facts[name])
-        for name, server in rig.servers.items()
-    }
-
-
-def _read_installed(reading: Reading, form: str, rendered: Mapping[str, Rendered]) -> Files:
-    contents = {path: reading.rig.host.read(path).content for path in paths_to_read(form, rendered)}
+def _read_installed(host: Host, form: str, rendered: Mapping[str, Rendered]) -> Files:
+    contents = {path: host.read(path).content for path in paths_to_read(form, rendered)}
     return {path: content for path, content in contents.items() if content is not None}
 
 

@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from tuner.errors import TargetError, UsageError
 from tuner.guard import describe_use
-from tuner.managed import Installed, ManagedServer, Page, first_process, read_pid
+from tuner.managed_server import Installed, ManagedServer, first_process, read_pid
 from tuner.ports import Host, InstalledServer, Server
-from tuner.readiness import OK, Answer, read_answer, waiting_request
+from tuner.readiness import OK, Answer, Page, read_answer, waiting_request
 from tuner.settings import Study
 from tuner.unit_limits import UNLIMITED, ask_limits, read_limits
 

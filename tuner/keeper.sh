@@ -445,7 +445,7 @@ restore_answers() {
     done < "$state/urls"
 }
 
-restore_services() { # RESTART
+reload_units() { # at boot, too: systemd has read them before they were put back
     changed_units=''
     for entry in "$journal"/[0-9]*; do
         [ -e "$entry" ] && read_entry "$entry" || continue
@@ -454,6 +454,9 @@ restore_services() { # RESTART
     if [ -n "$changed_units" ] && has_systemd; then
         systemctl daemon-reload 8>&- 9>&-
     fi
+}
+
+restore_services() { # RESTART
     for file in "$state/services"/*; do
         [ -e "$file" ] && restore_service "$file" "$1"
     done
@@ -477,6 +480,7 @@ restore_all() { # WHY: under the lock; any time again, wherever it was killed
     if [ -n "$(ls "$journal" 2> /dev/null)" ] && { [ "$wrote" = yes ] || [ ! -e "$state/restarted" ]; }; then
         restart=yes
     fi
+    reload_units
     # At boot systemd starts the services itself, after the files are back.
     [ -n "${at_boot:-}" ] || restore_services "$restart"
     { true > "$state/restarted"; } 2> /dev/null
@@ -493,7 +497,10 @@ finish() { # the journal goes first, the owner last; killed in between, it is do
         rm -rf "$state/journal.done"
         mv -T "$journal" "$state/journal.done" && sync "$state"
     fi
-    rm -f "$SYSTEMD_UNIT" "$SYSTEMD_LINK" "$CRON_FILE"
+    if [ -e "$SYSTEMD_UNIT" ] && rm -f "$SYSTEMD_UNIT" "$SYSTEMD_LINK" && has_systemd; then
+        systemctl daemon-reload 8>&- 9>&- # or it would still list the unit
+    fi
+    rm -f "$CRON_FILE"
     end_watchdog
     rm -rf "$state/journal.done" "$state/services"
     rm -f "$state/urls" "$state/ticking" "$state/beat" "$state/boot_id" "$state/said" "$state/restarted" \
@@ -906,6 +913,7 @@ undo() {
     fi
     log 'undoing what was applied'
     restore_files
+    reload_units
     restore_services yes
     if [ "$troubles" -gt 0 ]; then
         return "$INCOMPLETE"

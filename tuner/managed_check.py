@@ -9,7 +9,8 @@ from tuner.conflicts import Conflict
 from tuner.errors import TargetError, TrialFailed, UsageError
 from tuner.guard import describe_use
 from tuner.keeper import KEEPER, commands_needing_root
-from tuner.managed import Installed, ManagedTarget, first_process
+from tuner.managed import ManagedTarget
+from tuner.managed_server import Installed, first_process
 from tuner.measure.load import run_window
 from tuner.plan import PRESETS
 from tuner.ports import Argv, Host
@@ -117,7 +118,7 @@ def check_managed(settings: Study, *, trusts: bool, shows_plan: bool) -> Managed
 def print_sudoers(settings: Study) -> str:
     """Write the sudoers file for the user that the study logs in as."""
     host = WitnessedHost(plugins.make_host(settings.target.host))
-    target, _, _ = find_target(settings, host)
+    target = find_target(settings, host).target
     commands = (*commands_of(target), *host.as_root)
     return write_sudoers(host, user_of(host), commands, open_ended=[KEEPER])
 
@@ -133,8 +134,8 @@ def commands_of(target: ManagedTarget) -> tuple[Argv, ...]:
             commands += [RELOAD] if service.is_systemd else []
             pid = first_process(service)
             commands += [pid.argv] if pid.as_root else []
-        if part.installation.log is not None:
-            commands.append(target.log_command(part).argv)
+        if (log := part.log_command()) is not None:
+            commands.append(log.argv)
     return tuple(dict.fromkeys(commands))
 
 

@@ -38,6 +38,12 @@ class Plan:
     """Pairs at a fixed rate, for response times; 0 leaves them out."""
     rate_window_s: float = 20.0
 
+    @property
+    def least_minutes(self) -> float:
+        """Time under load of the fewest starts: of the default, one that is tried, and the least pairs."""
+        starts = LEAST_CALIBRATION + 1 + 2 * LEAST_PAIRS
+        return starts * (self.warmup_s + self.windows[0] * self.window_s) / 60
+
     def fit(self, *, minutes: float | None, trials: int | None) -> "Plan":
         """Give the plan within another budget; with less time, every stage gets less of it.
 

@@ -1,9 +1,11 @@
 """Finds adapters by name. Built-in ones are registered as entry points, the same way as foreign ones."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
+from functools import lru_cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
 from inspect import getdoc
 from typing import cast
@@ -90,8 +92,14 @@ def list_adapters() -> tuple[Adapter, ...]:
     )
 
 
+@lru_cache(maxsize=len(Kind))
+def _registered(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:  # noqa: ARG001 - searched
+    """Ask all packages what they register, once: their files are many."""
+    return tuple(entry_points(group=group))
+
+
 def _points(kind: Kind) -> tuple[EntryPoint, ...]:
-    found = tuple(entry_points(group=kind.group))
+    found = _registered(kind.group, tuple(sys.path))
     if found:
         return found
     try:

@@ -11,8 +11,8 @@ from tuner.plan import PRESETS
 from tuner.progress import Progress
 from tuner.records import Role, Window
 from tuner.rig import Rig, prepare
-from tuner.session import locked
 from tuner.settings import Study
+from tuner.study_lock import locked
 from tuner.trust import name_own_settings, name_programs, refuse_untrusted
 
 if TYPE_CHECKING:

@@ -95,11 +95,13 @@ def preview(rig: Rig, target: ManagedTarget, plan: Plan) -> Preview:
     """Work out what a run may change, without changing anything."""
     space = rig.space
     tuned = {dimension.parameter for dimension in space.dimensions}
+    default = space.default()
+    point = space.encode(default)
     held = {each.name: each.pinned for each in space.parameters if each.pinned and each.name not in tuned}
     window_s = plan.windows[1] * plan.window_s + plan.warmup_s
     return Preview(
         host=rig.host.name,
-        reaches=tuple(_reach(space, name) for name in sorted(tuned)),
+        reaches=tuple(_reach(space, name, default, point) for name in sorted(tuned)),
         diffs={end: _diffs(target, space, end) for end in ("lowest", "highest")},
         services=tuple(
             part.installation.service.name for part in target.parts if part.installation.service is not None
@@ -111,10 +113,15 @@ def preview(rig: Rig, target: ManagedTarget, plan: Plan) -> Preview:
     )
 
 
-def _reach(space: Space, name: str) -> Reach:
+def _reach(space: Space, name: str, default: Config, point: Point) -> Reach:
+    """Say between what values one setting may lie while the others are as they are."""
     parameter = next(each for each in space.parameters if each.name == name)
-    present = space.default().get(name)
-    ends = [space.decode(_edge(space, name, end)).get(name) for end in ("lowest", "highest")]
+    present = default.get(name)
+    own = [each for each in space.dimensions if each.parameter == name]
+    ends = [
+        space.decode({**point, **{each.name: _end_of(each, end) for each in own}}).get(name)
+        for end in ("lowest", "highest")
+    ]
     shown = [space.show(name, value) for value in ends if value is not None]
     if parameter.is_numeric:
         values = " to ".join(dict.fromkeys(shown)) + "".join(f", or {label}" for label in parameter.special)
@@ -124,15 +131,6 @@ def _reach(space: Space, name: str) -> Reach:
         name=name, present="not in force" if present is None else space.show(name, present), values=values,
         needs=space.apply_of(name),
     )  # fmt: skip
-
-
-def _edge(space: Space, name: str, end: str) -> Point:
-    """Move one setting to an end of its range and leave the others."""
-    point = space.encode(space.default())
-    for dimension in space.dimensions:
-        if dimension.parameter == name:
-            point[dimension.name] = _end_of(dimension, end)
-    return point
 
 
 def _end_of(dimension: Dimension, end: str) -> Scalar:

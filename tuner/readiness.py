@@ -45,6 +45,29 @@ class Answer:
     """Beginning of the body, or what went wrong."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The correct response, as the original configuration gives it."""
+
+    status: int
+    body_bytes: int | None
+    """None when it differs from response to response."""
+    response_bytes: int | None
+
+    def refuse_another(self, answer: Answer, url: str) -> None:
+        """Raise NotReady when an answer is not this page."""
+        if answer.status == self.status and self.body_bytes in {None, answer.body_bytes}:
+            return
+        wanted = f"{self.status}" + ("" if self.body_bytes is None else f" with {self.body_bytes} bytes")
+        came = (
+            f"{answer.status} with {answer.body_bytes} bytes"
+            if answer.status
+            else f"no answer ({answer.said})"
+        )
+        message = f"{url} gave {came}, where the original configuration gives {wanted}."
+        raise NotReady(message)
+
+
 def await_listener(sandbox: Sandbox, port: int, *, timeout_s: float, check_alive: Callable[[], None]) -> None:
     """Wait until something listens on the port inside the sandbox.
 

@@ -134,10 +134,12 @@ class Start:
     timing: Timing = Timing()
     session: str = ""
     """Which run of the tuner made it."""
+    valid_windows: tuple[Window, ...] = field(init=False, repr=False, compare=False)
+    """Those that the environment let be what they should be."""
 
-    @property
-    def valid_windows(self) -> tuple[Window, ...]:
-        return tuple(window for window in self.windows if window.is_valid)
+    def __post_init__(self) -> None:
+        valid = tuple(window for window in self.windows if window.is_valid)
+        object.__setattr__(self, "valid_windows", valid)
 
     @property
     def log_goodput(self) -> float | None:

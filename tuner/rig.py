@@ -1,7 +1,8 @@
 """Everything that a start needs, found and checked once, before anything runs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tuner import plugins
 from tuner.content import open_content
@@ -17,7 +18,7 @@ from tuner.placement import Placement, apart, beside, place, read_cores
 from tuner.ports import Facts, Host, LoadGenerator, Server
 from tuner.records import Fingerprint
 from tuner.settings import Study
-from tuner.space import Space, SpaceFacts, available_spaces, describe_space, load_space
+from tuner.space import Space, SpaceFacts, available_spaces, describe_space, facts_to_json, load_space
 
 SETTINGS = "/proc/sys"
 RATE_GENERATOR = "h2load"
@@ -33,6 +34,8 @@ class Rig:
     servers: Mapping[str, Server]
     facts: Mapping[str, Facts]
     space: Space
+    space_facts: Mapping[str, Any]
+    """What the space was loaded with, as JSON values."""
     load: Load
     target: Target
     placement: Placement
@@ -64,15 +67,15 @@ def _prepare_sandbox(settings: Study, host: Host, generator: LoadGenerator) -> R
         machine = read_machine(sandbox)
         facts = {name: server.detect(sandbox) for name, server in servers.items()}
     placement = place(machine.allowed, read_cores(host, machine.allowed))
-    space = _load_space(settings, host, machine, facts, sandbox=True, loopback=True)
+    space, space_facts = _load_space(settings, host, machine, facts, sandbox=True, loopback=True)
     target = SandboxTarget(
         host=host, servers=servers, facts=facts, split=space.for_server, content=content,
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
     )  # fmt: skip
     load = Load.prepare(generator, settings.load, host)
     return Rig(
-        settings=settings, host=host, servers=servers, facts=facts, space=space, target=target,
-        load=load, fixed_rate=_fixed_rate(load, {LOCAL: host}), placement=placement,
+        settings=settings, host=host, servers=servers, facts=facts, space=space, space_facts=space_facts,
+        target=target, load=load, fixed_rate=_fixed_rate(load, {LOCAL: host}), placement=placement,
         fingerprint=_fingerprint(machine, facts, f"{generator.name} {version}".strip(), placement),
     )  # fmt: skip
 
@@ -82,7 +85,8 @@ def _prepare_managed(settings: Study, host: Host, generator: LoadGenerator) -> R
     hosts = {name: plugins.make_host(name) for name in settings.load.hosts}
     load_hosts = {name: host if name == settings.target.host else each for name, each in hosts.items()}
     version = find_generators(generator, load_hosts)
-    target, space, machine = find_target(settings, host)
+    found = find_target(settings, host)
+    target, machine = found.target, found.machine
     facts = {part.name: part.installation.facts for part in target.parts}
     is_beside = settings.target.host in load_hosts
     placement = (
@@ -94,12 +98,23 @@ def _prepare_managed(settings: Study, host: Host, generator: LoadGenerator) -> R
     load = Load.prepare(generator, settings.load, host)
     return Rig(
         settings=settings, host=host, servers={part.name: part.server for part in target.parts}, facts=facts,
-        space=space, target=target, load=load, fixed_rate=_fixed_rate(load, load_hosts), placement=placement,
+        space=found.space, space_facts=found.space_facts, target=target, load=load,
+        fixed_rate=_fixed_rate(load, load_hosts), placement=placement,
         fingerprint=_fingerprint(machine, facts, f"{generator.name} {version}".strip(), placement),
     )  # fmt: skip
 
 
-def find_target(settings: Study, host: Host) -> tuple[ManagedTarget, Space, Machine]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The installed services of a host, and the space around what is in force there."""
+
+    target: ManagedTarget
+    space: Space
+    space_facts: Mapping[str, Any]
+    machine: Machine
+
+
+def find_target(settings: Study, host: Host) -> Found:
     """Find the installed services of a host, and the space around what is in force there.
 
     Raises:
@@ -112,14 +127,14 @@ def find_target(settings: Study, host: Host) -> tuple[ManagedTarget, Space, Mach
     page = read_page(host, url, keepalive=settings.load.keepalive)
     facts = {part.name: part.installation.facts for part in parts}
     is_beside = settings.target.host in settings.load.hosts
-    space = _load_space(settings, host, machine, facts, sandbox=False, loopback=is_beside)
+    space, space_facts = _load_space(settings, host, machine, facts, sandbox=False, loopback=is_beside)
     target = ManagedTarget(
         host=host, parts=parts, split=space.for_server, original=space.default(), apply_of=space.apply_of,
         url=url, page=page, keepalive=settings.load.keepalive, study=settings.name,
         watchdog_s=settings.target.watchdog_s,
         tuned=tuple(sorted({dimension.parameter for dimension in space.dimensions})),
     )  # fmt: skip
-    return target, space, machine
+    return Found(target=target, space=space, space_facts=space_facts, machine=machine)
 
 
 def _load_space(
@@ -130,7 +145,8 @@ def _load_space(
     *,
     sandbox: bool,
     loopback: bool,
-) -> Space:
+) -> tuple[Space, Mapping[str, Any]]:
+    paths = _Paths(host)
     space_facts = SpaceFacts(
         names={
             "cores": machine.cores,
@@ -141,29 +157,37 @@ def _load_space(
         },
         versions={name: each.version for name, each in facts.items() if each.version},
         current={name: value for each in facts.values() for name, value in each.current.items()},
-        exists=_find_paths(host),
+        exists=paths,
         sandbox=sandbox,
         loopback=loopback,
         installed=not sandbox,
     )
     space = load_space(settings.space, facts=space_facts, base=settings.path.parent)
     _refuse_strangers(settings, space)
-    return space
+    return space, facts_to_json(space_facts, paths.told)
 
 
-def _find_paths(host: Host) -> Callable[[str], bool]:
-    """List the kernel's settings in one go, to tell which there are; other paths are asked for one by one."""
-    # Those of single interfaces and routes are in no space, and on some hosts they are many.
-    single = ("-path", "*/conf", "-o", "-path", "*/neigh", "-o", "-path", "*/route")
-    listed = host.run(("find", SETTINGS, "(", *single, ")", "-prune", "-o", "-print"), timeout_s=10.0)
-    known = frozenset(listed.stdout.decode(errors="replace").splitlines())
+class _Paths:
+    """Tells which paths a host has, and keeps what it has told."""
 
-    def exists(path: str) -> bool:
-        if path.startswith(f"{SETTINGS}/"):
-            return path in known
-        return host.run(("test", "-e", path), timeout_s=10.0).returncode == 0
+    def __init__(self, host: Host) -> None:
+        """List the kernel's settings in one go; other paths are asked for one by one."""
+        self.told: dict[str, bool] = {}
+        self._host = host
+        # Those of single interfaces and routes are in no space, and on some hosts they are many.
+        single = ("-path", "*/conf", "-o", "-path", "*/neigh", "-o", "-path", "*/route")
+        listed = host.run(("find", SETTINGS, "(", *single, ")", "-prune", "-o", "-print"), timeout_s=10.0)
+        self._settings = frozenset(listed.stdout.decode(errors="replace").splitlines())
 
-    return exists
+    def __call__(self, path: str) -> bool:
+        """Say whether there is such a path."""
+        if path not in self.told:
+            self.told[path] = (
+                path in self._settings
+                if path.startswith(f"{SETTINGS}/")
+                else self._host.run(("test", "-e", path), timeout_s=10.0).returncode == 0
+            )
+        return self.told[path]
 
 
 def _fixed_rate(load: Load, hosts: Mapping[str, Host]) -> Load | None:

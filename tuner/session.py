@@ -1,10 +1,7 @@
 """One session of work on a study: lock, prepare, run or resume, read. What scripts and notebooks call."""
 
-import fcntl
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -20,22 +17,29 @@ from tuner.progress import Progress, Silence
 from tuner.records import Role, Start
 from tuner.rig import Rig, prepare
 from tuner.settings import Study
+from tuner.space import Space, facts_from_json, load_space
 from tuner.standing import DEFAULT_ARM
 from tuner.starter import Starter
 from tuner.storage import Opening, Storage, open_storage
 from tuner.storage_url import sqlite_url
 from tuner.study import Campaign
+from tuner.study_lock import is_locked, locked
 from tuner.summary import Arm, Summary, gather_arm, pick, summarize
 from tuner.warm_start import read_warmth
+
+SPACE_FACTS = "space_facts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A study as it stands, and the rig that it is read with."""
+    """A study as it stands."""
 
     settings: Study
-    rig: Rig
+    space: Space
+    """Around the host as it was when the study began."""
     summary: Summary
+    rig: Rig | None = None
+    """Where the target was looked at, too."""
 
     def pick(self, number: int) -> "Reading":
         """Give the study with a choice of its front in the winner's place. Raises UsageError."""
@@ -77,6 +81,8 @@ def run(
         rig = prepare(settings)
         storage = open_storage(settings.storage_url, settings.name)
         storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
+        if storage.recall(SPACE_FACTS) is None:
+            storage.remember(SPACE_FACTS, rig.space_facts)
         plan = settle_plan(settings, storage, preset=preset, minutes=minutes, trials=trials)
         if storage.recall("finished") is None:
             warmth = read_warmth(settings, rig.space)
@@ -88,7 +94,7 @@ def run(
                 verdict = campaign.run()
             storage.remember("finished", verdict)
         summary = summarize(settings, rig.space, storage, running=False, version=__version__)
-    return Reading(settings=settings, rig=rig, summary=summary)
+    return Reading(settings=settings, space=rig.space, summary=summary, rig=rig)
 
 
 def is_finished(settings: Study) -> bool:
@@ -108,14 +114,18 @@ def is_finished(settings: Study) -> bool:
 
 
 def read(settings: Study, *, with_sensitivity: bool = True) -> Reading:
-    """Recompute a study's summary from its storage, while it runs or after."""
+    """Recompute a study's summary from its storage, while it runs or after; its target is not asked."""
     storage = open_storage(settings.storage_url, settings.name, create=False)
-    rig = prepare(settings)
+    facts = storage.recall(SPACE_FACTS)
+    if facts is None:  # killed before it knew them
+        space = prepare(settings).space
+    else:
+        space = load_space(settings.space, facts=facts_from_json(facts), base=settings.path.parent)
     summary = summarize(
-        settings, rig.space, storage, running=is_locked(settings), version=__version__,
+        settings, space, storage, running=is_locked(settings), version=__version__,
         with_sensitivity=with_sensitivity,
     )  # fmt: skip
-    return Reading(settings=settings, rig=rig, summary=summary)
+    return Reading(settings=settings, space=space, summary=summary)
 
 
 def compare(
@@ -197,7 +207,8 @@ def settle_plan(
     """Give the plan that a study began with; the budget may be changed later, the protocol may not.
 
     Raises:
-        UsageError: another preset is asked than the one that the study began with.
+        UsageError: another preset is asked than the one that the study began with, or the time is too short
+            for the preset's shortest run.
     """
     began_with = storage.recall("preset")
     name = preset or began_with or settings.preset
@@ -207,51 +218,15 @@ def settle_plan(
             f"--preset {began_with}, or give the study a new name."
         )
         raise UsageError(msg)
+    plan, budget = PRESETS[name], minutes or settings.minutes
+    too_short = budget is not None and budget < plan.least_minutes
+    if too_short and storage.recall("finished") is None:
+        remedy = "Give it more time" + ("." if name == "quick" else ", or use --preset quick.")
+        msg = (
+            f"minutes: {budget:g} are too few for the preset {name!r}, whose shortest run takes "
+            f"{plan.least_minutes:.1f}. {remedy}"
+        )
+        raise UsageError(msg)
     if began_with is None:
         storage.remember("preset", name)
-    return PRESETS[name].fit(
-        minutes=minutes or settings.minutes, trials=trials if trials is not None else settings.trials
-    )
-
-
-@contextmanager
-def locked(settings: Study) -> Iterator[None]:
-    """Hold the study for one tuner. The kernel lets go of the lock when its holder dies.
-
-    Raises:
-        TargetError: another tuner holds it, or the folder cannot be written.
-    """
-    path = settings.folder / "lock"
-    try:
-        settings.folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        msg = f"{path}: cannot be written ({error.strerror}). Check the folder's permissions and free space."
-        raise TargetError(msg) from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-            msg = (
-                f"{settings.path}: another tuner is at work on this study (process {holder}). "
-                "Wait for it, or end it; then run the same command again."
-            )
-            raise TargetError(msg) from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def is_locked(settings: Study) -> bool:
-    """Say whether a tuner is at work on the study now."""
-    try:
-        with (settings.folder / "lock").open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+    return plan.fit(minutes=budget, trials=trials if trials is not None else settings.trials)

@@ -56,7 +56,9 @@ def as_controls(starts: Sequence[Start]) -> tuple[Start, ...]:
     Starts at a fixed rate are left out: their goodput is that rate.
     """
     return tuple(
-        replace(start, role=Role.CONTROL) if start.arm == DEFAULT_ARM else start
+        replace(start, role=Role.CONTROL)
+        if start.arm == DEFAULT_ARM and start.role is not Role.CONTROL
+        else start
         for start in starts
         if start.role is not Role.LATENCY
     )

@@ -6,6 +6,8 @@ soon as it is over. Reports, speedups and verdicts are recomputed from here; not
 """
 
 import json
+import os
+import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
@@ -245,9 +247,10 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
         msg = f"{where}: there is no study here yet. Start it with `tuner run`."
         raise UsageError(msg)
     with translated(where):
-        if is_file and not Path(where).exists():
+        is_new = is_file and not Path(where).exists()
+        if is_new:
             _make_file(Path(where), name)
-        storage = _connect(url, where)
+        storage = _connect(url, where, is_known=is_new)
         if is_file:
             _make_quick(storage)
         known = [study.study_name for study in storage.get_all_studies()]
@@ -275,17 +278,31 @@ def _make_file(path: Path, name: str) -> None:
     aside = path.with_name(f"{path.name}.new")
     for left in aside.parent.glob(f"{aside.name}*"):  # by one who was cut off
         left.unlink()
-    storage = _connect(sqlite_url(aside), str(path))
+
+    def connect() -> sqlite3.Connection:
+        """Wait for the disk once, in the end, and not for every table: nobody reads a part of it."""
+        connection = sqlite3.connect(aside, check_same_thread=False)
+        connection.execute("PRAGMA synchronous=OFF")
+        return connection
+
+    storage = _connect(sqlite_url(aside), str(path), is_known=True, engine_kwargs={"creator": connect})
     optuna.create_study(storage=storage, study_name=name, direction="maximize")
     storage.remove_session()
     storage.engine.dispose()
+    with aside.open("rb") as file:
+        os.fsync(file.fileno())
     aside.replace(path)
 
 
-def _connect(url: str, where: str) -> optuna.storages.RDBStorage:
-    """Open a database. What is wrong with the address is not quoted: it may hold a password."""
+def _connect(
+    url: str, where: str, *, is_known: bool = False, engine_kwargs: dict[str, Any] | None = None
+) -> optuna.storages.RDBStorage:
+    """Open a database; that Optuna's version fits one of our own making need not be looked up, which is slow.
+
+    What is wrong with the address is not quoted: it may hold a password.
+    """
     try:
-        return optuna.storages.RDBStorage(url)
+        return optuna.storages.RDBStorage(url, engine_kwargs, skip_compatibility_check=is_known)
     except ImportError as error:
         msg = (
             f"{where}: the driver of this database is not installed. Install it, or write `storage: sqlite`."

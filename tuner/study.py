@@ -66,6 +66,7 @@ class Campaign:
         self._expected: list[float | None] = storage.recall(EXPECTED, [])
         self._told = ""
         self.starts = list(settle_interrupted(storage, plan, rig.settings.constraints))
+        self._stood: tuple[list[Start], Standing] | None = None
         self.deadline = clock.monotonic() + plan.minutes * 60 - sum(cost_s(start) for start in self.starts)
 
     def run(self) -> str:
@@ -280,8 +281,11 @@ class Campaign:
     # What is known
 
     def standing(self) -> Standing:
-        """Recompute how things stand from all starts."""
-        return stand(self.starts, self.rig.settings.constraints, self.default)
+        """Recompute how things stand from all starts; many ask between two of them."""
+        if self._stood is None or self._stood[0] != self.starts:
+            found = stand(self.starts, self.rig.settings.constraints, self.default)
+            self._stood = [*self.starts], found
+        return self._stood[1]
 
     def controls(self) -> list[Start]:
         """Give the default's starts that are measurements."""

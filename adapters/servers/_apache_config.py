@@ -12,8 +12,6 @@ from tuner.errors import UsageError
 from tuner.ports import Config, Facts, Scalar, Site
 
 CONFIG_FILE = "apache2.conf"
-ERROR_LOG = "error.log"
-ACCESS_LOG = "access.log"
 MODULES_DIRECTORY = "/usr/lib/apache2/modules"
 
 # ls /etc/apache2/mods-enabled of a new installation.
@@ -34,7 +32,7 @@ Group www-data
 # Without it the start asks DNS for the machine's name (AH00558).
 ServerName localhost
 HostnameLookups Off
-ErrorLog "{directory}/{error_log}"
+ErrorLog "{error_log}"
 LogLevel warn
 {modules}
 Listen {port}
@@ -111,7 +109,7 @@ CustomLog "{directory}/other_vhosts_access.log" vhost_combined
 <VirtualHost *:{port}>
     ServerAdmin webmaster@localhost
     DocumentRoot "{document_root}"
-    ErrorLog "{directory}/{error_log}"
+    ErrorLog "{error_log}"
 {custom_log}</VirtualHost>
 """
 
@@ -120,13 +118,13 @@ def write_configuration(config: Config, site: Site, facts: Facts) -> str:
     """Write the whole configuration file."""
     directory = quote(site.directory)
     log_format = _show(config.get("CustomLog", "combined"))
-    custom_log = "" if log_format == "off" else f'    CustomLog "{directory}/{ACCESS_LOG}" {log_format}\n'
+    custom_log = "" if log_format == "off" else f'    CustomLog "{quote(site.access_log)}" {log_format}\n'
     modules = (module for module in PACKAGED_MODULES if module not in facts.modules)
     return _SITE.format(
         directory=directory,
         document_root=quote(site.document_root),
         port=site.port,
-        error_log=ERROR_LOG,
+        error_log=quote(site.error_log),
         modules="\n".join(
             f"LoadModule {module}_module {MODULES_DIRECTORY}/mod_{module}.so" for module in modules
         ),

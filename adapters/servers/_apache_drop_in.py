@@ -12,16 +12,15 @@ from tuner.adapters.servers._apache_settings import (
     read_settings,
 )
 from tuner.adapters.servers._apache_syntax import Tree, logical_lines, read_directives
+from tuner.adapters.servers._drop_ins import HEAD, NAME
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Config, Facts, Files, Scalar
 
-NAME = "zz-tuner.conf"
 DIRECTORIES = ("conf-enabled", "conf.d")
 """Where Debian and RHEL-likes include files of the administrator's, in the order of their names."""
 
 REMEDY = "Leave it out of the space with `without:`."
 
-_HEAD = "# Written by tuner: overrides what is set before. Take this file away to undo it.\n"
 _PROBE = "TunerIsReadHere"
 # https://httpd.apache.org/docs/2.4/mod/core.html#acceptfilter
 _ACCEPT_FILTERS = ("data", "none", "httpready", "dataready")
@@ -87,7 +86,7 @@ def _with_file(tree: Tree, path: PurePosixPath, text: str) -> Tree:
 def _kept_lines(installed: bytes | None, lines: Mapping[str, str]) -> str:
     """Keep what a drop-in that is there already sets besides."""
     if installed is None:
-        return _HEAD
+        return f"# {HEAD}\n"
     set_again = {name.lower() for name in lines}
     kept = [
         line

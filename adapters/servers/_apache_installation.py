@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers import _programs as programs
 from tuner.adapters.servers import _readback as readback
 from tuner.adapters.servers._apache_drop_in import find_place
 from tuner.adapters.servers._apache_settings import in_force, read_settings
@@ -33,12 +34,12 @@ _PORTS_FOR_TLS = frozenset({443, 8443})
 
 def find_apache(host: Host, package: str) -> Installation:
     """Find the service, its files and what is in force. Raises TargetError when it cannot be tuned."""
-    control, asked = readback.find_program(host, tuple(PROGRAMS), "-V", package=package)
+    control, asked = programs.find_program(host, tuple(PROGRAMS), "-V", package=package)
     name = PROGRAMS[control]
     options = _options(host.read(SYSCONFIG).content) if name == "httpd" else ()
     dump = Command(argv=(control, *options, *_DUMP), timeout_s=DUMP_TIMEOUT_S, as_root=True, may_fail=True)
     dumped, *probed = host.run_all((dump, *probe_service(name)))
-    printed = readback.decode(dumped)
+    printed = programs.decode(dumped)
     included = [PurePosixPath(path) for path in _INCLUDED.findall(printed)]
     if dumped.returncode != 0 or not included:
         said = printed.strip()[-500:]
@@ -85,12 +86,7 @@ def make_tree(files: Files, facts: Facts) -> Tree:
 
 def read_version(printed: Completed, host: Host) -> tuple[int, ...]:
     """Read the version out of what `-v` or `-V` printed. Raises TargetError when there is none."""
-    text = readback.decode(printed)
-    version = re.search(r"Server version: Apache/([\d.]+)", text)
-    if version is None:
-        command = " ".join(printed.argv)
-        raise TargetError(f"{host.name}: `{command}` names no version: {text[:200]!r}. Reinstall Apache.")
-    return tuple(int(part) for part in version[1].split("."))
+    return programs.read_version(printed, "Server version: Apache/", host, package="Apache")
 
 
 def _refuse_other_mpm(host: Host, modules: frozenset[str], control: str) -> None:

@@ -4,8 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from tuner.adapters.servers import _programs as programs
 from tuner.adapters.servers import _readback as readback
-from tuner.ports import Argv, Command, Completed, Config, FileReader, Host, Installation, Scalar
+from tuner.adapters.servers._status_page import status_command
+from tuner.ports import Command, Completed, Config, FileReader, Host, Installation, Scalar
+
+PAGE = "server-status?auto"
+"""The page of mod_status that programs read."""
 
 # A child runs its workers, one listener and the main thread (server/mpm/event/event.c, start_threads).
 THREADS_BESIDE_WORKERS = 2
@@ -28,14 +33,9 @@ _MODULES_WITH_THREADS = frozenset(
 """Modules that run threads of their own in each child, so that its threads do not tell its workers."""
 
 
-def status_command(port: int) -> Argv:
-    """Name the command that asks for the scoreboard."""
-    return ("curl", "-sS", "--max-time", "5", f"http://127.0.0.1:{port}/server-status?auto")
-
-
 def read_scoreboard(answer: Completed) -> str | None:
     """Find the scoreboard: one character per worker slot that MaxRequestWorkers allows (mod_status.c)."""
-    found = re.search(r"^Scoreboard: (\S+)", readback.decode(answer), re.MULTILINE)
+    found = re.search(r"^Scoreboard: (\S+)", programs.decode(answer), re.MULTILINE)
     return found[1] if found else None
 
 
@@ -107,7 +107,7 @@ def _ask_listener(host: Host, config: Config, installation: Installation, port: 
     facts = installation.facts
     questions = [Command(argv=readback.listen_queues_command(port), may_fail=True)]
     if "status" in facts.modules:
-        questions.append(Command(argv=status_command(port), may_fail=True))
+        questions.append(Command(argv=status_command(port, PAGE), may_fail=True))
     listed, *answers = host.run_all(questions)
     found = judge_listeners(readback.parse_listening_sockets(listed), config, facts.cores)
     if config.get("ListenBacklog") == facts.current.get("ListenBacklog"):

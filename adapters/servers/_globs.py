@@ -7,14 +7,22 @@ from pathlib import PurePosixPath
 
 def matching(paths: Iterable[PurePosixPath], pattern: PurePosixPath) -> list[PurePosixPath]:
     """Pick the paths that match, in the order of their names; `*` does not go across a slash."""
-    return sorted((path for path in paths if _matches(path, pattern)), key=lambda path: path.parts)
+    return sorted((path for path in paths if matches(path, pattern)), key=lambda path: path.parts)
 
 
 def inside(paths: Iterable[PurePosixPath], pattern: PurePosixPath) -> list[PurePosixPath]:
     """Pick the paths below directories that match, in the order of their names."""
-    below = (path for path in paths if any(_matches(parent, pattern) for parent in path.parents))
+    below = (path for path in paths if any(matches(parent, pattern) for parent in path.parents))
     return sorted(below, key=lambda path: path.parts)
 
 
-def _matches(path: PurePosixPath, pattern: PurePosixPath) -> bool:
-    return len(path.parts) == len(pattern.parts) and all(map(fnmatchcase, path.parts, pattern.parts))
+def matches(path: PurePosixPath, pattern: PurePosixPath) -> bool:
+    """Tell whether glob(7) would give the path: part by part, and `*` is no leading dot.
+
+    Apache's own matching keeps to the same rule (server/config.c, APR_FNM_PERIOD).
+    """
+    return len(path.parts) == len(pattern.parts) and all(map(_fits, path.parts, pattern.parts))
+
+
+def _fits(part: str, wanted: str) -> bool:
+    return part == wanted or (fnmatchcase(part, wanted) and (part[0] != "." or wanted[0] == "."))

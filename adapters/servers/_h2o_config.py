@@ -10,8 +10,6 @@ from tuner.errors import ConfigRejected
 from tuner.ports import Config, Scalar, Site
 
 CONFIG_FILE = "h2o.conf"
-ERROR_LOG = "error.log"
-ACCESS_LOG = "access.log"
 
 _SITE = """\
 server-name: "h2o (Debian)"
@@ -34,9 +32,9 @@ def write_configuration(config: Config, site: Site) -> str:
     """Write the whole configuration file."""
     lines = [f"{name}: {_write(name, value)}" for name, value in config.items() if name != "access-log"]
     if config.get("access-log", "on") == "on":
-        lines.append(f"access-log: {_quote(site.directory / ACCESS_LOG)}")
+        lines.append(f"access-log: {_quote(site.access_log)}")
     return _SITE.format(
-        error_log=_quote(site.directory / ERROR_LOG),
+        error_log=_quote(site.error_log),
         settings="\n".join(lines),
         port=site.port,
         document_root=_quote(site.document_root),

@@ -12,8 +12,6 @@ from tuner.errors import UsageError
 from tuner.ports import Config, CpuSet, Scalar, Site
 
 CONFIG_FILE = "nginx.conf"
-ERROR_LOG = "error.log"
-ACCESS_LOG = "access.log"
 
 _MAIN = ("worker_processes", "worker_rlimit_nofile", "worker_priority", "timer_resolution", "pcre_jit")
 _EVENTS = (
@@ -43,7 +41,7 @@ pid {directory}/nginx.pid;
 lock_file {directory}/nginx.lock;
 daemon off;
 # The packaged level is error; warn also says when worker_connections run out. It costs nothing until then.
-error_log {directory}/{error_log} warn;
+error_log {error_log} warn;
 
 events {{
 {events}
@@ -76,15 +74,16 @@ http {{
 
 def write_configuration(config: Config, site: Site) -> str:
     """Write the whole configuration file."""
+    directory = quote(site.directory)
     http = [name for name in config if name not in {*_MAIN, *_EVENTS, *_WRITTEN_WITH_OTHERS}]
     return _SITE.format(
         main="\n".join((*_directives(_MAIN, config), *_affinity(config, site.cpus), *_thread_pool(config))),
         events="\n".join(f"    {line}" for line in _directives(_EVENTS, config)),
         http="\n".join(f"    {line}" for line in (*_directives(http, config), *_http_combined(config, site))),
         listen=" ".join((f"{site.port} default_server", *_listen_options(config))),
-        directory=quote(site.directory),
+        directory=directory,
         document_root=quote(site.document_root),
-        error_log=ERROR_LOG,
+        error_log=quote(site.error_log),
     )
 
 
@@ -136,7 +135,7 @@ def _http_combined(config: Config, site: Site) -> Iterator[str]:
         buffer = config.get("access_log_buffer", 0)
         # One second bounds what a crash can lose and how late a line can be.
         buffering = f" combined buffer={buffer}k flush=1s" if buffer else ""
-        yield f"access_log {quote(site.directory)}/{ACCESS_LOG}{buffering};"
+        yield f"access_log {quote(site.access_log)}{buffering};"
 
 
 def _open_file_cache(config: Config) -> str:

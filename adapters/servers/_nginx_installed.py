@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers._globs import matches
 from tuner.adapters.servers._nginx_rewrite import Layout
 from tuner.adapters.servers._nginx_syntax import ENCODING, Directive, read_directives
-from tuner.adapters.servers._nginx_tree import join_files, matches
-from tuner.adapters.servers._readback import decode
+from tuner.adapters.servers._nginx_tree import join_files
+from tuner.adapters.servers._programs import decode
 from tuner.adapters.servers._service_manager import describe_service, probe_service
 from tuner.errors import TargetError
 from tuner.ports import Facts, Files, Host, Installation

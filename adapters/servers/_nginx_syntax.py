@@ -1,4 +1,7 @@
-"""Read nginx's configuration syntax: directives with their words and their places in the text.
+"""Read nginx's configuration syntax strictly: directives as a tree, with their words and places in the text.
+
+Files that are rewritten by it go into force at once. So what nginx would not read is refused, and nothing is
+guessed.
 
 A text is the file's bytes read as Latin-1: a place in it is a place in the file, and every byte survives.
 The rules are those of ngx_conf_read_token (src/core/ngx_conf_file.c).

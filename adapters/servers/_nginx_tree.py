@@ -1,9 +1,9 @@
 """Put the files of an nginx configuration together, as its includes do."""
 
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers._globs import matches
 from tuner.adapters.servers._nginx_syntax import ENCODING, Directive, Word, read_directives
 from tuner.errors import TargetError
 from tuner.ports import Files, Installation
@@ -31,14 +31,6 @@ def join_files(main: PurePosixPath, files: Files) -> Directive:
     nameless = Word(text="", begin=0, end=0)
     children = _read(main, main.parent, names, files, ())
     return Directive(path=main, words=(nameless,), end=0, children=children)
-
-
-def matches(path: PurePosixPath, pattern: PurePosixPath) -> bool:
-    """Tell whether glob(7) would give the path: part by part, and `*` is no leading dot."""
-    return len(path.parts) == len(pattern.parts) and all(
-        part == wanted or (fnmatchcase(part, wanted) and (not part.startswith(".") or wanted.startswith(".")))
-        for part, wanted in zip(path.parts, pattern.parts, strict=True)
-    )
 
 
 def _read(

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers import _programs as programs
 from tuner.adapters.servers import _readback as readback
 from tuner.adapters.servers._php_fpm_pools import read_entries
 from tuner.adapters.servers._service_manager import describe_service, probe_service
@@ -45,7 +46,7 @@ def find_php_fpm(host: Host, package: str) -> Installation:
 
     Of several installed versions the newest is taken, of several pools the one named www.
     """
-    listed = host.run(FIND_PROGRAMS, timeout_s=readback.COMMAND_TIMEOUT_S)
+    listed = host.run(FIND_PROGRAMS, timeout_s=programs.COMMAND_TIMEOUT_S)
     program = newest_program(listed, host, package)
     name = PurePosixPath(program).name
     service_name = f"php{name.removeprefix('php-fpm')}-fpm" if name != "php-fpm" else name
@@ -101,7 +102,7 @@ def newest_program(listed: Completed, host: Host, package: str) -> str:
 
 def read_version(printed: Completed) -> tuple[int, ...]:
     """Read the version out of what `-v` printed; empty when it is not there."""
-    version = _VERSION.search(readback.decode(printed))
+    version = _VERSION.search(programs.decode(printed))
     return tuple(int(part) for part in version[1].split(".")) if version else ()
 
 
@@ -120,7 +121,7 @@ def pool_of(files: Files) -> tuple[PurePosixPath, str]:
 
 
 def _read_dump(dumped: Completed, host: Host, program: str) -> Dump:
-    printed = readback.decode(dumped)
+    printed = programs.decode(dumped)
     main = _MAIN_FILE.search(printed)
     if dumped.returncode != 0 or main is None:
         said = printed.strip()[-500:]

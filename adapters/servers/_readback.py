@@ -6,33 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tuner.errors import TargetError
+from tuner.adapters.servers._programs import COMMAND_TIMEOUT_S
 from tuner.ports import Argv, Completed, FileReader, Host
 
-COMMAND_TIMEOUT_S = 10.0
 SETTLE_S = 1.0
 PAUSE_S = 0.02
 ONLINE_CPUS = PurePosixPath("/sys/devices/system/cpu/online")
-
-
-def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: str) -> tuple[str, Completed]:
-    """Run the first of these programs that exists, and say which it was.
-
-    Raises TargetError naming the Debian package when none exists.
-    """
-    reason = ""
-    for name in names:
-        try:
-            return name, host.run((name, *arguments), timeout_s=COMMAND_TIMEOUT_S)
-        except TargetError as error:
-            reason = reason or str(error)
-    missing = f"{host.name}: {names[0]} cannot be run ({reason}). Install it with: apt-get install {package}"
-    raise TargetError(missing)
-
-
-def decode(completed: Completed) -> str:
-    """Give what a command printed, stderr first: messages of a check go there."""
-    return (completed.stderr + b"\n" + completed.stdout).decode(errors="replace")
 
 
 def read_online_cpus(look: FileReader) -> int:

@@ -5,6 +5,9 @@ from pathlib import PurePosixPath
 
 from tuner.ports import Argv, Command, Completed, Service
 
+SPARE_TASKS = 64
+"""Tasks besides those that serve: for the first process, helpers and those that are still ending."""
+
 _UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 # Stops a daemon that only its pid file knows. The id may be another program's by now, so its title is read.
 # Not with `read`, which fails where the line has no end, as php-fpm writes it.

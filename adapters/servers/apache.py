@@ -11,12 +11,15 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers import _apache_status as status
+from tuner.adapters.servers import _programs as programs
 from tuner.adapters.servers import _readback as readback
-from tuner.adapters.servers._apache_config import CONFIG_FILE, ERROR_LOG, write_configuration
+from tuner.adapters.servers._apache_config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers._apache_drop_in import write_drop_in
 from tuner.adapters.servers._apache_installation import find_apache, make_tree, read_version
 from tuner.adapters.servers._complaints import find_complaints
-from tuner.errors import NotReady, TargetError
+from tuner.adapters.servers._service_manager import SPARE_TASKS
+from tuner.adapters.servers._status_page import ask_status
+from tuner.errors import NotReady
 from tuner.ports import (
     Argv,
     Completed,
@@ -53,10 +56,6 @@ _STACK_REFUSED = re.compile(rb"AH0243[56]: WARNING: ThreadStackSize of \d+ is in
 _LOG_PREFIX = re.compile(r"^\[[^\]]*\d{4}\] (?=\[)|\[pid \d+(?::tid \d+)?\] |\[client [^\]]*\] ")
 
 
-# For the first process, helpers and those that are still ending.
-SPARE_TASKS = 64
-
-
 class Apache:
     """The server adapter for Apache httpd."""
 
@@ -65,8 +64,8 @@ class Apache:
 
     def detect(self, host: Host) -> Facts:
         names = ("apache2", "/usr/sbin/apache2")
-        program, completed = readback.find_program(host, names, "-v", package=self.package)
-        compiled_in = readback.decode(host.run((program, "-l"), timeout_s=readback.COMMAND_TIMEOUT_S))
+        program, completed = programs.find_program(host, names, "-v", package=self.package)
+        compiled_in = programs.decode(host.run((program, "-l"), timeout_s=programs.COMMAND_TIMEOUT_S))
         return Facts(
             version=read_version(completed, host),
             program=PurePosixPath(program),
@@ -81,7 +80,7 @@ class Apache:
         return (str(facts.program), "-t", "-f", str(site.directory / CONFIG_FILE))
 
     def refusals(self, checked: Completed) -> tuple[str, ...]:
-        printed = readback.decode(checked)
+        printed = programs.decode(checked)
         errors = (text.replace("\n", " ") for text in _SYNTAX_ERROR.findall(printed))
         found = (*_WARNING.findall(printed), *errors)
         return tuple(dict.fromkeys(text.strip() for text in found if not _HARMLESS.search(text)))
@@ -101,7 +100,7 @@ class Apache:
         if process is not None and process.pid:
             found |= status.judge_children(_await_children(host, config, process.pid), config)
         # `-t` takes any stack size; only the log says that it was not used.
-        if _STACK_REFUSED.search(host.read(site.directory / ERROR_LOG).content or b""):
+        if _STACK_REFUSED.search(host.read(site.error_log).content or b""):
             found["ThreadStackSize"] = 0
         return {name: value for name, value in found.items() if name in config}
 
@@ -130,14 +129,10 @@ class Apache:
 
 def _read_status(host: Host, port: int) -> str:
     """Read the scoreboard of an instance that has a status page."""
-    try:
-        answer = host.run(status.status_command(port), timeout_s=readback.COMMAND_TIMEOUT_S)
-    except TargetError as error:
-        missing = f"{host.name}: curl is needed to read Apache's status ({error}). apt-get install curl"
-        raise TargetError(missing) from error
+    answer = ask_status(host, port, status.PAGE, server="Apache")
     scoreboard = status.read_scoreboard(answer)
     if scoreboard is None:
-        printed = readback.decode(answer)[:200]
+        printed = programs.decode(answer)[:200]
         raise NotReady(f"apache: /server-status gave no scoreboard but {printed!r}. See its error log.")
     return scoreboard
 

@@ -5,11 +5,12 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers import _programs as programs
 from tuner.adapters.servers import _readback as readback
 from tuner.adapters.servers._complaints import find_complaints
 from tuner.adapters.servers._h2o_config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers._h2o_installed import find_installed, rewrite_files
-from tuner.errors import TargetError
+from tuner.adapters.servers._status_page import ask_status
 from tuner.ports import (
     Argv,
     Completed,
@@ -40,14 +41,9 @@ class H2o:
     package: ClassVar[str] = "h2o"
 
     def detect(self, host: Host) -> Facts:
-        program, completed = readback.find_program(host, ("h2o", "/usr/bin/h2o"), "-v", package=self.package)
-        printed = readback.decode(completed)
-        version = re.search(r"h2o version (\d+(?:\.\d+)*)", printed)
-        if version is None:
-            unclear = f"{host.name}: `{program} -v` names no version: {printed[:200]!r}."
-            raise TargetError(f"{unclear} Reinstall {self.package}.")
+        program, completed = programs.find_program(host, ("h2o", "/usr/bin/h2o"), "-v", package=self.package)
         return Facts(
-            version=tuple(int(part) for part in version[1].split(".")),
+            version=programs.read_version(completed, "h2o version ", host, package=self.package),
             program=PurePosixPath(program),
             cores=readback.read_online_cpus(host),
         )
@@ -59,7 +55,7 @@ class H2o:
         return (str(facts.program), "-t", "-c", str(site.directory / CONFIG_FILE))
 
     def refusals(self, checked: Completed) -> tuple[str, ...]:
-        texts = (line["text"].strip() for line in _CHECK_LINE.finditer(readback.decode(checked)))
+        texts = (line["text"].strip() for line in _CHECK_LINE.finditer(programs.decode(checked)))
         return tuple(dict.fromkeys(texts))
 
     def start(self, site: Site, facts: Facts) -> Argv | None:
@@ -102,12 +98,7 @@ class H2o:
 
 def _read_status(host: Host, config: Config, port: int) -> dict[str, Scalar]:
     """Ask the status page; an installed server may have none."""
-    url = f"http://127.0.0.1:{port}/{_STATUS}"
-    try:
-        completed = host.run(("curl", "-sS", "--max-time", "5", url), timeout_s=readback.COMMAND_TIMEOUT_S)
-    except TargetError as error:
-        missing = f"{host.name}: curl is needed to read h2o's status ({error}). apt-get install curl"
-        raise TargetError(missing) from error
+    completed = ask_status(host, port, _STATUS, server="h2o")
     try:
         status = json.loads(completed.stdout)
     except ValueError:

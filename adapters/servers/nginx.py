@@ -4,13 +4,14 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers import _programs as programs
 from tuner.adapters.servers import _readback as readback
 from tuner.adapters.servers._complaints import find_complaints
 from tuner.adapters.servers._nginx_config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers._nginx_installed import find_installed, read_build
 from tuner.adapters.servers._nginx_rewrite import rewrite_files
 from tuner.adapters.servers._nginx_running import read_running
-from tuner.errors import TargetError
+from tuner.adapters.servers._service_manager import SPARE_TASKS
 from tuner.ports import (
     Argv,
     Completed,
@@ -40,10 +41,6 @@ _COMPLAINT = re.compile(
 _LOG_PREFIX = re.compile(r"^(?:nginx:|\S+ \S+) (?=\[)|(?<=\] )\d+#\d+: (?:\*\d+ )?")
 
 
-# For the first process, helpers and those that are still ending.
-SPARE_TASKS = 64
-
-
 class Nginx:
     """The server adapter for nginx."""
 
@@ -60,7 +57,7 @@ class Nginx:
         return (str(facts.program), "-t", "-c", str(site.directory / CONFIG_FILE))
 
     def refusals(self, checked: Completed) -> tuple[str, ...]:
-        texts = (line["text"].strip() for line in _CHECK_LINE.finditer(readback.decode(checked)))
+        texts = (line["text"].strip() for line in _CHECK_LINE.finditer(programs.decode(checked)))
         return tuple(dict.fromkeys(text for text in texts if not _HARMLESS.search(text)))
 
     def start(self, site: Site, facts: Facts) -> Argv | None:
@@ -101,14 +98,10 @@ class Nginx:
     def _detect(self, host: Host) -> tuple[Facts, str]:
         """Find the program, and what it says of how it was built."""
         names = ("nginx", "/usr/sbin/nginx")
-        program, completed = readback.find_program(host, names, "-V", package=self.package)
-        printed = readback.decode(completed)
-        version = re.search(r"nginx version: \S*?/([\d.]+)", printed)
-        if version is None:
-            unclear = f"{host.name}: `{program} -V` names no version: {printed[:200]!r}."
-            raise TargetError(f"{unclear} Reinstall {self.package}.")
+        program, completed = programs.find_program(host, names, "-V", package=self.package)
+        printed = programs.decode(completed)
         facts = Facts(
-            version=tuple(int(part) for part in version[1].split(".")),
+            version=programs.read_version(completed, r"nginx version: \S*?/", host, package=self.package),
             program=PurePosixPath(program),
             modules=frozenset(re.findall(r"--with-(\S+)", printed)),
             cores=readback.read_online_cpus(host),

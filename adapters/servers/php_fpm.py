@@ -5,23 +5,23 @@ place, behind the web server that is there. A drop-in opens the pool's section a
 """
 
 import re
-from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
+from tuner.adapters.servers import _programs as programs
 from tuner.adapters.servers import _readback as readback
 from tuner.adapters.servers._complaints import find_complaints
+from tuner.adapters.servers._php_fpm_drop_in import write_drop_in
 from tuner.adapters.servers._php_fpm_installation import (
     FIND_PROGRAMS,
-    KEYS,
-    SPARE,
     find_php_fpm,
     newest_program,
     pool_of,
     read_version,
 )
-from tuner.adapters.servers._php_fpm_pools import included_directories, read_entries
-from tuner.errors import ConfigRejected, TargetError, UsageError
+from tuner.adapters.servers._php_fpm_pools import read_entries
+from tuner.adapters.servers._service_manager import SPARE_TASKS
+from tuner.errors import UsageError
 from tuner.ports import (
     Argv,
     Completed,
@@ -39,20 +39,12 @@ from tuner.ports import (
     Site,
 )
 
-NAME = "zz-tuner.conf"
 BACKLOG = "pool.listen.backlog"
-_HEAD = "; Written by tuner: overrides what is set before. Take this file away to undo it.\n"
-_KINDS_OF_PM = ("static", "dynamic", "ondemand")
-_ALLOWED_POOL = re.compile(r"[\w.-]+")
 _LINE = re.compile(r"^(?:\[[^\]]*\] )?((?:WARNING|ERROR|ALERT): .*)$", re.MULTILINE)
 _COMPLAINT = re.compile(
     r"max_children|seems busy|exited on signal|execution timed out|unable to|failed|ALERT|ERROR"
 )
 _LOG_PREFIX = re.compile(r"^\[[^\]]*\d{4} [^\]]*\] ")
-
-
-# For the first process, helpers and those that are still ending.
-SPARE_TASKS = 64
 
 
 class PhpFpm:
@@ -62,9 +54,9 @@ class PhpFpm:
     package: ClassVar[str] = "php-fpm"
 
     def detect(self, host: Host) -> Facts:
-        listed = host.run(FIND_PROGRAMS, timeout_s=readback.COMMAND_TIMEOUT_S)
+        listed = host.run(FIND_PROGRAMS, timeout_s=programs.COMMAND_TIMEOUT_S)
         program = newest_program(listed, host, self.package)
-        about = host.run((program, "-v"), timeout_s=readback.COMMAND_TIMEOUT_S)
+        about = host.run((program, "-v"), timeout_s=programs.COMMAND_TIMEOUT_S)
         return Facts(
             version=read_version(about),
             program=PurePosixPath(program),
@@ -75,18 +67,7 @@ class PhpFpm:
         return find_php_fpm(host, self.package)
 
     def rewrite(self, config: Config, installation: Installation) -> Files:
-        current = installation.facts.current
-        for name, value in config.items():
-            _refuse_nonsense(name, value, current)
-        changed = {name for name, value in config.items() if value != current[name]}
-        if not changed:
-            return {}
-        if "pm" in changed:
-            # What another kind of pool does not read may stand there with any value, or not at all.
-            changed.update(name for name in SPARE if name in config)
-        asked = {KEYS.get(name, name): config[name] for name in config if name in changed}
-        lines = {key: f"{key} = {_show(value)}" for key, value in asked.items()}
-        return _write_drop_in(lines, installation)
+        return write_drop_in(config, installation)
 
     def needs(self, config: Config) -> Needs:
         children = config.get("pm.max_children")
@@ -108,7 +89,7 @@ class PhpFpm:
         return {name: value for name, value in found.items() if name in config}
 
     def refusals(self, checked: Completed) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(_LINE.findall(readback.decode(checked))))
+        return tuple(dict.fromkeys(_LINE.findall(programs.decode(checked))))
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
@@ -143,60 +124,10 @@ def _refuse_private_instance() -> NoReturn:
     )
 
 
-def _refuse_nonsense(name: str, value: Scalar, current: Mapping[str, Scalar]) -> None:
-    """Refuse what is not one value of the setting: it never reaches a file."""
-    if name not in current:
-        raise ConfigRejected(
-            f"php-fpm: {name[:80]!r} is no setting of a pool here whose value is known. "
-            "Leave it out of the space with `without:`."
-        )
-    is_one = value in _KINDS_OF_PM if name == "pm" else type(value) is type(current[name])
-    if not is_one:
-        raise ConfigRejected(f"php-fpm: {name} = {str(value)[:80]!r} is not one value. Correct the space.")
-
-
-def _show(value: Scalar) -> str:
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
-
-
-def _write_drop_in(lines: Mapping[str, str], installation: Installation) -> Files:
-    """Write the file that is read last. Raises TargetError when none would be, or another comes after."""
-    files = installation.files
-    main, pool = pool_of(files)
-    if not _ALLOWED_POOL.fullmatch(pool):
-        raise TargetError(f"php-fpm: the pool {pool!r} has a name that cannot be written again. Rename it.")
-    places = included_directories(files, main)
-    if not places:
-        raise TargetError(
-            f"php-fpm: {main} includes no directory where settings could be added. Add a line at its end: "
-            f"include={main.parent}/pool.d/*.conf"
-        )
-    place = places[0] / NAME
-    kept = _kept_lines(files.get(place), lines)
-    text = "".join(f"{line}\n" for line in (*kept, f"[{pool}]", *lines.values()))
-    after = {**files, place: text.encode()}
-    last = {entry.key: entry for entry in read_entries(after, main) if entry.section == pool}
-    for key in lines:
-        if last[key].path != place:
-            raise TargetError(
-                f"php-fpm: {last[key].path}:{last[key].line} sets {key} after {place} is read, and so wins. "
-                "Move that line, or leave the setting out of the space with `without:`."
-            )
-    return {place: text.encode()}
-
-
-def _kept_lines(installed: bytes | None, lines: Mapping[str, str]) -> list[str]:
-    """Keep what a drop-in that is there already sets besides."""
-    if installed is None:
-        return [_HEAD.rstrip()]
-    written = installed.decode(errors="replace").splitlines()
-    return [line for line in written if line.partition("=")[0].strip() not in lines]
-
-
 def _read_queue(host: Host, listen: str) -> dict[str, Scalar]:
     """Read the accept queue of the pool's socket: a path, a port, or an address with a port."""
     if listen.startswith("/"):
-        listed = host.run(("ss", "-lxH", "src", listen), timeout_s=readback.COMMAND_TIMEOUT_S)
+        listed = host.run(("ss", "-lxH", "src", listen), timeout_s=programs.COMMAND_TIMEOUT_S)
         printed = listed.stdout.decode(errors="replace")
         queues = tuple(map(int, re.findall(r"\bLISTEN\s+\d+\s+(\d+)", printed)))
     elif port := re.search(r"(?:^|:)(\d+)$", listen):

@@ -40,8 +40,7 @@ def ssh_host() -> Iterator[SshHost]:
         host.close()
 
 
-OVER_SSH = [pytest.param(kind, marks=pytest.mark.alone) for kind in ("ssh", "ssh sandbox")]
-KINDS = ["local", "sandbox", "memory", "memory sandbox", *OVER_SSH]
+KINDS = ["local", "sandbox", "memory", "memory sandbox", "ssh", "ssh sandbox"]
 
 
 @pytest.fixture(params=KINDS)

@@ -14,6 +14,8 @@ from tuner.measure.counters import difference, take
 from tuner.measure.process_trees import INTERRUPT_THREADS, find_interrupt_threads, find_own_process
 from tuner.ports import FileState, Sandbox
 
+pytestmark = pytest.mark.alone
+
 BURN = "import sys, time\nwhile time.process_time() < float(sys.argv[1]): pass"
 BURN_IN_CHILDREN = """
 import os, signal, time
@@ -162,7 +164,8 @@ def test_nginx_under_load_is_counted_by_who_did_what(host, sandbox):
     assert counted["time_wait"] > counted["time_wait_before"]
     assert counted["server_rss_bytes"] > 2**20
     assert counted["server_switches_voluntary"] > 0
-    assert sum(counted[name] for name in shares) <= counted["busy_s"] + NEAR_S
+    # What the hypervisor took counts as the time of whoever ran then.
+    assert sum(counted[name] for name in shares) <= counted["busy_s"] + counted["steal_s"] + NEAR_S
 
 
 def test_a_sandbox_shows_the_same_counters_as_the_host_around_it(host, sandbox):

@@ -1,6 +1,7 @@
 """Installed services of test hosts get other settings over SSH, and are as before afterwards."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ STUDY = """\
 study: managed
 servers: [{server}, sysctl]
 space: [{space}, sysctl-net]
-target: {{host: "{url}", mode: managed, watchdog_s: 10}}
+target: {{host: "{url}", mode: managed, watchdog_s: {watchdog_s}}}
 load: {{path: "http://{address}{page}"}}
 """
 SOMAXCONN = "net.core.somaxconn"
@@ -62,15 +63,24 @@ def web(bed: Testbed) -> TestHost:
     return host
 
 
-def find(host: TestHost, folder: Path, server: str = "nginx") -> tuple[ManagedTarget, Space]:
+def find(
+    host: TestHost, folder: Path, server: str = "nginx", watchdog_s: int = 10
+) -> tuple[ManagedTarget, Space]:
     path = folder / "managed.yaml"
     space = CHANGES[server][0]
     page = PAGES.get(server, "/")
     path.write_text(
-        STUDY.format(server=server, space=space, url=host.ssh_url, address=host.address, page=page)
+        STUDY.format(
+            server=server,
+            space=space,
+            url=host.ssh_url,
+            address=host.address,
+            page=page,
+            watchdog_s=watchdog_s,
+        )
     )
-    target, space_of_host, _ = find_target(load_study(path), plugins.make_host(host.ssh_url))
-    return target, space_of_host
+    found = find_target(load_study(path), plugins.make_host(host.ssh_url))
+    return found.target, found.space
 
 
 @pytest.mark.parametrize("server", CHANGES)
@@ -93,6 +103,29 @@ def test_a_configuration_is_in_force_and_gone_again(bed: Testbed, tmp_path: Path
             assert look_at(host) == before
 
     assert look_at(host) == before
+
+
+@pytest.mark.parametrize(
+    "worsen",
+    [lambda bed, host: bed.delay(host, round_trip_ms=100), lambda bed, host: bed.loss(host, 0.05)],
+    ids=["100 ms", "5 % loss"],
+)
+def test_over_a_bad_link_a_host_is_changed_held_and_given_back(
+    bed: Testbed, web: TestHost, tmp_path: Path, worsen: Callable[[Testbed, TestHost], None]
+):
+    before = look_at(web)
+    worsen(bed, web)
+    target, space = find(web, tmp_path, watchdog_s=5)
+
+    with target.hold(print), target.deploy(space.complete({"worker_processes": 3, SOMAXCONN: 5000})) as there:
+        changed = look_at(web)
+        time.sleep(7)  # longer than the watchdog waits for a controller that is gone
+        assert there.effective["worker_processes"] == 3
+        there.check_alive()
+        assert look_at(web) == changed != before
+
+    assert look_at(web) == before
+    assert (web.root / "var/lib/tuner/log").read_text().count("restoring: ") == 1
 
 
 def test_what_the_server_refuses_is_a_rejected_configuration_and_never_started(web: TestHost, tmp_path: Path):

@@ -4,9 +4,13 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from tuner.adapters.hosts.local import LocalHost
 from tuner.measure.process_trees import find_interrupt_threads
 from tuner.measure.quiet import wait_until_quiet
+
+pytestmark = pytest.mark.alone
 
 BUSY = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass\n"
 

@@ -14,6 +14,8 @@ import pytest
 from tests.integration.leftovers import processes_in, processes_with, wait_until_gone
 from tests.integration.waiting import is_running, wait_until
 
+pytestmark = pytest.mark.alone
+
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where POSIX shared memory is
@@ -95,8 +97,9 @@ def copy_for_everybody() -> Iterator[Path]:
     directory = Path(tempfile.mkdtemp(dir="/tmp"))  # pytest's own directories are private
     try:
         (directory / "tuner" / "adapters").mkdir(parents=True)
-        for name in ("__init__.py", "errors.py", "ports.py"):
+        for name in ("__init__.py", "errors.py"):
             shutil.copy(CHECKOUT / "tuner" / name, directory / "tuner" / name)
+        shutil.copytree(CHECKOUT / "tuner" / "ports", directory / "tuner" / "ports")
         shutil.copy(CHECKOUT / "adapters" / "__init__.py", directory / "tuner" / "adapters")
         shutil.copytree(CHECKOUT / "adapters" / "hosts", directory / "tuner" / "adapters" / "hosts")
         shutil.copy(HERE / "use_sandbox_as_user.py", directory)

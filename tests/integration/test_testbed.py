@@ -88,6 +88,7 @@ def test_a_link_can_be_slow(bed: Testbed):
     assert time.monotonic() - began_s >= 0.04
 
 
+@pytest.mark.alone
 def test_nothing_is_left_when_the_tests_are_killed(tmp_path: Path):
     before = processes_with("tests/testbed/link.py")
     held = subprocess.Popen(

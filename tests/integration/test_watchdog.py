@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +20,7 @@ from tuner import keeper
 from tuner.errors import TargetError
 from tuner.guard import Guard, confirm, restore_host, undo
 from tuner.journal import Journal
-from tuner.ports import Files, Service
+from tuner.ports import Files
 
 WATCHDOG_S = 1.0
 LONG_S = 120.0
@@ -219,53 +219,6 @@ def test_after_a_reboot_files_are_put_back_and_settings_left_to_the_kernel(
 
     assert machine.everything() == before.replace("\n4096\n", "\n999\n")
     assert restore_host(machine, journal) == ()
-
-
-def test_systemd_keeps_the_watchdog_and_guards_the_reboot(machine: PrivateHost, journal: Journal):
-    # What it is asked is all that can be seen here; no systemd runs in a namespace.
-    machine.sh(
-        r"""
-        mkdir -p /run/systemd/system
-        cat > /srv/systemctl << 'END'
-#!/bin/sh
-echo "systemctl $*" >> /srv/asked
-[ "$1" != is-active ] || [ -e /srv/demo.pid ]
-END
-        cat > /srv/systemd-run << 'END'
-#!/bin/sh
-echo "systemd-run $*" >> /srv/asked
-while [ "$1" != /bin/sh ]; do shift; done
-setsid --fork "$@"
-END
-        chmod 755 /srv/systemctl /srv/systemd-run
-        mount --bind /srv/systemctl "$(command -v systemctl)"
-        mount --bind /srv/systemd-run "$(command -v systemd-run)"
-        """
-    )
-    service = Service(
-        name="demo",
-        check=None,
-        stop=("/srv/demo", "stop"),
-        start=("/srv/demo", "start"),
-        reload=None,
-        is_systemd=True,
-    )
-    guard = Guard(machine, journal=journal, study="s", watchdog_s=LONG_S)
-    assert guard.arm([service]) == ()
-    unit = machine.sh("cat /etc/systemd/system/tuner-restore.service")
-    machine.sh("test -L /etc/systemd/system/multi-user.target.wants/tuner-restore.service")
-    drop_in = PurePosixPath("/etc/systemd/system/demo.service.d/tuner.conf")
-    guard.note_changed(machine.run_all((guard.command_to_change({drop_in: b"[Service]\nLimitNOFILE=9\n"}),)))
-
-    guard.restore()
-
-    asked = machine.sh("cat /srv/asked")
-    assert "Before= demo.service\n" in unit
-    assert "ExecStart=/bin/sh /var/lib/tuner/keeper boot run\n" in unit
-    assert "--unit=tuner-watchdog-run" in asked
-    assert asked.index("systemctl is-active --quiet -- demo") < asked.index("systemctl daemon-reload")
-    assert "systemctl reset-failed -- demo" in asked
-    assert machine.sh("find /etc/systemd/system ! -type d") == ""
 
 
 def test_an_apply_that_nobody_confirms_is_taken_back(machine: PrivateHost, journal: Journal):

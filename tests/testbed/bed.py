@@ -9,7 +9,7 @@ A bridge in a namespace of its own connects the hosts with each other and, throu
 with the network 198.18.N.0/24 (RFC 2544: for tests), with this machine. All of it, that interface included,
 exists as long as the first processes of the namespaces do, and those end with the process of the tests,
 killed or not. Nothing in a host can change the machine's files, nor its kernel's settings (only /proc/sys/net
-can be written, which is the host's own). There is no systemd in a host.
+can be written, which is the host's own). A host may have systemd, and then it can be restarted.
 """
 
 import contextlib
@@ -18,21 +18,25 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tests.testbed.cable import Cable
 from tests.testbed.host import ROOT, TestHost, User
-from tests.testbed.namespaces import hold_namespaces, run_in
+from tests.testbed.namespaces import hold_namespaces, kill_each, run_in
 
-SWITCH = """
+DISK = "256m"
+"""What a host can write to its disk. It is memory, taken only as it is used."""
+SWITCH = f"""
 read -r pid _ </proc/self/stat
+# Disks of hosts that can be restarted, and their groups of processes
+mount -t tmpfs -o size={DISK} tmpfs /mnt
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link add bridge type bridge && ip link set bridge up && echo "ready $pid"
 exec env --ignore-signal=CHLD cat >/dev/null
 """
 HOST_INIT = Path(__file__).with_name("host_init.sh")
 NETWORKS = 256
-DISK = "256m"
-"""What a host can write to its disk. It is memory, taken only as it is used."""
 
 
 class Testbed:
@@ -51,6 +55,9 @@ class Testbed:
         self._stack = stack
         self._numbers = itertools.count(2)
         self._cables: dict[str, Cable] = {}
+        self._pids: list[int] = []
+        # After the hosts have ended, for their ends stand later in the stack.
+        stack.callback(self._remove_groups)
 
     @property
     def identity(self) -> Path:
@@ -62,23 +69,57 @@ class Testbed:
         """The host keys of all hosts."""
         return self.home / ".ssh/known_hosts"
 
-    def add_host(self, name: str, *, user: User = ROOT, disk: str = DISK) -> TestHost:
-        """Start a host whose sshd lets that user and root in; it is ready when this returns."""
+    def add_host(self, name: str, *, user: User = ROOT, disk: str = DISK, systemd: bool = False) -> TestHost:
+        """Start a host whose sshd lets that user and root in; it is ready when this returns.
+
+        With systemd it has booted as a machine does that has no services yet, and its disk can be started
+        from again.
+        """
         address = f"198.18.{self._network}.{next(self._numbers)}"
-        pid = self._stack.enter_context(hold_namespaces(["sh", str(HOST_INIT), name, disk]))
-        ip_batch(f"link add {name} netns {self._switch} type veth peer name eth0 netns {pid}")
-        ip_batch(f"link set {name} master bridge up", pid=self._switch)
+        host = TestHost(
+            name=name, pid=0, address=address, user=user, switch=self._switch, home=self.home,
+            has_systemd=systemd,
+        )  # fmt: skip
+        if systemd:
+            run_in(self._switch, ["mkdir", f"/mnt/{name}"])
+        host = self._start(host, disk)
+        host.prepare()
+        self.hosts[name] = host
+        return host
+
+    def restart(self, host: TestHost) -> TestHost:
+        """Cut a host's power, and start it again from its disk; it is ready when this returns."""
+        kill_each([host.pid])
+        # The link goes with the host, in the kernel's own time.
+        run_in(self._switch, ["ip", "link", "del", host.name], check=False)
+        host = self._start(host, DISK)
+        host.wait_until_booted()
+        self.hosts[host.name] = host
+        return host
+
+    def _start(self, host: TestHost, disk: str) -> TestHost:
+        command = ["sh", str(HOST_INIT), host.name, disk]
+        if host.has_systemd:
+            first = hold_namespaces([*command, f"/mnt/{host.name}"], mounts_of=self._switch)
+        else:
+            first = hold_namespaces(command)
+        pid = self._stack.enter_context(first)
+        self._pids.append(pid)
+        # The same hardware address after a restart: neighbours remember it.
+        hardware = "02:00:" + ":".join(f"{int(part):02x}" for part in host.address.split("."))
+        ip_batch(
+            f"link add {host.name} netns {self._switch} type veth "
+            f"peer name eth0 address {hardware} netns {pid}"
+        )
+        ip_batch(f"link set {host.name} master bridge up", pid=self._switch)
         ip_batch(
             "link set lo up",
-            f"addr add {address}/24 dev eth0",
+            f"addr add {host.address}/24 dev eth0",
             "link set eth0 up",
             f"route add default via {self.address}",
             pid=pid,
         )
-        host = TestHost(name=name, pid=pid, address=address, user=user, switch=self._switch, home=self.home)
-        host.prepare()
-        self.hosts[name] = host
-        return host
+        return replace(host, pid=pid)
 
     def delay(self, host: TestHost, *, round_trip_ms: float) -> None:
         """Make the way to a host and back take so much longer."""
@@ -87,6 +128,11 @@ class Testbed:
     def loss(self, host: TestHost, share: float) -> None:
         """Lose a share of the frames to and from a host, at random."""
         self._cable_of(host).lose(share)
+
+    def _remove_groups(self) -> None:
+        for pid in self._pids:
+            find = ["find", f"/sys/fs/cgroup/testbed-{pid}", "-depth", "-type", "d", "-delete"]
+            run_in(self._switch, find, check=False)
 
     def _cable_of(self, host: TestHost) -> Cable:
         """Put a cable in between that can be slow and lossy; without one, Python is not in the way."""

@@ -23,6 +23,20 @@ PrintMotd no
 PermitRootLogin yes
 Subsystem sftp internal-sftp
 """
+SSHD_UNIT = """\
+[Service]
+Type=notify
+RuntimeDirectory=sshd
+ExecStart=/usr/sbin/sshd -D
+# As Debian's own: sessions outlive it.
+KillMode=process
+[Install]
+WantedBy=multi-user.target
+"""
+BOOTED = """
+until case $(systemctl is-system-running --wait 2>/dev/null) in running | degraded) ;; *) false ;; esac
+do sleep 0.05; done
+"""
 START_TIMEOUT_S = 20.0
 POLL_S = 0.005
 
@@ -64,6 +78,7 @@ class TestHost:
     home: Path
     """Of the user of ssh on this machine."""
     port: int = 22
+    has_systemd: bool = False
 
     @property
     def ssh_url(self) -> str:
@@ -108,6 +123,8 @@ class TestHost:
 
     def prepare(self) -> None:
         """Make keys and the user, and start sshd."""
+        if self.has_systemd:
+            self._make_units()
         self._make_keys()
         if self.user.name != "root":
             self._make_user()
@@ -115,7 +132,19 @@ class TestHost:
 
     def start_sshd(self) -> None:
         """Start sshd; it answers when this returns."""
+        if self.has_systemd:
+            self.run(["systemctl", "start", "testbed-sshd"])
+            return
+        # It goes into the background first, and listens then: its pid file says that it does.
+        started = self.root / "run/sshd.pid"
+        started.unlink(missing_ok=True)
         self.run(["/usr/sbin/sshd"])
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not started.exists():
+            if time.monotonic() > deadline:
+                message = f"testbed: sshd of {self.name} does not start."
+                raise RuntimeError(message)
+            time.sleep(POLL_S)
 
     def kill_sshd(self) -> None:
         """Kill sshd with all its sessions, not what runs in them."""
@@ -179,6 +208,18 @@ class TestHost:
             return None
         finally:
             connection.close()
+
+    def wait_until_booted(self) -> None:
+        """Wait until systemd has started everything that it starts by itself."""
+        # Its socket is not there at once.
+        self.run(["sh", "-c", BOOTED], timeout_s=START_TIMEOUT_S)
+
+    def _make_units(self) -> None:
+        """Let it start what it needs for tests, and nothing of what this machine starts."""
+        self.wait_until_booted()
+        (self.root / "etc/systemd/system/testbed-sshd.service").write_text(SSHD_UNIT)
+        self.run(["systemctl", "enable", "--quiet", "testbed-sshd"])
+        self.run(["systemctl", "daemon-reload"])
 
     def _make_keys(self) -> None:
         ssh = self.root / "etc/ssh"

@@ -1,21 +1,41 @@
 # First process of a test host: makes a root directory of its own over the machine's, then holds the namespaces.
-# Run as `sh host_init.sh NAME SIZE` in fresh network, process, IPC, host name and mount namespaces. Says
-# `ready PID`, and ends with its input; the kernel then ends everything that runs in the host.
+# Run as `sh host_init.sh NAME SIZE [DISK]` in fresh network, process, IPC, host name and mount namespaces. Says
+# `ready PID`, and ends with its input or killed; the kernel then ends everything that runs in the host.
+# With a directory for its disk, what the host writes outlives it, and systemd becomes the first process.
 set -eu
-name=$1 size=$2
+name=$1 size=$2 disk=${3:-}
 # /proc is still the machine's: this pid is the one that the machine knows.
 read -r pid _ </proc/self/stat
 
-# What the host writes stays in memory of its own; /usr, /etc and all the rest look like the machine's.
-mount -t tmpfs -o "size=$size" tmpfs /tmp
-mkdir /tmp/upper /tmp/work /tmp/root
+if [ -n "$disk" ]; then
+  # A group of its own: systemd would take the machine's processes for its own ones.
+  mkdir "/sys/fs/cgroup/testbed-$pid"
+  echo 0 >"/sys/fs/cgroup/testbed-$pid/cgroup.procs"
+  mount --bind "$disk" /tmp
+else
+  # What the host writes stays in memory of its own; /usr, /etc and all the rest look like the machine's.
+  mount -t tmpfs -o "size=$size" tmpfs /tmp
+fi
+mkdir -p /tmp/upper /tmp/work /tmp/root
 mount -t overlay -o lowerdir=/,upperdir=/tmp/upper,workdir=/tmp/work overlay /tmp/root
 cd /tmp/root
 mount -t proc proc proc
 mount -t sysfs sysfs sys
-mount --rbind /dev dev
+mount -t tmpfs -o mode=755 tmpfs dev
+for device in null zero full random urandom tty net/tun; do
+  [ -e "/dev/$device" ] || continue
+  mkdir -p "dev/${device%"${device##*/}"}"
+  : >"dev/$device"
+  mount --bind "/dev/$device" "dev/$device"
+done
+mkdir dev/pts dev/shm
 mount -t devpts -o newinstance,mode=620,ptmxmode=666 devpts dev/pts
 mount -t tmpfs -o mode=1777 tmpfs dev/shm
+ln -s pts/ptmx dev/ptmx
+ln -s /proc/self/fd dev/fd
+ln -s /proc/self/fd/0 dev/stdin
+ln -s /proc/self/fd/1 dev/stdout
+ln -s /proc/self/fd/2 dev/stderr
 mount -t tmpfs -o mode=755 tmpfs run
 mount -t tmpfs -o "mode=1777,size=$size" tmpfs tmp
 mount -t tmpfs -o mode=700 tmpfs root
@@ -31,6 +51,23 @@ mount -o remount,bind,ro /proc/sys
 hostname "$name"
 echo "127.0.0.1 localhost $name" >/etc/hosts
 mkdir -p /run/sshd /run/lock
+if [ -n "$disk" ]; then
+  echo "$name" >/etc/hostname
+  # Nothing of what this machine starts; what the host enables itself is there after a restart.
+  [ -e /etc/testbed ] || rm -f /etc/systemd/system/*.wants/*
+  touch /etc/testbed
+  # The kernel's modules are the machine's.
+  ln -sf /dev/null /etc/systemd/system/modprobe@.service
+  ln -sf /dev/null /etc/systemd/system/systemd-modules-load.service
+  # Every boot has an id, and the kernel's stays the same.
+  cat /proc/sys/kernel/random/uuid >/run/boot_id
+  mount --bind /run/boot_id /proc/sys/kernel/random/boot_id
+  mount -o remount,bind,ro /sys
+  echo "ready $pid"
+  exec unshare --cgroup sh -c '
+    mount -t cgroup2 cgroup2 /sys/fs/cgroup
+    container=testbed exec /lib/systemd/systemd --log-target=null --show-status=0 </dev/null >/dev/null 2>&1'
+fi
 echo "ready $pid"
 # The kernel reaps what is left to a first process that ignores this signal (wait(2)).
 exec env --ignore-signal=CHLD cat >/dev/null

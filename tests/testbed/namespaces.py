@@ -1,7 +1,7 @@
 """First processes that hold namespaces, and commands that run inside.
 
-Each ends with the test process, even when that is killed: its input closes, and the kernel sends it the
-parent-death signal. Whatever runs in its process namespace ends with it, and with that mounts and network go.
+Each ends with the test process, even when that is killed: the kernel sends it the parent-death signal.
+Whatever runs in its process namespace ends with it, and with that mounts and network go.
 """
 
 import contextlib
@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,15 +18,32 @@ ENVIRONMENT = {
     "HOME": "/root",
     "LC_ALL": "C",
 }
-NAMESPACES = ("--net", "--pid", "--ipc", "--uts", "--mount")
 END_TIMEOUT_S = 10.0
+NAMESPACES = ("--net", "--pid", "--ipc", "--uts", "--mount")
 
 
 @contextlib.contextmanager
-def hold_namespaces(first: Sequence[str]) -> Iterator[int]:
-    """Run a first process in fresh namespaces, which says `ready PID`; give its pid."""
+def hold_namespaces(first: Sequence[str], *, mounts_of: int | None = None) -> Iterator[int]:
+    """Run a first process in fresh namespaces, which says `ready PID`; give its pid.
+
+    Args:
+        first: the command.
+        mounts_of: the first process whose mounts it begins with; without one, this machine's.
+    """
+    at = [] if mounts_of is None else ["nsenter", f"--target={mounts_of}", "--mount", "--"]
     process = subprocess.Popen(
-        ["setpriv", "--pdeathsig", "KILL", "unshare", *NAMESPACES, "--fork", "--kill-child", "--", *first],
+        [
+            "setpriv",
+            "--pdeathsig",
+            "KILL",
+            *at,
+            "unshare",
+            *NAMESPACES,
+            "--fork",
+            "--kill-child",
+            "--",
+            *first,
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=ENVIRONMENT,
@@ -38,13 +56,18 @@ def hold_namespaces(first: Sequence[str]) -> Iterator[int]:
             raise RuntimeError(message)
         yield int(said.split()[1])
     finally:
-        process.stdin.close()
-        try:
-            process.wait(END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdout.close()
+        # With it goes the first process (--kill-child), and with that all the others.
+        process.kill()
+        process.communicate()
+        if said.startswith(b"ready "):
+            wait_until_gone(int(said.split()[1]))
+
+
+def wait_until_gone(pid: int) -> None:
+    """Wait for the end of a first process: the kernel first ends all the others in its namespace."""
+    deadline = time.monotonic() + END_TIMEOUT_S
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 def entrance(pid: int) -> list[str]:

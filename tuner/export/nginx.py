@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from tuner.export.nginx_syntax import Directive, read_directives
+from tuner.export.nginx_outline import Directive, read_outline
 from tuner.export.patches import make_patch
 from tuner.export.provenance import comment, describe_origin
 from tuner.export.rendered import SITE, Rendered
@@ -64,7 +64,7 @@ def read_rendered(files: Files) -> list[Directive]:
     found: list[Directive] = []
     for path, content in sorted(files.items()):
         if path.suffix == ".conf":
-            found += [each for each in read_directives(content.decode()) if each.body_end < 0]
+            found += [each for each in read_outline(content.decode()) if each.body_end < 0]
     return found
 
 
@@ -115,7 +115,7 @@ def apply_changes(
 def find_given(text: str, change: Change) -> list[Directive]:
     """Find where a text gives the directive of a change already."""
     return [
-        each for each in read_directives(text) if each.name == change.name and each.context == change.context
+        each for each in read_outline(text) if each.name == change.name and each.context == change.context
     ]
 
 
@@ -123,7 +123,7 @@ def includes_fragments(text: str) -> bool:
     """Tell whether the main file includes conf.d."""
     return any(
         each.name == "include" and each.context == ("http",) and "conf.d/" in " ".join(each.arguments)
-        for each in read_directives(text)
+        for each in read_outline(text)
     )
 
 
@@ -139,9 +139,7 @@ def change_block(text: str, change: Change, given: Sequence[Directive]) -> str:
         return text[: first.begin] + f"\n{indent_of(text, first.begin)}".join(lines) + text[first.end :]
     if not change.context:
         return "".join(f"{line}\n" for line in lines) + text
-    block = next(
-        (each for each in read_directives(text) if (*each.context, each.name) == change.context), None
-    )
+    block = next((each for each in read_outline(text) if (*each.context, each.name) == change.context), None)
     if block is None:
         name = change.context[-1]
         return f"{name} {{\n" + "".join(f"\t{line}\n" for line in lines) + "}\n" + text
@@ -167,14 +165,14 @@ def localize(lines: Iterable[str], given: Sequence[Directive]) -> list[str]:
     """Replace the private instance's log by the one that the installed file names, else Debian's."""
     logs = [word for each in given for word in each.arguments if word.startswith("/")]
     log = logs[0] if logs else "/var/log/nginx/access.log"
-    return [line.replace(f"{SITE.directory}/access.log", log) for line in lines]
+    return [line.replace(str(SITE.access_log), log) for line in lines]
 
 
 def change_listen(text: str, change: Change) -> str:
     """Give the default server's sockets the options; an address may have them in one place only."""
     wanted = options_of(change.new)
     spoken = {option.partition("=")[0] for option in (*wanted, *options_of(change.old))}
-    for each in reversed(read_directives(text)):
+    for each in reversed(read_outline(text)):
         if each.name == "listen" and "default_server" in each.arguments:
             kept = [word for word in each.arguments if word.partition("=")[0] not in spoken]
             text = text[: each.begin] + " ".join(("listen", *kept, *wanted)) + ";" + text[each.end :]

@@ -75,10 +75,11 @@ class _Prior:
 
 def _spread(deviations: NDArray[np.float64], variances: NDArray[np.float64]) -> float:
     """Solve Σ d²/(v + τ²) = n for τ² ≥ 0 by bisection; the sum falls as τ² grows."""
-    low, high = 0.0, float(np.max(deviations**2, initial=0.0))
+    squares = deviations**2
+    low, high = 0.0, float(np.max(squares, initial=0.0))
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        if np.sum(deviations**2 / np.maximum(variances + middle, 1e-300)) > len(deviations):
+        if (squares / np.maximum(variances + middle, 1e-300)).sum() > len(squares):
             low = middle
         else:
             high = middle

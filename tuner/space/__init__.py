@@ -17,6 +17,7 @@ set of dimensions, each point of which `Space.decode` turns into a configuration
 """
 
 from tuner.space.describing import describe_dead, describe_presets, describe_space
+from tuner.space.facts_json import facts_from_json, facts_to_json
 from tuner.space.loading import load_space
 from tuner.space.parameters import Constraint, Derived, Dimension, Parameter, Preset, SpaceFacts
 from tuner.space.sources import available_spaces
@@ -35,5 +36,7 @@ __all__ = [
     "describe_dead",
     "describe_presets",
     "describe_space",
+    "facts_from_json",
+    "facts_to_json",
     "load_space",
 ]

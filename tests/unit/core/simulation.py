@@ -72,7 +72,7 @@ def make_rig(settings: Study, space: Space, fixed_rate: Load | None = None) -> R
     """Make a rig for a host that is never asked for anything."""
     nothing: Any = SimpleNamespace()
     return Rig(
-        settings=settings, host=MemoryHost(), servers={}, facts={}, space=space, load=nothing,
+        settings=settings, host=MemoryHost(), servers={}, facts={}, space=space, space_facts={}, load=nothing,
         target=nothing, placement=place({0, 1}), fingerprint=FINGERPRINT, fixed_rate=fixed_rate,
     )  # fmt: skip
 

@@ -17,7 +17,8 @@ def settings(tmp_path):
 
 @pytest.fixture
 def reading(settings):
-    return Reading(settings=settings, rig=make_rig(settings, small_space()), summary=make_summary(searches=6))
+    rig = make_rig(settings, small_space())
+    return Reading(settings=settings, space=rig.space, summary=make_summary(searches=6), rig=rig)
 
 
 @pytest.fixture

@@ -1,25 +1,11 @@
-import os
-import subprocess
-import sys
-
 import pytest
 
 from tests.unit.core.simulation import SimulatedHost, make_rig, open_in_memory, space_of, write_study
 from tests.unit.core.starts import DEFAULT, SPACE
-from tuner.errors import TargetError, UsageError
+from tuner.errors import UsageError
 from tuner.plan import PRESETS
-from tuner.session import is_finished, is_locked, locked, resolve, settle_plan
+from tuner.session import is_finished, resolve, settle_plan
 from tuner.storage import open_storage
-
-HOLDER = """
-import sys
-from pathlib import Path
-from tuner.session import locked
-from tuner.settings import load_study
-with locked(load_study(Path(sys.argv[1]))):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
 
 
 @pytest.fixture
@@ -30,67 +16,6 @@ def settings(tmp_path):
 @pytest.fixture
 def storage():
     return open_in_memory(SimulatedHost().clock)
-
-
-@pytest.fixture
-def holder(settings):
-    """Another process that holds the study."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, settings.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdout.readline() == b"held\n"
-    yield process
-    process.kill()
-    process.communicate()
-
-
-def test_a_study_is_held_by_one_tuner_at_a_time(settings, holder):
-    with (
-        pytest.raises(TargetError, match=rf"another tuner is at work .* \(process {holder.pid}\)"),
-        locked(settings),
-    ):
-        pytest.fail("two at a time")
-    assert is_locked(settings)
-
-
-def test_a_tuner_that_was_killed_holds_nothing_any_more(settings, holder):
-    holder.kill()
-    holder.wait()
-
-    assert not is_locked(settings)
-    with locked(settings):
-        assert (settings.folder / "lock").read_text() == f"{os.getpid()}\n"
-
-
-def test_a_study_that_nobody_began_is_not_held(settings):
-    assert not is_locked(settings)
-    assert not settings.folder.exists()
-
-
-def test_a_lock_is_let_go_when_something_goes_wrong(settings):
-    def fail():
-        with locked(settings):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fail()
-    assert not is_locked(settings)
-
-
-def test_looking_whether_a_study_is_held_does_not_hold_it(settings):
-    with locked(settings):
-        pass
-    assert not is_locked(settings)
-    assert not is_locked(settings)
-    with locked(settings):
-        assert is_locked(settings)
-
-
-def test_a_folder_that_cannot_be_made_is_said(settings):
-    settings.folder.write_text("a file")
-
-    with pytest.raises(TargetError, match="cannot be written"), locked(settings):
-        pytest.fail("held")
 
 
 def test_a_new_study_begins_with_the_preset_of_its_file_unless_another_is_asked(settings, storage):
@@ -114,6 +39,15 @@ def test_the_budget_of_a_study_may_be_changed(tmp_path, storage):
 
     assert settle_plan(settings, storage, minutes=2).minutes == 2
     assert settle_plan(settings, storage, minutes=4, trials=3).trials == 3
+
+
+def test_time_that_is_too_short_for_the_preset_is_refused_and_another_preset_can_be_taken(settings, storage):
+    with pytest.raises(UsageError, match=r"0\.5 are too few for the preset 'standard', .* takes 3\.0"):
+        settle_plan(settings, storage, preset="standard", minutes=0.5)
+
+    assert settle_plan(settings, storage, preset="quick", minutes=0.5).minutes == 0.5
+    storage.remember("finished", "improved")
+    assert settle_plan(settings, storage, minutes=0.1).minutes == 0.1
 
 
 def test_a_study_is_finished_once_it_has_its_verdict(settings):

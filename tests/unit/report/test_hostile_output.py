@@ -16,6 +16,7 @@ from rich.console import Console
 from tests.unit.report.test_report import without_plotly
 from tests.unit.simulated_study import make_summary
 from tuner import cli
+from tuner.cli.printing import print_json
 from tuner.errors import Crashed
 from tuner.export import Rendered, export
 from tuner.export.provenance import comment
@@ -219,7 +220,7 @@ def test_an_error_message_cannot_steer_the_terminal(number, monkeypatch, capsys)
 def test_json_is_ascii_and_gives_it_back_as_it_was(number, capsys):
     summary = hostile(marked(number))
 
-    cli._print_json(as_json(summary))
+    print_json(as_json(summary))
 
     printed = capsys.readouterr().out
     assert printed.isascii()

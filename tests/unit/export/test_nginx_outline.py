@@ -1,6 +1,6 @@
-"""Reading nginx's syntax."""
+"""The outline of an nginx configuration."""
 
-from tuner.export.nginx_syntax import read_directives
+from tuner.export.nginx_outline import read_outline
 
 TEXT = """\
 user www-data; # who
@@ -18,7 +18,7 @@ http {
 
 
 def test_directives_are_read_with_the_blocks_around_them() -> None:
-    found = [(each.context, each.name) for each in read_directives(TEXT) if each.body_end < 0]
+    found = [(each.context, each.name) for each in read_outline(TEXT) if each.body_end < 0]
 
     assert found == [
         ((), "user"),
@@ -31,7 +31,7 @@ def test_directives_are_read_with_the_blocks_around_them() -> None:
 
 
 def test_quotes_and_variables_protect_what_looks_like_syntax() -> None:
-    by_name = {each.name: each for each in read_directives(TEXT)}
+    by_name = {each.name: each for each in read_outline(TEXT)}
 
     assert by_name["log_format"].arguments == ("main", "'$remote_addr \"{;}\" ${request}'")
     assert by_name["default"].arguments == ('"a;b"',)
@@ -39,14 +39,14 @@ def test_quotes_and_variables_protect_what_looks_like_syntax() -> None:
 
 
 def test_offsets_give_the_text_of_a_directive_back() -> None:
-    for each in read_directives(TEXT):
+    for each in read_outline(TEXT):
         text = TEXT[each.begin : each.end]
         assert text.startswith(each.name)
         assert text.endswith(";" if each.body_end < 0 else "}")
 
 
 def test_blocks_come_before_what_they_hold() -> None:
-    names = [each.name for each in read_directives(TEXT)]
+    names = [each.name for each in read_outline(TEXT)]
 
     assert names.index("http") < names.index("log_format")
     assert names.index("server") < names.index("listen")
@@ -54,4 +54,4 @@ def test_blocks_come_before_what_they_hold() -> None:
 
 def test_a_text_that_is_cut_off_is_read_as_far_as_it_goes() -> None:
     for end in range(len(TEXT)):
-        assert all(each.end <= end for each in read_directives(TEXT[:end]))
+        assert all(each.end <= end for each in read_outline(TEXT[:end]))

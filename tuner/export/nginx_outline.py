@@ -1,4 +1,10 @@
-"""Reads nginx's configuration syntax: directives with their block and their place in the text."""
+"""The outline of an nginx configuration: which directives it has, in which block, and where in the text.
+
+It serves patches, which a person reads and `nginx -t` checks before they count: so it takes what it
+understands, refuses nothing, and follows no include. The server adapter, which rewrites files that go into
+force at once, reads the same syntax strictly, as a tree of words, and says where it is wrong. The core
+imports no adapter, and an adapter nothing of the core but ports and errors: that is why there are two.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,8 +39,8 @@ class Token:
     end: int
 
 
-def read_directives(text: str) -> tuple[Directive, ...]:
-    """Read all directives, blocks before what they hold; what is cut off at the end is left out."""
+def read_outline(text: str) -> tuple[Directive, ...]:
+    """List all directives, blocks before what they hold; what is cut off at the end is left out."""
     found: list[Directive] = []
     words: list[Token] = []
     blocks: list[tuple[int, tuple[Token, ...]]] = []

@@ -1,0 +1,48 @@
+"""Find a server's program on a host, and what it says of itself."""
+
+import re
+
+from tuner.errors import TargetError
+from tuner.ports import Completed, Host
+
+COMMAND_TIMEOUT_S = 10.0
+
+
+def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: str) -> tuple[str, Completed]:
+    """Run the first of these programs that exists, and say which it was.
+
+    Raises TargetError naming the Debian package when none exists.
+    """
+    reason = ""
+    for name in names:
+        try:
+            return name, host.run((name, *arguments), timeout_s=COMMAND_TIMEOUT_S)
+        except TargetError as error:
+            reason = reason or str(error)
+    missing = f"{host.name}: {names[0]} cannot be run ({reason}). Install it with: apt-get install {package}"
+    raise TargetError(missing)
+
+
+def decode(completed: Completed) -> str:
+    """Give what a command printed, stderr first: messages of a check go there."""
+    return (completed.stderr + b"\n" + completed.stdout).decode(errors="replace")
+
+
+def read_version(printed: Completed, before: str, host: Host, *, package: str) -> tuple[int, ...]:
+    """Read the version in what a program printed.
+
+    Args:
+        printed: what it printed when it was asked (`-v`, `-V`).
+        before: what stands before the version, as a regular expression.
+        host: where it ran.
+        package: what to install again when there is none.
+
+    Raises TargetError when there is no version.
+    """
+    text = decode(printed)
+    version = re.search(rf"{before}(\d+(?:\.\d+)*)", text)
+    if version is None:
+        command = " ".join(printed.argv)
+        unclear = f"{host.name}: `{command}` names no version: {text[:200]!r}. Reinstall {package}."
+        raise TargetError(unclear)
+    return tuple(int(part) for part in version[1].split("."))

@@ -1,0 +1,40 @@
+"""What several commands take, and how it is read."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tuner.errors import UsageError
+
+if TYPE_CHECKING:
+    from tuner.settings import Study
+
+StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="Path of the study file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+LEAST_CONFIRM_S, MOST_CONFIRM_S = 10, 24 * 3600
+
+
+def read_study(study: Path) -> "Study":
+    """Read the study file before all else is imported, which takes a second: a wrong one is said at once."""
+    from tuner.settings import load_study
+
+    return load_study(study)
+
+
+def refuse_below(option: str, value: float | None, least: float) -> None:
+    """Refuse a number that is too small, and what is no number."""
+    if value is not None and not value >= least:
+        msg = f"{option}: {value:g} is too little. Give at least {least:g}."
+        raise UsageError(msg)
+
+
+def read_duration(option: str, text: str) -> float:
+    """Read 90s, 10m or 2h as seconds. Raises UsageError for anything else."""
+    units = {"s": 1, "m": 60, "h": 3600}
+    number, unit = text[:-1], text[-1:]
+    seconds = float(number) * units[unit] if number.isdecimal() and unit in units else 0.0
+    if not LEAST_CONFIRM_S <= seconds <= MOST_CONFIRM_S:
+        msg = f"{option}: {text!r} is no time from 10s to 24h. Write it as 90s, 10m or 2h."
+        raise UsageError(msg)
+    return seconds

@@ -1,0 +1,75 @@
+"""The commands on a host: put a winner into service, keep it, put originals back."""
+
+from typing import Annotated
+
+import typer
+
+from tuner.cli.agreement import agree_to_apply
+from tuner.cli.arguments import StudyPath, read_duration, read_study
+from tuner.cli.printing import print_text, say
+
+
+def apply(
+    study: StudyPath,
+    host: Annotated[
+        str | None, typer.Option(help="local or ssh://user@host; the study's target when left out.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="What must answer with 200 afterwards.")] = None,
+    confirm_within: Annotated[
+        str, typer.Option(help="Time until the host takes it back: 90s, 10m, 2h.")
+    ] = "10m",
+    undo: Annotated[bool, typer.Option("--undo", help="Take back what was applied.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before it is changed.")] = False,
+) -> None:
+    """Put the winner on a host for good; it is taken back unless `tuner confirm` comes in time."""
+    settings = read_study(study)
+    from tuner import plugins
+
+    place = host or settings.target.host
+    if undo:
+        from tuner.guard import undo as undo_host
+
+        paths = undo_host(plugins.make_host(place))
+        for path in paths:
+            print_text(str(path))
+        say(f"{place}: {len(paths)} originals put back." if paths else f"{place}: nothing was applied.")
+        return
+    from tuner import session
+    from tuner.apply import apply_winner
+
+    within_s = read_duration("--confirm-within", confirm_within)
+    reading = session.read(settings, with_sensitivity=False)
+    if not yes:
+        agree_to_apply(settings, place)
+    applied = apply_winner(reading, host_name=host, url=url, confirm_within_s=within_s)
+    for path in applied.files:
+        print_text(str(path))
+    of_host = "" if place == "local" else f" --host {place}"
+    say(
+        f"{place}: the winner is in force and answers. Keep it with: tuner confirm{of_host}\n"
+        f"Without that it is taken back in {confirm_within}. Later: tuner apply {study}{of_host} --undo"
+    )
+
+
+def confirm(host: Annotated[str, typer.Option(help="Where it was applied.")] = "local") -> None:
+    """Keep what `tuner apply` has put on a host."""
+    from tuner import plugins
+    from tuner.guard import confirm as confirm_host
+
+    confirm_host(plugins.make_host(host))
+    say(f"{host}: what was applied stays.")
+
+
+def restore(
+    host: Annotated[str, typer.Option(help="Whose originals to put back.")] = "local",
+) -> None:
+    """Put back what an earlier run changed outside a sandbox."""
+    from tuner import plugins
+    from tuner.guard import restore_host
+    from tuner.journal import open_journal
+
+    with open_journal() as journal:
+        restored = restore_host(plugins.make_host(host), journal)
+    for path in restored:
+        print_text(str(path))
+    say(f"{len(restored)} originals put back." if restored else "Nothing to restore.")

@@ -1,0 +1,43 @@
+"""The commands that list what there is: search spaces and adapters."""
+
+from typing import Annotated, Any
+
+import typer
+
+from tuner.cli.arguments import AsJson
+from tuner.cli.printing import make_console, print_json, print_text
+
+
+def spaces(
+    name: Annotated[str | None, typer.Argument(help="A space; all names when left out.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List search spaces, or the parameters of one with range, default and reason."""
+    from tuner.space import available_spaces, describe_space
+
+    if name is None:
+        rows: Any = [{"name": each} for each in available_spaces()]
+        print_json(rows) if as_json else print("\n".join(available_spaces()))
+        return
+    rows = describe_space(name)
+    if as_json:
+        print_json(rows)
+    else:
+        from tuner.space import describe_dead, describe_presets
+        from tuner.tables import parameter_list
+
+        make_console().print(parameter_list(rows, describe_dead(name), describe_presets(name)))
+
+
+def adapters(as_json: AsJson = False) -> None:
+    """List the hosts, servers and load generators that tuner knows."""
+    from dataclasses import asdict
+
+    from tuner.plugins import list_adapters
+
+    found = list_adapters()
+    if as_json:
+        print_json([asdict(adapter) | {"kind": adapter.kind.value} for adapter in found])
+    else:
+        for adapter in found:
+            print_text(f"{adapter.kind.value:<15} {adapter.name:<10} {adapter.summary}")

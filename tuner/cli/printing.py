@@ -1,0 +1,41 @@
+"""Prints: results to stdout, all else to stderr."""
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_json(value: object) -> None:
+    """Print a result for scripts, as ASCII."""
+    print(json.dumps(value, indent=1))
+
+
+def print_text(text: str) -> None:
+    """Print a result for people; nothing in it steers the terminal."""
+    from tuner.wording import make_lines_printable
+
+    print(make_lines_printable(text))
+
+
+def say(text: str) -> None:
+    """Print a message, which may quote what a server or a host said: nothing in it steers the terminal."""
+    from tuner.wording import make_lines_printable
+
+    print(make_lines_printable(text), file=sys.stderr)
+
+
+def make_console() -> "Console":
+    """Make what draws results."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def make_error_console() -> "Console":
+    """Make what draws progress."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)

@@ -1,0 +1,217 @@
+"""The commands on a study file: make it, check it, run it, and show what came out.
+
+What they need is imported when one is called: `tuner --help` and a wrong study file are answered at once.
+"""
+
+import gc
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tuner.cli.agreement import agree_to_run
+from tuner.cli.arguments import AsJson, StudyPath, read_study, refuse_below
+from tuner.cli.exit_codes import INTERRUPTED, verdict_code
+from tuner.cli.printing import make_console, make_error_console, print_json, print_text, say
+from tuner.errors import UsageError
+
+if TYPE_CHECKING:
+    from tuner.settings import Study
+
+
+class Preset(StrEnum):
+    """How thorough a run is."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    THOROUGH = "thorough"
+
+
+def init(
+    server: Annotated[str, typer.Argument(help="Which server to tune: apache, nginx …")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
+) -> None:
+    """Detect the server and write a commented study file."""
+    from tuner.template import write_study
+
+    path = write_study(server, output or Path(f"{server}.yaml"))
+    print_text(str(path))
+
+
+def check(
+    study: StudyPath,
+    noise: Annotated[bool, typer.Option("--noise", help="Measure what gain this host can prove.")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Of installed services: show the largest changes as a diff.")
+    ] = False,
+    sudoers: Annotated[
+        bool, typer.Option("--sudoers", help="Print the sudoers file for what needs root on the target.")
+    ] = False,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Run the commands, and make the settings, that are the study's own."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Try everything that a run needs, without beginning one."""
+    # It ends before garbage could matter; a tenth of the time would go into looking for it.
+    gc.disable()
+    settings = read_study(study)
+    if settings.target.is_managed:
+        _check_managed(settings, trust=trust, plan=plan, noise=noise, sudoers=sudoers, as_json=as_json)
+        return
+    if plan or sudoers:
+        option = "--plan" if plan else "--sudoers"
+        msg = f"{option}: {study} tunes private instances; nothing of the host is changed. Leave it out."
+        raise UsageError(msg)
+    from tuner.preflight import check_study
+    from tuner.terminal import open_progress
+
+    with open_progress(make_error_console()) as progress:
+        findings = check_study(settings, trusts=trust, measure_noise=noise, progress=progress)
+    print_json(findings.as_json()) if as_json else print_text(findings.as_text())
+
+
+def _check_managed(
+    settings: "Study", *, trust: bool, plan: bool, noise: bool, sudoers: bool, as_json: bool
+) -> None:
+    from tuner import managed_check
+
+    if noise:
+        msg = "--noise: it restarts the server, and a check changes nothing. `tuner run` measures it."
+        raise UsageError(msg)
+    if sudoers:
+        print(managed_check.print_sudoers(settings), end="")
+        return
+    findings = managed_check.check_managed(settings, trusts=trust, shows_plan=plan)
+    print_json(findings.as_json()) if as_json else print_text(findings.as_text())
+
+
+def run(
+    study: StudyPath,
+    preset: Annotated[Preset | None, typer.Option(help="How thorough; quick takes five minutes.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Wall time of the whole run.")] = None,
+    trials: Annotated[int | None, typer.Option(help="Configurations to try at the most.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before installed services change.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find, prove and export better settings; go on with an interrupted run."""
+    refuse_below("--minutes", minutes, 0.1)
+    refuse_below("--trials", trials, 1)
+    settings = read_study(study)
+    if settings.target.is_managed:
+        agree_to_run(settings, study, yes=yes)
+    from tuner import session
+    from tuner.files import write_results
+    from tuner.terminal import final_screen, open_progress
+
+    if session.is_finished(settings):
+        say(f"{study}: this study is finished; here is its result.")
+    try:
+        with open_progress(make_error_console()) as progress:
+            reading = session.run(
+                settings, preset=preset.value if preset else None, minutes=minutes, trials=trials,
+                progress=progress,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        say(f"Stopped; everything is as it was before. Go on with: tuner run {study}")
+        sys.exit(INTERRUPTED)
+    results = write_results(reading)
+    if as_json:
+        from tuner.summary import as_json as summary_json
+
+        print_json(summary_json(reading.summary))
+    else:
+        make_console().print(final_screen(reading.summary, report=results.report, exports=results.exports))
+    sys.exit(verdict_code(reading.summary))
+
+
+def show(study: StudyPath, as_json: AsJson = False) -> None:
+    """Show the state of a study: incumbent, winner, gain."""
+    settings = read_study(study)
+    from tuner import session
+    from tuner.files import find_results
+    from tuner.summary import as_json as summary_json
+    from tuner.terminal import final_screen
+
+    summary = session.read(settings, with_sensitivity=as_json).summary
+    if as_json:
+        print_json(summary_json(summary))
+    else:
+        results = find_results(settings)
+        make_console().print(final_screen(summary, report=results.report, exports=results.exports))
+
+
+def explain(study: StudyPath, as_json: AsJson = False) -> None:
+    """Say which settings mattered, and how sure that is."""
+    settings = read_study(study)
+    from tuner import session
+    from tuner.explain import describe
+    from tuner.summary import as_json as summary_json
+
+    summary = session.read(settings).summary
+    if as_json:
+        print_json(summary_json(summary)["sensitivity"])
+    else:
+        print_text(describe(summary.sensitivity, summary.starts))
+
+
+def report(
+    study: StudyPath,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="HTML file to write.")] = None,
+) -> None:
+    """Write one self-contained HTML page."""
+    settings = read_study(study)
+    from tuner import session
+    from tuner.files import write_report
+
+    print_text(str(write_report(session.read(settings), output)))
+
+
+def export(
+    study: StudyPath,
+    form: Annotated[str, typer.Option("--format", help="apache, nginx, sysctl or json.")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to.")] = None,
+    pick: Annotated[
+        int | None, typer.Option(help="Of a study with two objectives, the choice that `tuner show` lists.")
+    ] = None,
+) -> None:
+    """Write the winning settings in a format that operators use, with an undo file."""
+    settings = read_study(study)
+    from tuner import session
+    from tuner.files import write_export
+
+    reading = session.read(settings, with_sensitivity=False)
+    for path in write_export(reading if pick is None else reading.pick(pick), form, output):
+        print_text(str(path))
+
+
+def compare(
+    study: StudyPath,
+    first: Annotated[str, typer.Argument(metavar="A", help="default, winner, or a YAML file of values.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="The same; the gain is of B over A.")],
+    pairs: Annotated[int | None, typer.Option(help="Fresh pairs of starts to measure.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure two configurations in pairs."""
+    refuse_below("--pairs", pairs, 2)
+    settings = read_study(study)
+    from tuner import session
+    from tuner.settings import load_values
+    from tuner.summary import gain_json
+    from tuner.tables import comparison_table
+    from tuner.terminal import open_progress
+
+    sides = [name if name in {"default", "winner"} else load_values(Path(name)) for name in (first, second)]
+    try:
+        with open_progress(make_error_console()) as progress:
+            comparison = session.compare(settings, sides[0], sides[1], pairs=pairs, progress=progress)
+    except KeyboardInterrupt:
+        say("Stopped; everything is as it was before.")
+        sys.exit(INTERRUPTED)
+    if as_json:
+        print_json(gain_json(comparison.gain))
+    else:
+        make_console().print(comparison_table(comparison, first, second))

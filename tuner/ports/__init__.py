@@ -1,0 +1,64 @@
+"""The three ports of tuner, Host, Server and LoadGenerator, and the data they exchange.
+
+An adapter is a pure function wrapped in facts about one program: it turns a configuration into file
+contents and names commands. All effects happen once, in the core, through a Host.
+"""
+
+from tuner.ports.host import (
+    ABSENT,
+    Argv,
+    Clock,
+    Command,
+    Completed,
+    CpuSet,
+    FileReader,
+    Files,
+    FileState,
+    Host,
+    Lookable,
+    Process,
+    Sandbox,
+)
+from tuner.ports.load import ConnectTime, Failures, Latency, LoadGenerator, LoadResult, Workload
+from tuner.ports.server import (
+    Config,
+    Facts,
+    Installation,
+    InstalledServer,
+    Needs,
+    Scalar,
+    Server,
+    Service,
+    Site,
+)
+
+__all__ = [
+    "ABSENT",
+    "Argv",
+    "Clock",
+    "Command",
+    "Completed",
+    "Config",
+    "ConnectTime",
+    "CpuSet",
+    "Facts",
+    "Failures",
+    "FileReader",
+    "FileState",
+    "Files",
+    "Host",
+    "Installation",
+    "InstalledServer",
+    "Latency",
+    "LoadGenerator",
+    "LoadResult",
+    "Lookable",
+    "Needs",
+    "Process",
+    "Sandbox",
+    "Scalar",
+    "Server",
+    "Service",
+    "Site",
+    "Workload",
+]

@@ -1,0 +1,119 @@
+"""The port LoadGenerator: a program that sends the workload and counts what comes back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import ClassVar, Protocol
+
+from tuner.ports.host import Argv, Completed, Files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """What the load generator sends during one window."""
+
+    url: str
+    connections: int
+    keepalive: bool
+    duration_s: float
+    threads: int = 1
+    rate_rps: float | None = None
+    """Requests per second over all connections; None sends as fast as answers come (closed loop)."""
+    protocol: str = "http/1.1"
+    """`http/1.1`, `h2c` (HTTP/2 over cleartext TCP, known beforehand) or `h2` (HTTP/2 over TLS)."""
+    body_bytes: int | None = None
+    """Length of the correct body; None accepts any."""
+    response_bytes: int | None = None
+    """Bytes of one whole correct response, header included, as probed in this start."""
+    directory: PurePosixPath = PurePosixPath("/tmp")  # noqa: S108 - a default for parsing only
+    """Where the generator may put its script and its raw data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failures:
+    """Requests that got no correct response, by kind. Each failed request is counted once."""
+
+    connect: int = 0
+    read: int = 0
+    write: int = 0
+    timeout: int = 0
+    status: int = 0
+    length: int = 0
+    other: int = 0
+
+    @property
+    def total(self) -> int:
+        return (
+            self.connect + self.read + self.write + self.timeout
+            + self.status + self.length + self.other
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """Response times of one window in milliseconds."""
+
+    quantiles_ms: Mapping[float, float]
+    """Quantile (0.5, 0.99 …) → milliseconds."""
+    samples: int
+    corrected: bool = False
+    """True when the generator added synthetic samples (wrk); comparable only with its like."""
+    mean_ms: float | None = None
+    max_ms: float | None = None
+    histogram: Mapping[float, int] = field(default_factory=dict)
+    """Upper bound of a bin in milliseconds → count; empty when the generator gives no raw data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectTime:
+    """Time to establish a connection in milliseconds."""
+
+    min_ms: float
+    mean_ms: float
+    max_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadResult:
+    """What one run of a load generator counted."""
+
+    duration_s: float
+    correct: int
+    """Responses with the expected status and body length."""
+    failures: Failures
+    bytes: int = 0
+    latency: Latency | None = None
+    connect_time: ConnectTime | None = None
+    aborted: str | None = None
+    """Why the generator gave up before its time; None if it did not."""
+    generator_fault: str | None = None
+    """What the generator itself ran out of (local ports, open files); the server is not to blame for it."""
+
+    @property
+    def goodput_rps(self) -> float:
+        return self.correct / self.duration_s if self.duration_s > 0 else 0.0
+
+
+class LoadGenerator(Protocol):
+    """A program that sends the workload and counts what comes back."""
+
+    name: ClassVar[str]
+    package: ClassVar[str]
+
+    def version_command(self) -> Argv | None:
+        """Name the command that prints its version; None when there is none."""
+
+    def read_version(self, printed: Completed) -> str:
+        """Find the version in what that command printed; empty when it is not there."""
+
+    def files(self, workload: Workload) -> Files:
+        """Give the files it needs in the workload's directory. Pure."""
+
+    def command(self, workload: Workload) -> Argv:
+        """Turn the workload into a command line. Pure. Raises UsageError for what it cannot send."""
+
+    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:
+        """Name the files that it writes and `parse` reads."""
+
+    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
+        """Read the counts. Pure. Raises LoadFailed with the output when it cannot be understood."""

@@ -1,0 +1,161 @@
+"""The port Server: a program or subsystem whose settings change, as a private instance or as installed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import ClassVar, Protocol, runtime_checkable
+
+from tuner.ports.host import Argv, Completed, CpuSet, FileReader, Files, Host, Process
+
+Scalar = bool | int | float | str
+Config = Mapping[str, Scalar]
+"""One value for every active parameter (derived settings included), by parameter name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known of a server's installation on a host."""
+
+    version: tuple[int, ...] = ()
+    program: PurePosixPath = PurePosixPath()
+    modules: frozenset[str] = frozenset()
+    current: Mapping[str, Scalar] = field(default_factory=dict)
+    """Values in force before anything is changed, by parameter name (used by sysctl)."""
+    cores: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where one private instance of a server lives."""
+
+    directory: PurePosixPath
+    document_root: PurePosixPath
+    port: int = 8080
+    cpus: CpuSet = frozenset()
+    """CPUs that the instance was given, for servers that pin their own workers; empty means all."""
+
+    @property
+    def error_log(self) -> PurePosixPath:
+        """Where the instance writes what went wrong; what it prints is read, too."""
+        return self.directory / "error.log"
+
+    @property
+    def access_log(self) -> PurePosixPath:
+        """Where the instance writes its requests, if a configuration has it write them."""
+        return self.directory / "access.log"
+
+
+class Server(Protocol):
+    """A program or subsystem whose settings change."""
+
+    name: ClassVar[str]
+    package: ClassVar[str]
+    """The Debian package to install when it is missing; empty for what the kernel gives."""
+
+    def detect(self, host: Host) -> Facts:
+        """Find out version, program and modules. Raises TargetError naming the package."""
+
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:
+        """Turn a configuration into the files that make it so. Pure."""
+
+    def check(self, site: Site, facts: Facts) -> Argv | None:
+        """Name the command that must accept the files before the start; None if there is none."""
+
+    def refusals(self, checked: Completed) -> tuple[str, ...]:
+        """Read what the check printed: one sentence for each value that was refused or would be changed."""
+
+    def start(self, site: Site, facts: Facts) -> Argv | None:
+        """Name the command that serves in the foreground; None when nothing has to be started."""
+
+    def open_files(self, config: Config) -> int | None:
+        """Say how many open files the start needs; None for the host's own limit."""
+
+    def effective(
+        self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
+    ) -> Config:
+        """Read back what is really in force, for those parameters that can be read back."""
+
+    def complaints(self, log: bytes) -> tuple[str, ...]:
+        """Find the lines of the server's own log that explain a failure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """How an installed program is checked, started and stopped. All of these commands need root."""
+
+    name: str
+    """Of its unit or init script: apache2, httpd, nginx, php8.2-fpm; for messages as well."""
+    check: Argv | None
+    """Must exit with 0 before the service is started again; None when there is nothing to check."""
+    stop: Argv
+    """Exits with 0 also when it is stopped already."""
+    start: Argv
+    reload: Argv | None
+    """None when a reload is not possible."""
+    is_systemd: bool = False
+    pid_file: PurePosixPath = PurePosixPath()
+    """Holds the id of its first process while it runs; systemd's own answer is taken where there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """An installed server as it is found on a host, before anything is changed."""
+
+    facts: Facts
+    """With `current`: the values in force, by the names that the server's search space uses."""
+    files: Files
+    """Its configuration files that hold settings, as they are."""
+    service: Service | None
+    """None for what needs no process (sysctl)."""
+    port: int | None = None
+    """Where it answers; None when that cannot be told, or when it does not speak HTTP (php-fpm)."""
+    log: PurePosixPath | None = None
+    """Its error log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a configuration needs of the service manager; None where it makes no difference."""
+
+    open_files: int | None = None
+    """RLIMIT_NOFILE of its processes."""
+    tasks: int | None = None
+    """Processes and threads at the same time."""
+
+
+@runtime_checkable
+class InstalledServer(Protocol):
+    """What a server adapter knows besides `Server` when it can tune an installed service (mode: managed)."""
+
+    def find(self, host: Host) -> Installation:
+        """Find the installed service: layout, version, modules, files, values in force, how it is started.
+
+        Raises TargetError saying what was looked for, where, and what to install or to correct.
+        """
+
+    def rewrite(self, config: Config, installation: Installation) -> Files:
+        """Give the files that make a configuration so, where they differ from what is installed. Pure.
+
+        A parameter whose value is the one in force (`facts.current`) changes nothing: the present
+        configuration gives no file at all. Everything that is not changed stays byte for byte. One drop-in
+        where the server allows it, otherwise the user's file with only the changed directives rewritten.
+
+        Raises ConfigRejected for a value that cannot be one value of its directive (a newline, a quote, a
+        brace, a semicolon): such a value never reaches a file.
+        """
+
+    def needs(self, config: Config) -> Needs:
+        """Say what a configuration needs of the service manager. Pure."""
+
+    def in_force(
+        self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
+    ) -> Config:
+        """Read back what is really in force, for those parameters that can be read back.
+
+        Args:
+            host: runs what has to be asked (ss, a status page).
+            look: knows the files of the process tree of `pid`, and reads others.
+            config: what was asked.
+            installation: as it was found.
+            pid: the service's first process; 0 where there is none.
+        """
