@@ -11,7 +11,8 @@ from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.ports import Config, Installation, Process, Sandbox
 
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
-APACHE_WRITES = ("/var/log/apache2", "/run/apache2", "/run/lock")
+# Its own directory under /run is made by its first start as a service, which there may not have been.
+APACHE_WRITES = ("/var/log/apache2", "/run", "/run/apache2", "/run/lock")
 
 
 def start(sandbox: Sandbox, installation: Installation) -> Process:
