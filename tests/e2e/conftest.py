@@ -1,23 +1,85 @@
-"""A study that was run, for the tests of what comes after."""
+"""A study that was killed again and again and then run to its end, for the tests of what comes after."""
+
+import random
+import time
+from dataclasses import dataclass
 
 import pytest
 
 from tests.e2e.command_line import CommandLine
-from tests.e2e.traces import picture, unchanged
+from tests.e2e.traces import differences, eventually, picture
+from tuner.errors import TunerError
+from tuner.settings import load_study
+from tuner.storage import open_storage
 
+KILLS = 20
 BUDGET = ("--preset", "quick", "--minutes", "0.5", "--trials", "4")
 NGINX = "sendfile, access_log_buffer, open_file_cache"
 KERNEL = "net.core.somaxconn, net.ipv4.tcp_notsent_lowat"
 
 
+@dataclass(frozen=True)
+class Aftermath:
+    """What there is after a run ended, however it did."""
+
+    processes: list[int]
+    """Of the run, a moment later."""
+    differences: dict[str, object]
+    """Of the host from what it was before all runs."""
+    windows: dict[int, int]
+    """The finished windows of every start, as the storage has them."""
+
+
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory):
-    """One short real study of nginx and the kernel, run to its end."""
+def interrupted(tmp_path_factory):
+    """One short real study of nginx and the kernel: killed at random moments, then run to its end."""
     tuner = CommandLine(tmp_path_factory.mktemp("study"))
     space = f"nginx, sysctl-net, {{only: [{NGINX}, {KERNEL}]}}"
     study = tuner.write(server="nginx, sysctl", space=space, connections=50)
+    moments = random.Random(5)  # noqa: S311 - moments, no secrets
     before = picture()
-    completed = tuner.run_in_peace("run", study, *BUDGET)
+    ends = []
+    late_s = 5.0
+    for number in range(KILLS):
+        is_late = number % 3 == 2
+        process = tuner.start("run", study, *BUDGET)
+        time.sleep(moments.uniform(3.0, late_s) if is_late else moments.uniform(0.2, 3.0))
+        process.kill()
+        process.communicate()
+        ends.append(look_after(tuner, study, before))
+        if is_late and ends[-1].windows == ends[-2].windows:
+            # Here it takes longer to finish one.
+            late_s += 1.0
+    completed = tuner.run("run", study, *BUDGET, timeout_s=180)
+    for _ in range(2):
+        if "too noisy" in completed.stderr and completed.returncode not in {0, 1}:
+            time.sleep(10)
+            completed = tuner.run("run", study, *BUDGET, timeout_s=180)
+    ends.append(look_after(tuner, study, before))
+    return tuner, study, completed, ends
+
+
+@pytest.fixture(scope="session")
+def finished(interrupted):
+    """The same study, which has ended."""
+    tuner, study, completed, _ = interrupted
     assert completed.returncode in {0, 1}, completed.stderr
-    assert unchanged(before)
     return tuner, study, completed
+
+
+def look_after(tuner, study, before):
+    """Look at what a run has left."""
+    eventually(lambda: not tuner.processes())
+    return Aftermath(tuner.processes(), differences(before), finished_windows(study))
+
+
+def finished_windows(study):
+    """Count the finished windows of every start, as the storage has them."""
+    settings = load_study(study)
+    if not (settings.folder / "study.db").exists():
+        return {}
+    try:
+        storage = open_storage(settings.storage_url, settings.name, create=False)
+    except TunerError:  # killed before the study was made
+        return {}
+    return {start.number: len(start.windows) for start in storage.starts() if start.windows}

@@ -69,14 +69,21 @@ def eventually(what: Callable[[], bool], *, within_s: float = 5.0) -> bool:
     return True
 
 
-def unchanged(before: dict[str, object], *, within_s: float = 8.0) -> bool:
-    """Wait until the host is as it was; otherwise fail with what differs."""
+def differences(before: dict[str, object], *, within_s: float = 8.0) -> dict[str, object]:
+    """Wait until the host is as it was; otherwise say what differs, before and now."""
     if eventually(lambda: picture() == before, within_s=within_s):
-        return True
+        return {}
     now = picture()
     differing = {key: (before[key], now[key]) for key in before if before[key] != now[key]}
     for key, (old, new) in differing.items():
         if isinstance(old, dict) and isinstance(new, dict):
             names = {name for name in {*old, *new} if old.get(name) != new.get(name)}
             differing[key] = tuple({name: side.get(name) for name in names} for side in (old, new))
-    raise AssertionError(f"the host is not as it was: {differing}")
+    return differing
+
+
+def unchanged(before: dict[str, object]) -> bool:
+    """Wait until the host is as it was; otherwise fail with what differs."""
+    differing = differences(before)
+    assert not differing, f"the host is not as it was: {differing}"
+    return True

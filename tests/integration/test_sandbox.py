@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.leftovers import namespace, processes_with, wait_until_gone
 from tests.integration.waiting import wait_until
+from tests.testbed.namespaces import runs
 from tuner.adapters.hosts.local import LocalHost
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import ABSENT, FileState, Sandbox
@@ -174,7 +175,7 @@ def test_leaving_a_sandbox_ends_everything_in_it(marker: str):
 def test_a_sandbox_that_was_killed_says_so(sandbox: Sandbox):
     os.kill(sandbox.pid, 9)
 
-    wait_until(lambda: not Path(f"/proc/{sandbox.pid}").exists())
+    wait_until(lambda: not runs(sandbox.pid))
     with pytest.raises(TargetError, match="sandbox"):
         sandbox.read(SOMAXCONN)
     with pytest.raises(TargetError, match=r"the sandbox ended by itself .* Look for what killed it"):

@@ -21,8 +21,6 @@ from tuner.rig import find_target
 from tuner.settings import load_study
 from tuner.space import Space
 
-pytestmark = pytest.mark.alone
-
 STUDY = """\
 study: units
 servers: [nginx, sysctl]

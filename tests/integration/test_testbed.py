@@ -14,6 +14,7 @@ from tests.integration.leftovers import processes_with
 from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import Sudo, TestHost, User
+from tests.testbed.namespaces import runs
 
 CHECKOUT = Path(__file__).parents[2]
 PASSWORD = "geheim"  # noqa: S105 - of an account that lives for a second
@@ -104,5 +105,5 @@ def test_nothing_is_left_when_the_tests_are_killed(tmp_path: Path):
         held.kill()
 
     wait_until(lambda: not Path(f"/sys/class/net/testbed-{network}").exists())
-    wait_until(lambda: not Path(f"/proc/{pid}").exists())
+    wait_until(lambda: not runs(int(pid)))
     wait_until(lambda: processes_with("tests/testbed/link.py") == before)

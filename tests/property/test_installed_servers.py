@@ -38,7 +38,9 @@ def load(name: str, server: str, found: Installation) -> Space:
 
 @pytest.fixture(scope="module")
 def apache() -> Iterator[Place]:
-    with installed("/etc/apache2", empty=["/var/log/apache2", "/run", "/run/apache2", "/run/lock"]) as sandbox:
+    with installed(
+        "/etc/apache2", empty=["/var/log/apache2", "/run", "/run/apache2", "/run/lock"]
+    ) as sandbox:
         # Without a name it asks DNS and warns (AH00558).
         run(sandbox, "sh", "-c", "echo 'ServerName localhost' >> /etc/apache2/apache2.conf")
         yield sandbox, Apache().find(sandbox)

@@ -66,8 +66,18 @@ def hold_namespaces(first: Sequence[str], *, mounts_of: int | None = None) -> It
 def wait_until_gone(pid: int) -> None:
     """Wait for the end of a first process: the kernel first ends all the others in its namespace."""
     deadline = time.monotonic() + END_TIMEOUT_S
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+    while runs(pid) and time.monotonic() < deadline:
         time.sleep(0.005)
+
+
+def runs(pid: int) -> bool:
+    """Say whether a process has not ended; one that only waits to be noticed by its parent has."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    # Its name, in parentheses, may hold anything (proc_pid_stat(5)).
+    return stat.rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 
 def entrance(pid: int) -> list[str]:
