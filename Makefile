@@ -31,8 +31,8 @@ setup: ## Install what all of the below needs: system packages and .venv
 	@.ci/programs test
 	@.ci/python dev
 
-# One more than processors: some tests wait for what happens in its own time.
-WORKERS = $$(($$(nproc) + 1))
+# More than processors: many tests wait for what happens in its own time.
+WORKERS = $$(($$(nproc) * 2))
 
 .PHONY: test
 test: lint ## Run every check and every test
