@@ -11,6 +11,7 @@ from tuner.interrupts import signals_interrupt
 from tuner.measure.confirm import Gain, claim
 from tuner.optimize.catalogue import make_optimizer
 from tuner.pairs import Pairing, measure_pairs
+from tuner.pauses import short_pauses
 from tuner.plan import PRESETS, Plan
 from tuner.ports import Config
 from tuner.progress import Progress, Silence
@@ -90,7 +91,7 @@ def run(
             optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
             session = f"{int(time.time())}-{os.getpid()}"
             campaign = Campaign(rig, plan, storage, optimizer, progress, session=session)
-            with rig.target.hold(progress.note):
+            with rig.target.hold(progress.note), short_pauses():
                 verdict = campaign.run()
             storage.remember("finished", verdict)
         summary = summarize(settings, rig.space, storage, running=False, version=__version__)
@@ -169,7 +170,7 @@ def compare(
             pairs=pairs or plan.pairs,
             rng=Random(settings.seed),  # noqa: S311
         )
-        with rig.target.hold(progress.note):
+        with rig.target.hold(progress.note), short_pauses():
             paired = measure_pairs(
                 pairing, starts, make, lambda done, total: progress.stage("compare", done, total)
             )
