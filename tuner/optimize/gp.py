@@ -1,8 +1,11 @@
 """A Gaussian process whose observations have different, known variances.
 
-Rasmussen & Williams, Gaussian Processes for Machine Learning (2006), chapters 2 and 5. The length scales have
-a prior that grows with the number of parameters (Hvarfner, Hellsten & Nardi 2024, arXiv 2402.02746), so that
-few observations of many parameters do not explain everything by all of them.
+Rasmussen & Williams, Gaussian Processes for Machine Learning (2006), chapters 2 and 5. The kernel falls off
+with the sum of the parameters' differences, as that of a forest of random trees does (Balog et al. 2016, The
+Mondrian Kernel, arXiv 1606.05241): settings act at thresholds and as switches more often than smoothly. The
+length scales have a prior that grows with the number of parameters (Hvarfner, Hellsten & Nardi 2024, arXiv
+2402.02746, have it for squared distances), so that few observations of many parameters do not explain
+everything by all of them.
 """
 
 import math
@@ -14,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 
 from tuner.optimize.encoding import Points
 
@@ -27,12 +31,14 @@ FIT_MOST = 120
 ITERATIONS = 40
 ENOUGH = 1e-6
 """Relative change of the log posterior at which the length scales are good enough."""
-LENGTH_PRIOR = (-0.5, 0.7)
-"""Mean and standard deviation of the log of a length scale over √d. A wider one lets few observations decide
+LENGTH_PRIOR = (-0.7, 0.7)
+"""Mean and standard deviation of the log of a length scale over d. A wider one lets few observations decide
 which parameters matter: of points that it has not seen the model is then far too sure."""
 LOG_LENGTH_BOUNDS = (-3.0, 6.0)
 LOG_AMPLITUDE_BOUNDS = (-5.0, 4.0)
 LOG_NUGGET_BOUNDS = (-9.0, 1.0)
+LOG_NUGGET_MOST_KNOWN = -5.0
+"""Where the noise is known, what the length scales do not explain is roughness, which neighbours share."""
 AMPLITUDE_PRIOR = (0.5, 0.8)
 NUGGET_PRIOR = (-4.0, 1.0)
 """Mean and standard deviation of the log, in units of the values' variance."""
@@ -55,14 +61,12 @@ class Columns:
     def widths(self) -> NDArray[np.int64]:
         """How many coordinates each column becomes, shape (d,)."""
         choices = np.where((self.levels == TWO) & ~self.is_conditional, 1, self.levels + 1)
-        return np.where(self.is_choice, choices, np.where(self.is_conditional, 2, 1))
+        return np.where(self.is_choice, choices, np.where(self.is_conditional, 3, 1))
 
     def embed(self, points: Points) -> Array:
-        """Give coordinates whose squared distances are those of the values; shape (n, sum of widths).
+        """Give coordinates whose differences add up to those of the values; shape (n, sum of widths).
 
-        Two choices are 1 apart. A parameter that may be off lies on an arc about the point that stands for
-        off (Swersky et al. 2014, arXiv 1409.4011): as far from it, 1, as the ends of its range from each
-        other.
+        Two choices are 1 apart, two numbers at most 1. Off is 1 from whatever a parameter may be when on.
         """
         widths = self.widths
         first = np.cumsum(widths) - widths
@@ -74,22 +78,23 @@ class Columns:
         choices = self.is_choice & ~plain
         # The last place stands for off.
         places = np.where(np.isnan(points), self.levels, points)[:, choices].astype(int)
-        found[np.arange(len(points))[:, None], first[choices] + places] = math.sqrt(0.5)
+        found[np.arange(len(points))[:, None], first[choices] + places] = 0.5
 
-        arcs = self.is_conditional & ~self.is_choice
-        angles = math.pi / 3 * points[:, arcs]
-        found[:, first[arcs]] = np.nan_to_num(np.cos(angles))
-        found[:, first[arcs] + 1] = np.nan_to_num(np.sin(angles))
+        numbers = self.is_conditional & ~self.is_choice
+        values, at = points[:, numbers], first[numbers]
+        found[:, at] = np.nan_to_num(0.5 * values)
+        found[:, at + 1] = np.nan_to_num(0.5 * (1 - values))
+        found[:, at + 2] = np.where(np.isnan(values), 0.0, 0.5)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Matérn 5/2 over all columns together, and a constant for the level."""
+    """Laplace's kernel over all columns together, exp(-Σ rate · difference), and a constant for the level."""
 
     columns: Columns
-    precisions: Array
-    """Shape (d,): 1 / length scale squared."""
+    rates: Array
+    """Shape (d,): 1 / length scale."""
     amplitude: float
 
     @property
@@ -99,26 +104,12 @@ class Kernel:
 
     def __call__(self, one: Points, other: Points) -> Array:
         """Give the covariances, shape (n, m)."""
-        left, right = self._scaled(one), self._scaled(other)
-        squares = np.sum(left * left, axis=1)[:, None] + np.sum(right * right, axis=1) - 2 * left @ right.T
-        return CONSTANT + self.amplitude * _matern(np.maximum(squares, 0.0))
+        distances = cdist(self._scaled(one), self._scaled(other), "cityblock")
+        return np.asarray(CONSTANT + self.amplitude * np.exp(-distances))
 
     def _scaled(self, points: Points) -> Array:
-        scaled: Array = self.columns.embed(points) * np.repeat(np.sqrt(self.precisions), self.columns.widths)
+        scaled: Array = self.columns.embed(points) * np.repeat(self.rates, self.columns.widths)
         return scaled
-
-
-def _matern(squares: Array) -> Array:
-    """Matérn 5/2 of squared distances (Rasmussen & Williams, equation 4.17)."""
-    scaled = np.sqrt(5 * squares)
-    return np.asarray((1 + scaled + scaled * scaled / 3) * np.exp(-scaled))
-
-
-def _matern_slope(squares: Array) -> tuple[Array, Array]:
-    """The same with its derivative by the squared distance, -5/6 (1 + √5 r) exp(-√5 r)."""
-    scaled = np.sqrt(5 * squares)
-    decay = np.exp(-scaled)
-    return (1 + scaled + scaled * scaled / 3) * decay, -5 / 6 * (1 + scaled) * decay
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +152,24 @@ class GaussianProcess:
         self._weights = cho_solve((self._factor, True), standard)
 
     @classmethod
-    def fit(cls, columns: Columns, points: Points, values: Array, variances: Array, *, seed: int = 0) -> Self:
+    def fit(
+        cls,
+        columns: Columns,
+        points: Points,
+        values: Array,
+        variances: Array,
+        *,
+        seed: int = 0,
+        is_noise_known: bool = False,
+    ) -> Self:
         """Find the most probable kernel (maximum a posteriori), then condition on all observations.
 
         Raises nothing for values that are all alike or a singular kernel: both give a posterior that knows
         little.
         """
         evidence = _Evidence.of(columns, points, values, variances, seed)
-        kernel, nugget = evidence.unpack(evidence.maximise())
+        most = LOG_NUGGET_MOST_KNOWN if is_noise_known else LOG_NUGGET_BOUNDS[1]
+        kernel, nugget = evidence.unpack(evidence.maximise(most))
         return cls(kernel, nugget, points, values, variances)
 
     def predict(self, points: Points) -> tuple[Array, Array]:
@@ -228,11 +229,11 @@ class _Evidence:
         self._pairs = np.triu_indices(len(points), 1)
         first, second = self._pairs
         embedded, widths = columns.embed(points), columns.widths
-        steps = np.square(embedded[first] - embedded[second])
+        steps = np.abs(embedded[first] - embedded[second])
         self._gaps = np.ascontiguousarray(np.add.reduceat(steps, np.cumsum(widths) - widths, axis=1).T)
-        """Squared distances by column and pair."""
+        """Distances by column and pair."""
         dimensions = len(columns)
-        middles = [LENGTH_PRIOR[0] + math.log(dimensions) / 2] * dimensions
+        middles = [_typical(dimensions)] * dimensions
         self._middle = np.array([*middles, *AMPLITUDE_PRIOR[:1], *NUGGET_PRIOR[:1]])
         self._spread = np.array([LENGTH_PRIOR[1]] * dimensions + [AMPLITUDE_PRIOR[1], NUGGET_PRIOR[1]])
 
@@ -244,11 +245,12 @@ class _Evidence:
         standard = (values[chosen] - scale.middle) / scale.spread
         return cls(columns, points[chosen], standard, variances[chosen] / scale.spread**2)
 
-    def maximise(self) -> Array:
+    def maximise(self, log_nugget_most: float = LOG_NUGGET_BOUNDS[1]) -> Array:
         """Give the most probable θ."""
         dimensions = len(self._columns)
-        begin = np.array([math.log(dimensions) / 2] * dimensions + [0.0, -4.0])
-        bounds = [LOG_LENGTH_BOUNDS] * dimensions + [LOG_AMPLITUDE_BOUNDS, LOG_NUGGET_BOUNDS]
+        begin = np.array([_typical(dimensions)] * dimensions + [0.0, min(log_nugget_most, NUGGET_PRIOR[0])])
+        nugget_bounds = (LOG_NUGGET_BOUNDS[0], log_nugget_most)
+        bounds = [LOG_LENGTH_BOUNDS] * dimensions + [LOG_AMPLITUDE_BOUNDS, nugget_bounds]
         found = minimize(
             self,
             begin,
@@ -261,11 +263,11 @@ class _Evidence:
 
     def unpack(self, theta: Array) -> tuple[Kernel, float]:
         """Give the kernel and the nugget of θ."""
-        return Kernel(self._columns, np.exp(-2 * theta[:-2]), math.exp(theta[-2])), math.exp(theta[-1])
+        return Kernel(self._columns, np.exp(-theta[:-2]), math.exp(theta[-2])), math.exp(theta[-1])
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        precisions, amplitude, nugget = np.exp(-2 * theta[:-2]), math.exp(theta[-2]), math.exp(theta[-1])
-        correlations, slopes = _matern_slope(precisions @ self._gaps)
+        rates, amplitude, nugget = np.exp(-theta[:-2]), math.exp(theta[-2]), math.exp(theta[-1])
+        correlations = np.exp(-(rates @ self._gaps))
         factor = self._factor(amplitude * correlations, amplitude, nugget)
         if factor is None:
             return 1e10, np.zeros_like(theta)
@@ -278,7 +280,7 @@ class _Evidence:
 
         away = (theta - self._middle) / self._spread
         gradient = away / self._spread
-        gradient[:-2] -= 2 * amplitude * precisions * (self._gaps @ (of_pairs * slopes))
+        gradient[:-2] += amplitude * rates * (self._gaps @ (of_pairs * correlations))
         gradient[-2] += amplitude * (of_pairs @ correlations + of_diagonal)
         gradient[-1] += of_diagonal * nugget
         return float(loss + away @ away / 2), gradient
@@ -292,6 +294,11 @@ class _Evidence:
             return np.asarray(cholesky(matrix, lower=True, check_finite=False))
         except LinAlgError:
             return None
+
+
+def _typical(dimensions: int) -> float:
+    """Give the log of a length scale that the prior expects."""
+    return LENGTH_PRIOR[0] + math.log(dimensions)
 
 
 def _choose(values: Array, seed: int) -> NDArray[np.int64]:

@@ -210,9 +210,12 @@ class Model:
         everything = np.concatenate([measured, failed])
         conditions = Conditions.learn(everything, encoding.is_choice)
         columns = Columns(encoding.is_choice, conditions.conditional, encoding.levels)
+        is_noise_known = not np.isnan(variances).any()
         single = _known(values, variances)
         points, values, variances = merge(measured, values, single)
-        objective = GaussianProcess.fit(columns, points, compress(values), variances, seed=seed)
+        objective = GaussianProcess.fit(
+            columns, points, compress(values), variances, seed=seed, is_noise_known=is_noise_known
+        )
         constraints = [
             GaussianProcess.fit(columns, *merge(of, slack, np.full(len(slack), VARIANCE_OF_SLACK)), seed=seed)
             for of, slack in _broken(history, measured, failed)

@@ -99,10 +99,30 @@ def test_values_that_are_all_alike_give_a_flat_process():
 def test_choices_are_one_apart_and_off_is_one_from_everything():
     at = np.array([[0.0, 0.0, 1, 0, 0], [1.0, 1.0, 2, 2, 1], [0.0, np.nan, 0, np.nan, 0]])
     parts = np.split(COLUMNS.embed(at), np.cumsum(COLUMNS.widths)[:-1], axis=1)
-    squares = [np.square(part[:, None] - part).sum(axis=2) for part in parts]
+    distances = [np.abs(part[:, None] - part).sum(axis=2) for part in parts]
 
-    assert squares[0][0, 1] == pytest.approx(1.0)
-    assert squares[1][0, 1] == pytest.approx(1.0)
-    assert squares[1][0, 2] == squares[1][1, 2] == pytest.approx(1.0)
-    assert [each[0, 1] for each in squares[2:]] == pytest.approx([1.0] * 3)
-    assert squares[3][0, 2] == squares[3][1, 2] == pytest.approx(1.0)
+    assert distances[0][0, 1] == pytest.approx(1.0)
+    assert distances[1][0, 1] == pytest.approx(1.0)
+    assert distances[1][0, 2] == distances[1][1, 2] == pytest.approx(1.0)
+    assert [each[0, 1] for each in distances[2:]] == pytest.approx([1.0] * 3)
+    assert distances[3][0, 2] == distances[3][1, 2] == pytest.approx(1.0)
+
+
+def test_a_conditional_number_is_as_far_from_another_as_they_differ():
+    at = np.array([[0.5, number, 1, 0, 0] for number in (0.1, 0.35, 0.8)])
+    embedded = COLUMNS.embed(at)
+
+    assert np.abs(embedded[0] - embedded[1]).sum() == pytest.approx(0.25)
+    assert np.abs(embedded[1] - embedded[2]).sum() == pytest.approx(0.45)
+
+
+def test_what_is_not_noise_is_shared_by_the_neighbours():
+    """A step that is seen clearly is roughness of the function; only with unknown noise it may be noise."""
+    at = np.linspace(0, 1, 24)[:, None]
+    columns = Columns(np.array([False]), np.array([False]), np.array([9]))
+    values = np.where(np.arange(24) % 6 < 3, 1.0, -1.0)
+    known = GaussianProcess.fit(columns, at, values, np.full(24, 1e-4), is_noise_known=True)
+    means, _ = known.predict(at)
+
+    assert known.nugget <= math.exp(-5) * (1 + 1e-9)
+    assert means == pytest.approx(values, abs=0.2)
