@@ -13,7 +13,7 @@ from tuner.settings import load_study
 from tuner.storage import open_storage
 
 KILLS = 20
-BUDGET = ("--preset", "quick", "--minutes", "0.5", "--trials", "4")
+BUDGET = ("--preset", "quick", "--minutes", "0.4", "--trials", "4")
 NGINX = "sendfile, access_log_buffer, open_file_cache"
 KERNEL = "net.core.somaxconn, net.ipv4.tcp_notsent_lowat"
 

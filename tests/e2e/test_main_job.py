@@ -117,7 +117,7 @@ def test_apache_runs_from_init_to_verdict(tmp_path):
 
     made = tuner.run("init", "apache", "-o", "apache.yaml")
     completed = tuner.run_in_peace(
-        "run", "apache.yaml", "--preset", "quick", "--minutes", "0.5", "--trials", "3"
+        "run", "apache.yaml", "--preset", "quick", "--minutes", "0.4", "--trials", "3"
     )
 
     assert made.returncode == 0, made.stderr

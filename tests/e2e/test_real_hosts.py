@@ -102,7 +102,7 @@ def test_a_run_measures_changes_and_gives_back_what_it_found(tuner: CommandLine,
     study = tuner.write(text=LIGHT_STUDY.format(url=web.ssh_url, asks=asks))
     before = look_at(web)
 
-    done = tuner.run_in_peace("run", study, "--yes", "--minutes", "0.5", "--trials", "3")
+    done = tuner.run_in_peace("run", study, "--yes", "--minutes", "0.4", "--trials", "3")
 
     assert done.returncode in {0, 1}, done.stderr
     shown = json.loads(tuner.run("show", study, "--json").stdout)
