@@ -101,9 +101,9 @@ def observe(campaign: "Campaign", standing: Standing) -> list[Observation]:
 
 def promising_entry(campaign: "Campaign", standing: Standing) -> Entry | None:
     """After every few new configurations: is there one that may be best and was measured too little?"""
-    new = [start for start in campaign.starts if start.role is Role.SEARCH]
-    repeats = [start for start in campaign.starts if start.role is Role.REPEAT]
-    if len(new) < PROMOTE_EVERY * (len(repeats) + 1):
+    made = [start.role for start in campaign.starts if start.state is not State.INVALID]
+    new, repeats = made.count(Role.SEARCH), made.count(Role.REPEAT)
+    if new < PROMOTE_EVERY * (repeats + 1):
         return None
     entries = {entry.key: entry for entry in standing.ranking}
     key = promising(
