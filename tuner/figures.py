@@ -141,7 +141,7 @@ def draw_timeline(summary: "Summary") -> go.Figure:
                 hovertemplate="%{text}<extra></extra>",
             )
         )
-    best = follow_best(measured, summary.speedups)
+    best = summary.climb
     if best:
         traces.append(
             go.Scatter(
@@ -174,22 +174,6 @@ def draw_timeline(summary: "Summary") -> go.Figure:
     layout.yaxis.update(axis)
     layout.xaxis.update({"title": {"text": "start number"}, "rangemode": "tozero"})
     return go.Figure(traces, layout)
-
-
-def follow_best(starts: Sequence[Start], speedups: Mapping[int, "Speedup"]) -> list[tuple[int, float]]:
-    """Follow the best configuration by its mean over all its starts so far, weighted by precision."""
-    sums: dict[tuple[tuple[str, object], ...], tuple[float, float]] = {}
-    path: list[tuple[int, float]] = []
-    for start in starts:
-        if start.role in {Role.CONTROL, Role.CONFIRM}:
-            continue
-        speedup = speedups[start.number]
-        key = tuple(sorted(start.config.items(), key=lambda item: item[0]))
-        weight, total = sums.get(key, (0.0, 0.0))
-        precision = 1 / max(speedup.variance, 1e-12)
-        sums[key] = (weight + precision, total + precision * speedup.log_ratio)
-        path.append((start.number, math.exp(max(total / weight for weight, total in sums.values()))))
-    return path
 
 
 def describe_start(summary: "Summary", start: Start) -> str:

@@ -110,14 +110,15 @@ def name_start(summary: "Summary", start: Start) -> str:
 
 
 def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
-    """Draw the speedup of every start against its value of one parameter."""
+    """Draw the speedup of every start against its value of one parameter, where it has one."""
     starts = [start for start in measured_starts(summary) if name in start.config]
     default = summary.default.config.get(name)
-    if not starts or default is None:
+    if not starts:
         return None
     winner = summary.winner.config.get(name) if summary.winner is not None else None
-    values = [*(start.config[name] for start in starts), default]
-    line = draw_line(summary.space, name, values if winner is None else [*values, winner])
+    # What another setting switches off has no value there.
+    marked = [each for each in (default, winner) if each is not None]
+    line = draw_line(summary.space, name, [*(start.config[name] for start in starts), *marked])
     axis = ratio_axis(summary.speedups[start.number].ratio for start in measured_starts(summary))
     spread = 0.012 if line.has_range else 0.14
     traces = []
@@ -138,8 +139,8 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
                 hovertemplate="%{text}<extra></extra>",
             )
         )
-    lines = [rule(place(line, default), GREY, "dash")]
-    if winner is not None and not is_same(winner, default):
+    lines = [] if default is None else [rule(place(line, default), GREY, "dash")]
+    if winner is not None and (default is None or not is_same(winner, default)):
         lines.append(rule(place(line, winner), GREEN, "solid"))
     marks = choose_marks(line, 3 if line.choices else 4)
     layout = make_layout(height=220, shapes=lines, margin={"l": 8, "r": 26, "t": 6, "b": 8})

@@ -19,9 +19,10 @@ from tuner.records import Role, Start
 from tuner.rig import Rig, prepare
 from tuner.settings import Study
 from tuner.space import Space, facts_from_json, load_space
-from tuner.standing import DEFAULT_ARM
+from tuner.space.problems import suggest
+from tuner.standing import DEFAULT_ARM, WINNER_ARM
 from tuner.starter import Starter
-from tuner.storage import Opening, Storage, open_storage
+from tuner.storage import Opening, Storage, is_there, open_storage
 from tuner.storage_url import sqlite_url
 from tuner.study import Campaign
 from tuner.study_lock import is_locked, locked
@@ -80,15 +81,20 @@ def run(
     progress = progress or Silence()
     with locked(settings), signals_interrupt():
         rig = prepare(settings)
-        storage = open_storage(settings.storage_url, settings.name)
+        begun = open_storage(settings.storage_url, settings.name) if is_there(settings.storage_url) else None
+        # First all that may be refused: a study that begins is bound to what its file says.
+        name = settle_preset(settings, begun, preset)
+        plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
+        warmth = read_warmth(settings, rig.space)
+        default = rig.space.encode(rig.space.default())
+        optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
+        storage = begun or open_storage(settings.storage_url, settings.name)
         storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
         if storage.recall(SPACE_FACTS) is None:
             storage.remember(SPACE_FACTS, rig.space_facts)
-        plan = settle_plan(settings, storage, preset=preset, minutes=minutes, trials=trials)
+        if storage.recall("preset") is None:
+            storage.remember("preset", name)
         if storage.recall("finished") is None:
-            warmth = read_warmth(settings, rig.space)
-            default = rig.space.encode(rig.space.default())
-            optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
             session = f"{int(time.time())}-{os.getpid()}"
             campaign = Campaign(rig, plan, storage, optimizer, progress, session=session)
             with rig.target.hold(progress.note), short_pauses():
@@ -141,7 +147,7 @@ def compare(
 
     Args:
         settings: the study whose space and load are used.
-        first: `default`, `winner`, or parameter values; the gain is relative to it.
+        first: `default`, `winner`, a preset's name, or parameter values; the gain is relative to it.
         second: the other.
         pairs: how many; the preset's number by default.
         progress: told what happens.
@@ -184,11 +190,22 @@ def compare(
 
 
 def resolve(settings: Study, rig: Rig, chosen: Config | str) -> Config:
-    """Turn `default`, `winner` or values into a whole, valid configuration. Raises UsageError."""
+    """Turn `default`, `winner`, a preset's name or values into a whole, valid configuration.
+
+    Raises:
+        UsageError: there is no such configuration, or a value of it is wrong.
+    """
     if not isinstance(chosen, str):
         return rig.space.complete(dict(chosen))
     if chosen == DEFAULT_ARM:
         return rig.space.default()
+    presets = {preset.name: preset for preset in rig.space.presets}
+    if chosen in presets:
+        return rig.space.complete(presets[chosen].values)
+    if chosen != WINNER_ARM:
+        known = [DEFAULT_ARM, WINNER_ARM, *presets]
+        msg = f"{chosen!r} is no configuration. {suggest(chosen, known)} Or give a YAML file of values."
+        raise UsageError(msg)
     storage = open_storage(settings.storage_url, settings.name, create=False)
     record = storage.recall("confirm")
     if record is None:
@@ -197,37 +214,44 @@ def resolve(settings: Study, rig: Rig, chosen: Config | str) -> Config:
     return dict(record["config"])
 
 
-def settle_plan(
-    settings: Study,
-    storage: Storage,
-    *,
-    preset: str | None = None,
-    minutes: float | None = None,
-    trials: int | None = None,
-) -> Plan:
-    """Give the plan that a study began with; the budget may be changed later, the protocol may not.
+def settle_preset(settings: Study, storage: Storage | None, preset: str | None = None) -> str:
+    """Give the preset that a study began with; without a storage, what is asked or its file says.
 
     Raises:
-        UsageError: another preset is asked than the one that the study began with, or the time is too short
-            for the preset's shortest run.
+        UsageError: another preset is asked than the one that the study began with.
     """
-    began_with = storage.recall("preset")
-    name = preset or began_with or settings.preset
+    began_with = storage.recall("preset") if storage else None
+    name: str = preset or began_with or settings.preset
     if began_with is not None and name != began_with:
         msg = (
             f"{settings.name}: this study began with the preset {began_with!r}, not {name!r}. Go on with "
             f"--preset {began_with}, or give the study a new name."
         )
         raise UsageError(msg)
-    plan, budget = PRESETS[name], minutes or settings.minutes
+    return name
+
+
+def settle_plan(
+    settings: Study,
+    storage: Storage | None,
+    *,
+    preset: str,
+    minutes: float | None = None,
+    trials: int | None = None,
+) -> Plan:
+    """Give the plan of a preset within the budget, which may be changed while a study runs.
+
+    Raises:
+        UsageError: the time is too short for the preset's shortest run.
+    """
+    plan, budget = PRESETS[preset], minutes or settings.minutes
     too_short = budget is not None and budget < plan.least_minutes
-    if too_short and storage.recall("finished") is None:
-        remedy = "Give it more time" + ("." if name == "quick" else ", or use --preset quick.")
+    is_finished = storage is not None and storage.recall("finished") is not None
+    if too_short and not is_finished:
+        remedy = "Give it more time" + ("." if preset == "quick" else ", or use --preset quick.")
         msg = (
-            f"minutes: {budget:g} are too few for the preset {name!r}, whose shortest run takes "
+            f"minutes: {budget:g} are too few for the preset {preset!r}, whose shortest run takes "
             f"{plan.least_minutes:.1f}. {remedy}"
         )
         raise UsageError(msg)
-    if began_with is None:
-        storage.remember("preset", name)
     return plan.fit(minutes=budget, trials=trials if trials is not None else settings.trials)

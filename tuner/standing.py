@@ -64,6 +64,26 @@ def as_controls(starts: Sequence[Start]) -> tuple[Start, ...]:
     )
 
 
+def follow_incumbent(starts: Sequence[Start], standing: Standing) -> tuple[tuple[int, float], ...]:
+    """Give the speedup of the incumbent after each start that told something of it, by start number.
+
+    By posterior mean, as far as was known then, among the configurations that are feasible by all that is
+    known now.
+    """
+    feasible = {entry.key for entry in standing.ranking}
+    repeats: dict[str, list[Speedup]] = {}
+    combined: dict[str, Speedup] = {}
+    path = []
+    for start in as_controls(starts):
+        key = config_key(start.config)
+        if start.role is Role.CONTROL or key not in feasible or start.number not in standing.speedups:
+            continue
+        repeats.setdefault(key, []).append(standing.speedups[start.number])
+        combined[key] = combine(repeats[key], standing.noise)
+        path.append((start.number, max(each.ratio for each in shrunk(combined).values())))
+    return tuple(path)
+
+
 def stand(starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> Standing:
     """Recompute everything from the starts; a new control revises the speedups of the past."""
     starts = as_controls(starts)

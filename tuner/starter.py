@@ -1,7 +1,8 @@
 """Makes one start: deploy, measure, keep. What goes wrong with a configuration is data, not an abort."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tuner.errors import TrialFailed
@@ -26,6 +27,9 @@ class Starter:
     storage: Storage
     session: str
     retries: RetryBudget = field(default_factory=RetryBudget)
+    writes_s: list[float] = field(default_factory=list)
+    """What each write to the storage took since the last start was told; how a start ended counts with the
+    next one."""
 
     def wait_until_quiet(self, most_s: float) -> bool:
         """Wait until other programs leave the machine alone; tell whether they do."""
@@ -52,18 +56,14 @@ class Starter:
             load: instead of the study's.
         """
         rig = self.rig
-        stores: list[float] = []
-        start = self.storage.begin(
-            opening,
-            distributions=distributions(rig.space.dimensions) if opening.point else {},
-            session=self.session,
-        )
+        spaces = distributions(rig.space.dimensions) if opening.point else {}
+        with self._write():
+            start = self.storage.begin(opening, distributions=spaces, session=self.session)
 
         def keep(window: Window) -> None:
             nonlocal start
-            moment = time.monotonic()
-            start = self.storage.keep_window(start, window)
-            stores.append(time.monotonic() - moment)
+            with self._write():
+                start = self.storage.keep_window(start, window)
 
         deploy_s = load_s = 0.0
         try:
@@ -96,16 +96,19 @@ class Starter:
             raise
         start = replace(
             start,
-            timing=Timing(
-                suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s, store_s=max(stores, default=0.0)
-            ),
+            timing=Timing(suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s, store_s=max(self.writes_s)),
         )
-        self.storage.end(
-            start,
-            log_ratio=value(start) if start.counts else None,
-            slacks=slacks(start, rig.settings.constraints),
-        )
+        self.writes_s.clear()
+        log_ratio = value(start) if start.counts else None
+        with self._write():
+            self.storage.end(start, log_ratio=log_ratio, slacks=slacks(start, rig.settings.constraints))
         return start
+
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        moment = time.monotonic()
+        yield
+        self.writes_s.append(time.monotonic() - moment)
 
 
 def _spoiled(start: Start) -> str:

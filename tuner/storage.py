@@ -165,10 +165,16 @@ class Storage:
     def claim(self, fingerprint: Fingerprint, *, definition: Mapping[str, str]) -> None:
         """Bind a new study to its machine and definition, or check that an old one agrees.
 
+        One that has not a single finished window is new.
+
         Raises:
             UsageError: the storage belongs to another machine or to another definition of the study.
         """
         before = self.fingerprint()
+        if before is not None and not any(start.windows for start in self.starts()):
+            # Begun, but nothing was measured: what was wrong may have been put right in the file.
+            self._begin_anew()
+            before = None
         if before is None:
             # The fingerprint last: a study that has one is whole, wherever the tuner was killed.
             self.remember("definition", dict(definition))
@@ -191,6 +197,14 @@ class Storage:
                 "Give the study a new name, move its folder away, or undo the change."
             )
             raise UsageError(msg)
+
+    def _begin_anew(self) -> None:
+        """Forget every start and every fact."""
+        name = self._study.study_name
+        with self._translated():
+            optuna.delete_study(study_name=name, storage=self._storage)
+            self._study = optuna.create_study(storage=self._storage, study_name=name, direction="maximize")
+        self._ids.clear()
 
     @contextmanager
     def _translated(self) -> "Iterator[None]":
@@ -232,6 +246,11 @@ def _remedy(cause: BaseException) -> str:
     if isinstance(cause, json.JSONDecodeError) or "not a database" in text or "malformed" in text:
         return "Move that file away if it is not this study's."
     return "Check the path, its permissions and the address."
+
+
+def is_there(url: str) -> bool:
+    """Say whether there is a storage to open; that of a server always is."""
+    return not url.startswith(SQLITE) or Path(show_url(url)).exists()
 
 
 def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = time) -> Storage:

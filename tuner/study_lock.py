@@ -3,7 +3,8 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from tuner.errors import TargetError
 from tuner.settings import Study
@@ -13,19 +14,17 @@ from tuner.settings import Study
 def locked(settings: Study) -> Iterator[None]:
     """Hold the study for one tuner. The kernel lets go of the lock when its holder dies.
 
+    A folder that was not there before, and in which nothing was put, is removed again.
+
     Raises:
         TargetError: another tuner holds it, or the folder cannot be written.
     """
     path = settings.folder / "lock"
-    try:
-        settings.folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        msg = f"{path}: cannot be written ({error.strerror}). Check the folder's permissions and free space."
-        raise TargetError(msg) from error
+    is_new = not settings.folder.exists()
+    descriptor = _open(path)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor)
         except BlockingIOError as error:
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             msg = (
@@ -35,9 +34,36 @@ def locked(settings: Study) -> Iterator[None]:
             raise TargetError(msg) from error
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        yield
+        try:
+            yield
+        finally:
+            if is_new:
+                _remove_if_unused(path)
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if not os.fstat(descriptor).st_nlink:
+        # Its holder removed it since it was opened: who comes next would lock another file.
+        raise BlockingIOError
+
+
+def _remove_if_unused(path: Path) -> None:
+    with suppress(OSError):
+        if list(path.parent.iterdir()) == [path]:
+            path.unlink()
+            path.parent.rmdir()
+
+
+def _open(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        msg = f"{path}: cannot be written ({error.strerror}). Check the folder's permissions and free space."
+        raise TargetError(msg) from error
 
 
 def is_locked(settings: Study) -> bool:

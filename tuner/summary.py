@@ -17,7 +17,7 @@ from tuner.measure.mechanism import Mechanism, compare_mechanisms
 from tuner.ports import Config, ConnectTime, Scalar
 from tuner.proposals import EXPECTED, left_to_gain
 from tuner.records import Fingerprint, Role, Start, State, Window
-from tuner.standing import DEFAULT_ARM, WINNER_ARM, Standing, as_controls, stand
+from tuner.standing import DEFAULT_ARM, WINNER_ARM, Standing, as_controls, follow_incumbent, stand
 from tuner.trade_off import Choice, find_front
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ class Summary:
     """The metric that is minimized beside goodput."""
     front: tuple[Choice, ...] = ()
     """What nobody beats in both, fastest first; empty without a cost. Picks are numbered from 1."""
+    climb: tuple[tuple[int, float], ...] = ()
+    """Start number and the speedup of the incumbent after it."""
     expected_gain: float | None = None
     """What another configuration promises, as a share; None where no model was asked."""
 
@@ -138,6 +140,7 @@ def summarize(
         cost=settings.objective.cost,
         front=find_front(starts, standing, default, settings.objective.cost)
         if settings.objective.cost else (),
+        climb=follow_incumbent(starts, standing),
         expected_gain=left_to_gain(storage.recall(EXPECTED, [])),
     )  # fmt: skip
 

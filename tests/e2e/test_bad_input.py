@@ -34,13 +34,17 @@ def refused(completed, code, *words):
 def stopped(tmp_path_factory):
     """A study that came as far as its first start and was stopped there; not to be changed."""
     tuner = CommandLine(tmp_path_factory.mktemp("stopped"))
-    process = tuner.start("run", tuner.write(), "--preset", "quick")
+    stop_after_first_start(tuner, tuner.write())
+    return tuner.folder
+
+
+def stop_after_first_start(tuner, study):
+    process = tuner.start("run", study, "--preset", "quick")
     log = process.stderr
     while "control" not in (line := log.readline()):
         assert line, "it ended before its first start"
     process.terminate()
     process.communicate(timeout=30)
-    return tuner.folder
 
 
 @pytest.fixture
@@ -168,6 +172,18 @@ def test_an_unreadable_document_root_is_refused(tuner):
     assert not tuner.processes()
 
 
+def test_a_study_whose_page_could_not_be_read_runs_when_that_was_put_right(tuner):
+    for name, mode in (("private", 0o600), ("public", 0o644)):
+        (tuner.folder / name).mkdir()
+        (tuner.folder / name / "index.html").write_text("x" * 500)
+        (tuner.folder / name / "index.html").chmod(mode)
+
+    wrong = tuner.run("run", tuner.write(content="private"), "--preset", "quick")
+    assert refused(wrong, TARGET if os.geteuid() == 0 else USAGE, "index.html")
+
+    stop_after_first_start(tuner, tuner.write(content="public"))
+
+
 def test_a_page_that_is_not_there_is_refused(tuner):
     root = tuner.folder / "pages"
     root.mkdir()
@@ -292,6 +308,7 @@ def test_an_unreachable_storage_is_said_without_its_password(tuner):
         ("run", "study.yaml", "--preset", "quickest"),
         ("compare", "study.yaml", "default", "nowhere.yaml"),
         ("compare", "study.yaml", "default", "winner"),
+        ("compare", "study.yaml", "default", "cachd"),
         ("restore", "--host", "nowhere"),
     ],
 )
@@ -303,6 +320,7 @@ def test_a_wrong_argument_is_refused(tuner, arguments):
     assert completed.returncode == USAGE, completed.stderr
     assert completed.stderr.strip()
     assert "Traceback" not in completed.stderr
+    assert [path.name for path in tuner.folder.iterdir()] == ["study.yaml"], "something was left"
 
 
 def test_init_never_overwrites_a_file(tuner):

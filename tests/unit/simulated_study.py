@@ -24,7 +24,7 @@ from tuner.records import (
     Window,
 )
 from tuner.space import Space, SpaceFacts, load_space
-from tuner.standing import stand
+from tuner.standing import follow_incumbent, stand
 from tuner.summary import Summary, gather_arm, timing
 
 FINGERPRINT = Fingerprint(
@@ -79,13 +79,26 @@ SPACE = {
 }  # fmt: skip
 
 
+OF_THE_CACHE = {
+    "space": "cache",
+    "server": "nginx",
+    "parameters": {
+        "open_file_cache_valid": {
+            "kind": "int", "low": 1, "high": 600, "scale": "log", "unit": "s", "default": 60,
+            "when": "open_file_cache != 0", "why": "How long it is believed.", "source": "manual",
+        },
+    },
+}  # fmt: skip
+"""A setting that the default switches off."""
+
+
 @cache
-def small_space() -> Space:
+def small_space(*, with_cache: bool = False) -> Space:
     facts = SpaceFacts(
         names={"cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576},
         versions={"nginx": (1, 22, 1)},
     )
-    return load_space([SPACE], facts=facts, base=Path())
+    return load_space([SPACE, OF_THE_CACHE] if with_cache else [SPACE], facts=facts, base=Path())
 
 
 def worth(config: Config) -> float:
@@ -197,7 +210,7 @@ def make_summary(
         preset="quick", created="2026-01-01 00:00 UTC", version="0.1.0",
         workload="wrk, 100 connections, keep-alive, /index.html", objective="maximize goodput_rps",
         constraints=("failure_rate <= 0.001",), fingerprint=FINGERPRINT, space=space, starts=starts,
-        noise=standing.noise, speedups=standing.speedups,
+        noise=standing.noise, speedups=standing.speedups, climb=follow_incumbent(starts, standing),
         default=gather_arm(
             default, of_default or [start for start in starts if start.role is Role.CONTROL]
         ),

@@ -13,15 +13,13 @@ def spaces(
     as_json: AsJson = False,
 ) -> None:
     """List search spaces, or the parameters of one with range, default and reason."""
-    from tuner.space import available_spaces, describe_space
+    from tuner.space import describe_space, describe_spaces
 
-    if name is None:
-        rows: Any = [{"name": each} for each in available_spaces()]
-        print_json(rows) if as_json else print("\n".join(available_spaces()))
-        return
-    rows = describe_space(name)
+    rows: list[dict[str, Any]] = [*describe_spaces()] if name is None else describe_space(name)
     if as_json:
         print_json(rows)
+    elif name is None:
+        print("\n".join(row["name"] for row in rows))
     else:
         from tuner.space import describe_dead, describe_presets
         from tuner.tables import parameter_list
@@ -37,7 +35,16 @@ def adapters(as_json: AsJson = False) -> None:
 
     found = list_adapters()
     if as_json:
-        print_json([asdict(adapter) | {"kind": adapter.kind.value} for adapter in found])
+        print_json(
+            [
+                asdict(adapter)
+                | {
+                    "kind": adapter.kind.value, "default": "", "why": adapter.summary,
+                    "source": adapter.distribution,
+                }
+                for adapter in found
+            ]
+        )  # fmt: skip
     else:
         for adapter in found:
             print_text(f"{adapter.kind.value:<15} {adapter.name:<10} {adapter.summary}")

@@ -190,7 +190,9 @@ def export(
 
 def compare(
     study: StudyPath,
-    first: Annotated[str, typer.Argument(metavar="A", help="default, winner, or a YAML file of values.")],
+    first: Annotated[
+        str, typer.Argument(metavar="A", help="default, winner, a preset, or a YAML file of values.")
+    ],
     second: Annotated[str, typer.Argument(metavar="B", help="The same; the gain is of B over A.")],
     pairs: Annotated[int | None, typer.Option(help="Fresh pairs of starts to measure.")] = None,
     as_json: AsJson = False,
@@ -204,7 +206,10 @@ def compare(
     from tuner.tables import comparison_table
     from tuner.terminal import open_progress
 
-    sides = [name if name in {"default", "winner"} else load_values(Path(name)) for name in (first, second)]
+    sides = [
+        load_values(Path(name)) if "/" in name or name.endswith((".yaml", ".yml")) else name
+        for name in (first, second)
+    ]
     try:
         with open_progress(make_error_console()) as progress:
             comparison = session.compare(settings, sides[0], sides[1], pairs=pairs, progress=progress)

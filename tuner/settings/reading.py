@@ -28,7 +28,7 @@ def load_study(path: Path) -> Study:
 
 def load_values(path: Path) -> Mapping[str, Scalar]:
     """Read a file of parameter values (`name: value` lines) for a comparison. Raises UsageError."""
-    content = _read_bytes(path, "Give default, winner, or the path of a YAML file of values")
+    content = _read_bytes(path, "Give default, winner, a preset's name, or the path of a YAML file of values")
     document = read_yaml(content, str(path))
     values: dict[str, Scalar] = {}
     for name, value in document.data.items():

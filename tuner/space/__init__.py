@@ -16,7 +16,7 @@ other parameters, whose names stand with `_` for `.`, `-` and `[` (`tcp_wmem[1]`
 set of dimensions, each point of which `Space.decode` turns into a configuration, valid by construction.
 """
 
-from tuner.space.describing import describe_dead, describe_presets, describe_space
+from tuner.space.describing import describe_dead, describe_presets, describe_space, describe_spaces
 from tuner.space.facts_json import facts_from_json, facts_to_json
 from tuner.space.loading import load_space
 from tuner.space.parameters import Constraint, Derived, Dimension, Parameter, Preset, SpaceFacts
@@ -36,6 +36,7 @@ __all__ = [
     "describe_dead",
     "describe_presets",
     "describe_space",
+    "describe_spaces",
     "facts_from_json",
     "facts_to_json",
     "load_space",

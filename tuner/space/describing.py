@@ -7,7 +7,8 @@ from typing import Any
 from tuner.ports import Scalar
 from tuner.space.merging import Draft, Merged, merge
 from tuner.space.showing import show_quantity
-from tuner.space.sources import read_sources
+from tuner.space.sources import available_spaces, read_sources
+from tuner.space.validation import validate
 
 
 def describe_space(name: str) -> list[dict[str, Any]]:
@@ -20,6 +21,15 @@ def describe_space(name: str) -> list[dict[str, Any]]:
     merged = _merged(name)
     return [_describe(draft) for draft in merged.parameters.values()] + [
         _describe_derived(draft) for draft in merged.derived.values()
+    ]
+
+
+def describe_spaces() -> list[dict[str, str]]:
+    """Return the built-in spaces as entries of the same keys as their parameters."""
+    return [
+        {"name": name, "kind": "space", "default": "", "why": validate(document).title or "", "source": ""}
+        for name in available_spaces()
+        for document in read_sources([name], Path.cwd())
     ]
 
 

@@ -7,7 +7,7 @@ from tuner.ports import Config, Scalar
 from tuner.space.dimensions import coordinates_of, lay_out, read_point, value_at
 from tuner.space.parameters import Constraint, Derived, Dimension, Parameter, Preset
 from tuner.space.problems import problem, quote, suggest
-from tuner.space.scalars import Refused
+from tuner.space.scalars import Refused, as_number
 from tuner.space.settling import Rules, Scope, default_value
 from tuner.space.showing import show_value
 from tuner.space.values import accept, fault_in_range, keep_within
@@ -117,7 +117,7 @@ class Space:
                 raise problem(
                     name, f"{quote(value)} has no effect, for `{condition}` does not hold", "Leave it out"
                 )
-            if isinstance(item, Derived) and config[name] != value:
+            if isinstance(item, Derived) and not _is_alike(value, config[name]):
                 raise problem(
                     name,
                     f"{quote(value)} is given, but it follows as `{item.value.text}` = {config[name]}",
@@ -224,3 +224,9 @@ class Space:
     def show(self, name: str, value: Scalar) -> str:
         """Return a value as people read it: 64 KiB, off, auto."""
         return show_value(self._item.get(name), value)
+
+
+def _is_alike(given: Scalar, value: Scalar) -> bool:
+    """Say whether a given value, which may be text from a file, is the one that follows."""
+    number = None if isinstance(value, bool | str) else as_number(given)
+    return given == value if number is None else number == value

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.core.simulation import SimulatedHost, make_rig, open_in_memory, space_of, write_study
 from tests.unit.core.starts import DEFAULT, SPACE
 from tuner.errors import UsageError
-from tuner.plan import PRESETS
-from tuner.session import is_finished, resolve, settle_plan
+from tuner.session import is_finished, resolve, settle_plan, settle_preset
+from tuner.space import Preset
 from tuner.storage import open_storage
 
 
@@ -19,26 +21,26 @@ def storage():
 
 
 def test_a_new_study_begins_with_the_preset_of_its_file_unless_another_is_asked(settings, storage):
-    assert settle_plan(settings, open_in_memory(SimulatedHost().clock)) == PRESETS["quick"]
-    assert settle_plan(settings, storage, preset="standard") == PRESETS["standard"]
-    assert storage.recall("preset") == "standard"
+    assert settle_preset(settings, None) == "quick"
+    assert settle_preset(settings, storage) == "quick"
+    assert settle_preset(settings, storage, "standard") == "standard"
 
 
 def test_a_study_goes_on_with_the_preset_that_it_began_with(settings, storage):
-    settle_plan(settings, storage, preset="standard")
+    storage.remember("preset", "standard")
 
-    assert settle_plan(settings, storage) == PRESETS["standard"]
+    assert settle_preset(settings, storage) == "standard"
     with pytest.raises(
         UsageError, match=r"began with the preset 'standard', not 'quick'. Go on with --preset"
     ):
-        settle_plan(settings, storage, preset="quick")
+        settle_preset(settings, storage, "quick")
 
 
 def test_the_budget_of_a_study_may_be_changed(tmp_path, storage):
     settings = write_study(tmp_path, more="")
 
-    assert settle_plan(settings, storage, minutes=2).minutes == 2
-    assert settle_plan(settings, storage, minutes=4, trials=3).trials == 3
+    assert settle_plan(settings, storage, preset="quick", minutes=2).minutes == 2
+    assert settle_plan(settings, storage, preset="quick", minutes=4, trials=3).trials == 3
 
 
 def test_time_that_is_too_short_for_the_preset_is_refused_and_another_preset_can_be_taken(settings, storage):
@@ -47,7 +49,7 @@ def test_time_that_is_too_short_for_the_preset_is_refused_and_another_preset_can
 
     assert settle_plan(settings, storage, preset="quick", minutes=0.5).minutes == 0.5
     storage.remember("finished", "improved")
-    assert settle_plan(settings, storage, minutes=0.1).minutes == 0.1
+    assert settle_plan(settings, storage, preset="quick", minutes=0.1).minutes == 0.1
 
 
 def test_a_study_is_finished_once_it_has_its_verdict(settings):
@@ -64,6 +66,15 @@ def test_a_side_of_a_comparison_is_the_default_or_values_over_it(settings):
 
     assert resolve(settings, rig, "default") == DEFAULT
     assert resolve(settings, rig, {"sendfile": "off"}) == SPACE.complete({"sendfile": False})
+
+
+def test_a_side_of_a_comparison_may_be_a_preset(settings):
+    preset = Preset(name="copied", title="", source="", values={"sendfile": False})
+    rig = make_rig(settings, replace(SPACE, presets=(preset,)))
+
+    assert resolve(settings, rig, "copied") == SPACE.complete({"sendfile": False})
+    with pytest.raises(UsageError, match=r"'copid' is no configuration\. Did you mean copied"):
+        resolve(settings, rig, "copid")
 
 
 def test_a_value_that_is_wrong_is_refused(settings):

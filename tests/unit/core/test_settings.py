@@ -300,7 +300,7 @@ def test_a_value_that_is_none_is_refused_with_its_line(write, text, said):
 
 
 def test_a_missing_file_of_values_is_refused_with_what_may_be_given(tmp_path):
-    with pytest.raises(UsageError, match=r"Give default, winner, or the path of a YAML file"):
+    with pytest.raises(UsageError, match=r"Give default, winner, a preset.s name, or the path"):
         load_values(tmp_path / "values.yaml")
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.core.starts import DEFAULT, config_of, control, failed, start, window
 from tuner.objective import Constraint
 from tuner.records import Role, State
-from tuner.standing import DEFAULT_ARM, as_controls, config_key, stand
+from tuner.standing import DEFAULT_ARM, as_controls, config_key, follow_incumbent, stand
 
 FEW_FAILURES = (Constraint(metric="failure_rate", limit=0.001),)
 CACHED = config_of(open_file_cache=1000)
@@ -50,6 +50,17 @@ def test_a_lucky_start_does_not_outrank_a_configuration_that_was_good_three_time
     assert by_config[config_key(EAGER)].speedup.log_ratio > by_config[config_key(CACHED)].speedup.log_ratio
     assert standing.incumbent.config == CACHED
     assert standing.incumbent.starts == 3
+
+
+def test_the_incumbent_is_followed_among_what_is_feasible():
+    lucky = start(3, 1500, 1500, config=EAGER)
+    starts = [*CONTROLS, start(2, 1100, 1100, config=CACHED), lucky, start(4, 1200, 1200, config=COPIED)]
+    starts += [start(5, 1160, 1160, config=CACHED), failed(6, config=EAGER)]
+
+    path = follow_incumbent(starts, stand(starts, FEW_FAILURES, DEFAULT))
+
+    assert [number for number, _ in path] == [2, 4, 5]
+    assert [ratio for _, ratio in path] == pytest.approx([1.1, 1.2, 1.2], rel=0.03)
 
 
 def test_repeats_of_a_configuration_are_one_entry():

@@ -215,6 +215,7 @@ def test_a_study_that_was_claimed_is_taken_up_by_the_same_machine_and_definition
 )
 def test_a_study_of_another_machine_is_refused_with_what_differs(storage, url, changes, said):
     storage.claim(FINGERPRINT, definition=DEFINITION)
+    make(storage)
 
     with pytest.raises(UsageError) as refused:
         open_storage(url, "study").claim(replace(FINGERPRINT, **changes), definition=DEFINITION)
@@ -225,6 +226,7 @@ def test_a_study_of_another_machine_is_refused_with_what_differs(storage, url, c
 
 def test_a_study_of_another_definition_is_refused_with_what_changed(storage):
     storage.claim(FINGERPRINT, definition=DEFINITION)
+    make(storage)
 
     with pytest.raises(UsageError, match="has changed since this study began") as refused:
         storage.claim(FINGERPRINT, definition=CHANGED)
@@ -237,8 +239,27 @@ def test_a_study_of_another_definition_is_refused_with_what_changed(storage):
         assert change in str(refused.value)
 
 
+def test_a_study_in_which_nothing_was_measured_may_be_put_right(storage, url):
+    storage.claim(FINGERPRINT, definition=DEFINITION)
+    storage.remember("preset", "standard")
+    make(
+        storage, state=State.FAILED, failure=Failure(kind="not_ready", reason="404"), log_ratio=None, count=0
+    )
+    begin(storage)
+
+    storage.claim(replace(FINGERPRINT, host="web2"), definition=CHANGED)
+
+    assert storage.fingerprint().host == "web2"
+    assert storage.recall("definition") == CHANGED
+    assert storage.recall("preset") is None
+    assert storage.starts() == ()
+    make(storage)
+    assert [start.number for start in open_storage(url, "study").starts()] == [0]
+
+
 def test_of_many_changes_the_first_few_are_named(storage):
     storage.claim(FINGERPRINT, definition=DEFINITION)
+    make(storage)
     many = {f"parameter {number}": "1 to 2" for number in range(50)}
 
     with pytest.raises(UsageError, match=r"parameter 0 is new.*, and 49 more\)"):

@@ -1,3 +1,4 @@
+import fcntl
 import os
 import subprocess
 import sys
@@ -52,6 +53,31 @@ def test_a_tuner_that_was_killed_holds_nothing_any_more(settings, holder):
     assert not is_locked(settings)
     with locked(settings):
         assert (settings.folder / "lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_a_folder_in_which_nothing_was_put_does_not_stay(settings):
+    with pytest.raises(ValueError, match="refused"), locked(settings):
+        raise ValueError("refused")
+
+    assert not settings.folder.exists()
+    with locked(settings):
+        (settings.folder / "study.db").touch()
+    with locked(settings):
+        (settings.folder / "study.db").unlink()
+    assert settings.folder.exists(), "it was there before"
+
+
+def test_a_lock_that_was_removed_meanwhile_is_none(settings, monkeypatch):
+    real = fcntl.flock
+
+    def remove_first(descriptor, operation):
+        (settings.folder / "lock").unlink()
+        real(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+
+    with pytest.raises(TargetError, match="another tuner"), locked(settings):
+        pytest.fail("holds a file that nobody else sees")
 
 
 def test_a_study_that_nobody_began_is_not_held(settings):

@@ -57,7 +57,7 @@ def test_after_its_first_points_the_suggestions_are_better_than_random_ones():
 
 def test_points_where_nothing_started_are_avoided():
     """What crashes is told without a measurement: only its constraint speaks."""
-    rng = Random(3)  # noqa: S311 - no secret
+    rng = Random(4)  # noqa: S311 - no secret
     seen = []
     for _ in range(40):
         config = SPACE.decode(draw_sparse(DIMENSIONS, DEFAULT, rng=rng, share=0.5))

@@ -9,7 +9,8 @@ from functools import cache
 
 import pytest
 
-from tests.unit.simulated_study import make_summary
+from tests.unit.simulated_study import make_summary, small_space
+from tuner.figures_settings import draw_slice
 from tuner.fixed_rate import LatencyClaim
 from tuner.measure.confirm import claim
 from tuner.measure.latency import Quantile
@@ -89,6 +90,18 @@ def test_every_figure_has_its_data_and_a_description() -> None:
         assert data is not None
         assert json.loads(data[1])["data"]
     assert text.count('role="img"') == len(names) == text.count("aria-label=") - 2
+
+
+def test_a_parameter_that_the_default_switches_off_has_its_slice() -> None:
+    made = make_summary(space=small_space(with_cache=True))
+    assert "open_file_cache_valid" not in made.default.config
+
+    figure = draw_slice(made, "open_file_cache_valid")
+
+    assert figure is not None
+    assert sum(len(trace.x) for trace in figure.data) == sum(
+        "open_file_cache_valid" in start.config for start in made.starts if start.number in made.speedups
+    )
 
 
 def make_hostile() -> Summary:

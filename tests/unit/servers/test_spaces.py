@@ -151,7 +151,7 @@ def test_what_changes_answers_or_protection_is_tuned_only_when_it_is_allowed():
     assert not tuned & {
         "KeepAlive", "KeepAliveTimeout", "Timeout", "BufferedLogs", "ExtendedStatus", "CustomLog",
         "RequestReadTimeout", "access_log", "keepalive_timeout", "send_timeout", "client_header_timeout",
-        "lingering_close", "etag", "server_tokens",
+        "lingering_close", "etag", "server_tokens", "open_file_cache_errors",
     }  # fmt: skip
 
 

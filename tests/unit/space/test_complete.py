@@ -88,6 +88,11 @@ def test_what_makes_no_configuration_is_refused(space, given, wrong):
         space.complete(given)
 
 
+@pytest.mark.parametrize("given", [50, 50.0, "50"])
+def test_what_follows_may_be_given_as_it_follows(space, given):
+    assert space.complete({"workers": given}) == space.default()
+
+
 def test_with_fit_any_part_of_a_configuration_gives_one(space):
     whole = space.complete({"processes": 8, "started": 8, "requests": "unlimited", "threads": 64})
     part = {name: value for name, value in whole.items() if name != "processes"}

@@ -1,7 +1,7 @@
 import pytest
 
 from tuner.errors import UsageError
-from tuner.space import available_spaces, describe_dead, describe_presets, describe_space
+from tuner.space import available_spaces, describe_dead, describe_presets, describe_space, describe_spaces
 
 KEYS = {
     "name",
@@ -27,6 +27,16 @@ def test_every_setting_of_every_built_in_space_says_what_it_is_and_why(name):
             entry[key] != ""
             for key in ("name", "server", "kind", "default", "risk", "apply", "why", "source")
         )
+
+
+def test_the_spaces_themselves_are_listed_in_the_same_way():
+    spaces = {entry["name"]: entry for entry in describe_spaces()}
+
+    assert set(spaces) == set(available_spaces())
+    assert spaces["nginx"] == {
+        "name": "nginx", "kind": "space", "default": "", "source": "",
+        "why": "nginx, static pages over HTTP/1.1",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", available_spaces())
