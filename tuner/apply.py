@@ -17,6 +17,7 @@ from tuner.ports import Config, Files
 from tuner.rig import find_target
 from tuner.session import Reading
 from tuner.settings import Study, Target
+from tuner.summary import Summary
 
 PURPOSE = "apply"
 SYSCTL_FILE = PurePosixPath("/etc/sysctl.d/99-tuner.conf")
@@ -31,6 +32,8 @@ class Applied:
     files: tuple[PurePosixPath, ...]
     changes: Config
     confirm_within_s: float
+    warnings: tuple[str, ...] = ()
+    """What else has a hand on the host."""
 
 
 def apply_winner(
@@ -46,7 +49,7 @@ def apply_winner(
 
     Raises:
         UsageError: the study has no winner, or the host lacks a parameter of it.
-        TargetError: the host cannot be changed, or another tuner is at work on it.
+        TargetError: the host cannot be changed, somebody else looks after it, or another tuner is at work.
         TrialFailed: the host refuses the settings; everything is as before.
         RestoreFailed: it refused them and something could not be put back.
     """
@@ -62,8 +65,10 @@ def apply_winner(
     host = plugins.make_host(there.target.host)
     found = find_target(there, host)
     target, space = found.target, found.space
+    target.tuned = tuple(sorted(chosen))
+    warnings = tuple(map(str, target.refuse_conflicts()))
     config = space.complete(chosen)
-    files = _with_lasting_values(target.files(config), reading)
+    files = with_lasting_values(target.files(config), reading.summary, host.read(SYSCTL_FILE).content or b"")
     services = [part.installation.service for part in target.parts if part.installation.service]
     with open_journal() as journal:
         guard = Guard(
@@ -79,7 +84,13 @@ def apply_winner(
             raise
         # From here on the host alone decides: by its deadline, `tuner confirm`, or `tuner apply --undo`.
         journal.discard(host.name)
-    return Applied(host=host.name, files=tuple(files), changes=chosen, confirm_within_s=confirm_within_s)
+    return Applied(
+        host=host.name,
+        files=tuple(files),
+        changes=chosen,
+        confirm_within_s=confirm_within_s,
+        warnings=warnings,
+    )
 
 
 def _settings_for(settings: Study, host_name: str | None, url: str | None, watchdog_s: float) -> Study:
@@ -90,11 +101,22 @@ def _settings_for(settings: Study, host_name: str | None, url: str | None, watch
     return replace(settings, target=target, load=replace(settings.load, path=path))
 
 
-def _with_lasting_values(files: Files, reading: Reading) -> Files:
-    """Add the file that sets the kernel's values again at the next boot."""
+def with_lasting_values(files: Files, summary: Summary, before: bytes) -> Files:
+    """Add the file that sets the kernel's values again at the next boot, after what it sets already."""
     values = {path: content for path, content in files.items() if path.is_relative_to(ROOT)}
     if not values:
         return files
-    head = comment(*describe_origin(reading.summary))
-    lines = "".join(write_line(path, read_value(content)) for path, content in values.items())
-    return {**files, SYSCTL_FILE: (head + lines).encode()}
+    head = comment(*describe_origin(summary))
+    lines = [write_line(path, read_value(content)) for path, content in values.items()]
+    keys = {_key(line) for line in lines}
+    kept = [
+        line
+        for line in before.decode(errors="surrogateescape").splitlines(keepends=True)
+        if "=" in line and not line.lstrip().startswith(("#", ";")) and _key(line) not in keys
+    ]
+    return {**files, SYSCTL_FILE: "".join((head, *kept, *lines)).encode(errors="surrogateescape")}
+
+
+def _key(line: str) -> str:
+    """Read what a line sets; a key may be written with dots or slashes (sysctl.d(5))."""
+    return line.partition("=")[0].strip().replace("/", ".")

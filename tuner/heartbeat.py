@@ -4,8 +4,6 @@ import threading
 import time
 from collections.abc import Callable
 
-from tuner.errors import TunerError
-
 
 class Heartbeat:
     """A thread that delivers numbers, and remembers when that worked last."""
@@ -14,14 +12,14 @@ class Heartbeat:
         """Prepare it.
 
         Args:
-            deliver: sends one number. Raises TunerError.
+            deliver: sends one number; may raise.
             every_s: seconds between two.
         """
         self._deliver = deliver
         self._every_s = every_s
         self._ended = threading.Event()
         self._delivered_s = time.monotonic()
-        self._error: TunerError | None = None
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     @property
@@ -30,7 +28,7 @@ class Heartbeat:
         return time.monotonic() - self._delivered_s
 
     @property
-    def error(self) -> TunerError | None:
+    def error(self) -> Exception | None:
         """Why the last one did not arrive."""
         return self._error
 
@@ -52,7 +50,7 @@ class Heartbeat:
             began_s = time.monotonic()
             try:
                 self._deliver(number)
-            except TunerError as error:
+            except Exception as error:  # noqa: BLE001 - the beat goes on, or a healthy run would be taken back
                 self._error = error
             else:
                 # From when it was sent: the target has counted since then at the earliest.

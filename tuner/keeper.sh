@@ -257,10 +257,12 @@ replace() { # REAL SOURCE LIKE: write beside it and rename; attributes of LIKE (
     return 1
 }
 
-overwrite() { # REAL SOURCE MODE UID GID: without any new block, if it does not grow; for a full disk
+overwrite() { # REAL SOURCE MODE UID GID: in the blocks that it has; for a full disk
     enter "$1" && [ -f "$name" ] && [ ! -L "$name" ] || return
     exec 4<> "$name" || return
     [ "$(readlink /proc/self/fd/4)" = "$1" ] && [ "$(stat -L -c %h /proc/self/fd/4)" = 1 ] || return
+    # Half an original would be worse than none.
+    [ "$(wc -c < "$2")" -le "$(($(stat -L -c '%b * %B' /proc/self/fd/4)))" ] || return
     dd if="$2" of=/proc/self/fd/4 bs=65536 conv=notrunc status=none &&
         truncate -s "$(wc -c < "$2")" /proc/self/fd/4 &&
         chown "$4:$5" /proc/self/fd/4 && chmod "$3" /proc/self/fd/4 && sync /proc/self/fd/4
@@ -275,13 +277,14 @@ remove() { # REAL
 is_back() { # after read_entry
     case $kind in
         directory) [ ! -d "$real" ] || [ -n "$(ls -A -- "$real")" ] ;; # others may need it by now
-        setting) is_rebooted || { [ -f "$real" ] && [ "$(sha256sum < "$real")" = "$sum" ]; } ;;
+        # The kernel forgot what a trial set. Of an apply, sysctl.d may have set it again at boot.
+        setting) { [ "$purpose" = run ] && is_rebooted; } || { [ -f "$real" ] && [ "$(sha256sum < "$real")" = "$sum" ]; } ;;
         absent) [ ! -e "$real" ] && [ ! -L "$real" ] ;;
         file) [ "$(sum_of "$real")" = "$sum" ] && [ "$(stat -c '%a %u %g' -- "$real")" = "$owner" ] ;;
     esac
 }
 
-is_rebooted() { # settings of the kernel begin anew with each boot; an apply lasts longer than that
+is_rebooted() {
     before=''
     { IFS= read -r before < "$state/boot_id"; } 2> /dev/null || return
     IFS= read -r boot < /proc/sys/kernel/random/boot_id && [ "$boot" != "$before" ]
@@ -937,7 +940,8 @@ status() {
 
 boot() {
     [ -e "$state/owner" ] || return 0
-    is_rebooted || { echo nothing; return 0; }
+    # A container that was restarted has the boot id of its host as before.
+    is_rebooted || ! watchdog_lives || { echo nothing; return 0; }
     take_lock 300
     at_boot=''
     ! has_systemd || at_boot=yes

@@ -44,17 +44,18 @@ def read_limits(printed: Completed) -> UnitLimits:
 
 
 def raise_limits(service: Service, limits: UnitLimits, needs: Needs) -> Files:
-    """Write the drop-in that raises what is too low; nothing where all is high enough."""
+    """Write the drop-in that raises what is too low; nothing where all is high enough.
+
+    The other limit stands in it as it is: it may be this very drop-in, of an earlier apply, that raised it.
+    """
     pairs = (
-        ("LimitNOFILE", limits.open_files, needs.open_files), ("TasksMax", limits.tasks, needs.tasks),
-    )  # fmt: skip
-    lines = [
-        f"{name}={need}\n"
-        for name, limit, need in pairs
-        if limit is not None and need is not None and need > limit
-    ]
-    if not lines:
+        ("LimitNOFILE", limits.open_files, needs.open_files or 0),
+        ("TasksMax", limits.tasks, needs.tasks or 0),
+    )
+    known = [(name, limit, need) for name, limit, need in pairs if limit is not None]
+    if all(need <= limit for _, limit, need in known):
         return {}
+    lines = [f"{name}={max(limit, need)}\n" for name, limit, need in known]
     path = UNITS / f"{service.name.removesuffix('.service')}.service.d" / DROP_IN
     return {path: "".join(("[Service]\n", *lines)).encode()}
 

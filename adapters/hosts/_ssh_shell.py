@@ -25,6 +25,8 @@ COMMAND = f"exec sh -c {shlex.quote(LOOP)}"
 CHUNK_BYTES = 2**16
 NOTHING = b""
 CLOSED = "the other end has closed it, or is silent"
+NO_ROOM = "there is no room left for what commands read and print, in /dev/shm or /tmp"
+RAN_WORDS = 12
 
 
 def within(script: str) -> str:
@@ -117,6 +119,10 @@ class RemoteShell:
     def _read_frame(self, deadline_s: float) -> Frame:
         kind, *words = self._read_line(deadline_s) or ("nothing",)
         match kind:
+            case "full":
+                raise self._broke(NO_ROOM)
+            case "ran" if len(words) != RAN_WORDS:
+                raise self._broke(NO_ROOM)
             case "ran":
                 out_bytes, out_cut_bytes, err_bytes, err_cut_bytes = (int(word) for word in words[8:])
                 out = self._read_exactly(out_bytes, deadline_s)

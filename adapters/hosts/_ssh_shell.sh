@@ -3,6 +3,7 @@
 # The channel is descriptors 0 and 1, which no command gets. An answer is frames, `end` the last of them:
 #   ran STATUS LATE BEGAN ENDED CPU0 CPU1 CPU2 CPU3 OUT OUT_CUT ERR ERR_CUT   and OUT + ERR bytes
 #   missing BYTES                                    and its name: there is no such program; nothing after it ran
+#   full                                             no room for a command's input; it and what follows were not run
 #   locked                                           sudo wants a password; it and what follows were not run
 #   tree PID...                                      the processes that were looked at
 #   started PID                                      all that follows is what the program prints
@@ -31,12 +32,20 @@ tuner_end() {
 
 # A file for the next command to read, from a format of printf.
 tuner_stdin() {
-  printf "$1" >"$tuner_directory/in"
+  printf "$1" 2>/dev/null >"$tuner_directory/in" || tuner_full
 }
 
 # The same, of so many bytes that come after the request. dd(1) takes no byte more than it is told.
 tuner_receive() {
   dd bs=65536 iflag=fullblock,count_bytes count="$1" of="$tuner_directory/in" 2>/dev/null
+  [ "$(wc -c <"$tuner_directory/in")" -eq "$1" ] || tuner_full
+}
+
+# Nothing more is run: a part of a file, when there is no room or the link broke, must not become the file.
+tuner_full() {
+  tuner_broken=1
+  echo full
+  return 1
 }
 
 # Whether there is such a program. Not `command -v`, to which the shell's own words are programs as well.

@@ -88,10 +88,12 @@ def test_a_check_shows_what_a_run_would_change_and_changes_nothing(tuner: Comman
 
 
 def test_a_managed_run_needs_an_agreement(tuner: CommandLine, web: TestHost):
-    done = tuner.run("run", write(tuner, web))
+    study = write(tuner, web)
+    for arguments in (("run", study), ("compare", study, "default", "cached")):
+        done = tuner.run(*arguments)
 
-    assert done.returncode == 2
-    assert "Agree with --yes" in done.stderr
+        assert done.returncode == 2
+        assert "Agree with --yes" in done.stderr
     assert not (web.root / "var/lib/tuner/keeper").exists()
 
 
@@ -171,6 +173,22 @@ def test_a_winner_is_applied_kept_and_taken_back(finished, tuner: CommandLine, w
     assert undone.returncode == 0, undone.stderr
     assert look_at(web) == before
     assert "nothing was applied" in tuner.run("apply", study, *where, "--undo").stderr
+
+
+@pytest.mark.alone
+def test_nothing_is_applied_while_somebody_else_changes_the_host(finished, tuner: CommandLine, web: TestHost):
+    _, study, _ = finished
+    before = look_at(web)
+    web.run(["sh", "-c", "cp /bin/sleep /tmp/apt-get; setsid /tmp/apt-get 60 >/dev/null 2>&1 &"])
+
+    try:
+        done = tuner.run("apply", study, "--host", web.ssh_url, "--yes")
+    finally:
+        web.run(["pkill", "-x", "apt-get"])
+
+    assert done.returncode == 3
+    assert "apt-get" in done.stderr
+    assert look_at(web) == before
 
 
 @pytest.mark.alone

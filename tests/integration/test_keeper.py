@@ -296,6 +296,32 @@ def test_a_full_disk_does_not_prevent_restoring(machine: PrivateHost, journal: J
 
 
 @IN_EACH_SHELL
+def test_an_original_for_which_there_is_no_room_is_not_put_back_in_part(
+    machine: PrivateHost, journal: Journal
+):
+    machine.sh(
+        f"""
+        mkdir {SERVED}/full
+        mount -t tmpfs -o size=64k,mode=755 tmpfs {SERVED}/full
+        head -c 20000 /dev/urandom > {SERVED}/full/large
+        """
+    )
+    large = SERVED / "full" / "large"
+    before = machine.read(large).content
+    guard = armed(machine, journal)
+    change(guard, machine, {large: b"small"})
+    machine.sh(f"cat /dev/zero > {SERVED}/full/filler || true")
+
+    with pytest.raises(RestoreFailed, match="large"):
+        guard.restore()
+
+    assert machine.read(large).content == b"small"
+    machine.sh(f"rm {SERVED}/full/filler")
+    guard.restore()
+    assert machine.read(large).content == before
+
+
+@IN_EACH_SHELL
 def test_what_cannot_be_put_back_is_named_and_tried_again_until_it_can(
     machine: PrivateHost, journal: Journal
 ):

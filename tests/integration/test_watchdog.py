@@ -221,6 +221,35 @@ def test_after_a_reboot_files_are_put_back_and_settings_left_to_the_kernel(
     assert restore_host(machine, journal) == ()
 
 
+def test_after_a_reboot_an_unconfirmed_apply_is_undone_in_the_kernel_too(
+    machine: PrivateHost, journal: Journal
+):
+    before = machine.everything()
+    changed(machine, journal, purpose="apply", watchdog_s=LONG_S)
+    # As sysctl.d sets it at boot, from the file that was applied with it.
+    machine.sh(f"{KILL_BOTH.replace('/run/', '/apply/')}; echo another-boot > /var/lib/tuner/apply/boot_id")
+    assert machine.read(SETTING).content == CHANGES[SETTING]
+
+    assert machine.run(keeper.step("boot", "apply").argv, timeout_s=10).returncode == 0
+
+    assert machine.everything() == before
+    assert "everything is back" in machine.log()
+
+
+def test_a_container_that_was_restarted_is_put_back_although_the_boot_is_the_same(
+    machine: PrivateHost, journal: Journal
+):
+    before = machine.everything()
+    guard = changed(machine, journal, watchdog_s=LONG_S)
+    guard._heartbeat.stop()
+    machine.sh(KILL_BOTH)
+
+    assert machine.run(keeper.step("boot", "run").argv, timeout_s=10).returncode == 0
+
+    assert machine.everything() == before
+    assert restore_host(machine, journal) == ()
+
+
 def test_an_apply_that_nobody_confirms_is_taken_back(machine: PrivateHost, journal: Journal):
     before = machine.everything()
     changed(machine, journal, purpose="apply")

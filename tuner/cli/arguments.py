@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tuner.settings import Study
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="Path of the study file.")]
+Agreed = Annotated[bool, typer.Option("--yes", help="Do not ask before installed services change.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 LEAST_CONFIRM_S, MOST_CONFIRM_S = 10, 24 * 3600
 

@@ -42,6 +42,8 @@ def apply(
     if not yes:
         agree_to_apply(settings, place)
     applied = apply_winner(reading, host_name=host, url=url, confirm_within_s=within_s)
+    for warning in applied.warnings:
+        say(warning)
     for path in applied.files:
         print_text(str(path))
     of_host = "" if place == "local" else f" --host {place}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tuner.cli.agreement import agree_to_run
-from tuner.cli.arguments import AsJson, StudyPath, read_study, refuse_below
+from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
 from tuner.cli.exit_codes import INTERRUPTED, verdict_code
 from tuner.cli.printing import make_console, make_error_console, print_json, print_text, say
 from tuner.errors import UsageError
@@ -94,7 +94,7 @@ def run(
     preset: Annotated[Preset | None, typer.Option(help="How thorough; quick takes five minutes.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Wall time of the whole run.")] = None,
     trials: Annotated[int | None, typer.Option(help="Configurations to try at the most.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before installed services change.")] = False,
+    yes: Agreed = False,
     as_json: AsJson = False,
 ) -> None:
     """Find, prove and export better settings; go on with an interrupted run."""
@@ -196,10 +196,13 @@ def compare(
     second: Annotated[str, typer.Argument(metavar="B", help="The same; the gain is of B over A.")],
     pairs: Annotated[int | None, typer.Option(help="Fresh pairs of starts to measure.")] = None,
     as_json: AsJson = False,
+    yes: Agreed = False,
 ) -> None:
     """Measure two configurations in pairs."""
     refuse_below("--pairs", pairs, 2)
     settings = read_study(study)
+    if settings.target.is_managed:
+        agree_to_run(settings, study, yes=yes)
     from tuner import session
     from tuner.settings import load_values
     from tuner.summary import gain_json

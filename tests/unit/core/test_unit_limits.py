@@ -28,13 +28,24 @@ def test_no_limit_is_none(text: str):
     assert read(text) == UNLIMITED
 
 
-def test_only_what_is_too_low_is_raised():
+def test_what_is_too_low_is_raised_and_the_other_limit_kept():
     limits = UnitLimits(open_files=1024, tasks=4915)
 
     files = raise_limits(service(), limits, Needs(open_files=8192, tasks=600))
 
-    assert files == {DROP_IN: b"[Service]\nLimitNOFILE=8192\n"}
+    assert files == {DROP_IN: b"[Service]\nLimitNOFILE=8192\nTasksMax=4915\n"}
     assert touches_units(files)
+
+
+def test_what_an_earlier_apply_raised_is_not_lost():
+    first = raise_limits(service(), UnitLimits(open_files=2000, tasks=100), Needs(open_files=9000, tasks=200))
+    assert first == {DROP_IN: b"[Service]\nLimitNOFILE=9000\nTasksMax=200\n"}
+
+    again = raise_limits(
+        service(), UnitLimits(open_files=9000, tasks=200), Needs(open_files=12000, tasks=150)
+    )
+
+    assert again == {DROP_IN: b"[Service]\nLimitNOFILE=12000\nTasksMax=200\n"}
 
 
 def test_a_unit_may_be_named_with_its_ending():
