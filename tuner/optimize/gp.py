@@ -2,7 +2,9 @@
 
 Rasmussen & Williams, Gaussian Processes for Machine Learning (2006), chapters 2 and 5. The kernel falls off
 with the sum of the parameters' differences, as that of a forest of random trees does (Balog et al. 2016, The
-Mondrian Kernel, arXiv 1606.05241): settings act at thresholds and as switches more often than smoothly. The
+Mondrian Kernel, arXiv 1606.05241): settings act at thresholds and as switches more often than smoothly.
+Beside it stands its first order, in which each parameter adds its own (Duvenaud, Nickisch & Rasmussen 2011,
+Additive Gaussian Processes, arXiv 1112.4394): what one does alone is learned from few observations. The
 length scales have a prior that grows with the number of parameters (Hvarfner, Hellsten & Nardi 2024, arXiv
 2402.02746, have it for squared distances), so that few observations of many parameters do not explain
 everything by all of them.
@@ -39,6 +41,7 @@ LOG_AMPLITUDE_BOUNDS = (-5.0, 4.0)
 LOG_NUGGET_BOUNDS = (-9.0, 1.0)
 LOG_NUGGET_MOST_KNOWN = -5.0
 """Where the noise is known, what the length scales do not explain is roughness, which neighbours share."""
+ADDITIVE_PRIOR = (-0.5, 1.0)
 AMPLITUDE_PRIOR = (0.5, 0.8)
 NUGGET_PRIOR = (-4.0, 1.0)
 """Mean and standard deviation of the log, in units of the values' variance."""
@@ -90,22 +93,28 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Laplace's kernel over all columns together, exp(-Σ rate · difference), and a constant for the level."""
+    """How far points go together: amplitude · exp(-D) + additive · (1 - D / Σ rate) + constant.
+
+    D is Σ rate · difference. The first term is Laplace's kernel over all columns together; the second is the
+    mean of 1 - difference over the columns, weighted by their rates: functions that are sums of one for each.
+    """
 
     columns: Columns
     rates: Array
     """Shape (d,): 1 / length scale."""
     amplitude: float
+    additive: float
 
     @property
     def variance(self) -> float:
         """Prior variance of any point, the level's included."""
-        return CONSTANT + self.amplitude
+        return CONSTANT + self.amplitude + self.additive
 
     def __call__(self, one: Points, other: Points) -> Array:
         """Give the covariances, shape (n, m)."""
         distances = cdist(self._scaled(one), self._scaled(other), "cityblock")
-        return np.asarray(CONSTANT + self.amplitude * np.exp(-distances))
+        own = 1 - distances / self.rates.sum()
+        return np.asarray(CONSTANT + self.amplitude * np.exp(-distances) + self.additive * own)
 
     def _scaled(self, points: Points) -> Array:
         scaled: Array = self.columns.embed(points) * np.repeat(self.rates, self.columns.widths)
@@ -218,8 +227,8 @@ class GaussianProcess:
 class _Evidence:
     """Minus the log posterior of a kernel's parameters θ, with its gradient (Rasmussen & Williams, 5.9).
 
-    θ holds the log of each length scale, the log amplitude and the log nugget. Only pairs i < j are kept: the
-    covariances are symmetric and the same on the diagonal.
+    θ holds the log of each length scale, of the additive part, of the amplitude and of the nugget. Only pairs
+    i < j are kept: the covariances are symmetric and the same on the diagonal.
     """
 
     def __init__(self, columns: Columns, points: Points, standard: Array, noise: Array) -> None:
@@ -234,8 +243,9 @@ class _Evidence:
         """Distances by column and pair."""
         dimensions = len(columns)
         middles = [_typical(dimensions)] * dimensions
-        self._middle = np.array([*middles, *AMPLITUDE_PRIOR[:1], *NUGGET_PRIOR[:1]])
-        self._spread = np.array([LENGTH_PRIOR[1]] * dimensions + [AMPLITUDE_PRIOR[1], NUGGET_PRIOR[1]])
+        others = (ADDITIVE_PRIOR, AMPLITUDE_PRIOR, NUGGET_PRIOR)
+        self._middle = np.array([*middles, *(middle for middle, _ in others)])
+        self._spread = np.array([*[LENGTH_PRIOR[1]] * dimensions, *(spread for _, spread in others)])
 
     @classmethod
     def of(cls, columns: Columns, points: Points, values: Array, variances: Array, seed: int) -> Self:
@@ -248,9 +258,14 @@ class _Evidence:
     def maximise(self, log_nugget_most: float = LOG_NUGGET_BOUNDS[1]) -> Array:
         """Give the most probable θ."""
         dimensions = len(self._columns)
-        begin = np.array([_typical(dimensions)] * dimensions + [0.0, min(log_nugget_most, NUGGET_PRIOR[0])])
+        others = [ADDITIVE_PRIOR[0], 0.0, min(log_nugget_most, NUGGET_PRIOR[0])]
+        begin = np.array([_typical(dimensions)] * dimensions + others)
         nugget_bounds = (LOG_NUGGET_BOUNDS[0], log_nugget_most)
-        bounds = [LOG_LENGTH_BOUNDS] * dimensions + [LOG_AMPLITUDE_BOUNDS, nugget_bounds]
+        bounds = [LOG_LENGTH_BOUNDS] * dimensions + [
+            LOG_AMPLITUDE_BOUNDS,
+            LOG_AMPLITUDE_BOUNDS,
+            nugget_bounds,
+        ]
         found = minimize(
             self,
             begin,
@@ -263,12 +278,15 @@ class _Evidence:
 
     def unpack(self, theta: Array) -> tuple[Kernel, float]:
         """Give the kernel and the nugget of θ."""
-        return Kernel(self._columns, np.exp(-theta[:-2]), math.exp(theta[-2])), math.exp(theta[-1])
+        additive, amplitude, nugget = np.exp(theta[-3:]).tolist()
+        return Kernel(self._columns, np.exp(-theta[:-3]), amplitude, additive), nugget
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        rates, amplitude, nugget = np.exp(-theta[:-2]), math.exp(theta[-2]), math.exp(theta[-1])
-        correlations = np.exp(-(rates @ self._gaps))
-        factor = self._factor(amplitude * correlations, amplitude, nugget)
+        rates = np.exp(-theta[:-3])
+        additive, amplitude, nugget = np.exp(theta[-3:])
+        distances, total = rates @ self._gaps, rates.sum()
+        correlations, own = np.exp(-distances), 1 - distances / total
+        factor = self._factor(amplitude * correlations + additive * own, amplitude + additive, nugget)
         if factor is None:
             return 1e10, np.zeros_like(theta)
         inverse = cho_solve((factor, True), np.eye(len(self._standard)), check_finite=False)
@@ -280,16 +298,19 @@ class _Evidence:
 
         away = (theta - self._middle) / self._spread
         gradient = away / self._spread
-        gradient[:-2] += amplitude * rates * (self._gaps @ (of_pairs * correlations))
+        slopes = amplitude * correlations + additive / total
+        gradient[:-3] += rates * (self._gaps @ (of_pairs * slopes))
+        gradient[:-3] -= rates * (additive / total**2 * (of_pairs @ distances))
+        gradient[-3] += additive * (of_pairs @ own + of_diagonal)
         gradient[-2] += amplitude * (of_pairs @ correlations + of_diagonal)
         gradient[-1] += of_diagonal * nugget
         return float(loss + away @ away / 2), gradient
 
-    def _factor(self, covariances: Array, amplitude: float, nugget: float) -> Array | None:
+    def _factor(self, covariances: Array, variance: float, nugget: float) -> Array | None:
         count = len(self._standard)
         matrix = np.empty((count, count))
         matrix[self._pairs] = matrix.T[self._pairs] = CONSTANT + covariances
-        matrix[np.diag_indices(count)] = CONSTANT + amplitude + self._noise + nugget + JITTER
+        matrix[np.diag_indices(count)] = CONSTANT + variance + self._noise + nugget + JITTER
         try:
             return np.asarray(cholesky(matrix, lower=True, check_finite=False))
         except LinAlgError:

