@@ -10,10 +10,11 @@ SPARE_TASKS = 64
 
 _UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 # Stops a daemon that only its pid file knows. The id may be another program's by now, so its title is read.
-# Not with `read`, which fails where the line has no end, as php-fpm writes it.
+# Not with `read`, which fails where the line has no end, as php-fpm writes it. Words are kept whole without
+# quotes, which no sudoers file can hold.
 _STOP = (
-    'pid=$(cat "$1") && grep -qaF "$2" "/proc/$pid/cmdline" && kill -TERM "$pid"'
-    ' && while grep -qaF "$2" "/proc/$pid/cmdline"; do sleep 0.1; done; exit 0'
+    "set -f; IFS=; pid=$(cat -- $1) && grep -qaF -e $2 /proc/$pid/cmdline && kill -TERM $pid"
+    " && while grep -qaF -e $2 /proc/$pid/cmdline; do sleep 0.1; done; exit 0"
 )
 # A daemon leaves its starter's process group a moment after that has ended (daemon(7)), so that who cleans up
 # behind the starter could meet it there.

@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -175,17 +175,39 @@ def test_the_sysctl_file_sets_the_keys_and_its_undo_puts_them_back(folder: Path)
     assert said.split() == ["16384", "4096", "65536", "4194304", "5000", "4096", "20000", "4194304"]
 
 
-@pytest.mark.parametrize("name", ["tuner-nginx.patch", "tuner-nginx-undo.patch"])
-def test_an_nginx_patch_begins_with_where_it_comes_from(name: str) -> None:
-    summary = summarize_winner(load("nginx", "nginx"), NGINX_WINNER)
-    installed = {
-        PurePosixPath("/etc/nginx/nginx.conf"): FileState(content=Path("/etc/nginx/nginx.conf").read_bytes())
-    }
-    files = export_real(Nginx(), summary, Facts(version=(1, 22, 1)), installed)
+def origin_of_sysctl() -> dict[str, bytes]:
+    space = load("sysctl-net", "sysctl", current={"net.core.somaxconn": 4096})
+    summary = summarize_winner(space, {"net.core.somaxconn": 16384})
+    return export_real(Sysctl(), summary, Facts(version=(6, 1), current={"net.core.somaxconn": 4096}), {})
 
-    head = files[name].decode().split("--- ")[0]
+
+def origin_of_apache() -> dict[str, bytes]:
+    summary = summarize_winner(load("apache-event", "apache"), APACHE_WINNER)
+    return export_real(Apache(), summary, Facts(version=(2, 4, 62)), {})
+
+
+def origin_of_nginx() -> dict[str, bytes]:
+    summary = summarize_winner(load("nginx", "nginx"), NGINX_WINNER)
+    path = PurePosixPath("/etc/nginx/nginx.conf")
+    installed = {path: FileState(content=Path(path).read_bytes())}
+    return export_real(Nginx(), summary, Facts(version=(1, 22, 1)), installed)
+
+
+@pytest.mark.parametrize("make", [origin_of_nginx, origin_of_apache, origin_of_sysctl])
+def test_every_export_and_its_undo_begin_with_where_they_come_from(
+    make: Callable[[], dict[str, bytes]],
+) -> None:
+    files = make()
+
+    assert len(files) >= 2, "an export and its undo"
+    for content in files.values():
+        head = [line for line in content.decode().split("--- ")[0].splitlines() if line.startswith("#")]
+        for word in ("nginx-static", "2026-01-01", "web1", "nginx 1.22.1", "wrk 4.1.0", "× [", "6 pairs"):
+            assert word in "\n".join(head)
+
+
+def test_the_nginx_patch_says_how_it_is_undone() -> None:
+    head = origin_of_nginx()["tuner-nginx.patch"].decode().split("--- ")[0]
 
     assert all(line.startswith("# ") for line in head.splitlines())
-    origin = ("nginx-static", "2026-01-01", "web1", "nginx 1.22.1", "wrk 4.1.0", "× [", "6 pairs", "undo:")
-    for word in origin:
-        assert word in head
+    assert "undo:" in head

@@ -1,11 +1,13 @@
 """The sudoers file: what the real visudo takes, and what sudo then allows."""
 
 import subprocess
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests.fakes import completed
 from tuner.adapters.hosts.local import LocalHost
+from tuner.adapters.servers._service_manager import describe_service
 from tuner.errors import TargetError
 from tuner.sudoers import write_sudoers
 
@@ -26,6 +28,17 @@ def check(text: str, tmp_path: Path) -> str:
 
 def test_visudo_takes_the_file(tmp_path: Path):
     assert check(write_sudoers(LocalHost(), "deploy", CATALOGUE), tmp_path) == ""
+
+
+def test_a_daemon_without_unit_and_init_script_may_be_stopped(tmp_path: Path):
+    nowhere = [completed(("test",), returncode=1)] * 5
+    service = describe_service(
+        "nginx", nowhere, check=("nginx", "-t"), start=("nginx",), reload=None, title="nginx: master process",
+        pid_file=PurePosixPath("/run/nginx.pid"),
+    )  # fmt: skip
+    assert service.stop[0] == "sh"
+
+    assert check(write_sudoers(LocalHost(), "deploy", [service.stop]), tmp_path) == ""
 
 
 def test_programs_have_their_whole_path_and_nothing_is_a_wildcard():
