@@ -42,7 +42,7 @@ def test_a_signal_stops_restores_and_says_how_to_go_on(tmp_path, number):
     assert begun, said
 
     assert process.returncode == 130, said
-    assert f"tuner run {study}" in said
+    assert f"tuner run {study} --preset quick" in said
     assert not tuner.processes()
     assert unchanged(before)
     shown = tuner.run("show", study)

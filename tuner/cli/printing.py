@@ -1,11 +1,21 @@
 """Prints: results to stdout, all else to stderr."""
 
 import json
+import shlex
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+def what_was_typed() -> str:
+    """Give the command again: its program by name where the shell finds it so, else as it was called."""
+    program, *arguments = sys.argv
+    name = Path(program).name
+    return shlex.join([name if shutil.which(name) == program else program, *arguments])
 
 
 def print_json(value: object) -> None:

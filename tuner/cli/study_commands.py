@@ -14,7 +14,7 @@ import typer
 from tuner.cli.agreement import agree_to_run
 from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
 from tuner.cli.exit_codes import INTERRUPTED, verdict_code
-from tuner.cli.printing import make_console, make_error_console, print_json, print_text, say
+from tuner.cli.printing import make_console, make_error_console, print_json, print_text, say, what_was_typed
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def run(
                 progress=progress,
             )  # fmt: skip
     except KeyboardInterrupt:
-        say(f"Stopped; everything is as it was before. Go on with: tuner run {study}")
+        say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
         sys.exit(INTERRUPTED)
     results = write_results(reading)
     if as_json:
