@@ -31,8 +31,8 @@ EXPLORE_EVERY = 5
 REDRAWN = 0.3
 """So many of the best point's parameters are drawn anew for it. Improvement is expected of changing one to
 three, and where those are thought to matter; what the others do beside what is good is seen in this way only.
-Every tenth trial drawn uniformly told less: 7 and 6 % more regret (recorded and made surfaces, 20 seeds; other
-random numbers move that by some percent)."""
+Every tenth trial drawn uniformly told less: 7 and 6 % more regret (recorded and made surfaces, 20 seeds;
+other random numbers move that by some percent)."""
 DRAWS = 32
 """Points that are drawn for it, of which the first that is probably feasible is taken."""
 REPEAT_EVERY = 5
