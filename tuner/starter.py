@@ -28,8 +28,8 @@ class Starter:
     session: str
     retries: RetryBudget = field(default_factory=RetryBudget)
     writes_s: list[float] = field(default_factory=list)
-    """What each write to the storage took since the last start was told; how a start ended counts with the
-    next one."""
+    """What each write of a result took since the last start was told: windows, and how the start before
+    ended."""
 
     def wait_until_quiet(self, most_s: float) -> bool:
         """Wait until other programs leave the machine alone; tell whether they do."""
@@ -57,8 +57,7 @@ class Starter:
         """
         rig = self.rig
         spaces = distributions(rig.space.dimensions) if opening.point else {}
-        with self._write():
-            start = self.storage.begin(opening, distributions=spaces, session=self.session)
+        start = self.storage.begin(opening, distributions=spaces, session=self.session)
 
         def keep(window: Window) -> None:
             nonlocal start
@@ -96,7 +95,9 @@ class Starter:
             raise
         start = replace(
             start,
-            timing=Timing(suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s, store_s=max(self.writes_s)),
+            timing=Timing(
+                suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s, store_s=max(self.writes_s, default=0.0)
+            ),
         )
         self.writes_s.clear()
         log_ratio = value(start) if start.counts else None

@@ -124,10 +124,12 @@ class Storage:
             if start.state is State.INVALID:
                 self._storage.set_trial_state_values(identity, TrialState.FAIL)
                 return
-            trial = optuna.trial.Trial(self._study, identity)
-            told = trial.constraints  # by one who was cut off before the last line
-            for name in slacks.keys() - told.keys():
-                trial.set_constraint(name, slacks[name])
+            # A trial of the storage's own would be read again and again, which takes longer than to write it.
+            told = create_trial(value=0.0)
+            for name, slack in slacks.items():
+                told.set_constraint(name, slack)
+            for key, attribute in told.system_attrs.items():
+                self._storage.set_trial_system_attr(identity, key, attribute)
             value = FAILED_VALUE if log_ratio is None else log_ratio
             self._storage.set_trial_state_values(identity, TrialState.COMPLETE, [value])
 
