@@ -1,5 +1,7 @@
 import threading
 
+import pytest
+
 from tuner.errors import TargetError
 from tuner.heartbeat import Heartbeat
 
@@ -22,9 +24,9 @@ def test_numbers_grow_until_it_is_stopped():
     assert heartbeat.error is None
 
 
-def test_what_does_not_arrive_is_remembered_and_tried_again():
+@pytest.mark.parametrize("refusal", [TargetError("web1: no route to host"), ValueError("unforeseen")])
+def test_what_does_not_arrive_is_remembered_and_tried_again(refusal: Exception):
     again = threading.Event()
-    refusal = TargetError("web1: no route to host")
     silences: list[float] = []
 
     def deliver(number: int) -> None:
