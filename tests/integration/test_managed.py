@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults import look_at
+from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import TestHost
 from tests.testbed.namespaces import kill_each
@@ -165,9 +166,9 @@ def test_a_server_that_is_killed_is_seen_to_have_crashed_and_runs_again_afterwar
 
     with target.hold(print), target.deploy(space.complete({"sendfile": False})) as deployment:
         kill_each(web.processes("nginx"))
-        deployment.host.look()
+        # What was killed takes a moment to end.
         with pytest.raises(Crashed, match=r"its first process, .* has ended"):
-            deployment.check_alive()
+            wait_until(lambda: (deployment.host.look(), deployment.check_alive())[1])
 
     assert look_at(web) == before
 
