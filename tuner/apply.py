@@ -110,8 +110,8 @@ def with_lasting_values(files: Files, summary: Summary, before: bytes) -> Files:
     lines = [write_line(path, read_value(content)) for path, content in values.items()]
     keys = {_key(line) for line in lines}
     kept = [
-        line
-        for line in before.decode(errors="surrogateescape").splitlines(keepends=True)
+        f"{line}\n"
+        for line in before.decode(errors="surrogateescape").splitlines()
         if "=" in line and not line.lstrip().startswith(("#", ";")) and _key(line) not in keys
     ]
     return {**files, SYSCTL_FILE: "".join((head, *kept, *lines)).encode(errors="surrogateescape")}

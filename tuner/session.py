@@ -10,6 +10,7 @@ from tuner.errors import TargetError, UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.measure.confirm import Gain, claim
 from tuner.optimize.catalogue import make_optimizer
+from tuner.optimize.optimizer import Optimizer
 from tuner.pairs import Pairing, measure_pairs
 from tuner.pauses import short_pauses
 from tuner.plan import PRESETS, Plan
@@ -85,16 +86,15 @@ def run(
         # First all that may be refused: a study that begins is bound to what its file says.
         name = settle_preset(settings, begun, preset)
         plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
-        warmth = read_warmth(settings, rig.space)
-        default = rig.space.encode(rig.space.default())
-        optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
+        is_over = begun is not None and begun.recall("finished") is not None
+        optimizer = None if is_over else _make_optimizer(settings, rig)
         storage = begun or open_storage(settings.storage_url, settings.name)
         storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
         if storage.recall(SPACE_FACTS) is None:
             storage.remember(SPACE_FACTS, rig.space_facts)
         if storage.recall("preset") is None:
             storage.remember("preset", name)
-        if storage.recall("finished") is None:
+        if optimizer is not None:
             session = f"{int(time.time())}-{os.getpid()}"
             campaign = Campaign(rig, plan, storage, optimizer, progress, session=session)
             with rig.target.hold(progress.note), short_pauses():
@@ -102,6 +102,12 @@ def run(
             storage.remember("finished", verdict)
         summary = summarize(settings, rig.space, storage, running=False, version=__version__)
     return Reading(settings=settings, space=rig.space, summary=summary, rig=rig)
+
+
+def _make_optimizer(settings: Study, rig: Rig) -> Optimizer:
+    warmth = read_warmth(settings, rig.space)
+    default = rig.space.encode(rig.space.default())
+    return make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
 
 
 def is_finished(settings: Study) -> bool:
