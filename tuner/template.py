@@ -41,7 +41,7 @@ budget: {{preset: standard}}   # quick (5 minutes), standard (about 75), thoroug
 storage: sqlite           # beside this file, in {folder}/
 seed: 1
 
-# optimizer: tpe          # or noisy-gp, gp, random, qmc, cmaes, or an Optuna sampler as module:Class
+# optimizer: noisy-gp     # or tpe, gp, random, qmc, cmaes, or an Optuna sampler as module:Class
 # warm_start: [old.yaml]  # earlier studies of the same server, whose best settings are tried first
 """
 

@@ -5,15 +5,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.property.space_strategies import load, points, spaces
+from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.optimizer import Observation
 from tuner.optimize.replay import distributions
 from tuner.optimize.sparse import draw, draw_sparse
-from tuner.optimize.tpe import STARTUP_TRIALS, Tpe
+from tuner.optimize.tpe import STARTUP_TRIALS
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 BUILT_IN = {name: load(name) for name in ("nginx", "apache-event")}
 seeds = st.integers(0, 2**63)
 tunable = spaces().filter(lambda space: space.dimensions)
+own = st.sampled_from(["noisy-gp", "tpe"])
+"""Those that make their own start; tpe's is the longer one."""
 
 
 def is_within(space, point):
@@ -87,24 +90,26 @@ def test_a_sparse_point_changes_something_where_something_can_be_changed(space, 
     assert (draw_sparse(space.dimensions, default, rng=rng) != default) == may_change
 
 
-@settings(max_examples=12, deadline=None)
-@given(tunable, seeds, st.sampled_from([0, STARTUP_TRIALS - 1, STARTUP_TRIALS, STARTUP_TRIALS + 6]))
-def test_every_suggestion_lies_within_the_dimensions_and_is_the_same_again(space, seed, count):
-    optimizer = Tpe(default=space.encode(space.default()))
+@settings(max_examples=24, deadline=None)
+@given(own, tunable, seeds, st.sampled_from([0, STARTUP_TRIALS - 1, STARTUP_TRIALS, STARTUP_TRIALS + 6]))
+def test_every_suggestion_lies_within_the_dimensions_and_is_the_same_again(name, space, seed, count):
+    optimizer = make_optimizer(name, space.encode(space.default()))
     history = observe(space, seed, count)
 
     point = optimizer.suggest(space.dimensions, history, seed=seed % 2**31).point
 
     assert is_within(space, point)
-    again = Tpe(default=space.encode(space.default()))
+    again = make_optimizer(name, space.encode(space.default()))
     assert again.suggest(space.dimensions, history, seed=seed % 2**31).point == point
 
 
-@settings(max_examples=6, deadline=None)
-@given(st.sampled_from(list(BUILT_IN)), st.integers(0, 2**31 - 2), st.sampled_from([0, STARTUP_TRIALS + 5]))
-def test_another_seed_suggests_something_else(name, seed, count):
+@settings(max_examples=12, deadline=None)
+@given(
+    own, st.sampled_from(list(BUILT_IN)), st.integers(0, 2**31 - 2), st.sampled_from([0, STARTUP_TRIALS + 5])
+)
+def test_another_seed_suggests_something_else(optimizer_name, name, seed, count):
     space = BUILT_IN[name]
-    optimizer = Tpe(default=space.encode(space.default()))
+    optimizer = make_optimizer(optimizer_name, space.encode(space.default()))
     history = observe(space, seed, count)
 
     first, second = (optimizer.suggest(space.dimensions, history, seed=each) for each in (seed, seed + 1))

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from tuner.optimize.optimizer import Optimizer, Point
 
-DEFAULT_OPTIMIZER = "tpe"
-"""On recorded surfaces noisy-gp is no better yet (benchmarks/optimizer.md)."""
+DEFAULT_OPTIMIZER = "noisy-gp"
 ONE_OBJECTIVE = "cmaes"
 """The one that cannot weigh goodput against a cost."""
 
