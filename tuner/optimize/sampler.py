@@ -136,7 +136,7 @@ class NoisyGPSampler(BaseSampler):
         history = gather(study.get_trials(deepcopy=False, states=SEEN), study.directions, but=trial.number)
         encoding = Encoding(search_space)
         rng = np.random.default_rng((self._seed, trial.number))
-        if len(history.measured) < self._startup_trials:
+        if len(history.measured) < max(1, self._startup_trials):
             return Proposal(params=encoding.decode(self._spread(encoding, trial.number)))
         values, variances = scalarise(history.values, history.variances, rng)
         model = Model.of(history, encoding, values, variances, seed=self._seed)
