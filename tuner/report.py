@@ -44,8 +44,8 @@ CAPTIONS: Mapping[str, str] = MappingProxyType(
         "timeline": "Speedup relative to the level of the control at that time, with 95 % intervals; open "
         "symbols were stopped early. Logarithmic axis.",
         "front": "Numbers are the picks of the table below; up is more goodput, left is cheaper, both "
-        "relative to the default. Dots are single starts, which chance may carry beyond the picks: these are "
-        "configurations over all their starts. Logarithmic axes.",
+        "relative to the default. Dots are single starts as they were measured; a pick's goodput is an "
+        "estimate, drawn towards the others' the fewer starts speak for it. Logarithmic axes.",
         "importance": "Share of PED-ANOVA's importance for reaching the best quarter, with 95 % bootstrap "
         "intervals over the starts. Upright marks: the share that shuffled speedups give. Grey: "
         "indistinguishable from noise.",

@@ -258,3 +258,11 @@ def test_a_pruned_trial_counts_with_more_doubt():
     tell(study, {"delay": 1.0}, None, variance=1e-4, state=TrialState.PRUNED, intermediate_values={0: 0.2})
 
     assert study.sampler.incumbent(study).params == {"delay": 0.9}
+
+
+def test_nothing_but_failures_is_no_model():
+    study = optuna.create_study(sampler=NoisyGPSampler(seed=1, startup_trials=0), direction="maximize")
+    for _ in range(3):
+        study.tell(study.ask(SPACE), state=TrialState.FAIL)
+
+    assert study.ask(SPACE).params.keys() == SPACE.keys()
