@@ -17,7 +17,7 @@ from tuner.optimize.encoding import Encoding, Points
 from tuner.optimize.gp import Array, Columns, GaussianProcess
 from tuner.optimize.history import History, fitting, gather, union_space
 from tuner.optimize.scalar import compress, scalarise
-from tuner.optimize.search import maximise
+from tuner.optimize.search import are_new, maximise
 from tuner.optimize.warm import lean
 
 if TYPE_CHECKING:
@@ -146,7 +146,13 @@ class NoisyGPSampler(BaseSampler):
         expected = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng)
         score = lean(expected, self._warm, encoding, len(history.measured)) if self._warm else expected
         good = model.best(GOOD)
-        point = maximise(score, encoding, model.conditions, good, rng)
+        point = maximise(
+            lambda points: np.where(are_new(points, model.objective.points), score(points), -np.inf),
+            encoding,
+            model.conditions,
+            good,
+            rng,
+        )
         if self._repeats and trial.number % REPEAT_EVERY == 0:
             # Where it pays more to know which one is best than to try another, one is measured again.
             options = np.concatenate([point[None], good])
@@ -234,11 +240,12 @@ class Model:
         return points[order[:count]]
 
     def draw(self, encoding: Encoding, rng: np.random.Generator) -> Array:
-        """Draw some parameters of the best point anew; the point (d,) is probably feasible."""
+        """Draw some parameters of the best point anew; the point (d,) is new and probably feasible."""
         drawn, best = encoding.draw(DRAWS, rng), self.best(1)
         is_kept = (rng.random(drawn.shape) >= REDRAWN) & ~np.isnan(best)
         points = self.conditions.apply(np.where(is_kept, best, drawn))
-        return np.asarray(points[int(np.argmax(self._is_likely(points)))])
+        is_wanted = are_new(points, self.objective.points) & self._is_likely(points)
+        return np.asarray(points[int(np.argmax(is_wanted))])
 
     def _is_likely(self, points: Points) -> NDArray[np.bool_]:
         return log_feasibility(self.constraints, points) > math.log(0.5)

@@ -6,15 +6,21 @@ from tuner.optimize.gp import Array
 
 AUGMENTED = 0.05
 """Share of the plain sum, so that nothing is given away in one objective for nothing in another."""
+CATASTROPHE = 8.0
+"""So many times as far below the median as the best is above it. A search that goes well measures half of its
+points near the best: with a bound as near as half that distance, what the others had told, such as which
+settings cost 20 %, was lost just then (regret on the made surfaces .178, now .137; 20 seeds)."""
 
 
 def compress(values: Array) -> Array:
-    """Pull up what is far below the middle, so that one catastrophe does not set the scale.
+    """Pull up what is far below the median, so that one catastrophe does not set the scale.
 
     The worst nginx setting is 240 times slower than the best; how bad the bad ones are is of no interest.
     """
-    middle, best = float(np.median(values)), float(np.max(values))
-    return np.maximum(values, middle - (best - middle) / 2)
+    best, median = float(np.max(values)), float(np.median(values))
+    # Where half of the values are the best one, the mean still tells how far away the others are.
+    middle = median if median < best else min(best, float(np.mean(values)))
+    return np.maximum(values, middle - CATASTROPHE * (best - middle))
 
 
 def scalarise(values: Array, variances: Array, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -31,7 +37,8 @@ def scalarise(values: Array, variances: Array, rng: np.random.Generator) -> tupl
     if values.shape[1] == 1:
         return values[:, 0], variances[:, 0]
     kept = np.column_stack([compress(each) for each in values.T])
-    best, spread = kept.max(axis=0), np.maximum(np.ptp(kept, axis=0), 1e-12)
+    best = kept.max(axis=0)
+    spread = np.maximum(best - np.median(kept, axis=0), 1e-12)
     weights = rng.dirichlet(np.ones(values.shape[1]))
     lost = weights * (best - kept) / spread
     mixed = -(lost.max(axis=1) + AUGMENTED * lost.sum(axis=1))

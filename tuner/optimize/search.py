@@ -51,6 +51,12 @@ def maximise(
     return np.asarray(points[int(np.argmax(score(points)))])
 
 
+def are_new(points: Points, known: Points) -> NDArray[np.bool_]:
+    """Say which points (m, d) are none of the known ones (n, d); shape (m,)."""
+    rows = {row.tobytes() for row in known}
+    return np.array([row.tobytes() not in rows for row in points], dtype=bool)
+
+
 def change(points: Points, least: int, most: int, encoding: Encoding, rng: np.random.Generator) -> Points:
     """Change from `least` to `most` parameters of each point (n, d); what is off gets some value."""
     fresh = _others(points, encoding, rng)

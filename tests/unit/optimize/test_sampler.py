@@ -108,12 +108,12 @@ def crashes(params, _rng=None):
 
 
 def test_what_may_be_the_best_is_measured_again_where_the_noise_is_large():
-    noisy = optimise(NoisyGPSampler(seed=1), 30, noise=0.3)
+    noisy = optimise(NoisyGPSampler(seed=1), 40, noise=1.0)
     tried = [tuple(trial.params.items()) for trial in noisy.trials]
     assert len(set(tried)) < len(tried)
 
-    once = optimise(NoisyGPSampler(seed=1, repeats=False), 30, noise=0.3)
-    assert len({tuple(trial.params.items()) for trial in once.trials}) == 30
+    once = optimise(NoisyGPSampler(seed=1, repeats=False), 40, noise=1.0)
+    assert len({tuple(trial.params.items()) for trial in once.trials}) == 40
 
 
 def test_a_third_of_the_space_that_crashes_is_soon_left_alone():
