@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tuner.optimize.conditions import Conditions
 from tuner.optimize.encoding import Encoding, Points
 
-CHANGED = 300
+CHANGED = 200
 MOST_CHANGED = 7
 """Parameters of a good point that change; from one to so many."""
 SPREAD = 0.15
@@ -22,7 +22,7 @@ MOVED = 0.5
 """Share of the changed numbers that only move; the others are drawn anew."""
 PARENTS = 3
 """Points, the best ones, that are changed; mixed are all."""
-MIXED = 300
+MIXED = 200
 MOST_CHANGED_OF_MIXED = 3
 
 Score = Callable[[Points], NDArray[np.float64]]
