@@ -33,8 +33,8 @@ FIT_MOST = 120
 """Observations that the length scales are fitted to; all of them are conditioned on."""
 ITERATIONS = 40
 ENOUGH = 1e-3
-"""Relative change of the log posterior at which the length scales are good enough. Going on to 1e-6 takes up to
-three times the evaluations, for 0.6 of the log posterior at most."""
+"""Relative change of the log posterior at which the length scales are good enough. Going on to 1e-6 takes up
+to three times the evaluations, for 0.6 of the log posterior at most."""
 LENGTH_PRIOR = (-0.7, 2.5)
 """Mean and standard deviation of the log of a length scale over d. The wide one lets the observations say
 which parameters matter. Regret on recorded and made surfaces with a deviation of 0.7 (10 seeds) .124/.158;
