@@ -244,8 +244,9 @@ class Model:
         drawn, best = encoding.draw(DRAWS, rng), self.best(1)
         is_kept = (rng.random(drawn.shape) >= REDRAWN) & ~np.isnan(best)
         points = self.conditions.apply(np.where(is_kept, best, drawn))
-        is_wanted = are_new(points, self.objective.points) & self._is_likely(points)
-        return np.asarray(points[int(np.argmax(is_wanted))])
+        # Where a small space has no such point left, a known one is better than one that fails.
+        worth = 2 * self._is_likely(points) + are_new(points, self.objective.points)
+        return np.asarray(points[int(np.argmax(worth))])
 
     def _is_likely(self, points: Points) -> NDArray[np.bool_]:
         return log_feasibility(self.constraints, points) > math.log(0.5)

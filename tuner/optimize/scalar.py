@@ -38,7 +38,9 @@ def scalarise(values: Array, variances: Array, rng: np.random.Generator) -> tupl
         return values[:, 0], variances[:, 0]
     kept = np.column_stack([compress(each) for each in values.T])
     best = kept.max(axis=0)
-    spread = np.maximum(best - np.median(kept, axis=0), 1e-12)
+    # The second is less, unless half of the values are the best one.
+    spread = np.maximum(best - np.median(kept, axis=0), np.ptp(kept, axis=0) / (1 + CATASTROPHE))
+    spread = np.maximum(spread, 1e-12)
     weights = rng.dirichlet(np.ones(values.shape[1]))
     lost = weights * (best - kept) / spread
     mixed = -(lost.max(axis=1) + AUGMENTED * lost.sum(axis=1))

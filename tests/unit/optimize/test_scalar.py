@@ -49,3 +49,12 @@ def test_two_objectives_weigh_alike_whatever_their_units():
     other, _ = scalarise(values * [1.0, 1e6], variances * [1.0, 1e12], np.random.default_rng(1))
 
     assert np.allclose(one, other)
+
+
+def test_an_objective_that_is_mostly_at_its_best_does_not_outweigh_the_other():
+    values = np.column_stack([np.linspace(0.0, 1.0, 9), [0.0, *[1.0] * 8]])
+
+    mixed, variances = scalarise(values, np.full((9, 2), 0.01), np.random.default_rng(1))
+
+    assert np.ptp(mixed) < 10
+    assert np.all(variances < 10)
