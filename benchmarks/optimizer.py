@@ -37,6 +37,8 @@ STARTS = 60
 LOOKS = (10, 20, 40, 60)
 NEAR = 0.05
 """Regret (log points) at which a search has arrived."""
+NEARER = (0.2, 0.15, 0.1, NEAR)
+"""Regrets of which it is told how much load they take."""
 TIMED = (20, 60, 200, 500)
 
 
@@ -124,14 +126,14 @@ class Kept:
                 file.write(json.dumps(asdict(game)) + "\n")
 
 
-def arrival_s(games: Sequence[Game]) -> float:
-    """Give the load-seconds after which the median regret stays within NEAR; infinity where it never does."""
+def arrival_s(games: Sequence[Game], near: float = NEAR) -> float:
+    """Give the load-seconds after which the median stays within `near`; infinity where it never does."""
     grid = np.linspace(0, max(game.load_s[-1] for game in games), 241)
     at = np.median(
         [np.array([10.0, *game.regrets])[np.searchsorted(game.load_s, grid, side="right")] for game in games],
         axis=0,
     )
-    beyond = np.flatnonzero(at > NEAR)
+    beyond = np.flatnonzero(at > near)
     last = beyond[-1] + 1 if len(beyond) else 0
     return float(grid[last]) if last < len(grid) else np.inf
 
@@ -181,14 +183,18 @@ def judge(name: str, games: Mapping[str, Sequence[Game]]) -> list[Figure]:
         figures.append(
             Figure(name=f"{name}: regret after {look} starts, of the best peer's", seen=ours / best, most=0.6)
         )
-    quickest = min(arrival_s(games[each]) for each in others)
-    if np.isfinite(quickest):
-        figures.append(
-            Figure(
-                name=f"{name}: load until the regret is below {NEAR:.0%}, of the best peer's",
-                seen=arrival_s(games[OURS]) / quickest, most=0.5,
-            )
-        )  # fmt: skip
+    for near in NEARER:
+        ours, quickest = (min(arrival_s(games[each], near) for each in some) for some in ([OURS], others))
+        if not np.isfinite(quickest):
+            # Nobody else arrived: all the load that they had was not enough.
+            quickest = max(game.load_s[-1] for each in others for game in games[each])
+        if np.isfinite(ours) or near == NEAR:
+            figures.append(
+                Figure(
+                    name=f"{name}: load until the regret stays below {near:g}, of the best peer's",
+                    seen=ours / quickest, most=0.5,
+                )
+            )  # fmt: skip
     if name.endswith("crashing"):
         later = 100 * float(np.mean([game.crashed_later for game in games[OURS]]))
         figures.append(Figure(name=f"{name}: later starts that crash", seen=later, unit="%", most=5))
@@ -223,7 +229,8 @@ def _regrets(games: Sequence[Game], look: int) -> list[float]:
 
 def _title() -> str:
     looks = [f"{look} starts" for look in LOOKS]
-    heads = ["surface", "optimizer", "seeds", *looks, f"s of load to {NEAR:g}", "ms"]
+    loads = [f"s of load to {near:g}" for near in NEARER]
+    heads = ["surface", "optimizer", "seeds", *looks, *loads, "ms"]
     return f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
 
 
@@ -233,8 +240,8 @@ def _row(games: Sequence[Game]) -> str:
         regrets = _regrets(games, look)
         low, middle, high = np.quantile(regrets or [np.nan], (0.25, 0.5, 0.75))
         cells.append(f"{middle:.3f} ({low:.3f}–{high:.3f})" if regrets else "–")
-    arrival = arrival_s(games)
-    cells.append(f"{arrival:.0f}" if np.isfinite(arrival) else "–")
+    arrivals = [arrival_s(games, near) for near in NEARER]
+    cells += [f"{arrival:.0f}" if np.isfinite(arrival) else "–" for arrival in arrivals]
     cells.append(f"{1000 * np.median([game.suggest_s[-10:] for game in games]):.0f}")
     return f"| {games[0].surface} | {games[0].peer} | {len(games)} | {' | '.join(cells)} |"
 
