@@ -186,12 +186,12 @@ def judge(name: str, games: Mapping[str, Sequence[Game]]) -> list[Figure]:
     for near in NEARER:
         ours, quickest = (min(arrival_s(games[each], near) for each in some) for some in ([OURS], others))
         if not np.isfinite(quickest):
-            # Nobody else arrived: all the load that they had was not enough.
-            quickest = max(game.load_s[-1] for each in others for game in games[each])
+            # Nobody else arrived: whoever had the least load may have been about to.
+            quickest = min(max(game.load_s[-1] for game in games[each]) for each in others)
         if np.isfinite(ours) or near == NEAR:
             figures.append(
                 Figure(
-                    name=f"{name}: load until the regret stays below {near:g}, of the best peer's",
+                    name=f"{name}: load to a regret of {near:g}, of the best peer's",
                     seen=ours / quickest, most=0.5,
                 )
             )  # fmt: skip
