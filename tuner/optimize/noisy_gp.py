@@ -16,6 +16,7 @@ SPARSE_TRIALS = 6
 """Observations before the model is asked. Beside a default that is known, four are no better: regret after
 10/20/30/40 starts on recorded surfaces (16 seeds) .20/.16/.13/.12 with either."""
 
+
 class NoisyGp:
     """Sparse random points at first, then noisy expected improvement under a Gaussian process."""
 
