@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tuner.measure.control import ControlLevel
 from tuner.measure.promotion import promising
 from tuner.objective import STARTED, slacks
-from tuner.optimize.optimizer import Observation
+from tuner.optimize.optimizer import Observation, Point
 from tuner.ports import Config
 from tuner.records import Role, State
 from tuner.standing import Entry, Standing, config_key
@@ -23,7 +23,8 @@ MOST_SUGGESTIONS = 100
 """Suggestions in a row that may break a constraint."""
 MOST_KNOWN = 10
 """Suggestions in a row that may have been tried: then the space is taken for exhausted."""
-
+MAY_BE_BEST = 4
+"""Configurations that are measured again then."""
 
 EXPECTED = "expected"
 """Storage key: the expected gain of every suggestion, null where no model was asked."""
@@ -40,7 +41,7 @@ class Proposal:
 
     config: Config
     expected_gain: float | None = None
-    """Log points above the best so far; None where nobody asked a model."""
+    """Log points above the best so far, 0 where nothing new is left; None where nobody asked a model."""
 
 
 def suggest(campaign: "Campaign", standing: Standing) -> Proposal:
@@ -52,21 +53,35 @@ def suggest(campaign: "Campaign", standing: Standing) -> Proposal:
         if config_key(config) not in tried:
             return Proposal(config=config)
     observations = observe(campaign, standing)
-    known: list[Config] = []
-    for refused in range(MOST_SUGGESTIONS):
+    refused, known = 0, 0
+    for _ in range(MOST_SUGGESTIONS):
         suggestion = campaign.optimizer.suggest(
             space.dimensions, observations, seed=campaign.rig.settings.seed, refused=refused
         )
         config = space.decode(suggestion.point)
-        if space.violations(config):
-            continue
-        if config_key(config) not in tried:
+        is_allowed = not space.violations(config)
+        if is_allowed and config_key(config) not in tried:
             return Proposal(config=config, expected_gain=suggestion.expected_gain)
-        known.append(config)
-        if len(known) == MOST_KNOWN:
+        known += is_allowed
+        if known == MOST_KNOWN:
             break
-    # Where next to everything was tried, another start of the same tells more than nothing.
-    return Proposal(config=known[0] if known else campaign.default)
+        twins = _twins(observations, suggestion.point, space.encode(config)) if is_allowed else []
+        observations += twins
+        refused += not twins
+    return Proposal(config=_once_more(campaign, standing), expected_gain=0.0)
+
+
+def _twins(observations: Sequence[Observation], point: Point, measured: Point) -> list[Observation]:
+    """Give what is known of a configuration for another point of it, which differs in what is inactive."""
+    if dict(point) == dict(measured):
+        return []
+    return [replace(seen, point=point) for seen in observations if dict(seen.point) == dict(measured)]
+
+
+def _once_more(campaign: "Campaign", standing: Standing) -> Config:
+    """Where all was tried: of the few that may be the best, the one that was measured least."""
+    entries = standing.ranking[:MAY_BE_BEST]
+    return min(entries, key=lambda entry: entry.starts).config if entries else campaign.default
 
 
 def observe(campaign: "Campaign", standing: Standing) -> list[Observation]:

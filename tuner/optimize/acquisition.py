@@ -63,6 +63,10 @@ class NoisyExpectedImprovement:
         """Give the expected improvement at a point (d,), in the objective's units, where it is feasible."""
         return math.exp(float(self(point[None])[0])) * self._objective.spread
 
+    def is_hopeful(self, point: Array) -> bool:
+        """Say whether a point (d,) may be feasible at all."""
+        return bool(log_feasibility(self._constraints, point[None])[0] >= math.log(HOPELESS))
+
     def __call__(self, points: Points) -> Array:
         """Score points (m, d); shape (m,)."""
         covariances = self._objective.kernel(points, self._known)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 DEFAULT_OPTIMIZER = "noisy-gp"
 ONE_OBJECTIVE = "cmaes"
 """The one that cannot weigh goodput against a cost."""
+WITHOUT_MEMORY = frozenset(f"optuna.samplers:{name}" for name in ("GPSampler", "RandomSampler", "TPESampler"))
+"""Samplers that look at nothing but the trials' values; any other one may follow what it suggested itself."""
 
 
 def _noisy_gp(default: "Point", good: "Sequence[Point]") -> "Optimizer":
@@ -36,26 +38,28 @@ def _gp(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
     from tuner.optimize.foreign import Foreign
 
     _need("torch", "gp")
-    return Foreign(_make_of("optuna.samplers:GPSampler"))
+    return Foreign("gp", _make_of("optuna.samplers:GPSampler"))
 
 
 def _random(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
     from tuner.optimize.foreign import Foreign
 
-    return Foreign(_make_of("optuna.samplers:RandomSampler"))
+    return Foreign("random", _make_of("optuna.samplers:RandomSampler"))
 
 
 def _qmc(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
     from tuner.optimize.foreign import AskedAgain
 
-    return AskedAgain(_make_of("optuna.samplers:QMCSampler", scramble=True, warn_independent_sampling=False))
+    return AskedAgain(
+        "qmc", _make_of("optuna.samplers:QMCSampler", scramble=True, warn_independent_sampling=False)
+    )
 
 
 def _cmaes(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
     from tuner.optimize.foreign import AskedAgain
 
     _need("cmaes", "cmaes")
-    return AskedAgain(_make_of("optuna.samplers:CmaEsSampler", warn_independent_sampling=False))
+    return AskedAgain("cmaes", _make_of("optuna.samplers:CmaEsSampler", warn_independent_sampling=False))
 
 
 OPTIMIZERS: Mapping[str, "Callable[[Point, Sequence[Point]], Optimizer]"] = MappingProxyType(
@@ -82,15 +86,16 @@ def make_optimizer(
         good: points that were good in earlier studies, for an optimizer that can lean towards them.
 
     Raises:
-        UsageError: there is no such optimizer, or a package that it needs is missing.
+        UsageError: there is no such optimizer, a package that it needs is missing, or it cannot be made.
     """
-    from tuner.optimize.foreign import Foreign, TriesFirst
+    from tuner.optimize.foreign import AskedAgain, Foreign, TriesFirst
 
     made: Optimizer
     if name in OPTIMIZERS:
         made = OPTIMIZERS[name](default, good)
     elif ":" in name:
-        made = Foreign(_make_of(name))
+        kind = Foreign if name in WITHOUT_MEMORY else AskedAgain
+        made = kind(name, _make_of(name))
     else:
         near = ", ".join(get_close_matches(name, OPTIMIZERS, n=len(OPTIMIZERS), cutoff=0.0))
         msg = (
@@ -109,9 +114,10 @@ def _make_of(path: str, **options: object) -> "Callable[[int], BaseSampler]":
     module, _, attribute = path.partition(":")
     try:
         found = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # a module of somebody else's may raise anything
         msg = (
-            f"optimizer: {path!r} cannot be imported: {error}. Install it, or correct the path module:Class."
+            f"optimizer: {path!r} cannot be imported: {type(error).__name__}: {error}. "
+            "Install it, or correct the path module:Class."
         )
         raise UsageError(msg) from error
     if not (inspect.isclass(found) and issubclass(found, BaseSampler)):
@@ -121,14 +127,10 @@ def _make_of(path: str, **options: object) -> "Callable[[int], BaseSampler]":
 
     def make(seed: int) -> BaseSampler:
         arguments: dict[str, Any] = {**options, "seed": seed} if takes_seed else dict(options)
-        try:
-            with warnings.catch_warnings():
-                # That one of its samplers may change in a later version is nothing to tell who chose it.
-                warnings.simplefilter("ignore", ExperimentalWarning)
-                return found(**arguments)
-        except (TypeError, ImportError) as error:
-            msg = f"optimizer: {path!r} cannot be made without arguments: {error}. Use another one."
-            raise UsageError(msg) from error
+        with warnings.catch_warnings():
+            # That one of its samplers may change in a later version is nothing to tell who chose it.
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            return found(**arguments)
 
     return make
 

@@ -26,6 +26,8 @@ from tuner.optimize.encoding import Points
 
 Array = NDArray[np.float64]
 
+MOST_NOISE = 1e12
+"""Variance of a standardised value that tells nothing."""
 CONSTANT = 1.0
 """Prior variance of the level, in units of the values' spread."""
 JITTER = 1e-8
@@ -48,7 +50,8 @@ ADDITIVE_PRIOR = (-0.5, 1.0)
 AMPLITUDE_PRIOR = (0.5, 0.8)
 NUGGET_PRIOR = (-4.0, 1.0)
 """Mean and standard deviation of the log, in units of the values' variance."""
-TWO = 2
+SWITCH = 2
+"""Choices of a parameter that one coordinate tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,8 @@ class Columns:
     @property
     def widths(self) -> NDArray[np.int64]:
         """How many coordinates each column becomes, shape (d,)."""
-        choices = np.where((self.levels == TWO) & ~self.is_conditional, 1, self.levels + 1)
+        is_switch = (self.levels == SWITCH) & ~self.is_conditional
+        choices = np.where(is_switch, 1, self.levels + 1)
         return np.where(self.is_choice, choices, np.where(self.is_conditional, 3, 1))
 
     def embed(self, points: Points) -> Array:
@@ -138,9 +142,16 @@ class Scale:
 
     @classmethod
     def of(cls, values: Array, variances: Array) -> Self:
-        weights = 1 / (variances + np.var(values) / 4 + 1e-12)
+        # Relative to the values, so that it is the same in any unit of theirs.
+        least = 1e-9 * float(np.max(np.abs(values), initial=0.0)) or 1.0
+        weights = 1 / (variances + np.var(values) / 4 + (1e-3 * least) ** 2)
         middle = float(np.sum(weights * values) / np.sum(weights))
-        return cls(middle, max(float(np.sqrt(np.mean((values - middle) ** 2))), 1e-9))
+        return cls(middle, max(float(np.sqrt(np.mean((values - middle) ** 2))), least))
+
+    def noise(self, variances: Array) -> Array:
+        """Give variances of values in standard units; what tells nothing is not infinite."""
+        with np.errstate(over="ignore"):
+            return np.minimum((np.sqrt(variances) / self.spread) ** 2, MOST_NOISE)
 
 
 class GaussianProcess:
@@ -163,7 +174,7 @@ class GaussianProcess:
         self.points = points
         self._scale = Scale.of(values, variances)
         standard = (values - self._scale.middle) / self._scale.spread
-        noise = variances / self._scale.spread**2 + nugget + JITTER
+        noise = self._scale.noise(variances) + nugget + JITTER
         self._prior = kernel(points, points)
         self._factor = _factorise(self._prior, noise)
         self._weights = cho_solve((self._factor, True), standard)
@@ -262,7 +273,7 @@ class _Evidence:
         chosen = _choose(values, seed)
         scale = Scale.of(values, variances)
         standard = (values[chosen] - scale.middle) / scale.spread
-        return cls(columns, points[chosen], standard, variances[chosen] / scale.spread**2)
+        return cls(columns, points[chosen], standard, scale.noise(variances[chosen]))
 
     def maximise(self, log_nugget_most: float = LOG_NUGGET_BOUNDS[1]) -> Array:
         """Give the most probable θ."""
@@ -354,4 +365,4 @@ def _factorise(covariance: Array, noise: Array) -> Array:
         except LinAlgError:
             continue
     warnings.warn("the kernel is singular; the model of this study is a rough one", stacklevel=2)
-    return np.asarray(np.diag(np.sqrt(np.diag(covariance) + noise)))
+    return np.asarray(np.diag(np.sqrt(np.maximum(np.diag(covariance) + noise, JITTER))))

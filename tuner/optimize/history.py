@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from optuna.distributions import BaseDistribution
+from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 VARIANCE = "variance"
 """User attribute that holds the variance of a trial's value (several: a list, one for each objective)."""
 LARGEST = 1e100
-"""Values are cut off there: the squares of larger ones are infinite."""
-PRUNED_INFLATION = 4.0
-"""A pruned trial was cut short: its last intermediate value counts with so much more variance."""
+"""Values and standard deviations are cut off there: the squares of larger ones are infinite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +36,22 @@ class History:
     def is_feasible(self, trial: FrozenTrial) -> bool:
         """Say whether a trial kept every constraint that it told."""
         return all(slacks.get(trial.number, 0.0) <= 0 for slacks in self.slacks.values())
+
+    def recommendable(self) -> list[int]:
+        """Give the rows of measured trials that may be recommended: whole ones, that were feasible.
+
+        Of a configuration that was tried several times, most trials have to be.
+        """
+        votes: dict[tuple[tuple[str, Any], ...], int] = {}
+        for trial in self.measured:
+            votes[_key(trial)] = votes.get(_key(trial), 0) + (1 if self.is_feasible(trial) else -1)
+        for trial in self.failed:
+            votes[_key(trial)] = votes.get(_key(trial), 0) - 1
+        return [
+            row
+            for row, trial in enumerate(self.measured)
+            if trial.state is TrialState.COMPLETE and self.is_feasible(trial) and votes[_key(trial)] >= 0
+        ]
 
 
 def gather(
@@ -81,6 +95,10 @@ def gather(
     )
 
 
+def _key(trial: FrozenTrial) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted(((name, repr(value)) for name, value in trial.params.items())))
+
+
 def union_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
     """Give every parameter that any trial had, with the bounds that it had last, in order of their names.
 
@@ -92,6 +110,25 @@ def union_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
         if trial.state is not TrialState.WAITING:
             space.update(trial.distributions)
     return {name: space[name] for name in sorted(space) if not space[name].single()}
+
+
+def within(trials: Sequence[FrozenTrial], space: Mapping[str, BaseDistribution]) -> list[FrozenTrial]:
+    """Leave out trials whose numbers lie beyond today's bounds: they cannot be told as points."""
+    bounds = {
+        name: (each.low, each.high)
+        for name, each in space.items()
+        if isinstance(each, IntDistribution | FloatDistribution)
+    }
+
+    def is_within(trial: FrozenTrial) -> bool:
+        params = trial.params
+        return all(
+            low <= params[name] <= high
+            for name, (low, high) in bounds.items()
+            if name in params and isinstance(params[name], int | float)
+        )
+
+    return [trial for trial in trials if is_within(trial)]
 
 
 def fitting(trials: Sequence[FrozenTrial], space: Mapping[str, BaseDistribution]) -> list[dict[str, Any]]:
@@ -130,5 +167,4 @@ def _variances(trial: FrozenTrial, count: int) -> NDArray[np.float64]:
         found = np.broadcast_to(np.asarray(told, dtype=float), (count,)).copy()
     except (TypeError, ValueError):
         return np.full(count, math.nan)
-    found[~(np.isfinite(found) & (found >= 0))] = math.nan
-    return found * (PRUNED_INFLATION if trial.state is TrialState.PRUNED else 1.0)
+    return np.where(found >= 0, np.minimum(found, LARGEST**2), math.nan)

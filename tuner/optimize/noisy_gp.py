@@ -6,10 +6,9 @@ from random import Random
 import optuna
 
 from tuner.optimize.optimizer import Observation, Point, Suggestion
-from tuner.optimize.replay import directions, shared, tell, values_of
+from tuner.optimize.replay import REFUSED, directions, seed_of, shared, tell, values_of
 from tuner.optimize.sampler import NoisyGPSampler
 from tuner.optimize.sparse import draw_sparse
-from tuner.optimize.tpe import seed_of
 from tuner.space import Dimension
 
 SPARSE_TRIALS = 6
@@ -45,11 +44,16 @@ class NoisyGp:
             return Suggestion(point=draw_sparse(dimensions, self._default, rng=rng))
         space = shared(dimensions)
         free = {name: each for name, each in space.items() if not each.single()}
-        sampler = NoisyGPSampler(seed=seed + refused * 7919, startup_trials=0, warm=self._warm, repeats=False)
+        sampler = NoisyGPSampler(
+            seed=seed + refused * REFUSED, startup_trials=0, warm=self._warm, repeats=False
+        )
         wanted = directions(observations)
         study = optuna.create_study(directions=wanted, sampler=sampler)
         for seen in observations:
-            study.add_trial(tell(seen, free, values_of(seen, len(wanted))))
+            values = values_of(seen, len(wanted))
+            # Told without all of its values, a start that was measured would count as a failed one.
+            if values is not None or seen.log_ratio is None:
+                study.add_trial(tell(seen, free, values))
         number = study.ask().number
         proposal = sampler.propose(study, study.get_trials(deepcopy=False)[number], free)
         return Suggestion(point={**self._default, **proposal.params}, expected_gain=proposal.improvement)

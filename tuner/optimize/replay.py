@@ -18,6 +18,9 @@ from tuner.optimize.optimizer import Observation
 from tuner.ports import Scalar
 from tuner.space import Dimension
 
+REFUSED = 7919
+"""Added to a seed after a suggestion that could not be used: a prime, so that seeds do not meet."""
+
 
 def distributions(dimensions: Sequence[Dimension]) -> dict[str, BaseDistribution]:
     """Translate dimensions into Optuna's distributions."""
@@ -125,6 +128,11 @@ def worst_for_missing(observations: Sequence[Observation]) -> list[list[float]]:
         for number in range(objectives)
     ]
     return [worst if each is None else each for each in values]
+
+
+def seed_of(seed: int, observations: Sequence[Observation], refused: int) -> int:
+    """Give another seed for every suggestion of a study."""
+    return (seed * 1_000_003 + len(observations) + refused * REFUSED) % 2**32
 
 
 def snap(value: Scalar, distribution: BaseDistribution) -> Scalar:

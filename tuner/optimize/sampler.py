@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from optuna.samplers import BaseSampler, RandomSampler
+from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 from scipy.stats import qmc
 
@@ -15,7 +15,7 @@ from tuner.optimize.acquisition import NoisyExpectedImprovement, knowledge_gradi
 from tuner.optimize.conditions import Conditions
 from tuner.optimize.encoding import Encoding, Points
 from tuner.optimize.gp import Array, Columns, GaussianProcess
-from tuner.optimize.history import History, fitting, gather, union_space
+from tuner.optimize.history import History, fitting, gather, union_space, within
 from tuner.optimize.scalar import compress, scalarise
 from tuner.optimize.search import are_new, maximise
 from tuner.optimize.warm import lean
@@ -42,11 +42,16 @@ sees what a repeat tells now, and not where a new point may lead."""
 GOOD = 8
 """Points with the best posterior mean that the search starts from."""
 MOST_CONSTRAINTS = 3
+"""Models of constraints. Where more were broken, the last one is of the worst of those broken least often."""
 FAILED, DONE = 1.0, -1.0
 """Slacks that say whether a trial had a value at all."""
 VARIANCE_OF_SLACK = 0.01
 UNKNOWN_SHARE = 0.05
 """Variance that is taken for granted where nobody told it, as a share of the values' spread squared."""
+LEAST_FREEDOM = 5
+"""Degrees of freedom from which on repeats are taken to tell it."""
+PRUNED_INFLATION = 4.0
+"""A pruned trial was cut short: its last intermediate value counts with so much more variance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,22 +97,23 @@ class NoisyGPSampler(BaseSampler):
     ) -> None:
         """Make a sampler.
 
+        Raises TypeError or ValueError for what is none of these.
+
         Args:
-            seed: of everything that is drawn; None for another one each time.
+            seed: of everything that is drawn, 0 or more; None for another one each time.
             startup_trials: measured trials before the model is asked; until then a Sobol' sequence.
             repeats: whether some suggestions may be what was there before, to be measured once more.
             warm: parameters that were good in earlier studies; the search leans towards them, less and less.
         """
-        self._seed = _fresh_seed() if seed is None else seed
+        _checked(seed, startup_trials, warm)
+        self._seed = _fresh_seed() if seed is None else int(seed)
         self._startup_trials = startup_trials
         self._warm = tuple(warm)
         self._repeats = repeats
-        self._independent = RandomSampler(seed=self._seed)
 
     def reseed_rng(self) -> None:
         """Take another seed, for a worker of its own."""
         self._seed = _fresh_seed()
-        self._independent.reseed_rng()
 
     def infer_relative_search_space(
         self,
@@ -118,10 +124,16 @@ class NoisyGPSampler(BaseSampler):
         return union_space(study.get_trials(deepcopy=False, states=SEEN))
 
     def sample_independent(
-        self, study: "Study", trial: FrozenTrial, param_name: str, param_distribution: "BaseDistribution"
+        self,
+        study: "Study",  # noqa: ARG002 - Optuna's interface
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: "BaseDistribution",
     ) -> Any:  # noqa: ANN401 - a value of any distribution
         """Draw a parameter that no trial had before."""
-        return self._independent.sample_independent(study, trial, param_name, param_distribution)
+        encoding = Encoding({param_name: param_distribution})
+        rng = np.random.default_rng((self._seed, trial.number, *param_name.encode()))
+        return encoding.decode(encoding.draw(1, rng)[0])[param_name]
 
     def sample_relative(
         self, study: "Study", trial: FrozenTrial, search_space: dict[str, "BaseDistribution"]
@@ -135,31 +147,35 @@ class NoisyGPSampler(BaseSampler):
         """Suggest the parameters of a trial, and say what to expect of them."""
         if not search_space:
             return Proposal(params={})
-        history = gather(study.get_trials(deepcopy=False, states=SEEN), study.directions, but=trial.number)
+        trials = within(study.get_trials(deepcopy=False, states=SEEN), search_space)
+        history = gather(trials, study.directions, but=trial.number)
         encoding = Encoding(search_space)
         rng = np.random.default_rng((self._seed, trial.number))
         if len(history.measured) < max(1, self._startup_trials):
             return Proposal(params=encoding.decode(self._spread(encoding, trial.number)))
         values, variances = scalarise(history.values, history.variances, rng)
         model = Model.of(history, encoding, values, variances, seed=self._seed)
-        if trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1:
-            return Proposal(params=encoding.decode(model.draw(encoding, rng)))
         pending = model.conditions.apply(encoding.encode(fitting(history.pending, search_space)))
+        known = np.concatenate([model.tried, pending])
+        if trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1:
+            return Proposal(params=encoding.decode(model.draw(encoding, known, rng)))
         expected = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng)
         score = lean(expected, self._warm, encoding, len(history.measured)) if self._warm else expected
         good = model.best(GOOD)
         point = maximise(
-            lambda points: np.where(are_new(points, model.objective.points), score(points), -np.inf),
+            lambda points: np.where(are_new(points, known), score(points), -np.inf),
             encoding,
             model.conditions,
             good,
             rng,
         )
-        if self._repeats and trial.number % REPEAT_EVERY == 0:
+        is_left = are_new(point[None], known)[0] and expected.is_hopeful(point)
+        if not is_left and model.is_likely(good[:1])[0]:
+            # All else was tried, or fails.
+            point = model.most_telling(good)
+        elif self._repeats and trial.number % REPEAT_EVERY == 0:
             # Where it pays more to know which one is best than to try another, one is measured again.
-            options = np.concatenate([point[None], good])
-            worth = knowledge_gradient(model.objective, options, float(np.median(model.variances)))
-            point = options[int(np.argmax(worth * np.exp(log_feasibility(model.constraints, options))))]
+            point = model.most_telling(np.concatenate([point[None], good]))
         alone = len(study.directions) == 1
         return Proposal(
             params=encoding.decode(point), improvement=expected.improvement(point) if alone else None
@@ -176,21 +192,29 @@ class NoisyGPSampler(BaseSampler):
         Raises:
             ValueError: the study has several objectives; `study.best_trials` gives its Pareto front.
         """
-        self._raise_error_if_multi_objective(study)
+        if len(study.directions) > 1:
+            msg = "a study of several objectives has no incumbent; study.best_trials gives its Pareto front"
+            raise ValueError(msg)
         trials = study.get_trials(deepcopy=False, states=SEEN)
-        history = gather(trials, study.directions)
-        feasible = [number for number, each in enumerate(history.measured) if history.is_feasible(each)]
-        if not feasible:
-            return None
         space = union_space(trials)
-        encoding = Encoding(space)
-        model = Model.of(history, encoding, history.values[:, 0], history.variances[:, 0], seed=self._seed)
-        points = encoding.encode(fitting([history.measured[number] for number in feasible], space))
-        means, variances = model.objective.predict(points)
+        history = gather(within(trials, space), study.directions)
+        candidates = history.recommendable()
+        if not candidates:
+            return None
+        values, told = history.values[:, 0], history.variances[:, 0]
+        if space:
+            encoding = Encoding(space)
+            points = encoding.encode(fitting([history.measured[row] for row in candidates], space))
+            model = Model.of(history, encoding, values, told, seed=self._seed)
+            means, variances = model.objective.predict(points)
+        else:
+            # Of nothing but constants there is one configuration, which was measured again and again.
+            alike = np.zeros((len(values), 1))
+            _, means, variances = merge(alike, values, single_variances(history, alike, values, told)[0])
         best = int(np.argmax(means))
         sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
         return Estimate(
-            trial=history.measured[feasible[best]],
+            trial=history.measured[candidates[best]],
             mean=sign * float(means[best]),
             deviation=math.sqrt(float(variances[best])),
         )
@@ -210,8 +234,10 @@ class Model:
     conditions: Conditions
     objective: GaussianProcess
     constraints: tuple[GaussianProcess, ...]
-    variances: Array
-    """Of single observations."""
+    tried: Points
+    """Shape (n, d), those that failed among them."""
+    variance: float
+    """Of a single observation, typically."""
 
     @classmethod
     def of(cls, history: History, encoding: Encoding, values: Array, variances: Array, *, seed: int) -> Self:
@@ -219,11 +245,10 @@ class Model:
         space = encoding.space
         measured = encoding.encode(fitting(history.measured, space))
         failed = encoding.encode(fitting(history.failed, space))
-        everything = np.concatenate([measured, failed])
-        conditions = Conditions.learn(everything, encoding.is_choice)
+        tried = np.concatenate([measured, failed])
+        conditions = Conditions.learn(tried, encoding.is_choice)
         columns = Columns(encoding.is_choice, conditions.conditional, encoding.levels)
-        is_noise_known = not np.isnan(variances).any()
-        single = _known(values, variances)
+        single, is_noise_known = single_variances(history, measured, values, variances)
         points, values, variances = merge(measured, values, single)
         objective = GaussianProcess.fit(
             columns, points, compress(values), variances, seed=seed, is_noise_known=is_noise_known
@@ -232,25 +257,31 @@ class Model:
             GaussianProcess.fit(columns, *merge(of, slack, np.full(len(slack), VARIANCE_OF_SLACK)), seed=seed)
             for of, slack in _broken(history, measured, failed)
         ]
-        return cls(conditions, objective, tuple(constraints), single)
+        return cls(conditions, objective, tuple(constraints), tried, float(np.median(single)))
 
     def best(self, count: int) -> Points:
         """Give the points with the best posterior means, of those that are probably feasible."""
         points = self.objective.points
         means, _ = self.objective.predict(points)
-        order = np.lexsort((-means, ~self._is_likely(points)))
+        order = np.lexsort((-means, ~self.is_likely(points)))
         return points[order[:count]]
 
-    def draw(self, encoding: Encoding, rng: np.random.Generator) -> Array:
-        """Draw some parameters of the best point anew; the point (d,) is new and probably feasible."""
+    def most_telling(self, options: Points) -> Array:
+        """Give the point (d,) of some, of which one more observation does most to know which one is best."""
+        worth = knowledge_gradient(self.objective, options, self.variance)
+        return np.asarray(options[int(np.argmax(worth * np.exp(log_feasibility(self.constraints, options))))])
+
+    def draw(self, encoding: Encoding, known: Points, rng: np.random.Generator) -> Array:
+        """Draw some parameters of the best point anew; the point (d,) is not known and probably feasible."""
         drawn, best = encoding.draw(DRAWS, rng), self.best(1)
         is_kept = (rng.random(drawn.shape) >= REDRAWN) & ~np.isnan(best)
         points = self.conditions.apply(np.where(is_kept, best, drawn))
         # Where a small space has no such point left, a known one is better than one that fails.
-        worth = 2 * self._is_likely(points) + are_new(points, self.objective.points)
+        worth = 2 * self.is_likely(points) + are_new(points, known)
         return np.asarray(points[int(np.argmax(worth))])
 
-    def _is_likely(self, points: Points) -> NDArray[np.bool_]:
+    def is_likely(self, points: Points) -> NDArray[np.bool_]:
+        """Say which points (m, d) are rather feasible than not; shape (m,)."""
         return log_feasibility(self.constraints, points) > math.log(0.5)
 
 
@@ -266,10 +297,32 @@ def merge(points: Points, values: Array, variances: Array) -> tuple[Points, Arra
     return points[first[order]], means[order], 1 / totals[order]
 
 
-def _known(values: Array, variances: Array) -> Array:
-    """Fill in variances that nobody told; none is exactly 0."""
-    spread = float(np.var(compress(values)))
-    return np.maximum(np.where(np.isnan(variances), UNKNOWN_SHARE * spread, variances), 1e-9 * spread + 1e-18)
+def single_variances(history: History, points: Points, values: Array, told: Array) -> tuple[Array, bool]:
+    """Give the variance of each observation, shape (n,), and say whether they are known.
+
+    Where nobody told them, the repeats do, if there are enough; else a share of the spread is taken for
+    granted. None is exactly 0.
+    """
+    kept = compress(values)
+    spread, size = float(np.var(kept)), float(np.max(np.abs(values)))
+    assumed, is_known = UNKNOWN_SHARE * spread, not np.isnan(told).any()
+    if not is_known and (repeated := _between_repeats(points, kept)) is not None:
+        assumed, is_known = repeated, True
+    is_cut = np.array([each.state is TrialState.PRUNED for each in history.measured], dtype=bool)
+    variances = np.where(np.isnan(told), assumed, told) * np.where(is_cut, PRUNED_INFLATION, 1.0)
+    return np.maximum(variances, 1e-9 * spread + (1e-9 * size) ** 2 + 1e-200), is_known
+
+
+def _between_repeats(points: Points, values: Array) -> float | None:
+    """Give the variance between observations of the same point; None where there are too few."""
+    _, where, counts = np.unique(
+        np.nan_to_num(points, nan=-1.0), axis=0, return_inverse=True, return_counts=True
+    )
+    freedom = len(values) - len(counts)
+    if freedom < LEAST_FREEDOM:
+        return None
+    means = np.bincount(where, values) / counts
+    return float(np.sum((values - means[where]) ** 2)) / freedom
 
 
 def _broken(history: History, measured: Points, failed: Points) -> list[tuple[Points, Array]]:
@@ -287,13 +340,45 @@ def _broken(history: History, measured: Points, failed: Points) -> list[tuple[Po
         if broken:
             found.append((broken, measured[[row for row, _ in rows]], _bounded(told)))
     found.sort(key=lambda each: -each[0])
-    return [(points, slack) for _, points, slack in found[:MOST_CONSTRAINTS]]
+    pairs = [(points, slack) for _, points, slack in found]
+    if len(pairs) > MOST_CONSTRAINTS:
+        rest = pairs[MOST_CONSTRAINTS - 1 :]
+        pairs[MOST_CONSTRAINTS - 1 :] = [_worst(*(np.concatenate(each) for each in zip(*rest, strict=True)))]
+    return pairs
+
+
+def _worst(points: Points, slack: Array) -> tuple[Points, Array]:
+    """Give the worst slack of each point."""
+    _, first, where = np.unique(
+        np.nan_to_num(points, nan=-1.0), axis=0, return_index=True, return_inverse=True
+    )
+    worst = np.full(len(first), -np.inf)
+    np.maximum.at(worst, where, slack)
+    return points[first], worst
 
 
 def _bounded(slack: Array) -> Array:
     """Bring slacks of any unit to between -1 and 1; what is feasible stays so."""
-    scale = float(np.median(np.abs(slack[slack != 0]))) if np.any(slack != 0) else 1.0
-    return np.clip(np.tanh(slack / scale), -1.0, 1.0)
+    sizes = np.abs(slack[np.isfinite(slack) & (slack != 0)])
+    scale = float(np.quantile(sizes, 0.5, method="lower")) if len(sizes) else 1.0
+    with np.errstate(over="ignore"):
+        return np.asarray(np.tanh(slack / scale))
+
+
+def _checked(seed: int | None, startup_trials: int, warm: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse arguments that would only fail later. Raises ValueError or TypeError."""
+    for name, number in (("seed", seed), ("startup_trials", startup_trials)):
+        if number is None and name == "seed":
+            continue
+        if not isinstance(number, int | np.integer) or isinstance(number, bool):
+            msg = f"{name}: {number!r} is no whole number"
+            raise TypeError(msg)
+        if number < 0:
+            msg = f"{name}: {number} is negative; use 0 or more"
+            raise ValueError(msg)
+    if isinstance(warm, Mapping | str) or not all(isinstance(each, Mapping) for each in warm):
+        msg = f"warm: {warm!r} is no sequence of parameters by name, as trial.params are"
+        raise TypeError(msg)
 
 
 def _fresh_seed() -> int:

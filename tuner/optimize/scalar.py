@@ -40,7 +40,7 @@ def scalarise(values: Array, variances: Array, rng: np.random.Generator) -> tupl
     best = kept.max(axis=0)
     # The second is less, unless half of the values are the best one.
     spread = np.maximum(best - np.median(kept, axis=0), np.ptp(kept, axis=0) / (1 + CATASTROPHE))
-    spread = np.maximum(spread, 1e-12)
+    spread = np.where(spread > 0, spread, 1.0)
     weights = rng.dirichlet(np.ones(values.shape[1]))
     lost = weights * (best - kept) / spread
     mixed = -(lost.max(axis=1) + AUGMENTED * lost.sum(axis=1))

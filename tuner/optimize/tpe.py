@@ -7,7 +7,7 @@ import optuna
 from optuna.distributions import BaseDistribution, IntDistribution
 
 from tuner.optimize.optimizer import Observation, Point, Suggestion
-from tuner.optimize.replay import SharedFloat, directions, shared, snap, tell, worst_for_missing
+from tuner.optimize.replay import SharedFloat, directions, seed_of, shared, snap, tell, worst_for_missing
 from tuner.optimize.sparse import draw_sparse
 from tuner.space import Dimension
 
@@ -49,11 +49,6 @@ class Tpe:
                 name: snap(point[name], own[name]) if name in point else self._default[name] for name in space
             }
         )
-
-
-def seed_of(seed: int, observations: Sequence[Observation], refused: int) -> int:
-    """Give another seed for every suggestion of a study."""
-    return (seed * 1_000_003 + len(observations) + refused * 7919) % 2**32
 
 
 def _as_range(distribution: BaseDistribution) -> BaseDistribution:

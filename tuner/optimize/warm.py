@@ -31,13 +31,22 @@ def lean(score: Score, warm: Sequence[Mapping[str, Any]], encoding: Encoding, ob
         encoding: of the space.
         observed: observations of this study.
     """
-    good = encoding.encode(warm)
+    good = encoding.encode([_usable(each, encoding) for each in warm])
     weight = BETA / max(observed, 1)
 
     def leaning(points: Points) -> NDArray[np.float64]:
         return np.asarray(score(points) + weight * log_prior(points, good, encoding))
 
     return leaning
+
+
+def _usable(params: Mapping[str, Any], encoding: Encoding) -> dict[str, Any]:
+    """Leave out what is no number where one is needed."""
+    return {
+        name: params[name]
+        for name, choices in zip(encoding.names, encoding.choices, strict=True)
+        if name in params and (choices is not None or isinstance(params[name], int | float))
+    }
 
 
 def log_prior(points: Points, good: Points, encoding: Encoding) -> NDArray[np.float64]:

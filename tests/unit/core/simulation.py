@@ -39,7 +39,7 @@ servers: [nginx]
 space: [nginx, {only: [%s]}]
 load: {generator: wrk, connections: 100}
 budget: {preset: quick}
-optimizer: tpe
+optimizer: %s
 seed: %d
 """
 SMALL_PLAN = Plan(
@@ -61,10 +61,10 @@ def space_of(*only: str) -> Space:
     return load_space(["nginx", {"only": list(only)}] if only else ["nginx"], facts=facts, base=Path("/"))
 
 
-def write_study(folder: Path, *, seed: int = 1, more: str = "") -> Study:
+def write_study(folder: Path, *, seed: int = 1, optimizer: str = "tpe", more: str = "") -> Study:
     """Write a study file and load it."""
     path = folder / "simulated.yaml"
-    path.write_text(STUDY % (", ".join(TUNED), seed) + more)
+    path.write_text(STUDY % (", ".join(TUNED), optimizer, seed) + more)
     return load_study(path)
 
 

@@ -35,7 +35,7 @@ def earlier(tmp_path, finished):
 
 def write(folder, name, *more, servers="nginx"):
     path = folder / f"{name}.yaml"
-    text = STUDY % (", ".join(TUNED), 1)
+    text = STUDY % (", ".join(TUNED), "tpe", 1)
     text = text.replace("study: simulated", f"study: {name}").replace("[nginx]", f"[{servers}]", 1)
     path.write_text("\n".join([text, *more]))
     return load_study(path)
