@@ -23,8 +23,7 @@ MOST_SUGGESTIONS = 100
 """Suggestions in a row that may break a constraint."""
 MOST_KNOWN = 10
 """Suggestions in a row that may have been tried: then the space is taken for exhausted."""
-MAY_BE_BEST = 4
-"""Configurations that are measured again then."""
+
 
 EXPECTED = "expected"
 """Storage key: the expected gain of every suggestion, null where no model was asked."""
@@ -79,9 +78,12 @@ def _twins(observations: Sequence[Observation], point: Point, measured: Point) -
 
 
 def _once_more(campaign: "Campaign", standing: Standing) -> Config:
-    """Where all was tried: of the few that may be the best, the one that was measured least."""
-    entries = standing.ranking[:MAY_BE_BEST]
-    return min(entries, key=lambda entry: entry.starts).config if entries else campaign.default
+    """Where all was tried: of those that may be the best, the one that was measured least."""
+    best = standing.incumbent
+    if best is None:
+        return campaign.default
+    rivals = [each for each in standing.ranking if each.posterior.interval()[1] >= best.posterior.ratio]
+    return min(rivals, key=lambda entry: entry.starts).config
 
 
 def observe(campaign: "Campaign", standing: Standing) -> list[Observation]:

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from random import Random
 
 import optuna
@@ -150,6 +151,54 @@ def test_a_wrong_name_is_refused_with_a_remedy(name, words):
 
     for word in words:
         assert word in str(refused.value)
+
+
+class Raises(optuna.samplers.RandomSampler):
+    """A sampler with a defect."""
+
+    def sample_relative(self, *_given):
+        raise ZeroDivisionError("of nothing")
+
+
+def test_what_somebody_elses_sampler_raises_is_told_as_its_fault():
+    optimizer = make_optimizer(f"{__name__}:Raises", DEFAULT)
+
+    with pytest.raises(UsageError, match=r"Raises' cannot be asked: ZeroDivisionError: of nothing\. Use "):
+        optimizer.suggest(DIMENSIONS, observe(2), seed=1)
+
+
+def test_a_sampler_that_cannot_be_made_is_refused_before_the_study_begins():
+    with pytest.raises(UsageError, match="GridSampler' cannot be made without arguments"):
+        make_optimizer("optuna.samplers:GridSampler", DEFAULT)
+
+
+@pytest.mark.parametrize("text", ["1 / 0", "nowhere", "import nowhere"])
+def test_a_module_that_raises_is_told_with_what_it_raised(tmp_path, monkeypatch, text):
+    (tmp_path / "faulty_sampler.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    with pytest.raises(UsageError, match=r"'faulty_sampler:Sampler' cannot be imported: \w+Error: "):
+        make_optimizer("faulty_sampler:Sampler", DEFAULT)
+
+
+def test_a_sampler_by_its_path_remembers_what_it_suggested():
+    """A sequence goes on; asked anew each time it would give the same point again."""
+    optimizer, seen = make_optimizer("optuna.samplers:QMCSampler", DEFAULT), observe(1)
+    for _ in range(8):
+        point = optimizer.suggest(DIMENSIONS, seen, seed=3).point
+        seen.append(Observation(point=point, log_ratio=0.0, variance=0.0004, constraints={"started": -1.0}))
+
+    assert len({tuple(each.point.items()) for each in seen}) == 9
+
+
+def test_a_start_whose_cost_nobody_knows_is_not_taken_for_a_failed_one():
+    seen = [replace(each, cost=(0.0, 1e-4)) for each in observe(12) if each.log_ratio is not None]
+    unknown = [replace(each, cost=None) for each in seen[:3]]
+
+    def suggest(observations):
+        return make_optimizer("noisy-gp", DEFAULT).suggest(DIMENSIONS, observations, seed=3).point
+
+    assert suggest([*seen, *unknown]) == suggest(seen)
 
 
 def test_what_a_missing_package_is_for_is_said(monkeypatch):

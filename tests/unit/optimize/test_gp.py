@@ -1,10 +1,11 @@
 import math
+import warnings
 
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from tuner.optimize.gp import Columns, GaussianProcess, _Evidence
+from tuner.optimize.gp import Columns, GaussianProcess, _Evidence, _factorise
 
 RNG = np.random.default_rng(7)
 COLUMNS = Columns(
@@ -49,6 +50,19 @@ def test_without_noise_the_process_goes_through_what_was_observed():
 
     assert means == pytest.approx(values, abs=0.02)
     assert np.all(np.sqrt(variances) < 0.1)
+
+
+def test_a_singular_kernel_still_gives_a_factor_and_says_so_once(recwarn):
+    """Numbers so large that no jitter makes them a covariance."""
+    bad = np.array([[1.0, 2.0], [2.0, -3.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        factors = [_factorise(bad, np.zeros(2)) for _ in range(3)]
+
+    assert all(np.isfinite(factor).all() for factor in factors)
+    assert [str(each.message) for each in recwarn] == [
+        "the kernel is singular; the model of this study is a rough one"
+    ]
 
 
 def test_a_noisy_observation_is_believed_less_than_a_sure_one():
