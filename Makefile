@@ -80,7 +80,7 @@ bench-faults: setup ## Break managed runs 200 times at random moments and look w
 .PHONY: bench-optimizer
 bench-optimizer: ## Compare the optimizer with its peers on recorded and made surfaces (some gigabytes, hours)
 	@.ci/python bench
-	@.bench/bin/python -m benchmarks.optimizer --table benchmarks/optimizer.md
+	@.bench/bin/python -m benchmarks.optimizer --table benchmarks/optimizer-table.md
 
 .PHONY: lock
 lock: ## Renew requirements/ from pyproject.toml (needs uv)

@@ -3,7 +3,6 @@
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -97,10 +96,9 @@ def make_optimizer(
         kind = Foreign if name in WITHOUT_MEMORY else AskedAgain
         made = kind(name, _make_of(name))
     else:
-        near = ", ".join(get_close_matches(name, OPTIMIZERS, n=len(OPTIMIZERS), cutoff=0.0))
         msg = (
-            f"optimizer: there is no {name!r}. Use one of: {near}; or the import path of an Optuna sampler, "
-            "module:Class."
+            f"optimizer: there is no {name!r}. Use one of: {', '.join(OPTIMIZERS)}; "
+            "or the import path of an Optuna sampler, module:Class."
         )
         raise UsageError(msg)
     return TriesFirst(made, first) if first else made

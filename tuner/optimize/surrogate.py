@@ -8,9 +8,9 @@ from optuna.study import StudyDirection
 
 from tuner.optimize.encoding import Encoding
 from tuner.optimize.history import gather
+from tuner.optimize.model import Model
 from tuner.optimize.optimizer import Observation, Point
 from tuner.optimize.replay import shared, tell
-from tuner.optimize.sampler import Model
 from tuner.space import Dimension
 
 
