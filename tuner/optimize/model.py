@@ -14,14 +14,7 @@ from tuner.optimize.encoding import Encoding, Points
 from tuner.optimize.gp import Array, Columns, GaussianProcess
 from tuner.optimize.history import History, fitting
 from tuner.optimize.scalar import compress
-from tuner.optimize.search import are_new
 
-REDRAWN = 0.3
-"""So many of the best point's parameters an exploring suggestion draws anew: what they do beside what is good
-is seen in this way. Uniform draws, these every fifth time, and none at all had the same regret within the 6 % that other
-random numbers make (recorded and made surfaces, 20 seeds)."""
-DRAWS = 32
-"""Points that are drawn for it, of which the first that is probably feasible is taken."""
 MOST_CONSTRAINTS = 3
 """Models of constraints. Where more were broken, the last one is of the worst of those broken least often."""
 FAILED, DONE = 1.0, -1.0
@@ -80,14 +73,12 @@ class Model:
         worth = knowledge_gradient(self.objective, options, self.variance)
         return np.asarray(options[int(np.argmax(worth * np.exp(log_feasibility(self.constraints, options))))])
 
-    def draw(self, encoding: Encoding, known: Points, rng: np.random.Generator) -> Array:
-        """Draw some parameters of the best point anew; the point (d,) is not known and probably feasible."""
-        drawn, best = encoding.draw(DRAWS, rng), self.best(1)
-        is_kept = (rng.random(drawn.shape) >= REDRAWN) & ~np.isnan(best)
-        points = self.conditions.apply(np.where(is_kept, best, drawn))
-        # Where a small space has no such point left, a known one is better than one that fails.
-        worth = 2 * self.is_likely(points) + are_new(points, known)
-        return np.asarray(points[int(np.argmax(worth))])
+    def doubt(self, points: Points) -> Array:
+        """Give the log of how little is known of points (m, d) times how likely they are feasible; (m,)."""
+        _, variances = self.objective.predict(points)
+        return np.asarray(
+            np.log(np.maximum(variances, 1e-300)) / 2 + log_feasibility(self.constraints, points)
+        )
 
     def is_likely(self, points: Points) -> NDArray[np.bool_]:
         """Say which points (m, d) are rather feasible than not; shape (m,)."""

@@ -16,7 +16,7 @@ from tuner.optimize.encoding import Encoding
 from tuner.optimize.history import fitting, gather, union_space, within
 from tuner.optimize.model import Model, merge, single_variances
 from tuner.optimize.scalar import scalarise
-from tuner.optimize.search import are_new, maximise
+from tuner.optimize.search import Score, are_new, maximise
 from tuner.optimize.warm import lean
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ STARTUP_TRIALS = 4
 """Regret after 10/15/20 starts on recorded and made surfaces (80 seeds): .261/.207/.179; with 6
 .270/.218/.186; with 2 and 3 as with 4."""
 EXPLORE_EVERY = 10
-"""Every so many trials one is drawn without asking what it promises, should the model be wrong."""
+"""Every so many trials one goes where least is known, whatever it promises, should the model be wrong. Regret
+after 20 starts (recorded and made surfaces, 80 seeds) .181, with uniform draws .184, with changes of the best
+.181."""
 REPEAT_EVERY = 5
 """Every so many trials one may be measured again. Asked every time, the search stays with what it knows: it
 sees what a repeat tells now, and not where a new point may lead."""
@@ -139,10 +141,11 @@ class NoisyGPSampler(BaseSampler):
         model = Model.of(history, encoding, values, variances, seed=self._seed)
         pending = model.conditions.apply(encoding.encode(fitting(history.pending, search_space)))
         known = np.concatenate([model.tried, pending])
-        if trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1:
-            return Proposal(params=encoding.decode(model.draw(encoding, known, rng)))
         expected = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng)
-        score = lean(expected, self._warm, encoding, len(history.measured)) if self._warm else expected
+        is_exploring = trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1
+        score: Score = model.doubt if is_exploring else expected
+        if self._warm and not is_exploring:
+            score = lean(expected, self._warm, encoding, len(history.measured))
         good = model.best(GOOD)
         point = maximise(
             lambda points: np.where(are_new(points, known), score(points), -np.inf),
@@ -158,9 +161,9 @@ class NoisyGPSampler(BaseSampler):
         elif self._repeats and trial.number % REPEAT_EVERY == 0:
             # Where it pays more to know which one is best than to try another, one is measured again.
             point = model.most_telling(np.concatenate([point[None], good]))
-        alone = len(study.directions) == 1
+        is_told = len(study.directions) == 1 and not is_exploring
         return Proposal(
-            params=encoding.decode(point), improvement=expected.improvement(point) if alone else None
+            params=encoding.decode(point), improvement=expected.improvement(point) if is_told else None
         )
 
     def incumbent(self, study: "Study") -> FrozenTrial | None:
