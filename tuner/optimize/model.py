@@ -87,9 +87,7 @@ class Model:
 
 def merge(points: Points, values: Array, variances: Array) -> tuple[Points, Array, Array]:
     """Put repeats of a point together, weighted by inverse variance."""
-    _, first, where = np.unique(
-        np.nan_to_num(points, nan=-1.0), axis=0, return_index=True, return_inverse=True
-    )
+    first, where = _alike(points)
     weights = 1 / variances
     totals = np.bincount(where, weights)
     means = np.bincount(where, weights * values) / totals
@@ -115,13 +113,11 @@ def single_variances(history: History, points: Points, values: Array, told: Arra
 
 def _between_repeats(points: Points, values: Array) -> float | None:
     """Give the variance between observations of the same point; None where there are too few."""
-    _, where, counts = np.unique(
-        np.nan_to_num(points, nan=-1.0), axis=0, return_inverse=True, return_counts=True
-    )
-    freedom = len(values) - len(counts)
+    first, where = _alike(points)
+    freedom = len(values) - len(first)
     if freedom < LEAST_FREEDOM:
         return None
-    means = np.bincount(where, values) / counts
+    means = np.bincount(where, values) / np.bincount(where)
     return float(np.sum((values - means[where]) ** 2)) / freedom
 
 
@@ -149,12 +145,18 @@ def _broken(history: History, measured: Points, failed: Points) -> list[tuple[Po
 
 def _worst(points: Points, slack: Array) -> tuple[Points, Array]:
     """Give the worst slack of each point."""
-    _, first, where = np.unique(
-        np.nan_to_num(points, nan=-1.0), axis=0, return_index=True, return_inverse=True
-    )
+    first, where = _alike(points)
     worst = np.full(len(first), -np.inf)
     np.maximum.at(worst, where, slack)
     return points[first], worst
+
+
+def _alike(points: Points) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find equal points: the row where each of them first stands (k,), and which of them a row is (n,)."""
+    _, first, where = np.unique(
+        np.nan_to_num(points, nan=-1.0), axis=0, return_index=True, return_inverse=True
+    )
+    return first, where
 
 
 def _bounded(slack: Array) -> Array:
