@@ -188,13 +188,12 @@ def judge(name: str, games: Mapping[str, Sequence[Game]]) -> list[Figure]:
         if not np.isfinite(quickest):
             # Nobody else arrived: whoever had the least load may have been about to.
             quickest = min(max(game.load_s[-1] for game in games[each]) for each in others)
-        if np.isfinite(ours) or near == NEAR:
-            figures.append(
-                Figure(
-                    name=f"{name}: load to a regret of {near:g}, of the best peer's",
-                    seen=ours / quickest, most=0.5,
-                )
-            )  # fmt: skip
+        figures.append(
+            Figure(
+                name=f"{name}: load to a regret of {near:g}, of the best peer's",
+                seen=ours / quickest, most=0.5,
+            )
+        )  # fmt: skip
     if name.endswith("crashing"):
         later = 100 * float(np.mean([game.crashed_later for game in games[OURS]]))
         figures.append(Figure(name=f"{name}: later starts that crash", seen=later, unit="%", most=5))

@@ -67,7 +67,7 @@ def suggest(campaign: "Campaign", standing: Standing) -> Proposal:
         twins = _twins(observations, suggestion.point, space.encode(config)) if is_allowed else []
         observations += twins
         refused += not twins
-    return Proposal(config=_once_more(campaign, standing), expected_gain=0.0)
+    return Proposal(config=_once_more(campaign, standing), expected_gain=0.0 if known == MOST_KNOWN else None)
 
 
 def _twins(observations: Sequence[Observation], point: Point, measured: Point) -> list[Observation]:
@@ -133,12 +133,22 @@ def promising_entry(campaign: "Campaign", standing: Standing) -> Entry | None:
 
 def is_exhausted(expected: Sequence[float | None]) -> bool:
     """Say whether the search has found what there is, by the expected gains of its suggestions so far."""
-    asked = [gain for gain in expected if gain is not None]
-    last = asked[-IN_A_ROW:]
+    last = _told(expected)[-IN_A_ROW:]
     return len(expected) >= LEAST_SUGGESTIONS and len(last) == IN_A_ROW and max(last) < NEGLIGIBLE
 
 
 def left_to_gain(expected: Sequence[float | None]) -> float | None:
     """Give the gain that another configuration promises, as a share; None where no model was asked."""
-    asked = [gain for gain in expected if gain is not None]
-    return math.expm1(asked[-1]) if asked else None
+    told = _told(expected)
+    return math.expm1(told[-1]) if told else None
+
+
+def _told(expected: Sequence[float | None]) -> list[float]:
+    """Give the gains that were told. That nothing is left, 0, holds until something is found all the same."""
+    told: list[float] = []
+    for gain in expected:
+        if gain is None:
+            told = [each for each in told if each > 0]
+        else:
+            told.append(gain)
+    return told

@@ -83,11 +83,15 @@ class Summary:
     cost: str | None = None
     """The metric that is minimized beside goodput."""
     front: tuple[Choice, ...] = ()
-    """What nobody beats in both, fastest first; empty without a cost. Picks are numbered from 1."""
+    """What nobody beats in both, and the winner; fastest first, numbered from 1. Empty without a cost."""
     climb: tuple[tuple[int, float], ...] = ()
     """Start number and the speedup of the incumbent after it."""
     expected_gain: float | None = None
     """What another configuration promises, as a share; None where no model was asked."""
+
+    def is_winner(self, config: Config) -> bool:
+        """Say whether a configuration is the winner."""
+        return self.winner is not None and dict(config) == dict(self.winner.config)
 
 
 def summarize(
@@ -138,7 +142,7 @@ def summarize(
         timing=timing(starts),
         latency=read_latency(storage, starts, default) if gain else None,
         cost=settings.objective.cost,
-        front=find_front(starts, standing, default, settings.objective.cost)
+        front=find_front(starts, standing, default, settings.objective.cost, winner=winner_config)
         if settings.objective.cost else (),
         climb=follow_incumbent(starts, standing),
         expected_gain=left_to_gain(storage.recall(EXPECTED, [])),
@@ -275,6 +279,7 @@ def choice_json(summary: Summary, number: int, choice: Choice) -> dict[str, Any]
             for name, each in sides.items()
         },
         "starts": choice.starts,
+        "is_winner": summary.is_winner(choice.config),
         "changes": {name: list(pair) for name, pair in summary.space.changes(choice.config).items()},
     }
 
@@ -295,11 +300,17 @@ def pick(summary: Summary, number: int) -> Summary:
         msg = f"--pick: there is no choice {number}. Give 1 to {len(summary.front)}; `tuner show` lists them."
         raise UsageError(msg)
     config = summary.front[number - 1].config
-    if summary.winner is not None and dict(summary.winner.config) == dict(config):
+    if summary.is_winner(config):
         return summary
-    chosen = [start for start in summary.starts if dict(start.config) == dict(config)]
+    chosen = [
+        start
+        for start in summary.starts
+        if dict(start.config) == dict(config) and start.role is not Role.LATENCY
+    ]
+    changes = summary.space.changes(config)
     return replace(
-        summary, winner=gather_arm(config, chosen), gain=None, changes=summary.space.changes(config),
+        summary, winner=gather_arm(config, chosen), gain=None, changes=changes,
+        sensitivity=tuple(replace(each, kept=each.parameter in changes) for each in summary.sensitivity),
         mechanisms=(), latency=None,
     )  # fmt: skip
 

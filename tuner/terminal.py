@@ -256,7 +256,7 @@ def _front(summary: "Summary") -> Table:
     for number, choice in enumerate(summary.front, 1):
         changes = summary.space.changes(choice.config)
         table.add_row(
-            str(number),
+            f"{number} (winner)" if summary.is_winner(choice.config) else str(number),
             say_speedup(choice.goodput) if changes else "1",
             say_speedup(choice.cost) if changes else "1",
             str(choice.starts),

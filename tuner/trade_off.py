@@ -57,9 +57,12 @@ def log_cost(start: Start, metric: str) -> float | None:
 
 
 def find_front(
-    starts: Sequence[Start], standing: Standing, default: Config, metric: str
+    starts: Sequence[Start], standing: Standing, default: Config, metric: str, *, winner: Config | None
 ) -> tuple[Choice, ...]:
-    """Give the feasible configurations that no other beats in both, the default among them; fastest first."""
+    """Give the feasible configurations that no other beats in both, the default among them; fastest first.
+
+    The winner is one of them in any case: what seems to beat it was not confirmed.
+    """
     by_start = costs(starts, metric)
     of_config: dict[str, list[Speedup]] = {}
     for start in starts:
@@ -77,7 +80,9 @@ def find_front(
             mean = fmean(each.log_ratio for each in seen)
             cost = Speedup(log_ratio=mean, variance=seen[0].variance / len(seen))
             found.append(Choice(config=entry.config, goodput=entry.posterior, cost=cost, starts=entry.starts))
-    return undominated(found)
+    front = undominated(found)
+    proven = [each for each in found if winner and dict(each.config) == dict(winner) and each not in front]
+    return tuple(sorted([*front, *proven], key=lambda each: -each.goodput.log_ratio))
 
 
 def undominated(choices: Sequence[Choice]) -> tuple[Choice, ...]:

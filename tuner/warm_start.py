@@ -8,6 +8,9 @@ from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
 from tuner.ports import Config, Scalar
 from tuner.settings import Study, load_study
+from tuner.space.parameters import Parameter
+from tuner.space.scalars import Refused
+from tuner.space.values import accept
 from tuner.standing import DEFAULT_ARM, stand
 from tuner.storage import open_storage
 
@@ -31,7 +34,7 @@ class Warmth:
 def read_warmth(settings: Study, space: "Space") -> Warmth:
     """Read the earlier studies that a study names.
 
-    Their values are pulled into today's bounds; parameters that this space lacks are left out.
+    Their values are pulled into today's bounds; parameters and choices that this space lacks are left out.
 
     Raises:
         UsageError: an earlier study cannot be read, is of other servers, or is this one.
@@ -56,8 +59,20 @@ def read_warmth(settings: Study, space: "Space") -> Warmth:
 
 def fit_into(space: "Space", config: Mapping[str, Scalar]) -> dict[str, Scalar]:
     """Give the configuration of a space that is nearest to one of another study."""
-    names = {parameter.name for parameter in space.parameters}
-    return space.complete({name: value for name, value in config.items() if name in names}, fit=True)
+    known = {parameter.name: parameter for parameter in space.parameters}
+    return space.complete(
+        {name: value for name, value in config.items() if name in known and _is_known(known[name], value)},
+        fit=True,
+    )
+
+
+def _is_known(parameter: Parameter, value: Scalar) -> bool:
+    """Say whether a parameter has such a value, be it out of its range."""
+    try:
+        accept(parameter, value)
+    except Refused:
+        return False
+    return True
 
 
 def _best_of(earlier: Study, space: "Space") -> Sequence[Config]:

@@ -106,23 +106,24 @@ def _normal(count: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return np.asarray(ndtri((ranks + rng.uniform(1e-9, 1 - 1e-9, ranks.shape)) / DRAWS))
 
 
-def knowledge_gradient(process: GaussianProcess, points: Points, variance: float) -> Array:
+def knowledge_gradient(process: GaussianProcess, rivals: Points, points: Points, variance: float) -> Array:
     """Give by how much one more observation of each point raises the best posterior mean; shape (m,).
 
     Frazier, Powell & Dayanik 2009, The Knowledge-Gradient Policy for Correlated Normal Beliefs
-    (doi 10.1287/ijoc.1080.0314). The best is sought among what was observed and the point itself, because
-    only that can be recommended. Points may be observed ones: then it is what a repeat is worth.
+    (doi 10.1287/ijoc.1080.0314). The best is sought among the rivals and the point itself, because only what
+    was observed can be recommended. Points may be observed ones: then it is what a repeat is worth.
 
     Args:
         process: the model.
+        rivals: shape (k, d), what could be recommended by now.
         points: shape (m, d).
         variance: of the observation to come.
     """
-    means, covariances = process.joint(np.concatenate([process.points, points]))
-    known = len(process.points)
+    means, covariances = process.joint(np.concatenate([rivals, points]))
+    known = len(rivals)
     own = np.arange(known, known + len(points))
     moved = covariances[:, own] / np.sqrt(covariances[own, own] + variance)
-    best = float(means[:known].max())
-    after = (means[:known, None, None] + moved[:known, :, None] * NODES).max(axis=0)
+    best = float(means[:known].max(initial=means[own].min()))
+    after = (means[:known, None, None] + moved[:known, :, None] * NODES).max(axis=0, initial=-np.inf)
     after = np.maximum(after, means[own][:, None] + moved[own, np.arange(len(points))][:, None] * NODES)
     return np.asarray(after @ WEIGHTS - best)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tuner.optimize.optimizer import Optimizer, Point
 
 DEFAULT_OPTIMIZER = "noisy-gp"
-ONE_OBJECTIVE = "cmaes"
-"""The one that cannot weigh goodput against a cost."""
+ONE_OBJECTIVE = frozenset({"cmaes", "optuna.samplers:CmaEsSampler"})
+"""Those that cannot weigh goodput against a cost."""
 WITHOUT_MEMORY = frozenset(f"optuna.samplers:{name}" for name in ("GPSampler", "RandomSampler", "TPESampler"))
 """Samplers that look at nothing but the trials' values; any other one may follow what it suggested itself."""
 

@@ -66,8 +66,14 @@ class Numbers:
 class Encoding:
     """Translates between the parameters and the points of one search space."""
 
-    def __init__(self, space: Mapping[str, BaseDistribution]) -> None:
+    def __init__(
+        self, space: Mapping[str, BaseDistribution], today: Mapping[str, BaseDistribution] | None = None
+    ) -> None:
         """Take distributions by parameter name; the columns keep their order.
+
+        Args:
+            space: of all points.
+            today: narrower bounds of the points that are searched; the same names.
 
         Raises:
             TypeError: a distribution of a kind that nobody knows.
@@ -85,6 +91,12 @@ class Encoding:
         self.levels = np.array([len(each or ()) for each in self.choices], dtype=np.int64)
         """How many values there are, shape (d,)."""
         self.levels[~self.is_choice] = np.minimum(self._numbers.levels, 2**31)
+        self._ends: list[Points] = []
+        if today is not None and any(today[name] is not each for name, each in space.items()):
+            # A coordinate of a choice has no end.
+            for end, beyond in (("low", -np.inf), ("high", np.inf)):
+                at = self.encode([{name: getattr(each, end, 0) for name, each in today.items()}])
+                self._ends.append(np.where(self.is_choice, beyond, at))
 
     def encode(self, trials: Sequence[Mapping[str, Any]]) -> Points:
         """Give the points of trials by their parameters; a number beyond the bounds is put on them."""
@@ -108,6 +120,10 @@ class Encoding:
             if not math.isnan(value):
                 found[name] = choices[int(value)] if choices else round(value) if is_whole else value
         return found
+
+    def keep(self, points: Points) -> Points:
+        """Put what lies beyond today's bounds on them."""
+        return np.clip(points, *self._ends) if self._ends else points
 
     def snap(self, points: Points) -> Points:
         """Move positions of numbers to where values lie; choices and what is off stay as they are."""

@@ -1,7 +1,7 @@
 """What the trials of an Optuna study say, as arrays."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,23 +112,35 @@ def union_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
     return {name: space[name] for name in sorted(space) if not space[name].single()}
 
 
-def within(trials: Sequence[FrozenTrial], space: Mapping[str, BaseDistribution]) -> list[FrozenTrial]:
-    """Leave out trials whose numbers lie beyond today's bounds: they cannot be told as points."""
-    bounds = {
-        name: (each.low, each.high)
-        for name, each in space.items()
+def widened(
+    space: Mapping[str, BaseDistribution], trials: Sequence[FrozenTrial]
+) -> dict[str, BaseDistribution]:
+    """Let the bounds of numbers reach as far as any trial's: those may depend on others, or have changed."""
+    return {name: _widened(each, [*_of(name, trials)]) for name, each in space.items()}
+
+
+def _of(name: str, trials: Sequence[FrozenTrial]) -> Iterator[BaseDistribution]:
+    return (trial.distributions[name] for trial in trials if name in trial.distributions)
+
+
+def _widened(today: BaseDistribution, others: Sequence[BaseDistribution]) -> BaseDistribution:
+    if not isinstance(today, IntDistribution | FloatDistribution):
+        return today
+    alike = [
+        each
+        for each in others
         if isinstance(each, IntDistribution | FloatDistribution)
-    }
-
-    def is_within(trial: FrozenTrial) -> bool:
-        params = trial.params
-        return all(
-            low <= params[name] <= high
-            for name, (low, high) in bounds.items()
-            if name in params and isinstance(params[name], int | float)
-        )
-
-    return [trial for trial in trials if is_within(trial)]
+        and (each.log, each.step) == (today.log, today.step)
+        and (today.step is None or (each.low - today.low) % today.step == 0)
+    ]
+    low = min((each.low for each in alike), default=today.low)
+    high = max((each.high for each in alike), default=today.high)
+    if low >= today.low and high <= today.high:
+        return today
+    low, high = min(low, today.low), max(high, today.high)
+    if isinstance(today, IntDistribution):
+        return IntDistribution(int(low), int(high), log=today.log, step=today.step)
+    return FloatDistribution(low, high, log=today.log, step=today.step)
 
 
 def fitting(trials: Sequence[FrozenTrial], space: Mapping[str, BaseDistribution]) -> list[dict[str, Any]]:

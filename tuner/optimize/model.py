@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna.trial import TrialState
 
-from tuner.optimize.acquisition import knowledge_gradient, log_feasibility
+from tuner.optimize.acquisition import HOPELESS, knowledge_gradient, log_feasibility
 from tuner.optimize.conditions import Conditions
 from tuner.optimize.encoding import Encoding, Points
 from tuner.optimize.gp import Array, Columns, GaussianProcess
@@ -17,6 +17,11 @@ from tuner.optimize.scalar import compress
 
 MOST_CONSTRAINTS = 3
 """Models of constraints. Where more were broken, the last one is of the worst of those broken least often."""
+CREDIBLE = 0.3
+"""Probability of feasibility of what was feasible when it was tried: noise may have made it so. What lies on
+the bound, where the best often is, has about one half."""
+NO_WORTH = 1e-9
+"""Gain, in units of the values' spread, that is none."""
 FAILED, DONE = 1.0, -1.0
 """Slacks that say whether a trial had a value at all."""
 VARIANCE_OF_SLACK = 0.01
@@ -69,9 +74,16 @@ class Model:
         return points[order[:count]]
 
     def most_telling(self, options: Points) -> Array:
-        """Give the point (d,) of some, of which one more observation does most to know which one is best."""
-        worth = knowledge_gradient(self.objective, options, self.variance)
-        return np.asarray(options[int(np.argmax(worth * np.exp(log_feasibility(self.constraints, options))))])
+        """Give the point (d,) of some, of which one more observation does most to know which one is best.
+
+        The first of them where none does.
+        """
+        log = log_feasibility(self.constraints, options)
+        rivals = self.objective.points[self.is_likely(self.objective.points)]
+        worth = knowledge_gradient(self.objective, rivals, options, self.variance) * np.exp(log)
+        # What rounding leaves of nothing does not decide: the first option does.
+        worth[(worth < NO_WORTH * self.objective.spread) | (log < math.log(HOPELESS))] = 0.0
+        return np.asarray(options[int(np.argmax(worth))])
 
     def doubt(self, points: Points) -> Array:
         """Give the log of how little is known of points (m, d) times how likely they are feasible; (m,)."""
@@ -79,6 +91,11 @@ class Model:
         return np.asarray(
             np.log(np.maximum(variances, 1e-300)) / 2 + log_feasibility(self.constraints, points)
         )
+
+    def is_credible(self, points: Points) -> NDArray[np.bool_]:
+        """Say which points (m, d) to believe that they are feasible, at least the most likely one; (m,)."""
+        log = log_feasibility(self.constraints, points)
+        return log >= min(math.log(CREDIBLE), float(log.max()))
 
     def is_likely(self, points: Points) -> NDArray[np.bool_]:
         """Say which points (m, d) are rather feasible than not; shape (m,)."""

@@ -13,7 +13,7 @@ from scipy.stats import qmc
 
 from tuner.optimize.acquisition import NoisyExpectedImprovement
 from tuner.optimize.encoding import Encoding
-from tuner.optimize.history import fitting, gather, union_space, within
+from tuner.optimize.history import fitting, gather, union_space, widened
 from tuner.optimize.model import Model, merge, single_variances
 from tuner.optimize.scalar import scalarise
 from tuner.optimize.search import Score, are_new, maximise
@@ -89,6 +89,7 @@ class NoisyGPSampler(BaseSampler):
             repeats: whether some suggestions may be what was there before, to be measured once more.
             warm: parameters that were good in earlier studies; the search leans towards them, less and less.
         """
+        warm = warm if isinstance(warm, Mapping | str) else tuple(warm)
         _checked(seed, startup_trials, warm)
         self._seed = _fresh_seed() if seed is None else int(seed)
         self._startup_trials = startup_trials
@@ -131,9 +132,9 @@ class NoisyGPSampler(BaseSampler):
         """Suggest the parameters of a trial, and say what to expect of them."""
         if not search_space:
             return Proposal(params={})
-        trials = within(study.get_trials(deepcopy=False, states=SEEN), search_space)
+        trials = study.get_trials(deepcopy=False, states=SEEN)
         history = gather(trials, study.directions, but=trial.number)
-        encoding = Encoding(search_space)
+        encoding = Encoding(widened(search_space, trials), today=search_space)
         rng = np.random.default_rng((self._seed, trial.number))
         if len(history.measured) < max(1, self._startup_trials):
             return Proposal(params=encoding.decode(self._spread(encoding, trial.number)))
@@ -182,21 +183,23 @@ class NoisyGPSampler(BaseSampler):
             raise ValueError(msg)
         trials = study.get_trials(deepcopy=False, states=SEEN)
         space = union_space(trials)
-        history = gather(within(trials, space), study.directions)
+        history = gather(trials, study.directions)
         candidates = history.recommendable()
         if not candidates:
             return None
         values, told = history.values[:, 0], history.variances[:, 0]
         if space:
-            encoding = Encoding(space)
+            encoding = Encoding(widened(space, trials))
             points = encoding.encode(fitting([history.measured[row] for row in candidates], space))
             model = Model.of(history, encoding, values, told, seed=self._seed)
             means, variances = model.objective.predict(points)
+            credible = np.flatnonzero(model.is_credible(points))
+            best = int(credible[np.argmax(means[credible])])
         else:
             # Of nothing but constants there is one configuration, which was measured again and again.
             alike = np.zeros((len(values), 1))
             _, means, variances = merge(alike, values, single_variances(history, alike, values, told)[0])
-        best = int(np.argmax(means))
+            best = 0
         sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
         return Estimate(
             trial=history.measured[candidates[best]],
@@ -209,7 +212,7 @@ class NoisyGPSampler(BaseSampler):
         sequence = qmc.Sobol(len(encoding.names), rng=np.random.default_rng(self._seed))
         if number:
             sequence.fast_forward(number)
-        return np.asarray(encoding.place(sequence.random(1))[0])
+        return np.asarray(encoding.keep(encoding.place(sequence.random(1)))[0])
 
 
 def _checked(seed: int | None, startup_trials: int, warm: Sequence[Mapping[str, Any]]) -> None:

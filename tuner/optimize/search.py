@@ -47,7 +47,7 @@ def maximise(
             change(_mix(good, rng), 0, MOST_CHANGED_OF_MIXED, encoding, rng),
         ]
     )
-    points = conditions.apply(points)
+    points = encoding.keep(conditions.apply(points))
     return np.asarray(points[int(np.argmax(score(points)))])
 
 

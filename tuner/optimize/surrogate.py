@@ -1,6 +1,7 @@
 """What the optimizer's model thinks of points that nobody has measured."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,8 @@ def predict(
     """
     space = {name: each for name, each in shared(dimensions).items() if not each.single()}
     trials = [
-        tell(seen, space, None if seen.log_ratio is None else [seen.log_ratio]) for seen in observations
+        tell(replace(seen, cost=None), space, None if seen.log_ratio is None else [seen.log_ratio])
+        for seen in observations
     ]
     history = gather(trials, [StudyDirection.MAXIMIZE])
     encoding = Encoding(space)

@@ -202,7 +202,7 @@ def _read_optimizer(fields: Fields) -> str:
     name = fields.text(("optimizer",), DEFAULT_OPTIMIZER)
     if ":" not in name and name not in OPTIMIZERS:
         raise fields.wrong(("optimizer",), f"there is no {quote(name)}", suggest(name, OPTIMIZERS))
-    if name == ONE_OBJECTIVE and _read_objective(fields).cost is not None:
+    if name in ONE_OBJECTIVE and _read_objective(fields).cost is not None:
         raise fields.wrong(
             ("optimizer",), f"{quote(name)} knows one objective, and there are two", "Take another one"
         )

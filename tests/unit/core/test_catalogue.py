@@ -11,6 +11,7 @@ from tuner.optimize.catalogue import OPTIMIZERS, make_optimizer
 from tuner.optimize.optimizer import Observation
 from tuner.optimize.replay import distributions
 from tuner.optimize.sparse import draw_sparse
+from tuner.optimize.surrogate import predict
 
 SPACE = space_of()
 DEFAULT = SPACE.encode(SPACE.default())
@@ -199,6 +200,14 @@ def test_a_start_whose_cost_nobody_knows_is_not_taken_for_a_failed_one():
         return make_optimizer("noisy-gp", DEFAULT).suggest(DIMENSIONS, observations, seed=3).point
 
     assert suggest([*seen, *unknown]) == suggest(seen)
+
+
+def test_the_model_of_goodput_is_the_same_whatever_it_costs():
+    seen = observe(12)
+    costly = [replace(each, cost=(0.1, 1e-4)) for each in seen]
+    points = [each.point for each in seen[:3]]
+
+    assert predict(DIMENSIONS, costly, points).tolist() == predict(DIMENSIONS, seen, points).tolist()
 
 
 def test_what_a_missing_package_is_for_is_said(monkeypatch):

@@ -1,5 +1,6 @@
 """What the search proposes, and when it finds that nothing is left."""
 
+import math
 from collections import Counter
 from dataclasses import replace
 
@@ -75,6 +76,33 @@ def test_a_search_that_promises_nothing_ends_before_its_budget(tmp_path):
 )
 def test_the_search_ends_when_five_in_a_row_promise_less_than_it_costs(expected, ends):
     assert is_exhausted(expected) is ends
+
+
+@pytest.mark.parametrize(
+    ("expected", "ends", "left"),
+    [
+        ([None] * 30 + [0.0], False, 0.0),
+        ([None] * 30 + [0.0] * 5, True, 0.0),
+        ([None] * 30 + [0.0, None] * 5, False, None),
+        ([0.2] * 29 + [0.0, 0.0, None], False, 0.2),
+    ],
+)
+def test_that_nothing_is_left_holds_until_something_is_found(expected, ends, left):
+    """An optimizer without a model tells no gain, and may meet ten known configurations by chance."""
+    assert is_exhausted(expected) is ends
+    assert left_to_gain(expected) == (None if left is None else pytest.approx(math.expm1(left)))
+
+
+def test_where_constraints_refuse_everything_nobody_says_that_nothing_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "tuner.space.Space.violations", lambda _space, config: ("no",) * (config["listen_backlog"] > 0)
+    )
+    campaign, _, searched = run(
+        tmp_path, SimulatedHost(), trials=3, only=("listen_backlog",), optimizer="random"
+    )
+
+    assert len(searched) == 3
+    assert left_to_gain(campaign.storage.recall("expected")) is None
 
 
 def test_what_is_left_to_gain_is_what_the_last_suggestion_promised():

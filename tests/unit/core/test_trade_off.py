@@ -22,7 +22,7 @@ from tuner.records import Role
 from tuner.standing import config_key
 from tuner.summary import as_json, pick, summarize
 from tuner.terminal import final_screen
-from tuner.trade_off import Choice, costs, undominated
+from tuner.trade_off import Choice, costs, find_front, undominated
 
 OBJECTIVE = "objective: [maximize goodput_rps, minimize cpu_us_per_request]\n"
 numbers = st.floats(-1, 1).map(lambda value: round(value, 2))
@@ -154,13 +154,30 @@ def test_any_choice_can_be_picked(study):
     assert any("not confirmed; choice" in line for line in describe_origin(picked))
 
 
+def test_the_winner_is_a_choice_even_where_another_seems_to_beat_it(study):
+    campaign, _ = study
+    standing = campaign.standing()
+    everything = {config_key(entry.config): entry.config for entry in standing.ranking}
+    fronts = {
+        key: find_front(campaign.starts, standing, campaign.default, "cpu_us_per_request", winner=config)
+        for key, config in everything.items()
+    }
+
+    assert all(key in {config_key(each.config) for each in front} for key, front in fronts.items())
+    assert len({len(front) for front in fronts.values()}) == 2
+    for front in fronts.values():
+        goodputs = [each.goodput.log_ratio for each in front]
+        assert goodputs == sorted(goodputs, reverse=True)
+
+
 def test_picking_the_winner_keeps_its_gain(study):
     _, summary = study
     won = config_key(summary.winner.config)
     numbers = [number for number, each in enumerate(summary.front, 1) if config_key(each.config) == won]
 
-    for number in numbers:
-        assert pick(summary, number).gain == summary.gain
+    assert len(numbers) == 1
+    assert pick(summary, numbers[0]).gain == summary.gain
+    assert [each["is_winner"] for each in as_json(summary)["front"]].index(True) == numbers[0] - 1
 
 
 @pytest.mark.parametrize("number", [0, 99, -1])

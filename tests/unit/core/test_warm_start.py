@@ -110,3 +110,11 @@ def test_a_study_that_never_ran_is_refused(tmp_path):
 
     with pytest.raises(UsageError, match="idle"):
         read_warmth(settings, space_of(*TUNED))
+
+
+def test_a_choice_that_this_space_lacks_is_left_out():
+    space = space_of("lingering_close", "sendfile")
+
+    config = fit_into(space, {"lingering_close": "never", "sendfile": False})
+
+    assert config == space.complete({"sendfile": False})

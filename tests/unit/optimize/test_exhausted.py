@@ -51,6 +51,34 @@ def test_the_best_of_a_few_are_measured_again_and_the_worst_is_not():
     assert tried[2] + tried[4] > 35
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_failures_by_chance_do_not_lead_to_the_worst(seed):
+    """Twelve cells, and a third of the starts fail: the best few are measured again, and no other."""
+    space = {"a": CategoricalDistribution(range(6)), "b": CategoricalDistribution(range(2))}
+    rng = np.random.default_rng(seed)
+    study = optuna.create_study(sampler=NoisyGPSampler(seed=seed), direction="maximize")
+    for _ in range(60):
+        trial = ask(study, space, 0.01)
+        if rng.random() < 0.3:
+            study.tell(trial, state=TrialState.FAIL)
+        else:
+            study.tell(trial, trial.params["a"] + 0.5 * trial.params["b"] + 0.1 * rng.standard_normal())
+
+    assert sum(trial.params["a"] < 3 for trial in study.trials[20:]) <= 6
+
+
+def test_a_repeat_is_spent_on_what_is_feasible():
+    """The best lies on the bound; what is worth more breaks it."""
+    rng = np.random.default_rng(0)
+    study = optuna.create_study(sampler=NoisyGPSampler(seed=0), direction="maximize")
+    for _ in range(60):
+        trial = ask(study, {"a": CategoricalDistribution(range(4))}, 0.01)
+        trial.set_constraint("errors", abs(trial.params["a"] - 2) - 0.5)
+        study.tell(trial, trial.params["a"] + 0.1 * rng.standard_normal())
+
+    assert {trial.params["a"] for trial in study.trials[15:]} == {2}
+
+
 def test_the_only_choice_that_works_is_taken():
     space = {"cache": CategoricalDistribution(("on", "off"))}
     study = optuna.create_study(sampler=NoisyGPSampler(seed=0, startup_trials=1), direction="maximize")

@@ -118,14 +118,42 @@ def test_what_failed_nine_times_of_ten_is_not_recommended():
     assert study.sampler.incumbent(study).params == {"delay": 0.6}
 
 
-def test_what_lies_beyond_narrowed_bounds_is_left_out():
+def test_what_was_tried_within_wider_bounds_still_tells_where_the_best_is():
     study = make_study()
-    study.optimize(lambda trial: trial.suggest_float("delay", 0, 100), n_trials=12)
-    study.optimize(lambda trial: -trial.suggest_float("delay", 0, 10), n_trials=12)
+    for most in (100, 10):
+        study.optimize(lambda trial: -((trial.suggest_float("delay", 0, most) - 4) ** 2), n_trials=12)  # noqa: B023
 
-    best = study.sampler.incumbent(study)
-    assert best.params["delay"] < 2
-    assert all(trial.params["delay"] <= 10 for trial in study.trials[12:])
+    assert study.sampler.incumbent(study).params["delay"] == pytest.approx(4, abs=0.5)
+    later = [trial.params["delay"] for trial in study.trials[14:]]
+    assert max(later) <= 10
+    assert np.median(np.abs(np.array(later) - 4)) < 2
+
+
+def test_bounds_may_depend_on_another_parameter():
+    def worth(trial):
+        most = trial.suggest_float("most", 0, 1)
+        share = trial.suggest_float("share", 0, max(most, 0.05))
+        return -((most - 0.8) ** 2) - (share - 0.6) ** 2
+
+    for seed in range(3):
+        study = make_study(seed)
+        study.optimize(worth, n_trials=30)
+        assert study.sampler.incumbent(study).value > -0.02
+
+
+def test_noise_does_not_make_the_infeasible_the_incumbent():
+    """Every point has one vote, so that the luckiest of many would win."""
+    for seed in range(4):
+        study, rng = make_study(seed), np.random.default_rng(seed)
+
+        def worth(trial, rng=rng):
+            share = trial.suggest_float("share", 0, 1)
+            trial.set_constraint("errors", share - 0.5 + 0.2 * rng.standard_normal())
+            trial.set_user_attr(VARIANCE, 1e-4)
+            return share + 0.01 * rng.standard_normal()
+
+        study.optimize(worth, n_trials=40)
+        assert study.sampler.incumbent(study).params["share"] < 0.65
 
 
 def test_a_variance_without_end_tells_nothing():
@@ -177,6 +205,15 @@ def test_what_an_earlier_study_had_otherwise_does_no_harm():
     study.optimize(lambda trial: trial.suggest_float("delay", 0, 1), n_trials=8)
 
     assert len(study.trials) == 8
+
+
+def test_what_was_good_before_may_come_from_a_generator():
+    def ask(warm):
+        study = make_study(warm=warm)
+        study.optimize(lambda trial: 0.1 * trial.suggest_float("delay", 0, 1) + trial.number % 2, n_trials=9)
+        return [trial.params for trial in study.trials]
+
+    assert ask(each for each in [{"delay": 0.1}]) == ask([{"delay": 0.1}]) != ask([])
 
 
 def test_several_objectives_have_a_front_and_no_incumbent():
