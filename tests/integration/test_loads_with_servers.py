@@ -78,7 +78,7 @@ def send(load: LoadGenerator, sandbox: Sandbox, *, keepalive: bool, protocol: st
         url=URL,
         connections=8,
         keepalive=keepalive,
-        duration_s=0.4,
+        duration_s=1.0,
         protocol=protocol,
         body_bytes=len(BODY),
         response_bytes=response_bytes,
