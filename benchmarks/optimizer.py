@@ -254,7 +254,7 @@ def _page(lines: Sequence[str], figures: Sequence[Figure]) -> str:
 
 {time.strftime("%Y-%m-%d")}, Python {platform.python_version()}, {versions}.
 True regret (log points) of the recommended configuration: median (quartiles). The last column is the
-processor time of a suggestion, about the sixtieth. Made by `make bench-optimizer`.
+processor time of a suggestion, of the last ten. Made by `make bench-optimizer`; [what it says](optimizer.md).
 
 {chr(10).join(lines)}
 

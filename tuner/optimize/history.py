@@ -1,7 +1,7 @@
 """What the trials of an Optuna study say, as arrays."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from optuna.distributions import BaseDistribution, FloatDistribution, IntDistrib
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+Number = IntDistribution | FloatDistribution
 VARIANCE = "variance"
 """User attribute that holds the variance of a trial's value (several: a list, one for each objective)."""
 LARGEST = 1e100
@@ -116,31 +117,28 @@ def widened(
     space: Mapping[str, BaseDistribution], trials: Sequence[FrozenTrial]
 ) -> dict[str, BaseDistribution]:
     """Let the bounds of numbers reach as far as any trial's: those may depend on others, or have changed."""
-    return {name: _widened(each, [*_of(name, trials)]) for name, each in space.items()}
+    found = dict(space)
+    for trial in trials:
+        for name, each in trial.distributions.items():
+            wide = found.get(name)
+            if each is wide or not isinstance(wide, Number) or not isinstance(each, Number):
+                continue
+            if (each.low < wide.low or each.high > wide.high) and _has_grid_of(wide, each):
+                found[name] = _around(wide, each)
+    return found
 
 
-def _of(name: str, trials: Sequence[FrozenTrial]) -> Iterator[BaseDistribution]:
-    return (trial.distributions[name] for trial in trials if name in trial.distributions)
+def _has_grid_of(one: Number, other: Number) -> bool:
+    return (one.log, one.step) == (other.log, other.step) and (
+        one.step is None or (one.low - other.low) % one.step == 0
+    )
 
 
-def _widened(today: BaseDistribution, others: Sequence[BaseDistribution]) -> BaseDistribution:
-    if not isinstance(today, IntDistribution | FloatDistribution):
-        return today
-    alike = [
-        each
-        for each in others
-        if isinstance(each, IntDistribution | FloatDistribution)
-        and (each.log, each.step) == (today.log, today.step)
-        and (today.step is None or (each.low - today.low) % today.step == 0)
-    ]
-    low = min((each.low for each in alike), default=today.low)
-    high = max((each.high for each in alike), default=today.high)
-    if low >= today.low and high <= today.high:
-        return today
-    low, high = min(low, today.low), max(high, today.high)
-    if isinstance(today, IntDistribution):
-        return IntDistribution(int(low), int(high), log=today.log, step=today.step)
-    return FloatDistribution(low, high, log=today.log, step=today.step)
+def _around(one: Number, other: Number) -> BaseDistribution:
+    low, high = min(one.low, other.low), max(one.high, other.high)
+    if isinstance(one, IntDistribution):
+        return IntDistribution(int(low), int(high), log=one.log, step=one.step)
+    return FloatDistribution(low, high, log=one.log, step=one.step)
 
 
 def fitting(trials: Sequence[FrozenTrial], space: Mapping[str, BaseDistribution]) -> list[dict[str, Any]]:
