@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve, cholesky, solve_triangular
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
@@ -92,9 +92,10 @@ class Columns:
 
         numbers = self.is_conditional & ~self.is_choice
         values, at = points[:, numbers], first[numbers]
-        found[:, at] = np.nan_to_num(0.5 * values)
-        found[:, at + 1] = np.nan_to_num(0.5 * (1 - values))
-        found[:, at + 2] = np.where(np.isnan(values), 0.0, 0.5)
+        is_on = ~np.isnan(values)
+        found[:, at] = np.where(is_on, 0.5 * values, 0.0)
+        found[:, at + 1] = np.where(is_on, 0.5 * (1 - values), 0.0)
+        found[:, at + 2] = np.where(is_on, 0.5, 0.0)
         return found
 
 
@@ -255,11 +256,11 @@ class _Evidence:
         self._standard = standard
         self._noise = noise
         self._pairs = first, second = np.triu_indices(len(points), 1)
-        self._below = second * len(points) + first
-        """Where the pairs are in a flat matrix, below its diagonal."""
-        embedded, widths = columns.embed(points), columns.widths
-        steps = np.abs(embedded[first] - embedded[second])
-        self._gaps = np.ascontiguousarray(np.add.reduceat(steps, np.cumsum(widths) - widths, axis=1).T)
+        self._below = first * len(points) + second
+        """Where the pairs are below the diagonal of a matrix, column after column."""
+        embedded, widths = np.ascontiguousarray(columns.embed(points).T), columns.widths
+        steps = np.abs(embedded[:, first] - embedded[:, second])
+        self._gaps = np.add.reduceat(steps, np.cumsum(widths) - widths, axis=0)
         """Distances by column and pair."""
         dimensions = len(columns)
         middles = [_typical(dimensions)] * dimensions
@@ -309,13 +310,12 @@ class _Evidence:
         factor = self._factor(amplitude * correlations + additive * own, amplitude + additive, nugget)
         if factor is None:
             return 1e10, np.zeros_like(theta)
-        # LAPACK gives the part below the diagonal only, which is all that is needed.
-        inverse, _ = dpotri(factor, lower=1)
-        weights = cho_solve((factor, True), self._standard, check_finite=False)
-        loss = self._standard @ weights / 2 + float(np.log(np.diag(factor)).sum())
+        weights, _ = dpotrs(factor, self._standard, lower=1)
+        loss = self._standard @ weights / 2 + float(np.log(factor.diagonal()).sum())
+        inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
         # d loss / d K, of which each pair i < j stands twice.
         first, second = self._pairs
-        of_pairs = inverse.reshape(-1)[self._below] - weights[first] * weights[second]
+        of_pairs = inverse.T.reshape(-1)[self._below] - weights[first] * weights[second]
         of_diagonal = float(np.trace(inverse) - weights @ weights) / 2
 
         away = (theta - self._middle) / self._spread
@@ -329,14 +329,17 @@ class _Evidence:
         return float(loss + away @ away / 2), gradient
 
     def _factor(self, covariances: Array, variance: float, nugget: float) -> Array | None:
+        """Give the lower Cholesky factor; what is above its diagonal has no meaning.
+
+        LAPACK is called without scipy's checks, which take as long as these small matrices do.
+        """
         count = len(self._standard)
-        matrix = np.empty((count, count))
-        matrix.reshape(-1)[self._below] = CONSTANT + covariances
-        matrix[np.diag_indices(count)] = CONSTANT + variance + self._noise + nugget + JITTER
-        try:
-            return np.asarray(cholesky(matrix, lower=True, check_finite=False))
-        except LinAlgError:
-            return None
+        matrix = np.empty((count, count), order="F")
+        flat = matrix.T.reshape(-1)
+        flat[self._below] = CONSTANT + covariances
+        flat[:: count + 1] = CONSTANT + variance + self._noise + nugget + JITTER
+        factor, failure = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
+        return None if failure else factor
 
 
 def _typical(dimensions: int) -> float:

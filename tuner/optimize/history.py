@@ -117,15 +117,16 @@ def widened(
     space: Mapping[str, BaseDistribution], trials: Sequence[FrozenTrial]
 ) -> dict[str, BaseDistribution]:
     """Let the bounds of numbers reach as far as any trial's: those may depend on others, or have changed."""
-    found = dict(space)
+    numbers = {name: each for name, each in space.items() if isinstance(each, Number)}
     for trial in trials:
-        for name, each in trial.distributions.items():
-            wide = found.get(name)
-            if each is wide or not isinstance(wide, Number) or not isinstance(each, Number):
+        for name, wide in numbers.items():
+            each = trial.distributions.get(name)
+            # Of its attributes first: there are many, and to ask for the class takes long.
+            if getattr(each, "low", wide.low) >= wide.low and getattr(each, "high", wide.high) <= wide.high:
                 continue
-            if (each.low < wide.low or each.high > wide.high) and _has_grid_of(wide, each):
-                found[name] = _around(wide, each)
-    return found
+            if isinstance(each, Number) and _has_grid_of(wide, each):
+                numbers[name] = _around(wide, each)
+    return {**space, **numbers}
 
 
 def _has_grid_of(one: Number, other: Number) -> bool:
@@ -134,7 +135,7 @@ def _has_grid_of(one: Number, other: Number) -> bool:
     )
 
 
-def _around(one: Number, other: Number) -> BaseDistribution:
+def _around(one: Number, other: Number) -> Number:
     low, high = min(one.low, other.low), max(one.high, other.high)
     if isinstance(one, IntDistribution):
         return IntDistribution(int(low), int(high), log=one.log, step=one.step)
