@@ -82,6 +82,11 @@ bench-optimizer: ## Compare the optimizer with its peers on recorded and made su
 	@.ci/python bench
 	@.bench/bin/python -m benchmarks.optimizer --table benchmarks/optimizer-table.md
 
+.PHONY: bench-warm-start
+bench-warm-start: ## Measure what an earlier study is worth to a new one (ten minutes)
+	@.ci/python bench
+	@.bench/bin/python -m benchmarks.warm_start
+
 .PHONY: lock
 lock: ## Renew requirements/ from pyproject.toml (needs uv)
 	@$(COMPILE) --group dev --extra notebooks -o requirements/dev.txt >/dev/null

@@ -34,12 +34,12 @@ class OfOptuna:
     def __init__(self, surface: Surface, sampler: BaseSampler) -> None:
         """Make a study in memory."""
         self._surface = surface
-        self._study = optuna.create_study(direction="maximize", sampler=sampler)
+        self.study = optuna.create_study(direction="maximize", sampler=sampler)
         self._trial: Trial | None = None
 
     def ask(self) -> Mapping[str, Any]:
         """Suggest every parameter that is active beside those before it."""
-        self._trial = trial = self._study.ask()
+        self._trial = trial = self.study.ask()
         for name, distribution in self._surface.space.items():
             if self._surface.is_active(name, trial.params):
                 suggest(trial, name, distribution)
@@ -49,15 +49,15 @@ class OfOptuna:
         """Tell the value with its variance, or that the trial failed."""
         trial = cast("Trial", self._trial)
         if outcome.value is None:
-            self._study.tell(trial, state=TrialState.FAIL)
+            self.study.tell(trial, state=TrialState.FAIL)
             return
         trial.set_user_attr(VARIANCE, outcome.variance)
-        self._study.tell(trial, outcome.value)
+        self.study.tell(trial, outcome.value)
 
     def recommend(self) -> Mapping[str, Any] | None:
         """Give the best observed."""
         try:
-            return self._study.best_params
+            return self.study.best_params
         except ValueError:
             return None
 
@@ -67,7 +67,7 @@ class Ours(OfOptuna):
 
     def recommend(self) -> Mapping[str, Any] | None:
         """Give the incumbent."""
-        incumbent = cast("NoisyGPSampler", self._study.sampler).incumbent(self._study)
+        incumbent = cast("NoisyGPSampler", self.study.sampler).incumbent(self.study)
         return None if incumbent is None else incumbent.params
 
 

@@ -85,6 +85,9 @@ class Recorded:
     """A forest fitted on recorded starts, with their noise."""
 
     path: Path
+    first: int = 0
+    every: int = 1
+    """Which lines to take."""
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,7 +95,9 @@ class Recorded:
         self.name = self.path.stem
         rows = [json.loads(line) for line in self.path.read_text(encoding="utf-8").splitlines()]
         self._columns = {key: Column.of([row["config"][key] for row in rows]) for key in rows[0]["config"]}
-        self._good = [row for row in rows if row["up"] and min(_rates(row), default=0.0) > 0]
+        self._good = [
+            row for row in rows[self.first :: self.every] if row["up"] and min(_rates(row), default=0.0) > 0
+        ]
 
     @property
     def space(self) -> Mapping[str, BaseDistribution]:

@@ -28,7 +28,7 @@ class Warmth:
     first: tuple[Point, ...] = ()
     """The best of each earlier study, to be tried before anything else."""
     good: tuple[Point, ...] = ()
-    """Points that were good, for the optimizer to lean towards."""
+    """Points that were good, for the optimizer to mix with its own."""
 
 
 def read_warmth(settings: Study, space: "Space") -> Warmth:

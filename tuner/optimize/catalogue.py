@@ -82,7 +82,7 @@ def make_optimizer(
         name: one of OPTIMIZERS, or the import path `module:Class` of an Optuna sampler.
         default: the point of the default configuration.
         first: points to be tried before all suggestions.
-        good: points that were good in earlier studies, for an optimizer that can lean towards them.
+        good: points that were good in earlier studies, for an optimizer that can mix them with its own.
 
     Raises:
         UsageError: there is no such optimizer, a package that it needs is missing, or it cannot be made.

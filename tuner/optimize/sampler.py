@@ -17,7 +17,7 @@ from tuner.optimize.history import fitting, gather, union_space, widened
 from tuner.optimize.model import Model, merge, single_variances
 from tuner.optimize.scalar import scalarise
 from tuner.optimize.search import Score, are_new, maximise
-from tuner.optimize.warm import lean
+from tuner.optimize.warm import recall
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -87,7 +87,8 @@ class NoisyGPSampler(BaseSampler):
             seed: of everything that is drawn, 0 or more; None for another one each time.
             startup_trials: measured trials before the model is asked; until then a Sobol' sequence.
             repeats: whether some suggestions may be what was there before, to be measured once more.
-            warm: parameters that were good in earlier studies; the search leans towards them, less and less.
+            warm: parameters that were good in earlier studies; the search mixes them with what is good in
+                this one. They are not tried as they are: `study.enqueue_trial` does that.
         """
         warm = warm if isinstance(warm, Mapping | str) else tuple(warm)
         _checked(seed, startup_trials, warm)
@@ -145,14 +146,13 @@ class NoisyGPSampler(BaseSampler):
         expected = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng)
         is_exploring = trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1
         score: Score = model.doubt if is_exploring else expected
-        if self._warm and not is_exploring:
-            score = lean(expected, self._warm, encoding, len(history.measured))
         good = model.best(GOOD)
+        earlier = recall(self._warm, GOOD, encoding, rng)
         point = maximise(
             lambda points: np.where(are_new(points, known), score(points), -np.inf),
             encoding,
             model.conditions,
-            good,
+            np.concatenate([good, earlier]),
             rng,
         )
         is_left = are_new(point[None], known)[0] and expected.is_hopeful(point)

@@ -37,7 +37,7 @@ def maximise(
         score: of points (m, d); shape (m,).
         encoding: of the space.
         conditions: what is off is no coordinate of a point.
-        good: shape (k, d), points to search around, the best first.
+        good: shape (k, d), points to search around, the best of this study first; NaN is drawn anew.
         rng: the same draws give the same point.
     """
     parents = np.resize(good[:PARENTS], (CHANGED, good.shape[1]))

@@ -1,43 +1,30 @@
-"""What earlier studies found good, as a prior on where the best is.
+"""What earlier studies found good, for the search to mix with what is good in this one.
 
-Hvarfner et al. 2022, πBO: Augmenting Acquisition Functions with User Beliefs (arXiv 2204.11051): the
-acquisition is multiplied by the prior to the power of β / n, so that a prior that is wrong is outvoted.
+The model alone decides whether a mixture is worth a trial, so that what is no longer true does no harm. A
+prior that multiplies the acquisition (Hvarfner et al. 2022, πBO, arXiv 2204.11051) does, and its gain was
+none; the figures are in benchmarks/optimizer.md.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tuner.optimize.encoding import Encoding, Points
 
-BETA = 10.0
-"""Observations after which the prior counts as it stands; before, it counts for more."""
-WIDTH = 0.15
-"""Standard deviation about a good number's position."""
-LEAST = 0.3
-"""Density of a value that no good point comes near, relative to the likeliest: none is ruled out."""
 
-Score = Callable[[Points], NDArray[np.float64]]
+def recall(
+    warm: Sequence[Mapping[str, Any]], count: int, encoding: Encoding, rng: np.random.Generator
+) -> Points:
+    """Give so many of the earlier points, each time others; where there are fewer, some several times.
 
+    What they lack, and what today's space has otherwise, is NaN.
 
-def lean(score: Score, warm: Sequence[Mapping[str, Any]], encoding: Encoding, observed: int) -> Score:
-    """Let a score, a log acquisition, lean towards what was good before.
-
-    Args:
-        score: of points (m, d); shape (m,).
-        warm: parameters of the good ones.
-        encoding: of the space.
-        observed: observations of this study.
+    Returns:
+        Shape (count, d); (0, d) where there are none.
     """
-    good = encoding.encode([_usable(each, encoding) for each in warm])
-    weight = BETA / max(observed, 1)
-
-    def leaning(points: Points) -> NDArray[np.float64]:
-        return np.asarray(score(points) + weight * log_prior(points, good, encoding))
-
-    return leaning
+    points = encoding.encode([_usable(each, encoding) for each in warm])
+    return points[np.resize(rng.permutation(len(warm)), count)] if len(warm) else points
 
 
 def _usable(params: Mapping[str, Any], encoding: Encoding) -> dict[str, Any]:
@@ -47,22 +34,3 @@ def _usable(params: Mapping[str, Any], encoding: Encoding) -> dict[str, Any]:
         for name, choices in zip(encoding.names, encoding.choices, strict=True)
         if name in params and (choices is not None or isinstance(params[name], int | float))
     }
-
-
-def log_prior(points: Points, good: Points, encoding: Encoding) -> NDArray[np.float64]:
-    """Give the log density of points (m, d) relative to the densest, by each parameter alone; shape (m,)."""
-    total = np.zeros(len(points))
-    for number, choices in enumerate(encoding.choices):
-        known = good[~np.isnan(good[:, number]), number]
-        if not len(known):
-            continue
-        at = points[:, number]
-        if choices is not None:
-            shares = np.array([np.mean(known == each) for each in range(len(choices))])
-            density = np.where(np.isnan(at), 1.0, (shares / shares.max())[np.nan_to_num(at).astype(int)])
-        else:
-            grid = np.concatenate([known, np.nan_to_num(at, nan=0.5)])
-            heights = np.exp(-(((grid[:, None] - known) / WIDTH) ** 2) / 2).mean(axis=1)
-            density = np.where(np.isnan(at), 1.0, heights[len(known) :] / heights[: len(known)].max())
-        total += np.log(LEAST + (1 - LEAST) * np.clip(density, 0.0, 1.0))
-    return total

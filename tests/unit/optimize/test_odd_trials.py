@@ -210,10 +210,14 @@ def test_what_an_earlier_study_had_otherwise_does_no_harm():
 def test_what_was_good_before_may_come_from_a_generator():
     def ask(warm):
         study = make_study(warm=warm)
-        study.optimize(lambda trial: 0.1 * trial.suggest_float("delay", 0, 1) + trial.number % 2, n_trials=9)
+        study.optimize(
+            lambda trial: trial.suggest_float("delay", 0, 1) - abs(trial.suggest_float("share", 0, 1) - 0.3),
+            n_trials=9,
+        )
         return [trial.params for trial in study.trials]
 
-    assert ask(each for each in [{"delay": 0.1}]) == ask([{"delay": 0.1}]) != ask([])
+    good = {"delay": 0.9, "share": 0.3}
+    assert ask(each for each in [good]) == ask([good]) != ask([])
 
 
 def test_several_objectives_have_a_front_and_no_incumbent():
@@ -221,6 +225,34 @@ def test_several_objectives_have_a_front_and_no_incumbent():
 
     with pytest.raises(ValueError, match=r"study\.best_trials"):
         study.sampler.incumbent(study)
+
+
+def test_what_was_good_before_is_taken_where_it_is_still_good_and_left_where_it_is_not():
+    def worth(trial):
+        trial.set_user_attr(VARIANCE, 1e-4)
+        return -sum(abs(trial.suggest_float(f"x{number}", 0, 1) - 0.7) for number in range(8))
+
+    def taken(value):
+        count = 0
+        for seed in range(3):
+            study = make_study(seed=seed, warm=[{f"x{number}": value for number in range(8)}])
+            study.optimize(worth, n_trials=25)
+            count += sum(list(trial.params.values()).count(value) for trial in study.trials[10:])
+        return count
+
+    assert taken(0.69) > 2 * taken(0.01)
+
+
+def test_what_an_earlier_study_lacks_is_drawn():
+    def worth(trial):
+        trial.set_user_attr(VARIANCE, 1e-4)
+        return trial.suggest_int("known", 0, 99) / 99 + trial.suggest_float("new", 0, 1)
+
+    study = make_study(warm=[{"known": 99}] * 20)
+    study.optimize(worth, n_trials=20)
+
+    assert study.sampler.incumbent(study).params["known"] == 99
+    assert study.best_value > 1.8
 
 
 def test_a_wrong_belief_does_not_trap_the_search():
