@@ -96,6 +96,10 @@ def arming(
             f"stop {_one_line(shlex.join(service.stop), service.name)}",
             f"start {_one_line(shlex.join(service.start), service.name)}",
         ]
+        optional = {"check": service.check, "reload": service.reload}
+        lines += [
+            f"{verb} {_one_line(shlex.join(argv), service.name)}" for verb, argv in optional.items() if argv
+        ]
         if service.pid_file != PurePosixPath():
             lines.append(f"pid-file {_one_line(str(service.pid_file), service.name)}")
     lines += [f"url {_one_line(url, url)}" for url in urls]

@@ -358,14 +358,16 @@ complain() { # WHAT REASON
     printf 'trouble\t%s\t%s\n' "$1" "$reason"
 }
 
-read_service() { # FILE → systemd pid_file stop start ran
-    systemd=no pid_file='' stop='' start='' ran=unknown
+read_service() { # FILE → systemd pid_file check stop start reload ran
+    systemd=no pid_file='' check='' stop='' start='' reload='' ran=unknown
     while IFS= read -r line; do
         case $line in
             'systemd '*) systemd=${line#* } ;;
             'pid-file '*) pid_file=${line#* } ;;
+            'check '*) check=${line#* } ;;
             'stop '*) stop=${line#* } ;;
             'start '*) start=${line#* } ;;
+            'reload '*) reload=${line#* } ;;
             'ran '*) ran=${line#* } ;;
         esac
     done < "$1"
@@ -685,7 +687,9 @@ write_plan() { # what the request says, on disk
                 esac
                 file=$state/services/$value
                 ;;
-            'systemd '* | 'pid-file '* | 'stop '* | 'start '*) printf '%s\n' "$line" >> "$file" ;;
+            'systemd '* | 'pid-file '* | 'check '* | 'stop '* | 'start '* | 'reload '*)
+                printf '%s\n' "$line" >> "$file"
+                ;;
             'url '*) write_url "$value" ;;
             end) ;;
             *) fail "$REFUSED" 'The request has a line that is not known.' ;;
