@@ -44,6 +44,7 @@ def test_the_keeper_is_told_all_that_it_needs_without_the_controller():
         "systemd yes",
         "stop systemctl stop nginx",
         "start sh -c 'echo '\"'\"'it'\"'\"'; nginx'",
+        "check nginx -t",
         "pid-file /run/nginx.pid",
         "url http://web1/",
         "end",
