@@ -1,12 +1,20 @@
 """Rules for every test."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 
 # As the command has it: with more threads, those of the workers wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what tuner remembers of hosts apart from what it remembers for the user of this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TUNER_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

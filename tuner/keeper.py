@@ -5,6 +5,7 @@ import math
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import PurePosixPath
 from typing import Final
@@ -24,6 +25,7 @@ RETRY_S: Final = 30.0
 """After what the watchdog tries again to put back what could not be."""
 CHANGE_TIMEOUT_S: Final = 60.0
 RESTORE_TIMEOUT_S: Final = 600.0
+WORDS_TIMEOUT_S: Final = 10.0
 
 # Exit statuses of keeper.sh; others are the shell's or sudo's.
 OTHER_VERSION: Final = 21
@@ -132,6 +134,13 @@ def change(purpose: str, session: str, *, put: Files, back: Sequence[PurePosixPa
         str(len(head) + len(contents)),
         stdin=head + contents,
         timeout_s=CHANGE_TIMEOUT_S,
+    )
+
+
+def words(log: PurePosixPath) -> Command:
+    """Name the command that prints the end of a server's log; links, pipes and devices it does not read."""
+    return replace(
+        step("words", "run", _one_line(str(log), "a log"), timeout_s=WORDS_TIMEOUT_S), may_fail=True
     )
 
 

@@ -10,6 +10,7 @@
 #   confirm apply, undo apply                keep what was applied; take it back later
 #   status run|apply, boot run|apply         what is going on; put files back after a reboot
 #   watch run|apply, guard run|apply         the watchdog, and the process of it that counts
+#   words run|apply PATH                     print the end of a server's log
 #
 # State of a purpose is in a directory beside this program:
 #   journal/NUMBER/{meta,content}            an original; there (renamed, fsynced) before the first write
@@ -33,6 +34,10 @@ TEMPORARY=.tuner-new
 LOG_BYTES=1000000
 RESERVE_KIB=256
 SERVICE_TIMEOUT_S=90
+WORDS_TIMEOUT_S=5
+WORDS_BYTES=65536
+READ_END='exec < "$1" && [ -f /proc/self/fd/0 ] && [ "$(stat -L -c %h /proc/self/fd/0)" = 1 ] &&
+    [ "$(readlink "/proc/$$/fd/0")" = "$2" ] && exec tail -c "$3"'
 SYSTEMD_UNIT=/etc/systemd/system/tuner-restore.service
 SYSTEMD_LINK=/etc/systemd/system/multi-user.target.wants/tuner-restore.service
 CRON_FILE=/etc/cron.d/tuner-restore
@@ -955,6 +960,17 @@ boot() {
     return "$INCOMPLETE"
 }
 
+words() { # PATH: whoever may write beside a log may put a link or a pipe in its place
+    check_path "$1"
+    directory=$(readlink -f -- "${1%/*}/") && cd -P -- "$directory" ||
+        fail "$REFUSED" "$1: its directory is not there. Look there."
+    [ -f "./${1##*/}" ] && [ ! -L "./${1##*/}" ] ||
+        fail "$REFUSED" "$1: is not a file of its own (a link, a pipe or a device?), so it is not read."
+    # What was opened counts, not what was looked at; opening a pipe would wait, so that has its time.
+    timeout -s KILL "$WORDS_TIMEOUT_S" /bin/sh -c "$READ_END" read "./${1##*/}" "${directory%/}/${1##*/}" \
+        "$WORDS_BYTES" || fail "$REFUSED" "$1: has several names, or was exchanged while it was opened, so it is not read."
+}
+
 main() {
     step=${1-} purpose=${2-}
     case $0 in
@@ -971,7 +987,7 @@ main() {
     trap : HUP PIPE INT
     shift 2
     case $step in
-        arm | change | beat | restore | confirm | undo | status | boot | watch | guard) "$step" "$@" ;;
+        arm | change | beat | restore | confirm | undo | status | boot | watch | guard | words) "$step" "$@" ;;
         *) echo "The keeper has no step $step." >&2; exit "$REFUSED" ;;
     esac
 }

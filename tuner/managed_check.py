@@ -134,8 +134,6 @@ def commands_of(target: ManagedTarget) -> tuple[Argv, ...]:
             commands += [RELOAD] if service.is_systemd else []
             pid = first_process(service)
             commands += [pid.argv] if pid.as_root else []
-        if (log := part.log_command()) is not None:
-            commands.append(log.argv)
     return tuple(dict.fromkeys(commands))
 
 

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from tuner import keeper
 from tuner.ports import Command, Completed, Host, Installation, InstalledServer, Server, Service
-from tuner.server_words import quote_words, tail_command
+from tuner.server_words import quote_words
 from tuner.unit_limits import UNLIMITED, UnitLimits
 
 
@@ -24,18 +25,14 @@ class Installed:
     limits: UnitLimits = UNLIMITED
     """What systemd lets it have."""
 
-    def log_command(self) -> Command | None:
-        """Make the command that prints the end of its log; None when it keeps none."""
-        log = self.installation.log
-        return None if log is None else Command(argv=tail_command(log), as_root=True, may_fail=True)
-
     def quote_log(self, host: Host) -> str:
         """Give its own words: the lines of its log that explain, or else the last ones."""
-        command = self.log_command()
-        if command is None:
+        if self.installation.log is None:
             return "it keeps no log."
-        tail = host.run_all([command])
-        return quote_words(self.server.complaints(tail[0].stdout), tail[0].stdout)
+        (tail,) = host.run_all([keeper.words(self.installation.log)])
+        if tail.returncode != 0:
+            return f"its log cannot be read: {quote_words((), tail.stderr)}"
+        return quote_words(self.server.complaints(tail.stdout), tail.stdout)
 
 
 def first_process(service: Service) -> Command:

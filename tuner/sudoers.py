@@ -1,6 +1,7 @@
 """The sudoers file with which an ordinary user may run managed studies: what needs root, nothing else.
 
-Syntax: sudoers(5). A command with arguments allows exactly these arguments.
+Syntax: sudoers(5). A command with arguments allows exactly these arguments, one without allows any, and `""`
+allows none. sudo compares the arguments joined by spaces: where a word ends is not part of it.
 """
 
 import re
@@ -12,10 +13,15 @@ from tuner.ports import Argv, Command, Host
 HEADER = """\
 # Lets {user} tune the services of this host. Check with: visudo -cf FILE; then put it into /etc/sudoers.d/.
 """
-SPECIAL = re.compile(r"([,:=\\*?\[\]!])")
+SPECIAL = re.compile(r"([,:=#*?\[\]! ])")
 """What has a meaning in a command's arguments, and is escaped to mean itself."""
-USER = re.compile(r"[a-z_][a-z0-9_-]*\$?")
-"""useradd(8)"""
+BACKSLASH = r"\\\\"
+"""One that means itself: two remain when the file was read, and they are a pattern of fnmatch(3)."""
+USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?")
+PLAIN_USER = re.compile(r"[a-z_][a-z0-9_-]*\$?")
+"""useradd(8); other names need quotes: without, one in capitals is an alias, and `ALL` is everybody."""
+PROGRAM = re.compile(r"/[A-Za-z0-9/._+-]+")
+NO_ARGUMENTS = '""'
 
 
 def write_sudoers(host: Host, user: str, commands: Sequence[Argv], *, open_ended: Sequence[Argv] = ()) -> str:
@@ -43,16 +49,25 @@ def write_sudoers(host: Host, user: str, commands: Sequence[Argv], *, open_ended
         program: completed.stdout.decode(errors="replace").strip()
         for program, completed in zip(programs, found, strict=True)
     }
-    exact = [" ".join(map(_escape, (paths[argv[0]], *argv[1:]))) for argv in dict.fromkeys(commands)]
-    more = [" ".join((*map(_escape, (paths[argv[0]], *argv[1:])), "*")) for argv in open_ended]
-    lines = [*exact, *more]
-    listed = ", \\\n    ".join(lines)
-    return f"{HEADER.format(user=user)}{user} ALL=(root) NOPASSWD: \\\n    {listed}\n"
+    for program, path in paths.items():
+        if not PROGRAM.fullmatch(path):
+            message = f"{host.name}: the program {program!r} is {path!r} there. Let root run this study."
+            raise TargetError(message)
+    exact = [_command(paths[argv[0]], argv[1:]) for argv in dict.fromkeys(commands)]
+    more = [" ".join((paths[argv[0]], *map(_escape, argv[1:]), "*")) for argv in open_ended]
+    listed = ", \\\n    ".join([*exact, *more])
+    name = user if PLAIN_USER.fullmatch(user) else f'"{user}"'
+    return f"{HEADER.format(user=user)}{name} ALL=(root) NOPASSWD: \\\n    {listed}\n"
+
+
+def _command(path: str, arguments: Sequence[str]) -> str:
+    return " ".join((path, *map(_escape, arguments))) if arguments else f"{path} {NO_ARGUMENTS}"
 
 
 def _escape(word: str) -> str:
     """Escape one word. Raises TargetError for what no sudoers file can hold."""
-    if not word.isprintable() or '"' in word:
+    # Spaces at an end are lost, and a caret in front may begin a regular expression.
+    if not word or word != word.strip() or word[0] == "^" or '"' in word or not word.isprintable():
         message = f"sudoers: {word!r} cannot be written into a sudoers file. Let root run this study."
         raise TargetError(message)
-    return SPECIAL.sub(r"\\\1", word).replace(" ", r"\ ")
+    return SPECIAL.sub(r"\\\1", word.replace("\\", BACKSLASH))

@@ -17,19 +17,18 @@ import fabric
 import invoke.exceptions
 import paramiko
 from cryptography.exceptions import UnsupportedAlgorithm
-from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+from paramiko.hostkeys import InvalidHostKey
 from paramiko.pkey import UnknownKeyType
 from paramiko.ssh_exception import NoValidConnectionsError
 
 from tuner.adapters.hosts._ssh_address import Address
+from tuner.adapters.hosts._ssh_known_hosts import GLOBAL_FILES, USER_FILES, KnownHosts, read_known_hosts
 from tuner.errors import TargetError
 
 CONNECT_TIMEOUT_S = 15
 KEEPALIVE_S = 10
 UNANSWERED_MS = 20_000
 """tcp(7), TCP_USER_TIMEOUT: when nothing was acknowledged for so long, the connection is given up."""
-KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_hosts")
-"""ssh_config(5), UserKnownHostsFile and GlobalKnownHostsFile."""
 FOREIGN = (
     paramiko.SSHException,
     # They have no class of their own in common.
@@ -52,14 +51,21 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 class RefuseUnknownKeys(paramiko.MissingHostKeyPolicy):  # type: ignore[misc] # paramiko has no types
-    """Says which key it was, and how to accept it."""
+    """Says which key it was, and how to accept it, unless it was revoked."""
 
-    def __init__(self, where: str, known_hosts: str) -> None:
+    def __init__(self, where: str, known_hosts: str, known: KnownHosts) -> None:
         self._where = where
         self._known_hosts = known_hosts
+        self._known = known
 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
         """Refuse it."""
+        if said := self._known.revoked.get(key.asbytes()):
+            message = (
+                f"{self._where}: THE HOST KEY IS REVOKED ({said}): {key.get_name()} {key.fingerprint} of "
+                f"{hostname}. Somebody else may have it. Give the host a new one."
+            )
+            raise TargetError(message)
         scan = f"ssh-keyscan {_scan_target(hostname)} >> {self._known_hosts}"
         message = (
             f"{self._where}: its host key is not known: {key.get_name()} {key.fingerprint} of {hostname}. "
@@ -161,10 +167,11 @@ def _read_ssh_config() -> fabric.Config:
 
 def _make_strict(hop: fabric.Connection, where: str) -> None:
     """Let it accept only known host keys, offer only keys that exist, and never wait for ever."""
-    files = hop.ssh_config.get("userknownhostsfile", "").split() or KNOWN_HOSTS
-    for each in (*files, KNOWN_HOSTS[-1]):
-        _load_known_hosts(hop.client, Path(each).expanduser())
-    hop.client.set_missing_host_key_policy(RefuseUnknownKeys(where, files[0]))
+    own = hop.ssh_config.get("userknownhostsfile", "").split() or USER_FILES
+    shared = hop.ssh_config.get("globalknownhostsfile", "").split() or GLOBAL_FILES
+    known = read_known_hosts([*own, *shared], hop.ssh_config.get("revokedhostkeys"), where=where)
+    known.add_to(hop.client.get_host_keys())
+    hop.client.set_missing_host_key_policy(RefuseUnknownKeys(where, own[0], known))
     # ssh passes over an IdentityFile that is not there (ssh_config(5)).
     keys = [str(Path(key).expanduser()) for key in hop.connect_kwargs.get("key_filename", [])]
     hop.connect_timeout = hop.connect_timeout or CONNECT_TIMEOUT_S
@@ -178,19 +185,6 @@ def _make_strict(hop: fabric.Connection, where: str) -> None:
         "look_for_keys": not keys,
         "allow_agent": hop.ssh_config.get("identitiesonly", "no") != "yes",
     }
-
-
-def _load_known_hosts(client: paramiko.SSHClient, path: Path) -> None:
-    """Take the host keys of a file. Lines that cannot be read are passed over, as ssh does."""
-    try:
-        lines = path.read_text(errors="replace").splitlines()
-    except OSError:
-        return
-    for number, line in enumerate(lines):
-        with contextlib.suppress(paramiko.SSHException, InvalidHostKey):
-            entry = HostKeyEntry.from_line(line, number)
-            for name in () if entry is None else entry.hostnames:
-                client.get_host_keys().add(name, entry.key.get_name(), entry.key)
 
 
 def _gateways(connection: fabric.Connection) -> tuple[fabric.Connection, ...]:

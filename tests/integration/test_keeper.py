@@ -21,7 +21,7 @@ from tuner import keeper
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.guard import Guard, describe_use, restore_host
 from tuner.journal import Journal
-from tuner.ports import Files, Service
+from tuner.ports import Completed, Files, Service
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 LONG_S = 120.0
@@ -454,3 +454,47 @@ def test_the_log_is_bounded(machine: PrivateHost, journal: Journal):
 
     assert int(machine.sh("wc -c < /var/lib/tuner/log")) < 300_000
     assert machine.log().endswith("everything is back\n")
+
+
+@IN_EACH_SHELL
+def test_of_a_log_the_end_is_read_and_no_link_pipe_or_device_in_its_place(machine: PrivateHost):
+    machine.run_all(keeper.installation())
+    machine.sh(
+        """
+        mkdir /srv/log; ln -s log /srv/logs; cd /srv/log
+        { yes first | head -n 20000; echo last; } > server.log
+        ln -s /etc/shadow to-secret; ln /srv/demo.log second-name; mkfifo pipe; mkdir folder
+        mknod device c 1 5
+        """
+    )
+
+    def words(name: str) -> Completed:
+        return machine.run_all([keeper.words(PurePosixPath("/srv/logs") / name)])[0]
+
+    log = words("server.log").stdout
+    assert log.endswith(b"first\nlast\n")
+    assert len(log) == 65536
+    for name in ("to-secret", "second-name", "pipe", "device", "folder", "missing", "no/folder.log"):
+        refused = words(name)
+        assert refused.stdout == b"", name
+        assert refused.returncode != 0, name
+        assert name.encode() in refused.stderr, name
+
+
+def test_a_log_that_is_exchanged_all_the_time_is_read_or_refused(machine: PrivateHost):
+    machine.run_all(keeper.installation())
+    machine.sh(
+        """
+        mkdir /srv/log; cd /srv/log; echo secret > ../secret; chmod 600 ../secret
+        echo mine > mine; ln -s ../secret link; mkfifo pipe
+        (while [ -d /srv/log ]; do
+            for each in mine link pipe; do cp -a $each new; mv -T new server.log; done
+        done) > /dev/null 2>&1 &
+        """
+    )
+
+    said = [machine.run_all([keeper.words(PurePosixPath("/srv/log/server.log"))])[0] for _ in range(30)]
+
+    assert {each.stdout for each in said} <= {b"mine\n", b""}
+    assert not any(each.timed_out for each in said)
+    machine.sh("rm -r /srv/log")

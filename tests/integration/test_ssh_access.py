@@ -98,6 +98,66 @@ def test_a_changed_key_is_refused_loudly(bed: Testbed, home: Path, reach):
         name_of(reach(impostor.ssh_url))
 
 
+def host_key_of(host: TestHost) -> str:
+    return (host.root / "etc/ssh/testbed_key.pub").read_text().rpartition(" ")[0]
+
+
+@pytest.mark.parametrize("hosts", ["{address}", "*", "198.18.*,!other", "another.example"])
+@pytest.mark.parametrize("is_hashed", [False, True], ids=["plain", "hashed"])
+def test_a_revoked_key_is_refused_although_it_is_known(
+    web: TestHost, home: Path, reach, hosts: str, *, is_hashed: bool
+):
+    known = home / ".ssh/known_hosts"
+    with known.open("a") as file:
+        file.write(f"@revoked {hosts.format(address=web.address)} {host_key_of(web)} compromised\n")
+    if is_hashed:
+        subprocess.run(["ssh-keygen", "-H", "-f", str(known)], check=True, capture_output=True)
+
+    with pytest.raises(TargetError, match=r"THE HOST KEY IS REVOKED \(\S+known_hosts:\d+\): ssh-ed"):
+        name_of(reach(web.ssh_url))
+
+
+def test_a_revoked_key_at_another_port_or_of_a_jump_host_is_refused(bed: Testbed, home: Path, reach):
+    hop, port = bed.add_host("hop"), 2200
+    hop.run(["/usr/sbin/sshd", "-p", str(port)])
+    key = host_key_of(hop)
+    with (home / ".ssh/known_hosts").open("a") as file:
+        file.write(f"{hop.address} {key}\n[{hop.address}]:{port} {key}\n")
+        file.write(f"@revoked\t[{hop.address}]:{port}   {key}\n")
+    (home / ".ssh/config").write_text(
+        f"Host behind\n  HostName {bed.address}\n  ProxyJump root@{hop.address}\n"
+    )
+
+    for url in (f"ssh://root@{hop.address}:{port}", "ssh://root@behind"):
+        with pytest.raises(TargetError, match="THE HOST KEY IS REVOKED"):
+            name_of(reach(url))
+
+
+def test_the_revoked_keys_of_ssh_config_are_heeded(web: TestHost, home: Path, reach):
+    listed = home / "revoked"
+    (home / ".ssh/config").write_text(f"Host *\n  RevokedHostKeys {listed}\n")
+
+    with pytest.raises(TargetError, match=r"RevokedHostKeys .* cannot be read"):
+        name_of(reach(web.ssh_url))
+    subprocess.run(["ssh-keygen", "-k", "-f", listed, f"{web.identity}.pub"], check=True, capture_output=True)
+    with pytest.raises(TargetError, match="is a binary list"):
+        name_of(reach(web.ssh_url))
+    listed.write_text(f"# stolen\n{host_key_of(web)}\n")
+    with pytest.raises(TargetError, match=r"THE HOST KEY IS REVOKED \(\S+revoked:2\)"):
+        name_of(reach(web.ssh_url))
+    listed.write_text("")
+    assert name_of(reach(web.ssh_url)) == "web"
+
+
+def test_the_key_of_an_authority_is_no_key_of_a_host(web: TestHost, home: Path, reach):
+    (home / ".ssh/known_hosts").write_text(
+        f"@cert-authority {web.address} {host_key_of(web)}\n@cert-authority * {host_key_of(web)}\n"
+    )
+
+    with pytest.raises(TargetError, match="its host key is not known"):
+        name_of(reach(web.ssh_url))
+
+
 def test_a_key_that_the_host_does_not_know_is_not_let_in(web: TestHost, home: Path, reach):
     (home / ".ssh/id_ed25519").unlink()
     with pytest.raises(TargetError, match=r"cannot be reached: No authentication|does not let us in"):

@@ -17,6 +17,7 @@ from tests.testbed.host import Sudo, TestHost, User
 from tests.testbed.namespaces import runs
 
 CHECKOUT = Path(__file__).parents[2]
+USED_MACHINE = CHECKOUT / "tests/testbed/used_machine.sh"
 PASSWORD = "geheim"  # noqa: S105 - of an account that lives for a second
 
 
@@ -107,3 +108,26 @@ def test_nothing_is_left_when_the_tests_are_killed(tmp_path: Path):
     wait_until(lambda: not Path(f"/sys/class/net/testbed-{network}").exists())
     wait_until(lambda: not runs(int(pid)))
     wait_until(lambda: processes_with("tests/testbed/link.py") == before)
+
+
+@pytest.mark.alone
+def test_hosts_and_tests_neither_see_nor_touch_what_tuner_keeps_on_this_machine(tmp_path: Path):
+    """Of each kind of machine that tests change one test, where a managed run was killed before."""
+    tests = (
+        "test_managed.py::test_a_second_tuner_is_refused_with_the_name_of_the_first",
+        "test_systemd.py::test_a_unit_is_stopped_started_and_given_more_files_by_a_drop_in",
+        "test_keeper.py::test_a_second_tuner_is_told_who_is_at_work",
+    )
+    ended = subprocess.run(
+        [
+            *("unshare", "--mount", "--propagation", "private", "sh", str(USED_MACHINE), str(tmp_path)),
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+            *(f"tests/integration/{each}" for each in tests),
+        ],
+        cwd=CHECKOUT,
+        env={name: value for name, value in os.environ.items() if name != "TUNER_STATE"},
+        capture_output=True,
+        check=False,
+    )
+
+    assert ended.returncode == 0, ended.stdout.decode()[-4000:] + ended.stderr.decode()

@@ -16,7 +16,15 @@ else
   # What the host writes stays in memory of its own; /usr, /etc and all the rest look like the machine's.
   mount -t tmpfs -o "size=$size" tmpfs /tmp
 fi
-mkdir -p /tmp/upper /tmp/work /tmp/root
+if [ ! -e /tmp/upper ]; then
+  # What tuner keeps on this machine is none of the host's: whiteouts hide it, and nobody looks what is there
+  # (Documentation/filesystems/overlayfs.rst).
+  for place in var/lib/tuner etc/cron.d/tuner-restore etc/systemd/system/tuner-restore.service; do
+    mkdir -p "/tmp/upper/${place%/*}"
+    mknod "/tmp/upper/$place" c 0 0
+  done
+fi
+mkdir -p /tmp/work /tmp/root
 mount -t overlay -o lowerdir=/,upperdir=/tmp/upper,workdir=/tmp/work overlay /tmp/root
 cd /tmp/root
 mount -t proc proc proc

@@ -1,6 +1,7 @@
 """The sudoers file: what the real visudo takes, and what sudo then allows."""
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -9,6 +10,7 @@ from tests.fakes import completed
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers._service_manager import describe_service
 from tuner.errors import TargetError
+from tuner.ports import Command, Completed
 from tuner.sudoers import write_sudoers
 
 CATALOGUE = (
@@ -55,13 +57,15 @@ def test_only_what_is_open_ended_may_have_other_arguments():
     assert text.count("*") == 2
 
 
-@pytest.mark.parametrize("user", ["", "ALL=", "%wheel", "a b", "root\nALL", "-x", "é", "a,b", "#0"])
+@pytest.mark.parametrize(
+    "user", ["", "ALL=", "%wheel", "+net", "a b", "root\nALL", "-x", "é", "a,b", "#0", 'a"b', "a!"]
+)
 def test_what_is_no_user_name_is_refused(user: str):
     with pytest.raises(TargetError, match="no user name"):
         write_sudoers(LocalHost(), user, CATALOGUE)
 
 
-@pytest.mark.parametrize("word", ["a\nALL ALL=(ALL) ALL", 'a"b', "a\0b", "\x1b[31m"])
+@pytest.mark.parametrize("word", ["a\nALL ALL=(ALL) ALL", 'a"b', "a\0b", "\x1b[31m", "", "^a", " a", "a "])
 def test_what_a_sudoers_file_cannot_hold_is_refused(word: str):
     with pytest.raises(TargetError, match="cannot be written into a sudoers file"):
         write_sudoers(LocalHost(), "deploy", [("cat", word)])
@@ -70,3 +74,19 @@ def test_what_a_sudoers_file_cannot_hold_is_refused(word: str):
 def test_a_program_that_is_not_there_is_named():
     with pytest.raises(TargetError, match="there is no program 'no-such-program'"):
         write_sudoers(LocalHost(), "deploy", [("cat",), ("no-such-program",)])
+
+
+def test_a_command_without_arguments_may_have_none():
+    text = write_sudoers(LocalHost(), "deploy", [("cat",)])
+
+    assert text.endswith('/cat ""\n')
+
+
+@pytest.mark.parametrize("place", ["cat", "/bin/cat, /bin/sh", "/bin/c*t", "/bin/cat ALL", "/bin/#"])
+def test_what_the_host_says_of_a_program_is_a_path_or_refused(place: str):
+    class Lying(LocalHost):
+        def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
+            return tuple(completed(each.argv, stdout=place.encode()) for each in commands)
+
+    with pytest.raises(TargetError, match="the program 'cat' is "):
+        write_sudoers(Lying(), "deploy", [("cat", "a")])
