@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tuner.errors import TargetError
-from tuner.export import FORMATS, Rendered, export, find_format, paths_to_read, render_both
-from tuner.ports import Files, Host
-from tuner.rig import prepare
+from tuner.export import Rendered, Rewritten, export, find_format, formats_of, paths_to_read, render_both
+from tuner.managed import ManagedTarget
+from tuner.ports import Config, Files, Host
+from tuner.rig import Rig, prepare
 from tuner.session import Reading
 from tuner.settings import Study
 
@@ -26,13 +27,13 @@ class Results:
 def write_results(reading: Reading) -> Results:
     """Write the report, and every export that the study's servers have when there is a winner."""
     report = write_report(reading, None)
-    if reading.summary.winner is None:
+    winner = reading.summary.winner
+    if winner is None:
         return Results(report=str(report), exports=())
     written: list[str] = []
     rig = reading.rig or prepare(reading.settings)
-    for form, chosen in FORMATS.items():
-        if chosen.server is None or chosen.server in rig.servers:
-            written += map(str, write_export(replace(reading, rig=rig), form, None))
+    for form in formats_of(_render(reading, rig, winner.config)):
+        written += map(str, write_export(replace(reading, rig=rig), form, None))
     return Results(report=str(report), exports=tuple(written))
 
 
@@ -63,16 +64,13 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
         TargetError: the folder cannot be written.
     """
     find_format(form)
-    rendered: dict[str, Rendered] = {}
+    rendered: Mapping[str, Rendered | Rewritten] = {}
     installed: Files = {}
     winner = reading.summary.winner
     if winner is not None:
         rig = reading.rig or prepare(reading.settings)
-        rendered = {
-            name: render_both(server, rig.space, winner.config, rig.facts[name])
-            for name, server in rig.servers.items()
-        }
-        installed = _read_installed(rig.host, form, rendered)
+        rendered = _render(reading, rig, winner.config)
+        installed = _read(rig.host, paths_to_read(form, rendered))
     folder = output or reading.settings.folder / EXPORTS
     files = export(reading.summary, form, rendered=rendered, installed=installed)
     for name, content in files.items():
@@ -80,8 +78,32 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
     return [folder / name for name in files]
 
 
-def _read_installed(host: Host, form: str, rendered: Mapping[str, Rendered]) -> Files:
-    contents = {path: host.read(path).content for path in paths_to_read(form, rendered)}
+def _render(reading: Reading, rig: Rig, winner: Config) -> Mapping[str, Rendered | Rewritten]:
+    """Let every server's adapter say what the winner makes of its files, in the way in which it ran."""
+    target = rig.target
+    if isinstance(target, ManagedTarget):
+        return _rewrite(reading, rig, target, winner)
+    return {
+        name: render_both(server, rig.space, winner, rig.facts[name]) for name, server in rig.servers.items()
+    }
+
+
+def _rewrite(reading: Reading, rig: Rig, target: ManagedTarget, winner: Config) -> Mapping[str, Rewritten]:
+    """Let the servers rewrite what is installed now, as `tuner apply` does."""
+    chosen = {name: new for name, (_, new) in reading.space.changes(winner).items()}
+    config = rig.space.complete(chosen)
+    rewritten = {}
+    for part in target.parts:
+        after = target.files_of(part, config)
+        known = part.installation.files
+        before = {path: known[path] for path in after if path in known}
+        before |= _read(rig.host, [path for path in after if path not in known])
+        rewritten[part.name] = Rewritten(before=before, after=after, service=part.installation.service)
+    return rewritten
+
+
+def _read(host: Host, paths: Sequence[PurePosixPath]) -> Files:
+    contents = {path: host.read(path).content for path in paths}
     return {path: content for path, content in contents.items() if content is not None}
 
 

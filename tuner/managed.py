@@ -261,10 +261,15 @@ class ManagedTarget:
         files: dict[PurePosixPath, bytes] = {}
         # Settings of the kernel first: listen() reads somaxconn, sockets their buffers, when they are made.
         for part in sorted(self.parts, key=lambda part: part.installation.service is not None):
-            asked, service = self.split(config, part.name), part.installation.service
-            files |= part.server.rewrite(asked, part.installation)
-            if service is not None and service.is_systemd:
-                files |= raise_limits(service, part.limits, part.server.needs(asked))
+            files |= self.files_of(part, config)
+        return files
+
+    def files_of(self, part: Installed, config: Config) -> Files:
+        """Give what is written for one server, with the unit's limits that it needs."""
+        asked, service = self.split(config, part.name), part.installation.service
+        files = dict(part.server.rewrite(asked, part.installation))
+        if service is not None and service.is_systemd:
+            files |= raise_limits(service, part.limits, part.server.needs(asked))
         return files
 
     def _may_reload(self, config: Config, part: Installed) -> bool:

@@ -44,23 +44,10 @@ def bed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Testbed]:
         yield opened
 
 
-def install(host: TestHost, server: str) -> None:
-    match server:
-        case "apache":
-            host.install_apache()
-        case "h2o":
-            host.install_h2o()
-        case "php-fpm":
-            host.install_nginx()
-            host.install_php_fpm()
-        case _:
-            host.install_nginx()
-
-
 @pytest.fixture
 def web(bed: Testbed) -> TestHost:
     host = bed.add_host("web")
-    install(host, "nginx")
+    host.install_nginx()
     return host
 
 
@@ -87,7 +74,7 @@ def find(
 @pytest.mark.parametrize("server", CHANGES)
 def test_a_configuration_is_in_force_and_gone_again(bed: Testbed, tmp_path: Path, server: str):
     host = bed.add_host("web")
-    install(host, server)
+    host.install(server)
     before = look_at(host)
     target, space = find(host, tmp_path, server)
     changes = {**CHANGES[server][1], SOMAXCONN: 5000}

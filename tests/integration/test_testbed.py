@@ -13,7 +13,7 @@ import pytest
 from tests.integration.leftovers import processes_with
 from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed, open_testbed
-from tests.testbed.host import Sudo, TestHost, User
+from tests.testbed.host import PHP_PORT, Sudo, TestHost, User
 from tests.testbed.namespaces import runs
 
 CHECKOUT = Path(__file__).parents[2]
@@ -63,9 +63,20 @@ def test_what_a_host_writes_stays_its_own(web: TestHost):
 def test_packaged_servers_answer(bed: Testbed, server: str):
     host = bed.add_host(server)
 
-    getattr(host, f"install_{server}")()
+    host.install(server)
 
     assert host.status_of("/") is not None
+
+
+def test_php_fpm_answers_behind_nginx(bed: Testbed):
+    host = bed.add_host("php")
+
+    host.install("php-fpm")
+    host.put_page("twice.php", "<?php echo 'twice ', 2 * 21;")
+
+    wait_until(lambda: host.status_of("/index.php", port=PHP_PORT) == 200)
+    page = host.run(["curl", "-sS", f"http://{host.address}:{PHP_PORT}/twice.php"])
+    assert page.stdout == b"twice 42"
 
 
 def test_hosts_reach_each_other_unless_the_link_is_cut(bed: Testbed, web: TestHost):

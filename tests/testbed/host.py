@@ -33,6 +33,19 @@ KillMode=process
 [Install]
 WantedBy=multi-user.target
 """
+PHP_PORT = 8000
+PHP_ROOT = Path("/srv/php")
+PHP_SITE = """\
+server {{
+    listen {port};
+    root {root};
+    location ~ \\.php$ {{
+        include fastcgi_params;
+        fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+        fastcgi_pass unix:{socket};
+    }}
+}}
+"""
 BOOTED = """
 until case $(systemctl is-system-running --wait 2>/dev/null) in running | degraded) ;; *) false ;; esac
 do sleep 0.05; done
@@ -165,6 +178,22 @@ class TestHost:
         """Give the space back."""
         (self.root / "filler").unlink()
 
+    def install(self, server: str) -> None:
+        """Start a packaged server by the name of its adapter; php-fpm comes with an nginx in front of it."""
+        match server:
+            case "apache":
+                self.install_apache()
+            case "h2o":
+                self.install_h2o()
+            case "nginx":
+                self.install_nginx()
+            case "php-fpm":
+                self.install_php_fpm()
+                self.put_nginx_before_php()
+            case _:
+                message = f"testbed: {server} is no server that is packaged."
+                raise ValueError(message)
+
     def install_nginx(self) -> None:
         """Start the packaged nginx with its own site, on port 80."""
         self.start_service("nginx", port=80)
@@ -179,9 +208,30 @@ class TestHost:
         """Start the packaged h2o with its own site, on port 80."""
         self.start_service("h2o", port=80)
 
-    def install_php_fpm(self, version: str = "8.2") -> None:
+    def install_php_fpm(self) -> None:
         """Start the packaged php-fpm with its own pool, at its socket under /run/php."""
-        self.start_service(f"php{version}-fpm")
+        self.start_service(f"php{self._php_version}-fpm")
+
+    def put_nginx_before_php(self) -> None:
+        """Start the packaged nginx, which hands /*.php at PHP_PORT on to php-fpm."""
+        socket = f"/run/php/php{self._php_version}-fpm.sock"
+        site = PHP_SITE.format(port=PHP_PORT, root=PHP_ROOT, socket=socket)
+        (self.root / "etc/nginx/conf.d/php.conf").write_text(site)
+        self.put_page("index.php", "<?php echo 'hello';\n")
+        self.install_nginx()
+        self.wait_until_it_answers(PHP_PORT)
+
+    def put_page(self, name: str, content: str) -> None:
+        """Write a page into the document root of php-fpm's site."""
+        page = self.root / PHP_ROOT.relative_to("/") / name
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(content)
+
+    @property
+    def _php_version(self) -> str:
+        """The newest that is installed, as the adapter takes it."""
+        versions = [path.parent.name for path in (self.root / "etc/php").glob("*/fpm")]
+        return max(versions, key=lambda version: [int(part) for part in version.split(".")])
 
     def start_service(self, name: str, *, port: int | None = None) -> None:
         """Start a service by its init script; with a port, wait until it answers HTTP there."""

@@ -1,8 +1,8 @@
 """The winner in the formats that operators use: one file per format, bytes out, no effects.
 
-What differs is read off the files themselves: a server adapter renders the default and the winner, and an
-export is the difference between the two, so that it says what was measured. A format knows the syntax of
-its files; it knows no parameter.
+What differs is read off the files themselves, so that an export says what was measured. Of a private instance
+a server adapter renders the default and the winner; of an installed service it says what it makes of the
+installed files. A format knows the syntax of its files; it knows no parameter.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,12 +15,23 @@ from typing import TYPE_CHECKING
 from tuner.errors import UsageError
 from tuner.export import apache, json_file, nginx, sysctl
 from tuner.export.rendered import Rendered, render_both
+from tuner.export.rewritten import Rewritten, export_rewritten
 
 if TYPE_CHECKING:
     from tuner.ports import Files
     from tuner.summary import Summary
 
-__all__ = ["FORMATS", "Format", "Rendered", "export", "find_format", "paths_to_read", "render_both"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "Rendered",
+    "Rewritten",
+    "export",
+    "find_format",
+    "formats_of",
+    "paths_to_read",
+    "render_both",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,17 +40,43 @@ class Format:
 
     server: str | None
     """The adapter whose files it needs; None for all settings of the study."""
-    write: "Callable[[Summary, Rendered, Files], dict[str, bytes]]"
-    reads: Callable[[Rendered], tuple[PurePosixPath, ...]]
-    """Files of the machine that it wants to see, as they are before anything is applied."""
+    private: "Callable[[Summary, Rendered, Files], dict[str, bytes]] | None" = None
+    """Writes what a private instance ran with; None where that says nothing of an installed service."""
+    managed: "Callable[[Summary, Rewritten], dict[str, bytes]] | None" = None
+    """Writes what an installed service ran with."""
+    reads: Callable[[Rendered], tuple[PurePosixPath, ...]] = lambda _: ()
+    """Files of the machine that `private` wants to see, as they are before anything is applied."""
+
+
+def export_keys(summary: "Summary", rewritten: Rewritten) -> dict[str, bytes]:
+    """Write the kernel's settings that an installed host ran with."""
+    both = Rendered(default=rewritten.before, winner=rewritten.after)
+    return sysctl.export_sysctl(summary, both, rewritten.before)
+
+
+def rewritten_as(server: str) -> "Callable[[Summary, Rewritten], dict[str, bytes]]":
+    """Make the writer of a server's installed files."""
+    return lambda summary, rewritten: export_rewritten(summary, server, rewritten)
 
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
-        "apache": Format(server="apache", write=apache.export_apache, reads=lambda _: ()),
-        "nginx": Format(server="nginx", write=nginx.export_nginx, reads=lambda _: nginx.INSTALLED),
-        "sysctl": Format(server="sysctl", write=sysctl.export_sysctl, reads=sysctl.paths_to_read),
-        "json": Format(server=None, write=json_file.export_json, reads=lambda _: ()),
+        "apache": Format(server="apache", private=apache.export_apache, managed=rewritten_as("apache")),
+        "nginx": Format(
+            server="nginx",
+            private=nginx.export_nginx,
+            managed=rewritten_as("nginx"),
+            reads=lambda _: nginx.INSTALLED,
+        ),
+        "h2o": Format(server="h2o", managed=rewritten_as("h2o")),
+        "php-fpm": Format(server="php-fpm", managed=rewritten_as("php-fpm")),
+        "sysctl": Format(
+            server="sysctl",
+            private=sysctl.export_sysctl,
+            managed=export_keys,
+            reads=sysctl.paths_to_read,
+        ),
+        "json": Format(server=None),
     }
 )
 
@@ -48,7 +85,7 @@ def export(
     summary: "Summary",
     name: str,
     *,
-    rendered: Mapping[str, Rendered],
+    rendered: "Mapping[str, Rendered | Rewritten]",
     installed: "Files | None" = None,
 ) -> dict[str, bytes]:
     """Write the winner in one format, with its undo; file name → content.
@@ -56,14 +93,16 @@ def export(
     Args:
         summary: a study with a winner.
         name: one of FORMATS.
-        rendered: server → what its adapter renders for the default and for the winner.
+        rendered: server → what its adapter renders for the default and for the winner, or makes of the
+            installed files.
         installed: the machine's own files, as `paths_to_read` names them; what is absent is left out.
 
     Returns:
         Nothing when the winner changes no setting of that server.
 
     Raises:
-        UsageError: unknown format, no winner yet, or a server that the study does not tune.
+        UsageError: unknown format, no winner yet, a server that the study does not tune, or one that ran
+            privately where only installed files can be told.
     """
     chosen = find_format(name)
     if summary.winner is None:
@@ -72,15 +111,43 @@ def export(
             "Finish it with `tuner run`; if nothing beat the default, there is nothing to apply."
         )
         raise UsageError(msg)
-    return chosen.write(summary, find_rendered(summary, chosen, name, rendered), installed or {})
+    if chosen.server is None:
+        return json_file.export_json(summary)
+    found = find_rendered(summary, chosen.server, name, rendered)
+    if isinstance(found, Rewritten):
+        if chosen.managed is not None:
+            return chosen.managed(summary, found)
+    elif chosen.private is not None:
+        return chosen.private(summary, found, installed or {})
+    msg = (
+        f"{summary.study}: {chosen.server} ran as a private instance, and as {name} only the files of an "
+        "installed service can be exported. Choose --format json, or put the winner on a host with "
+        "`tuner apply`."
+    )
+    raise UsageError(msg)
 
 
-def paths_to_read(name: str, rendered: Mapping[str, Rendered]) -> tuple[PurePosixPath, ...]:
+def paths_to_read(name: str, rendered: "Mapping[str, Rendered | Rewritten]") -> tuple[PurePosixPath, ...]:
     """Name the machine's files that `export` wants to see. Raises UsageError for an unknown format."""
     chosen = find_format(name)
-    if chosen.server is None or chosen.server not in rendered:
-        return ()
-    return chosen.reads(rendered[chosen.server])
+    found = rendered.get(chosen.server or "")
+    return chosen.reads(found) if isinstance(found, Rendered) else ()
+
+
+def formats_of(rendered: "Mapping[str, Rendered | Rewritten]") -> tuple[str, ...]:
+    """Name the formats in which these servers can be exported."""
+    return tuple(name for name, chosen in FORMATS.items() if _is_offered(chosen, rendered))
+
+
+def _is_offered(chosen: Format, rendered: "Mapping[str, Rendered | Rewritten]") -> bool:
+    if chosen.server is None:
+        return True
+    match rendered.get(chosen.server):
+        case Rendered():
+            return chosen.private is not None
+        case Rewritten():
+            return chosen.managed is not None
+    return False
 
 
 def find_format(name: str) -> Format:
@@ -93,16 +160,14 @@ def find_format(name: str) -> Format:
 
 
 def find_rendered(
-    summary: "Summary", chosen: Format, name: str, rendered: Mapping[str, Rendered]
-) -> Rendered:
+    summary: "Summary", server: str, name: str, rendered: "Mapping[str, Rendered | Rewritten]"
+) -> Rendered | Rewritten:
     """Take what the format's server rendered. Raises UsageError when the study does not tune it."""
-    if chosen.server is None:
-        return Rendered(default={}, winner={})
-    if chosen.server not in rendered:
+    if server not in rendered:
         servers = ", ".join(sorted(rendered))
         msg = (
             f"{summary.study}: the study tunes {servers}, so there is nothing to export as {name}. "
             f"Choose --format json, or one of its own servers."
         )
         raise UsageError(msg)
-    return rendered[chosen.server]
+    return rendered[server]

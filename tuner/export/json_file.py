@@ -3,15 +3,14 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from tuner.export.rendered import Rendered
-from tuner.ports import Config, Files
+from tuner.ports import Config
 from tuner.wording import say_gain
 
 if TYPE_CHECKING:
     from tuner.summary import Summary
 
 
-def export_json(summary: "Summary", _rendered: Rendered, _installed: Files) -> dict[str, bytes]:
+def export_json(summary: "Summary") -> dict[str, bytes]:
     """Write the changed settings by server, and the same with the default's values."""
     changes = summary.space.changes(summary.winner.config, derived=True) if summary.winner else {}
     new = {name: value for name, (_, value) in changes.items()}

@@ -1,6 +1,7 @@
 """Unified diffs that `patch -p1` applies and `patch -p1 -R` takes back."""
 
 from difflib import unified_diff
+from io import StringIO
 
 NO_LINE_END = "\\ No newline at end of file\n"
 
@@ -8,9 +9,14 @@ NO_LINE_END = "\\ No newline at end of file\n"
 def make_patch(name: str, before: str | None, after: str | None) -> str:
     """Write the difference of one file; None stands for a file that does not exist."""
     lines = unified_diff(
-        [] if before is None else before.splitlines(keepends=True),
-        [] if after is None else after.splitlines(keepends=True),
+        split_lines(before),
+        split_lines(after),
         fromfile="/dev/null" if before is None else f"a/{name}",
         tofile="/dev/null" if after is None else f"b/{name}",
     )
     return "".join(line if line.endswith("\n") else f"{line}\n{NO_LINE_END}" for line in lines)
+
+
+def split_lines(text: str | None) -> list[str]:
+    """Split at line feeds alone, as patch does: a page break or a lone carriage return ends no line."""
+    return list(StringIO(text, newline="\n"))

@@ -1,0 +1,110 @@
+"""A patch of the installed files, and a script that takes it back: the winner of a managed study.
+
+The difference is the one that the server's adapter makes to what is installed, so that what is exported is
+what was measured. The script needs no patch where a file was added: GNU patch, which takes such a file away,
+takes a directory along that is empty then, as Debian's /etc/nginx/conf.d.
+"""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from tuner.export.patches import make_patch
+from tuner.export.provenance import comment, describe_origin
+from tuner.ports import Argv, Files, Service
+from tuner.unit_limits import RELOAD, UNITS, touches_units
+
+if TYPE_CHECKING:
+    from tuner.summary import Summary
+
+ONE_TO_ONE = "latin-1"
+"""Any bytes are text in it, and the same bytes again."""
+END = "END OF PATCH"
+"""Ends the patch in the script: a line of a patch begins with another sign."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """The installed files of one server that the winner changes."""
+
+    before: Files
+    """As they are; one that does not exist is left out."""
+    after: Files
+    service: Service | None
+    """None for what needs no process (sysctl)."""
+
+
+def export_rewritten(summary: "Summary", server: str, rewritten: Rewritten) -> dict[str, bytes]:
+    """Write the patch and the script that undoes it; nothing when no file differs."""
+    after = {path: each for path, each in rewritten.after.items() if rewritten.before.get(path) != each}
+    if not after:
+        return {}
+    name, undo = f"tuner-{server}.patch", f"tuner-{server}-undo.sh"
+    apply = (
+        f"patch -p1 -d / --dry-run < {name}",
+        f"patch -p1 -d / < {name}",
+        *_commands(rewritten.service, after),
+        _restart(rewritten.service),
+    )
+    head = comment(
+        *describe_origin(summary), f"apply: {' && '.join(filter(None, apply))}", f"undo:  sh {undo}"
+    )
+    return {
+        name: head.encode() + _patch(rewritten.before, after),
+        undo: _write_undo(summary, undo, rewritten, after),
+    }
+
+
+def _write_undo(summary: "Summary", name: str, rewritten: Rewritten, after: Files) -> bytes:
+    """Write the commands that put changed files back and take added ones away."""
+    before = {path: rewritten.before[path] for path in after if path in rewritten.before}
+    added = [path for path in after if path not in before]
+    head = "#!/bin/sh\n" + comment(*describe_origin(summary), f"undo: sh {name}", "run as root") + "set -eu\n"
+    parts = [head.encode()]
+    if before:
+        # Tried first: what cannot be put back whole is not put back by halves.
+        patch = _patch({path: after[path] for path in before}, before)
+        parts += [
+            f"undo() {{\npatch -p1 -d / --no-backup-if-mismatch \"$@\" <<'{END}'\n".encode(),
+            patch,
+            f"{END}\n}}\nundo --dry-run >/dev/null\nundo\n".encode(),
+        ]
+    lines = [shlex.join(("rm", "-f", "--", str(path))) for path in added]
+    units = {path.parent for path in added if path.is_relative_to(UNITS)}
+    lines += [shlex.join(("rmdir", "--ignore-fail-on-non-empty", "--", str(each))) for each in sorted(units)]
+    lines += _commands(rewritten.service, after)
+    if restart := _restart(rewritten.service):
+        lines.append(shlex.join(("echo", f"Stop and start it now: {restart}")))
+    return b"".join((*parts, *(f"{line}\n".encode() for line in lines)))
+
+
+def _patch(before: Files, after: Mapping[PurePosixPath, bytes]) -> bytes:
+    """Write the difference of all files, with names below /."""
+    parts = (
+        make_patch(
+            str(path.relative_to("/")),
+            before[path].decode(ONE_TO_ONE) if path in before else None,
+            content.decode(ONE_TO_ONE),
+        )
+        for path, content in sorted(after.items())
+    )
+    return "".join(parts).encode(ONE_TO_ONE)
+
+
+def _commands(service: Service | None, files: Files) -> list[str]:
+    """Name what has to be run after these files changed, before the restart."""
+    commands: list[Argv] = [RELOAD] if touches_units(files) else []
+    if service is not None and service.check is not None:
+        commands.append(service.check)
+    return [shlex.join(argv) for argv in commands]
+
+
+def _restart(service: Service | None) -> str:
+    """Name the command that stops and starts a service."""
+    if service is None:
+        return ""
+    if service.is_systemd:
+        return shlex.join(("systemctl", "restart", service.name))
+    return shlex.join(("service", service.name, "restart"))
