@@ -125,7 +125,7 @@ def make_processes_private() -> int:
         pass
     writable = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
     # What belongs to the user 0 may be written without any capability: core_pattern, sysrq-trigger.
-    mount("/proc", "/proc", None, MS_BIND)
+    mount("/proc", "/proc", None, MS_BIND | MS_REC)
     mount("none", "/proc", None, MS_REMOUNT | MS_BIND | MS_RDONLY | safely)
     return writable
 
