@@ -57,6 +57,7 @@ def test_where_no_fresh_proc_is_permitted_the_hosts_stays_and_can_only_be_read(c
     result = json.loads(ran.stdout)
     assert result["page"] == "hello"
     assert result["somaxconn"] == "777"
+    assert result["sees_host"]
 
 
 def test_a_server_has_few_of_roots_rights_and_gets_no_more():

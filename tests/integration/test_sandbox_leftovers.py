@@ -111,6 +111,7 @@ def test_an_ordinary_user_runs_nginx_with_kernel_settings_of_its_own(copy_for_ev
     assert "open files are needed" in result["refusal"]
     assert result["alive"]
     assert result["ended"]
+    assert not result["sees_host"]
     assert host_state() == before
 
 
