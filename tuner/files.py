@@ -11,6 +11,7 @@ from tuner.ports import Config, Files, Host
 from tuner.rig import Rig, prepare
 from tuner.session import Reading
 from tuner.settings import Study
+from tuner.study_folder import list_files, write_file
 
 REPORT = "report.html"
 EXPORTS = "exports"
@@ -38,11 +39,12 @@ def write_results(reading: Reading) -> Results:
 
 
 def find_results(settings: Study) -> Results:
-    """Find what an earlier run wrote."""
-    report, exports = settings.folder / REPORT, settings.folder / EXPORTS
+    """Find what an earlier run wrote. Raises UsageError when the exports are a link or another user's."""
+    folder = settings.folder
+    report = folder / REPORT
     return Results(
-        report=str(report) if report.is_file() else None,
-        exports=tuple(map(str, sorted(exports.iterdir()))) if exports.is_dir() else (),
+        report=str(report) if report.is_file() and not report.is_symlink() else None,
+        exports=tuple(map(str, list_files(folder / EXPORTS, study_folder=folder))),
     )
 
 
@@ -50,17 +52,22 @@ def write_report(reading: Reading, output: Path | None) -> Path:
     """Write the report; beside the study by default."""
     from tuner.report import render_report
 
-    path = output or reading.settings.folder / REPORT
+    folder = reading.settings.folder
     # A name that is not UTF-8 comes from Python with signs that cannot be encoded.
-    _write(path, render_report(reading.summary).encode(errors="replace"))
-    return path
+    content = render_report(reading.summary).encode(errors="replace")
+    if output is not None:
+        _write(output, content)
+        return output
+    write_file(folder / REPORT, content, study_folder=folder)
+    return folder / REPORT
 
 
 def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[Path]:
     """Write one export format.
 
     Raises:
-        UsageError: an unknown format, a server that is not tuned, or nothing confirmed yet.
+        UsageError: an unknown format, a server that is not tuned, nothing confirmed yet, or a file in the
+            study's folder is a link or another user's.
         TargetError: the folder cannot be written.
     """
     find_format(form)
@@ -71,11 +78,15 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
         rig = reading.rig or prepare(reading.settings)
         rendered = _render(reading, rig, winner.config)
         installed = _read(rig.host, paths_to_read(form, rendered))
-    folder = output or reading.settings.folder / EXPORTS
     files = export(reading.summary, form, rendered=rendered, installed=installed)
+    if output is not None:
+        for name, content in files.items():
+            _write(output / name, content)
+        return [output / name for name in files]
+    own = reading.settings.folder
     for name, content in files.items():
-        _write(folder / name, content)
-    return [folder / name for name in files]
+        write_file(own / EXPORTS / name, content, study_folder=own)
+    return [own / EXPORTS / name for name in files]
 
 
 def _render(reading: Reading, rig: Rig, winner: Config) -> Mapping[str, Rendered | Rewritten]:
@@ -108,6 +119,7 @@ def _read(host: Host, paths: Sequence[PurePosixPath]) -> Files:
 
 
 def _write(path: Path, content: bytes) -> None:
+    """Write what the user named; that it may be a link is the user's choice."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

@@ -8,6 +8,7 @@ from tuner.errors import TargetError, TrialFailed
 from tuner.interrupts import signals_interrupt
 from tuner.measure.load import run_window
 from tuner.plan import PRESETS
+from tuner.ports import Host
 from tuner.progress import Progress
 from tuner.records import Role, Window
 from tuner.rig import Rig, prepare
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
     from tuner.measure.calibrate import Calibration
 
 MOST_FAILURES = 0.01
+SEES_HOST = (
+    "sandbox: servers in it see this machine's processes, as no fresh /proc can be made there. Tune servers "
+    "that you do not trust as an ordinary user, or on a machine of their own."
+)
+IDENTIFY_PROC = ("stat", "-c", "%d", "/proc")
+PROC_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +36,14 @@ class Findings:
     window: Window
     deploy_s: float
     calibration: "Calibration | None"
+    sees_host: bool = False
+    """Whether servers in a sandbox see the processes of the machine: see SEES_HOST."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What does not stop a run."""
+        seen = (SEES_HOST,) if self.sees_host else ()
+        return (*seen, *(f"{each.gate}: {each.reason}" for each in self.window.verdicts))
 
     def as_text(self) -> str:
         """Say everything in a few lines."""
@@ -48,7 +63,7 @@ class Findings:
                 f"default    started in {self.deploy_s:.2f} s, {self.window.goodput_rps:,.0f} requests/s, "
                 f"{self.window.failures.total} failures"
             ),
-            *(f"warning    {each.gate}: {each.reason}" for each in self.window.verdicts),
+            *(f"warning    {each}" for each in self.warnings),
         ]
         if self.calibration is not None:
             lines += self.calibration.lines()
@@ -73,7 +88,7 @@ class Findings:
                 "failures": self.window.failures.total,
                 "deploy_s": self.deploy_s,
             },
-            "warnings": [f"{each.gate}: {each.reason}" for each in self.window.verdicts],
+            "warnings": list(self.warnings),
             "noise": None if self.calibration is None else self.calibration.as_json(),
         }
 
@@ -101,6 +116,7 @@ def check_study(settings: Study, *, trusts: bool, measure_noise: bool, progress:
         try:
             with rig.target.deploy(rig.space.default()) as deployment:
                 deploy_s = deployment.duration_s
+                sees_host = _identify_proc(deployment.load_places[0].host) == _identify_proc(rig.host)
                 run_window(deployment, rig.load, 1.0)
                 window = run_window(deployment, rig.load, 1.0)
         except TrialFailed as failed:
@@ -116,7 +132,12 @@ def check_study(settings: Study, *, trusts: bool, measure_noise: bool, progress:
                 rig.target, rig.space.default(), rig.load, plan,
                 lambda done, total: progress.stage("calibrate", done, total),
             )  # fmt: skip
-    return Findings(rig=rig, window=window, deploy_s=deploy_s, calibration=calibration)
+    return Findings(rig=rig, window=window, deploy_s=deploy_s, calibration=calibration, sees_host=sees_host)
+
+
+def _identify_proc(host: Host) -> bytes:
+    """Read the number of the file system that shows the processes; a fresh one has another."""
+    return host.run(IDENTIFY_PROC, timeout_s=PROC_TIMEOUT_S).stdout
 
 
 def refuse_failures(settings: Study, window: Window) -> None:

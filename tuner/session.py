@@ -26,6 +26,7 @@ from tuner.starter import Starter
 from tuner.storage import Opening, Storage, is_there, open_storage
 from tuner.storage_url import sqlite_url
 from tuner.study import Campaign
+from tuner.study_folder import make_folder, require_own
 from tuner.study_lock import is_locked, locked
 from tuner.summary import Arm, Summary, gather_arm, pick, summarize
 from tuner.warm_start import read_warmth
@@ -128,6 +129,7 @@ def is_finished(settings: Study) -> bool:
 
 def read(settings: Study, *, with_sensitivity: bool = True) -> Reading:
     """Recompute a study's summary from its storage, while it runs or after; its target is not asked."""
+    require_own(settings.folder)
     storage = open_storage(settings.storage_url, settings.name, create=False)
     facts = storage.recall(SPACE_FACTS)
     if facts is None:  # killed before it knew them
@@ -165,7 +167,7 @@ def compare(
         plan = PRESETS[settings.preset]
         session = f"{int(time.time())}-{os.getpid()}"
         folder = settings.folder / "comparisons"
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         storage = open_storage(sqlite_url(folder / f"{session}.db"), settings.name)
         starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
         starts: list[Start] = []

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from tuner.errors import TargetError
 from tuner.settings import Study
+from tuner.study_folder import open_file, open_folder
+
+NAME = "lock"
 
 
 @contextmanager
@@ -17,30 +20,49 @@ def locked(settings: Study) -> Iterator[None]:
     A folder that was not there before, and in which nothing was put, is removed again.
 
     Raises:
+        UsageError: the folder or the lock is a link, another user's, or may be written by others.
         TargetError: another tuner holds it, or the folder cannot be written.
     """
-    path = settings.folder / "lock"
     is_new = not settings.folder.exists()
-    descriptor = _open(path)
-    try:
+    with _entered(settings.folder) as folder:
+        descriptor = _open(settings.folder / NAME, folder)
         try:
-            _lock(descriptor)
-        except BlockingIOError as error:
-            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-            msg = (
-                f"{settings.path}: another tuner is at work on this study (process {holder}). "
-                "Wait for it, or end it; then run the same command again."
-            )
-            raise TargetError(msg) from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        try:
-            yield
+            _claim(descriptor, settings)
+            try:
+                yield
+            finally:
+                if is_new:
+                    _remove_if_unused(settings.folder, folder)
         finally:
-            if is_new:
-                _remove_if_unused(path)
+            os.close(descriptor)
+
+
+@contextmanager
+def _entered(path: Path) -> Iterator[int]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = open_folder(path, create=True)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    try:
+        yield folder
     finally:
-        os.close(descriptor)
+        os.close(folder)
+
+
+def _claim(descriptor: int, settings: Study) -> None:
+    """Take the lock and write into it who has it."""
+    try:
+        _lock(descriptor)
+    except BlockingIOError as error:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+        msg = (
+            f"{settings.path}: another tuner is at work on this study (process {holder}). "
+            "Wait for it, or end it; then run the same command again."
+        )
+        raise TargetError(msg) from error
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 def _lock(descriptor: int) -> None:
@@ -50,29 +72,41 @@ def _lock(descriptor: int) -> None:
         raise BlockingIOError
 
 
-def _remove_if_unused(path: Path) -> None:
+def _remove_if_unused(path: Path, folder: int) -> None:
     with suppress(OSError):
-        if list(path.parent.iterdir()) == [path]:
-            path.unlink()
-            path.parent.rmdir()
+        if os.listdir(folder) == [NAME]:
+            os.unlink(NAME, dir_fd=folder)
+            path.rmdir()
 
 
-def _open(path: Path) -> int:
+def _open(path: Path, folder: int) -> int:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return open_file(path, os.O_RDWR | os.O_CREAT, within=folder)
     except OSError as error:
-        msg = f"{path}: cannot be written ({error.strerror}). Check the folder's permissions and free space."
-        raise TargetError(msg) from error
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> TargetError:
+    msg = f"{path}: cannot be written ({error.strerror}). Check the folder's permissions and free space."
+    return TargetError(msg)
 
 
 def is_locked(settings: Study) -> bool:
-    """Say whether a tuner is at work on the study now."""
+    """Say whether a tuner is at work on the study now. Raises UsageError as `locked` does."""
     try:
-        with (settings.folder / "lock").open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        folder = open_folder(settings.folder)
+        try:
+            descriptor = open_file(settings.folder / NAME, os.O_RDONLY, within=folder)
+        finally:
+            os.close(folder)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
         return False
+    finally:
+        os.close(descriptor)
     return False

@@ -13,6 +13,7 @@ from tuner.space.scalars import Refused
 from tuner.space.values import accept
 from tuner.standing import DEFAULT_ARM, stand
 from tuner.storage import open_storage
+from tuner.study_folder import require_own
 
 if TYPE_CHECKING:
     from tuner.space import Space
@@ -77,6 +78,7 @@ def _is_known(parameter: Parameter, value: Scalar) -> bool:
 
 def _best_of(earlier: Study, space: "Space") -> Sequence[Config]:
     """Give the best configurations of a study by posterior mean, best first; none below its default."""
+    require_own(earlier.folder)
     storage = open_storage(earlier.storage_url, earlier.name, create=False)
     starts = storage.starts()
     default = next((start.config for start in starts if start.arm == DEFAULT_ARM), space.default())

@@ -218,12 +218,16 @@ def refuse_too_many_files(open_files: int | None) -> None:
 def most_open_files() -> int:
     """Tell how many open files can be had: the hard limit, or fs.nr_open for who may raise it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    status = Path("/proc/self/status").read_text()
-    effective = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
     nr_open = int(Path("/proc/sys/fs/nr_open").read_text())
     # Being root is not enough: containers take this capability away.
-    is_free = bool(effective & CAP_SYS_RESOURCE) or hard == resource.RLIM_INFINITY
+    is_free = bool(effective_capabilities() & CAP_SYS_RESOURCE) or hard == resource.RLIM_INFINITY
     return nr_open if is_free else hard
+
+
+def effective_capabilities() -> int:
+    """Read what this process may do, a bit for each capability (capabilities(7))."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
 
 
 def environment() -> dict[str, str]:

@@ -20,13 +20,20 @@ from typing import ClassVar
 
 from tuner.adapters.hosts import _commands, _files, _processes
 from tuner.errors import TargetError
-from tuner.ports import ABSENT, Command, Completed, CpuSet, FileReader, FileState, Sandbox
+from tuner.ports import ABSENT, Argv, Command, Completed, CpuSet, FileReader, FileState, Sandbox
 
 DIRECTORY = PurePosixPath("/dev/shm/tuner")  # noqa: S108 - on a memory-backed mount of the sandbox's own
 FIRST_PROCESS = Path(__file__).with_name("_sandbox_init.py")
 ANSWER_TIMEOUT_S = 10.0
 OUT_OF_MEMORY_SCORE = "500"
 """proc(5), oom_score_adj: when memory runs out, the server has to go, not the tuner that must notice it."""
+KEPT_CAPABILITIES = {
+    "chown": 0, "dac_override": 1, "fowner": 3, "fsetid": 4, "kill": 5, "setgid": 6, "setuid": 7,
+    "net_bind_service": 10, "ipc_lock": 14, "sys_nice": 23, "sys_resource": 24,
+}  # fmt: skip
+"""What a server uses that begins as root: it becomes another user, listens on port 80, sets limits and
+priorities, pins memory for the network. By number, because older programs lack the names of newer ones."""
+SETPCAP = 8
 NOT_PERMITTED = (
     "A sandbox needs namespaces: run as root (in a container: with CAP_SYS_ADMIN and CAP_NET_ADMIN), or let "
     "ordinary users have them: `sysctl kernel.unprivileged_userns_clone=1` on Debian, "
@@ -44,6 +51,7 @@ class LocalSandbox:
         self._first = first
         self._pid = pid
         self._started: list[_commands.StartedProcess] = []
+        self._powerless = without_powers()
         self._conversation = threading.Lock()
 
     @property
@@ -138,7 +146,8 @@ class LocalSandbox:
         enter = ["nsenter", f"--target={self._pid}", "--net", "--pid", "--ipc", "--mount"]
         if os.geteuid() != 0:
             enter += ["--user", "--preserve-credentials"]
-        return [*enter, "--", *_commands.wrappers(cpus=cpus, open_files=open_files), *argv]
+        # Last what takes rights away: the limit of open files is raised with one of them.
+        return [*enter, "--", *_commands.wrappers(cpus=cpus, open_files=open_files), *self._powerless, *argv]
 
     def _outside(self, path: str) -> str:
         """Name a path of the sandbox as this process reaches it (proc(5), /proc/PID/root)."""
@@ -224,6 +233,23 @@ def _open(share: PurePosixPath | None) -> LocalSandbox:
         message = f"local: a sandbox cannot be opened: {reason}. {NOT_PERMITTED}"
         raise TargetError(message) from None
     return LocalSandbox(first, int(pid))
+
+
+def without_powers() -> Argv:
+    """Name the program that keeps a command in a sandbox from more than a server needs (capabilities(7)).
+
+    An ordinary user's command has lost every capability when it entered, and root in a container may lack the
+    right to give them up.
+    """
+    wrapper: Argv = ("setpriv", "--no-new-privs")
+    if os.geteuid() == 0 and _commands.effective_capabilities() & 1 << SETPCAP:
+        last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
+        every = range(last + 1)
+        dropped = ",".join(f"-cap_{each}" for each in every if each not in KEPT_CAPABILITIES.values())
+        # Inheritable ones would come back with the next program that root runs.
+        inherited = ",".join(f"-cap_{each}" for each in every)
+        wrapper = (*wrapper, f"--bounding-set={dropped}", f"--inh-caps={inherited}")
+    return (*wrapper, "--")
 
 
 def _end(first: "subprocess.Popen[bytes]") -> None:

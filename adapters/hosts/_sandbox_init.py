@@ -1,4 +1,4 @@
-"""First process of a sandbox: makes its network and its memory-backed files, and ends it with the tuner.
+"""First process of a sandbox: makes its network, its files and its view of processes; ends it with the tuner.
 
 Run as `python -I -S _sandbox_init.py DIRECTORY [SHARE]` in fresh network, process, IPC and mount namespaces.
 It says `ready PID` and then answers requests, one line each, until its input ends. That happens in any case
@@ -6,7 +6,7 @@ when the tuner is gone, and the kernel kills what is in a process namespace toge
 (pid_namespaces(7)). Nothing is imported that is not needed: each start of a server waits for this.
 """
 # pathlib is one of those: 15 ms.
-# ruff: noqa: PTH102, PTH103, PTH115, PTH118
+# ruff: noqa: PTH102, PTH103, PTH115, PTH118, PTH211, SIM105
 
 import ctypes
 import fcntl
@@ -18,13 +18,27 @@ from _signal import SIG_IGN, SIGCHLD, signal  # type: ignore[import-not-found]
 from _socket import AF_INET, SOCK_DGRAM, socket
 
 MEMORY = "/dev/shm"  # noqa: S108 - POSIX shared memory lives here (shm_overview(7)), so it must be private too
-WRITABLE = ("/proc", MEMORY, "/tmp")  # noqa: S108 - programs expect it; it stays the host's own
+TEMPORARY = "/tmp"  # noqa: S108 - programs expect it; it stays the host's own
+HIDDEN = "/run"
+"""Sockets of the host's services are here: a network namespace does not keep root from connecting to them."""
+DEVICES = ("null", "zero", "full", "random", "urandom")
+DEVICE_LINKS = {"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 # linux/sockios.h, linux/if.h: struct ifreq is a name of 16 bytes and a union of 24.
 SIOCSIFFLAGS = 0x8914
 IFF_UP = 0x1
 # sys/mount.h, linux/mount.h
-MS_NOSUID, MS_NODEV, MS_BIND, MS_REC = 0x2, 0x4, 0x1000, 0x4000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT, MS_BIND, MS_REC = (
+    0x1,
+    0x2,
+    0x4,
+    0x8,
+    0x20,
+    0x1000,
+    0x4000,
+)
 MOUNT_ATTR_RDONLY = 0x1
+# sys/prctl.h
+PR_SET_NO_NEW_PRIVS = 38
 # mount_setattr(2), since Linux 5.12; the number is the same on every architecture.
 SYS_MOUNT_SETATTR = 442
 AT_FDCWD, AT_RECURSIVE = -100, 0x8000
@@ -42,16 +56,20 @@ class MountAttributes(ctypes.Structure):
 def main(directory: str, share: str | None) -> None:
     """Prepare the sandbox, then serve until the input ends."""
     signal(SIGCHLD, SIG_IGN)  # orphans are reaped by the kernel
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     bring_up_loopback()
+    # The /proc seen here is still the host's: it tells our pid as the tuner knows it.
+    pid = os.readlink("/proc/self").encode()
     make_files_private(directory, share)
-    # The /proc seen here is the host's: it tells our pid as the tuner knows it.
-    answer(b"ready " + os.readlink("/proc/self").encode())
+    settings = make_processes_private()
+    answer(b"ready " + pid)
     for line in sys.stdin.buffer:
         verb, path, *content = line.split()
+        name = os.path.relpath(bytes.fromhex(path.decode()), b"/proc")
         if verb == b"read":
-            answer(read(bytes.fromhex(path.decode())))
+            answer(read(name, settings))
         else:
-            answer(write(bytes.fromhex(path.decode()), bytes.fromhex(b"".join(content).decode())))
+            answer(write(name, bytes.fromhex(b"".join(content).decode()), settings))
 
 
 def bring_up_loopback() -> None:
@@ -65,6 +83,8 @@ def bring_up_loopback() -> None:
 def make_files_private(directory: str, share: str | None) -> None:
     """Put the sandbox's files into memory of its own, and everything else out of its reach for writing."""
     source = None if share is None else os.open(share, os.O_PATH | os.O_DIRECTORY)
+    make_devices_private()
+    mount("tmpfs", HIDDEN, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755")
     mount("tmpfs", MEMORY, "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777")
     os.makedirs(directory, mode=0o755)
     if source is not None:
@@ -73,10 +93,41 @@ def make_files_private(directory: str, share: str | None) -> None:
         os.mkdir(shared)
         mount(f"/proc/self/fd/{source}", shared, None, MS_BIND | MS_REC)
         os.close(source)
-    mount("/tmp", "/tmp", None, MS_BIND | MS_REC)  # noqa: S108 - to stay writable, it must be a mount
+    mount(TEMPORARY, TEMPORARY, None, MS_BIND | MS_REC)  # to stay writable, it must be a mount
     if set_attributes("/", AT_RECURSIVE, MountAttributes(set=MOUNT_ATTR_RDONLY)):
-        for path in WRITABLE:
+        for path in ("/proc", MEMORY, TEMPORARY):
             set_attributes(path, 0, MountAttributes(clear=MOUNT_ATTR_RDONLY))
+
+
+def make_devices_private() -> None:
+    """Leave of the host's devices those that every program needs: a read-only mount protects no disk."""
+    devices = {name: os.open(f"/dev/{name}", os.O_PATH) for name in DEVICES}
+    mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755")
+    for name, device in devices.items():
+        os.close(os.open(f"/dev/{name}", os.O_CREAT | os.O_EXCL, 0o666))
+        mount(f"/proc/self/fd/{device}", f"/dev/{name}", None, MS_BIND)
+        os.close(device)
+    for name, target in DEVICE_LINKS.items():
+        os.symlink(f"/proc/self/{target}", f"/dev/{name}")
+    os.mkdir(MEMORY)
+
+
+def make_processes_private() -> int:
+    """Show the sandbox's own processes alone, and the kernel's settings for reading; open them for ourselves.
+
+    Where a container hides parts of /proc, the kernel permits no fresh one (mount_too_revealing in
+    fs/namespace.c); then the host's stays.
+    """
+    safely = MS_NOSUID | MS_NODEV | MS_NOEXEC
+    try:  # contextlib takes a millisecond to import
+        mount("proc", "/proc", "proc", safely)
+    except PermissionError:
+        pass
+    writable = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+    # What belongs to the user 0 may be written without any capability: core_pattern, sysrq-trigger.
+    mount("/proc", "/proc", None, MS_BIND | MS_REC)
+    mount("none", "/proc", None, MS_REMOUNT | MS_BIND | MS_RDONLY | safely)
+    return writable
 
 
 def mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
@@ -102,10 +153,10 @@ def answer(line: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def read(path: bytes) -> bytes:
+def read(name: bytes, directory: int) -> bytes:
     """Read a file of the kernel as this network namespace sees it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(name, os.O_RDONLY, dir_fd=directory)
     except OSError as error:
         return complain(b"open", error)
     try:
@@ -120,10 +171,10 @@ def read(path: bytes) -> bytes:
     return b"ok %d %d %d " % (status.st_mode & 0o7777, status.st_uid, status.st_gid) + content.hex().encode()
 
 
-def write(path: bytes, content: bytes) -> bytes:
+def write(name: bytes, content: bytes, directory: int) -> bytes:
     """Write a value in one call, as the kernel wants it."""
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
+        descriptor = os.open(name, os.O_WRONLY | os.O_TRUNC, dir_fd=directory)
     except OSError as error:
         return complain(b"open", error)
     try:

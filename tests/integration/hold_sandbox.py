@@ -25,7 +25,9 @@ def main(marker: str) -> None:
         sandbox.run(["ipcmk", "--shmem", "4096"], timeout_s=5)
         sandbox.run(["ipcmk", "--queue"], timeout_s=5)
         sandbox.run(["touch", str(SHARED_MEMORY / marker)], timeout_s=5)
-        sandbox.run(["mount", "-t", "tmpfs", marker, "/mnt"], timeout_s=5)
+        # From outside: no program of the sandbox may mount.
+        enter = ["nsenter", f"--target={sandbox.pid}", "--mount", "--"]
+        LocalHost().run([*enter, "mount", "-t", "tmpfs", marker, "/mnt"], timeout_s=5)
         sandbox.start([sys.executable, "-c", TREE, marker])
         said = {
             "namespaces": {

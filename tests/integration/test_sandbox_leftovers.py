@@ -1,9 +1,7 @@
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.everybody import AS_NOBODY, python_for_everybody
 from tests.integration.leftovers import processes_in, processes_with, wait_until_gone
 from tests.integration.waiting import is_running, wait_until
 
@@ -91,38 +90,6 @@ def children_of(pid: int) -> list[Path]:
     return [Path("/proc") / child for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-@pytest.fixture
-def copy_for_everybody() -> Iterator[Path]:
-    """Copy what a host adapter needs to where every user may read: the checkout may be private."""
-    directory = Path(tempfile.mkdtemp(dir="/tmp"))  # pytest's own directories are private
-    try:
-        (directory / "tuner" / "adapters").mkdir(parents=True)
-        for name in ("__init__.py", "errors.py"):
-            shutil.copy(CHECKOUT / "tuner" / name, directory / "tuner" / name)
-        shutil.copytree(CHECKOUT / "tuner" / "ports", directory / "tuner" / "ports")
-        shutil.copy(CHECKOUT / "adapters" / "__init__.py", directory / "tuner" / "adapters")
-        shutil.copytree(CHECKOUT / "adapters" / "hosts", directory / "tuner" / "adapters" / "hosts")
-        shutil.copy(HERE / "use_sandbox_as_user.py", directory)
-        for path in (directory, *directory.rglob("*")):
-            path.chmod(0o755)
-        yield directory
-    finally:
-        shutil.rmtree(directory)
-
-
-AS_NOBODY = ("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--")
-
-
-def python_for_everybody() -> str:
-    """Find a Python that nobody may run: this one may live in a private home."""
-    # Through env, because setpriv itself still finds programs with the rights of root.
-    for candidate in (sys.executable, "/usr/bin/python3", "/usr/local/bin/python3"):
-        version = [*AS_NOBODY, "env", candidate, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
-        if subprocess.run(version, capture_output=True, check=False, cwd="/").returncode == 0:
-            return candidate
-    pytest.fail("no Python 3.11 or later that every user may run: install python3")
-
-
 def test_an_ordinary_user_runs_nginx_with_kernel_settings_of_its_own(copy_for_everybody: Path):
     before = host_state()
 
@@ -144,6 +111,7 @@ def test_an_ordinary_user_runs_nginx_with_kernel_settings_of_its_own(copy_for_ev
     assert "open files are needed" in result["refusal"]
     assert result["alive"]
     assert result["ended"]
+    assert not result["sees_host"]
     assert host_state() == before
 
 

@@ -11,6 +11,7 @@ from tuner.errors import ConfigRejected
 from tuner.ports import FileState
 
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
+IDENTIFY_PROC = ("stat", "-c", "%d", "/proc")
 NGINX = """
 daemon off;
 pid {0}/nginx.pid;
@@ -51,6 +52,8 @@ def main() -> None:
             "open_files": next(row for row in limits.decode().splitlines() if "open files" in row).split()[3],
             "refusal": refusal,
             "alive": process.poll() is None,
+            "sees_host": sandbox.run(IDENTIFY_PROC, timeout_s=5).stdout
+            == LocalHost().run(IDENTIFY_PROC, timeout_s=5).stdout,
         }
     result["ended"] = process.poll() is not None
     sys.stdout.write(json.dumps(result))

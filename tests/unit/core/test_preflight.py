@@ -54,6 +54,14 @@ def test_warnings_of_the_gates_are_passed_on(settings):
     assert warned.as_json()["warnings"] == ["steal: stolen."]
 
 
+def test_a_check_says_when_servers_see_the_hosts_processes(settings):
+    found = replace(findings(settings), sees_host=True)
+
+    assert "warning    sandbox: servers in it see this machine's processes" in found.as_text()
+    assert "see this machine's processes" in found.as_json()["warnings"][0]
+    assert "see this machine's processes" not in findings(settings).as_text()
+
+
 def test_the_calibration_is_part_of_the_findings(settings, monkeypatch):
     bench = Bench()
     for module in (calibrate_module, counters, load_module, start_module):

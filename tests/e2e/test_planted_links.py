@@ -1,0 +1,159 @@
+"""A study's folder that came from a stranger: links and other things where tuner's own files belong."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command_line import CommandLine
+from tests.e2e.test_bad_input import refused, stop_after_first_start
+
+USAGE = 2
+PRECIOUS = "ssh-ed25519 AAAA somebody@somewhere\n"
+COMMANDS = {
+    "check": ("check", "study.yaml"),
+    "run": ("run", "study.yaml", "--preset", "quick"),
+    "show": ("show", "study.yaml"),
+    "report": ("report", "study.yaml"),
+    "explain": ("explain", "study.yaml"),
+    "export": ("export", "study.yaml", "--format", "json"),
+    "compare": ("compare", "study.yaml", "default", "default", "--pairs", "2"),
+    "apply": ("apply", "study.yaml", "--yes"),
+}
+EVERY = tuple(COMMANDS)
+LOCKING = ("check", "run", "compare")
+READING = ("run", "show", "report", "explain", "export", "apply")
+WHO_OPENS_WHAT = {
+    "": EVERY,
+    "lock": (*LOCKING, "show"),
+    "study.db": READING,
+    **{f"study.db{suffix}": ("show",) for suffix in ("-journal", "-wal", "-shm")},
+    "report.html": ("report",),
+    "exports": ("show",),
+    "comparisons": ("compare",),
+}
+CASES = [(name, command) for name, commands in WHO_OPENS_WHAT.items() for command in commands]
+WRITING = re.compile(r"(?:open|openat|openat2|creat)\(.*O_(?:WRONLY|RDWR|CREAT|TRUNC).* = \d+<([^>]*)>")
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A study that came as far as its first start and was stopped there; not to be changed."""
+    tuner = CommandLine(tmp_path_factory.mktemp("stopped"))
+    stop_after_first_start(tuner, tuner.write())
+    return tuner.folder
+
+
+@pytest.fixture
+def tuner(tmp_path, stopped):
+    """The study in a folder of its own, beside which the precious file is."""
+    shutil.copytree(stopped, tmp_path / "received")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "authorized_keys").write_text(PRECIOUS)
+    return CommandLine(tmp_path / "received")
+
+
+def plant_link(tuner: CommandLine, name: str) -> Path:
+    """Put a link where a file or a folder of the study belongs, to the precious ones."""
+    elsewhere = tuner.folder.parent / "elsewhere"
+    place = tuner.folder / "study.study" / name
+    if not name:
+        place = tuner.folder / "study.study"
+        place.rename(elsewhere / "study.study")
+        place.symlink_to(elsewhere / "study.study")
+    elif name in {"exports", "comparisons"}:
+        place.symlink_to(elsewhere)
+    else:
+        place.unlink(missing_ok=True)
+        place.symlink_to(elsewhere / "authorized_keys")
+    return place
+
+
+def run_traced(tuner: CommandLine, command: str) -> tuple[subprocess.CompletedProcess[str], set[str]]:
+    """Run a command and find every file that it, or what it started, opened for writing."""
+    trace = tuner.folder.parent / "trace"
+    through = (
+        "strace",
+        "-f",
+        "-qq",
+        "-y",
+        "-s",
+        "0",
+        "-e",
+        "trace=open,openat,openat2,creat",
+        "-o",
+        str(trace),
+    )
+    completed = tuner.run(*COMMANDS[command], through=through)
+    return completed, {match[1] for match in WRITING.finditer(trace.read_text())}
+
+
+def picture(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mode, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize(("name", "command"), CASES)
+def test_no_command_follows_a_planted_link(tuner, name, command):
+    place = plant_link(tuner, name)
+    elsewhere = tuner.folder.parent / "elsewhere"
+    before = picture(elsewhere)
+
+    completed, opened = run_traced(tuner, command)
+
+    assert refused(completed, USAGE, f"{place.name}: this is a link")
+    assert picture(elsewhere) == before
+    assert not [path for path in opened if path.startswith(str(elsewhere))]
+    assert place.is_symlink()
+
+
+@pytest.mark.parametrize("name", ["lock", "study.db"])
+@pytest.mark.parametrize(
+    ("kind", "words"), [("a hard link", "2 names (hard links)"), ("a pipe", "this is no regular file")]
+)
+def test_no_command_is_caught_by_what_is_no_file_of_its_own(tuner, name, kind, words):
+    place = tuner.folder / "study.study" / name
+    place.unlink(missing_ok=True)
+    precious = tuner.folder.parent / "elsewhere" / "authorized_keys"
+    if kind == "a hard link":
+        place.hardlink_to(precious)
+    else:
+        os.mkfifo(place)
+
+    completed = tuner.run("run", "study.yaml", timeout_s=20)
+
+    assert refused(completed, USAGE, name, words)
+    assert precious.read_text() == PRECIOUS
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_a_folder_that_others_may_write_to_is_refused(tuner, command):
+    (tuner.folder / "study.study").chmod(0o777)
+
+    assert refused(tuner.run(*COMMANDS[command]), USAGE, "other users may write to it", "chmod go-w")
+
+
+def test_where_the_user_wants_a_report_may_be_a_link(tuner):
+    place = tuner.folder.parent / "elsewhere" / "report.html"
+    (tuner.folder / "mine.html").symlink_to(place)
+
+    completed = tuner.run("report", "study.yaml", "-o", "mine.html")
+
+    assert completed.returncode == 0, completed.stderr
+    assert place.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("command", ["check", "report", "show"])
+def test_nothing_outside_is_opened_for_writing(tuner, command):
+    completed, opened = run_traced(tuner, command)
+
+    assert completed.returncode == 0, completed.stderr
+    assert [path for path in opened if path.startswith(str(tuner.folder))]
+    of_the_sandbox = ("/proc/", "/dev/", "/memfd:", "/sys/fs/cgroup/")
+    assert not [path for path in opened if not path.startswith((str(tuner.folder), *of_the_sandbox))]

@@ -1,0 +1,235 @@
+"""Opens what is in a study's folder without being led elsewhere.
+
+A folder may come from somebody else together with its study file. So nothing below it is reached through a
+link, no file in it has a second name elsewhere, and nobody else may change it while tuner works there.
+"""
+
+import grp
+import os
+import pwd
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tuner.errors import TargetError, UsageError
+
+FOLDER_MODE, FILE_MODE = 0o755, 0o644
+"""Of what is made here; the umask takes more away."""
+OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+ACCESS_LIST = "system.posix_acl_access"
+SIDE_FILES = ("", "-journal", "-wal", "-shm")
+"""What SQLite opens beside a database (sqlite.org/tempfiles.html); it follows links by itself."""
+
+
+def require_own(folder: Path) -> None:
+    """Check a study's folder; one that is not there yet is right.
+
+    Raises:
+        UsageError: it is a link, another user's, or others may write to it.
+        TargetError: it cannot be opened.
+    """
+    with _translated(folder, "read"):
+        try:
+            os.close(open_folder(folder))
+        except FileNotFoundError:
+            return
+
+
+def require_own_database(path: Path) -> None:
+    """Check a SQLite file and those that SQLite opens beside it; what is not there is right.
+
+    Raises:
+        UsageError: one of them is a link, has several names, is another user's or no regular file.
+    """
+    for suffix in SIDE_FILES:
+        each = path.with_name(path.name + suffix)
+        try:
+            found = each.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        _refuse_strange_file(each, found)
+        _refuse_others(each, found)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder inside a study's own, or check the one that is there. Raises as `require_own` does."""
+    with _translated(folder, "written"), _entered(folder.parent, create=True) as parent:
+        os.close(open_folder(folder, within=parent, create=True))
+
+
+def write_file(path: Path, content: bytes, *, study_folder: Path) -> None:
+    """Write a file of a study's folder, directly in it or one level below.
+
+    Raises:
+        UsageError: the file or a folder on the way is a link, another user's, or may be written by others.
+        TargetError: it cannot be written.
+    """
+    with _translated(path, "written"), _entered(study_folder, create=True) as top:
+        directory = top if path.parent == study_folder else open_folder(path.parent, within=top, create=True)
+        try:
+            descriptor = open_file(path, os.O_WRONLY | os.O_CREAT, within=directory)
+        finally:
+            if directory != top:
+                os.close(directory)
+        with os.fdopen(descriptor, "wb") as file:
+            # Not when it is opened: what it is was not known then.
+            file.truncate(0)
+            file.write(content)
+
+
+def list_files(folder: Path, *, study_folder: Path) -> tuple[Path, ...]:
+    """List the files of a folder inside a study's own, sorted; none when it is not there."""
+    try:
+        with _entered(study_folder) as top:
+            directory = open_folder(folder, within=top)
+            try:
+                return tuple(folder / name for name in sorted(os.listdir(directory)))  # noqa: PTH208 - by its descriptor
+            finally:
+                os.close(directory)
+    except OSError:
+        return ()
+
+
+def open_folder(path: Path, *, within: int | None = None, create: bool = False) -> int:
+    """Open a folder that is really there and nobody else's, and return its descriptor.
+
+    Args:
+        path: where it is.
+        within: its parent's descriptor; without it, links on the way to its parent are followed.
+        create: whether to make it.
+
+    Raises:
+        UsageError: it is a link, another user's, or others may write to it.
+        OSError: it cannot be opened.
+    """
+    name = path if within is None else path.name
+    if create:
+        with suppress(FileExistsError):
+            os.mkdir(name, FOLDER_MODE, dir_fd=within)
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
+    except OSError as error:
+        if path.is_symlink():
+            msg = (
+                f"{path}: this is a link, and tuner follows none here. Remove it; tuner makes its own folder."
+            )
+            raise UsageError(msg) from error
+        raise
+    return _checked(descriptor, path)
+
+
+def open_file(path: Path, flags: int, *, within: int) -> int:
+    """Open a regular file in an open folder and return its descriptor; one that is made has FILE_MODE.
+
+    Raises:
+        UsageError: it is a link, has several names, is another user's or no regular file.
+        OSError: it cannot be opened.
+    """
+    try:
+        # Looked at first: to open a device is to use it.
+        _refuse_strange_file(path, os.stat(path.name, dir_fd=within, follow_symlinks=False))
+    except FileNotFoundError:
+        if not flags & os.O_CREAT:
+            raise
+    quietly = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path.name, flags | quietly, FILE_MODE, dir_fd=within)
+    return _checked(descriptor, path)
+
+
+def _checked(descriptor: int, path: Path) -> int:
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISDIR(found.st_mode):
+            _refuse_strange_file(path, found)
+        _refuse_others(path, found, descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _refuse_strange_file(path: Path, found: os.stat_result) -> None:
+    problem = None
+    if stat.S_ISLNK(found.st_mode):
+        problem = "this is a link, and tuner follows none here"
+    elif not stat.S_ISREG(found.st_mode):
+        problem = "this is no regular file"
+    elif found.st_nlink > 1:
+        problem = f"this file has {found.st_nlink} names (hard links), and another one would change with it"
+    if problem:
+        msg = f"{path}: {problem}. Remove it; tuner makes its own."
+        raise UsageError(msg)
+
+
+def _refuse_others(path: Path, found: os.stat_result, descriptor: int | None = None) -> None:
+    """Raise UsageError when another user owns something, or may write to it."""
+    if not _may_own(found.st_uid):
+        msg = (
+            f"{path}: it belongs to user {found.st_uid}, and tuner runs as user {os.geteuid()}. Run tuner as "
+            "its owner, or copy the study file to a folder of your own."
+        )
+        raise UsageError(msg)
+    writers = found.st_mode & OTHERS_MAY_WRITE
+    if writers == stat.S_IWGRP and _is_private_group(found.st_gid) and not _has_access_list(path, descriptor):
+        return
+    if writers:
+        msg = (
+            f"{path}: other users may write to it (mode {stat.S_IMODE(found.st_mode):04o}). "
+            f"If you know what it holds: chmod go-w {path}"
+        )
+        raise UsageError(msg)
+
+
+def _may_own(user: int) -> bool:
+    """Tell whether a user may own what tuner works with.
+
+    That is the one it runs as; root, who can change everything anyway; and whoever became root with sudo:
+    it is the same person, whose checkout it is that `sudo make tune` works in.
+    """
+    if user in {os.geteuid(), 0}:
+        return True
+    return os.geteuid() == 0 and os.environ.get("SUDO_UID") == str(user)
+
+
+def _is_private_group(group: int) -> bool:
+    """Tell whether a group has members, and none but those who may own a study's folder.
+
+    Where each user has a group of the same name, the umask is often 002.
+    """
+    try:
+        named = [pwd.getpwnam(name).pw_uid for name in grp.getgrgid(group).gr_mem]
+    except KeyError:
+        return False
+    members = [*named, *(user.pw_uid for user in pwd.getpwall() if user.pw_gid == group)]
+    return bool(members) and all(map(_may_own, members))
+
+
+def _has_access_list(path: Path, descriptor: int | None) -> bool:
+    """Tell whether single users may have been given rights, which the group's bits then cover (acl(5))."""
+    try:
+        return ACCESS_LIST in os.listxattr(path if descriptor is None else descriptor)
+    except OSError:
+        return False
+
+
+@contextmanager
+def _entered(study_folder: Path, *, create: bool = False) -> Iterator[int]:
+    if create:
+        study_folder.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = open_folder(study_folder, create=create)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _translated(path: Path, done: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        msg = (
+            f"{path}: cannot be {done} ({error.strerror}). Check the folder, its permissions and free space."
+        )
+        raise TargetError(msg) from error
