@@ -20,7 +20,7 @@ from tuner.records import Window
 from tuner.rig import Rig, find_target, prepare
 from tuner.settings import Study
 from tuner.sudoers import write_sudoers
-from tuner.trust import name_programs, refuse_untrusted
+from tuner.trust import name_programs, refuse_own_settings, refuse_untrusted
 from tuner.unit_limits import RELOAD
 from tuner.witnessed_host import WitnessedHost
 
@@ -86,7 +86,7 @@ def check_managed(settings: Study, *, trusts: bool, shows_plan: bool) -> Managed
 
     Args:
         settings: the study.
-        trusts: whether its own commands are run.
+        trusts: whether its own commands are run, and settings that tuner's own spaces do not have are shown.
         shows_plan: whether the text holds the plan.
 
     Raises TargetError for what a run would stumble over.
@@ -94,6 +94,8 @@ def check_managed(settings: Study, *, trusts: bool, shows_plan: bool) -> Managed
     if not trusts:
         refuse_untrusted(settings.path, name_programs(settings))
     rig = prepare(settings)
+    if not trusts:
+        refuse_own_settings(settings.path, rig.space, rig.facts.values())
     target = rig.target
     if not isinstance(target, ManagedTarget):
         message = f"{settings.path}: target: it is a sandbox. Write `mode: managed` for installed services."

@@ -14,7 +14,7 @@ from tuner.records import Role, Window
 from tuner.rig import Rig, prepare
 from tuner.settings import Study
 from tuner.study_lock import locked
-from tuner.trust import name_own_settings, name_programs, refuse_untrusted
+from tuner.trust import name_programs, refuse_own_settings, refuse_untrusted
 
 if TYPE_CHECKING:
     from tuner.measure.calibrate import Calibration
@@ -111,7 +111,7 @@ def check_study(settings: Study, *, trusts: bool, measure_noise: bool, progress:
     with locked(settings), signals_interrupt():
         rig = prepare(settings)
         if not trusts:
-            refuse_untrusted(settings.path, name_own_settings(rig.space))
+            refuse_own_settings(settings.path, rig.space, rig.facts.values())
         progress.start_begins(Role.CONTROL, "the default")
         try:
             with rig.target.deploy(rig.space.default()) as deployment:

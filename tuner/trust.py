@@ -5,12 +5,14 @@ directive that no space of tuner's own knows (Apache starts programs for some, a
 """
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tuner.errors import UsageError
+from tuner.ports import Facts, Scalar
 from tuner.settings import Study
 from tuner.space import Space, available_spaces, describe_space
+from tuner.space.expressions import possible_texts
 from tuner.space.parameters import Derived, Parameter
 
 MOST_NAMED = 5
@@ -27,27 +29,66 @@ def name_programs(settings: Study) -> tuple[str, ...]:
     return tuple(found)
 
 
-def name_own_settings(space: Space) -> tuple[str, ...]:
-    """Name what its own space files let be written that tuner's spaces do not know: settings and texts."""
-    known = {
-        row["name"]: frozenset(map(str, (*row["choices"], *row["special"].values())))
-        for name in available_spaces()
-        for row in describe_space(name)
-    }
-    written: tuple[Parameter | Derived, ...] = (*space.parameters, *space.derived)
-    found = [
-        f"space: {each.name} is a setting that tuner's own spaces do not have"
-        for each in written
-        if each.name not in known and not each.internal
-    ]
-    for parameter in space.parameters:
-        texts = [each for each in (*parameter.choices, *parameter.special.values()) if isinstance(each, str)]
+def name_own_settings(space: Space, current: Mapping[str, Scalar]) -> tuple[str, ...]:
+    """Name what its own space files let be written that tuner's spaces do not know: settings and texts.
+
+    Args:
+        space: the space of the study, on this host.
+        current: values in force on the host, by name; one of those is nothing that the author chose.
+    """
+    known = _known_texts()
+    found: list[str] = []
+    for item, texts in _texts_of(space):
+        if item.internal:
+            continue
+        if (item.server, item.name) not in known:
+            found.append(_name_setting(item, known))
+            continue
+        in_force = {str(current[item.name])} if item.name in current else set()
+        usual = known[item.server, item.name] | in_force
         found += [
-            f"space: {parameter.name} may become {text!r}, which tuner's own spaces do not have"
+            f"space: {item.name} may become {text!r}, which tuner's own spaces do not have"
             for text in texts
-            if parameter.name in known and text not in known[parameter.name]
+            if text not in usual
         ]
     return tuple(found)
+
+
+def _known_texts() -> Mapping[tuple[str, str], frozenset[str]]:
+    """Return server and name → texts, of everything that tuner's own spaces write."""
+    return {
+        (row["server"], row["name"]): frozenset(map(str, (*row["choices"], *row["special"].values())))
+        for name in available_spaces()
+        for row in describe_space(name)
+        if not row["internal"]
+    }
+
+
+def _texts_of(space: Space) -> Iterator[tuple[Parameter | Derived, tuple[str, ...]]]:
+    """Yield each setting of a space with the texts that it may become."""
+    texts: dict[str, tuple[str, ...]] = {}
+    there = {*(each.name for each in space.parameters), *(each.name for each in space.derived)}
+    for item in space.rules.order:
+        if isinstance(item, Derived):
+            texts[item.identifier] = tuple(sorted(possible_texts(item.value, texts)))
+        else:
+            values = (*item.choices, *item.special.values())
+            texts[item.identifier] = tuple(each for each in values if isinstance(each, str))
+        if item.name in there:
+            yield item, texts[item.identifier]
+
+
+def _name_setting(item: Parameter | Derived, known: Iterable[tuple[str, str]]) -> str:
+    owners = sorted(server for server, name in known if name == item.name)
+    if owners and item.server:
+        return f"space: {item.name} is a setting of {' and '.join(owners)}, not of {item.server}"
+    return f"space: {item.name} is a setting that tuner's own spaces do not have"
+
+
+def refuse_own_settings(study: Path, space: Space, facts: Iterable[Facts]) -> None:
+    """Raise UsageError naming what the space of a study would write that tuner's spaces do not know."""
+    current = {name: value for each in facts for name, value in each.current.items()}
+    refuse_untrusted(study, name_own_settings(space, current))
 
 
 def refuse_untrusted(study: Path, demands: Iterable[str]) -> None:

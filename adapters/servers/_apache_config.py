@@ -5,10 +5,11 @@ that are enabled, sections, filters, BrowserMatch, log formats. Tables that only
 language reads (AddIcon, AddLanguage, AddCharset) are left out, as is what only missing modules use.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from tuner.errors import UsageError
+from tuner.adapters.servers._apache_settings import DEFAULTS, OF_MODULES, WORDS, write_value
+from tuner.errors import ConfigRejected, UsageError
 from tuner.ports import Config, Facts, Scalar, Site
 
 CONFIG_FILE = "apache2.conf"
@@ -21,6 +22,12 @@ PACKAGED_MODULES = (
     "reqtimeout", "setenvif", "status",
 )  # fmt: skip
 
+# A value of each setting, of the kind that it takes.
+_KNOWN: Mapping[str, Scalar] = {
+    **DEFAULTS,
+    **{name: value for name, (_, value) in OF_MODULES.items()},
+    **{name: words[0] for name, words in WORDS.items()},
+}
 _WRITTEN_ELSEWHERE = frozenset({"CustomLog", "RequestReadTimeout", "AcceptFilter", "ListenCoresBucketsRatio"})
 
 _SITE = """\
@@ -115,9 +122,15 @@ CustomLog "{directory}/other_vhosts_access.log" vhost_combined
 
 
 def write_configuration(config: Config, site: Site, facts: Facts) -> str:
-    """Write the whole configuration file."""
+    """Write the whole configuration file.
+
+    Raises:
+        ConfigRejected: a setting is not one that tuner knows, or a value is none of its directive's.
+        UsageError: a path would be read as syntax.
+    """
+    words = {name: _write(name, value) for name, value in config.items()}
     directory = quote(site.directory)
-    log_format = _show(config.get("CustomLog", "combined"))
+    log_format = words.get("CustomLog", "combined")
     custom_log = "" if log_format == "off" else f'    CustomLog "{quote(site.access_log)}" {log_format}\n'
     modules = (module for module in PACKAGED_MODULES if module not in facts.modules)
     return _SITE.format(
@@ -128,7 +141,7 @@ def write_configuration(config: Config, site: Site, facts: Facts) -> str:
         modules="\n".join(
             f"LoadModule {module}_module {MODULES_DIRECTORY}/mod_{module}.so" for module in modules
         ),
-        directives="\n".join((*_directives(config), *_special_directives(config))),
+        directives="\n".join((*_directives(words), *_special_directives(words))),
         custom_log=custom_log,
     )
 
@@ -140,29 +153,28 @@ def quote(path: PurePosixPath) -> str:
     return str(path)
 
 
-def _directives(config: Config) -> Iterator[str]:
-    for name, value in config.items():
+def _write(name: str, value: Scalar) -> str:
+    if name not in _KNOWN:
+        raise ConfigRejected(
+            f"apache: {name[:80]!r} is no setting that is changed. Take it out of the space."
+        )
+    return write_value(name, value, _KNOWN[name])
+
+
+def _directives(words: Mapping[str, str]) -> Iterator[str]:
+    for name, word in words.items():
         if name not in _WRITTEN_ELSEWHERE:
-            yield f"{name} {_show(value)}"
+            yield f"{name} {word}"
 
 
-def _special_directives(config: Config) -> Iterator[str]:
-    if config.get("RequestReadTimeout", True):
+def _special_directives(words: Mapping[str, str]) -> Iterator[str]:
+    if words.get("RequestReadTimeout", "On") == "On":
         yield "RequestReadTimeout header=20-40,minrate=500"
         yield "RequestReadTimeout body=10,minrate=500"
     else:
         # Without any line the module's own limits would apply (mod_reqtimeout.c).
         yield "RequestReadTimeout header=0 body=0"
-    if "AcceptFilter" in config:
-        yield f"AcceptFilter http {_show(config['AcceptFilter'])}"
-    if config.get("ListenCoresBucketsRatio"):  # 0, its default, is a syntax error when written
-        yield f"ListenCoresBucketsRatio {_show(config['ListenCoresBucketsRatio'])}"
-
-
-def _show(value: Scalar) -> str:
-    # Integers in plain decimal: most are read with atoi(), which turns 1e4 into 1 without a word.
-    if isinstance(value, bool):
-        return "On" if value else "Off"
-    if isinstance(value, str) and any(character in value for character in "\n\\"):
-        raise UsageError(f"apache: the value {value!r} is not one value. Remove the line break or backslash.")
-    return str(value)
+    if "AcceptFilter" in words:
+        yield f"AcceptFilter http {words['AcceptFilter']}"
+    if words.get("ListenCoresBucketsRatio", "0") != "0":  # 0, its default, is a syntax error when written
+        yield f"ListenCoresBucketsRatio {words['ListenCoresBucketsRatio']}"

@@ -10,6 +10,7 @@ from tuner.adapters.servers._apache_settings import (
     Settings,
     in_force,
     read_settings,
+    write_value,
 )
 from tuner.adapters.servers._apache_syntax import Tree, logical_lines, read_directives
 from tuner.adapters.servers._drop_ins import HEAD, NAME
@@ -22,8 +23,6 @@ DIRECTORIES = ("conf-enabled", "conf.d")
 REMEDY = "Leave it out of the space with `without:`."
 
 _PROBE = "TunerIsReadHere"
-# https://httpd.apache.org/docs/2.4/mod/core.html#acceptfilter
-_ACCEPT_FILTERS = ("data", "none", "httpready", "dataready")
 
 
 def find_place(tree: Tree) -> PurePosixPath:
@@ -52,7 +51,7 @@ def write_drop_in(config: Config, tree: Tree, facts: Facts) -> Files:
     current = in_force(before, facts)
     for name, value in config.items():
         _refuse_unknown(name, before)
-        _refuse_nonsense(name, value, current[name])
+        write_value(name, value, current[name])
     changed = {name for name, value in config.items() if value != current[name]}
     if changed.isdisjoint(SIZES):
         # The limits leave room for sizes that stay as they are.
@@ -60,7 +59,7 @@ def write_drop_in(config: Config, tree: Tree, facts: Facts) -> Files:
     else:
         changed |= {name for name in (*SIZES, *LIMITS) if name in config}
     lines = {
-        name: _write_line(name, config[name], facts)
+        name: _write_line(name, config[name], current[name], facts)
         for name in sorted(changed, key=_rank)
         if config[name] != before.values[name]
     }
@@ -110,31 +109,18 @@ def _refuse_unknown(name: str, settings: Settings) -> None:
     raise ConfigRejected(f"apache: {name[:80]!r} cannot be changed on this host: {reason}. {REMEDY}")
 
 
-def _refuse_nonsense(name: str, value: Scalar, current: Scalar) -> None:
-    """Refuse what is not one value of the same kind as the one in force: it never reaches a file."""
-    if isinstance(current, str):
-        is_one = value == current or value in _ACCEPT_FILTERS
-    else:
-        is_one = type(value) is type(current)
-    if not is_one:
-        shown = f"{name} = {str(value)[:80]!r}"
-        raise ConfigRejected(f"apache: {shown} is not one value of this directive. Correct the space.")
-
-
-def _write_line(name: str, value: Scalar, facts: Facts) -> str:
+def _write_line(name: str, value: Scalar, like: Scalar, facts: Facts) -> str:
+    word = write_value(name, value, like)
     match name:
         case "AcceptFilter":
-            return f"AcceptFilter http {value}"
+            return f"AcceptFilter http {word}"
         case "RequestReadTimeout":
             limits = "header=20-40,minrate=500 body=10,minrate=500" if value else "header=0 body=0"
             return f"RequestReadTimeout {limits}"
         case "ListenCoresBucketsRatio" if value == 0:
             # A syntax error when written; one listener for all CPUs is the same (server/listen.c).
             return f"ListenCoresBucketsRatio {facts.cores}"
-    if isinstance(value, bool):
-        return f"{name} {'On' if value else 'Off'}"
-    # Integers in plain decimal: atoi() reads 1e4 as 1.
-    return f"{name} {value}"
+    return f"{name} {word}"
 
 
 def _verify(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tuner.adapters.servers._apache_syntax import Directive
+from tuner.errors import ConfigRejected
 from tuner.ports import Facts, Scalar
 
 DEFAULTS: Mapping[str, Scalar] = {
@@ -25,6 +26,15 @@ OF_MODULES: Mapping[str, tuple[str, Scalar]] = {
     "RequestReadTimeout": ("reqtimeout", True),  # modules/filters/mod_reqtimeout.c, MRT_DEFAULT_*
 }
 """What is there only with a module: its name and the default."""
+WORDS: Mapping[str, tuple[str, ...]] = {
+    # https://httpd.apache.org/docs/2.4/mod/core.html#acceptfilter
+    "AcceptFilter": ("data", "none", "httpready", "dataready"),
+    # Formats of the packaged configuration; `off` stands for no line at all.
+    "CustomLog": ("combined", "common", "off"),
+}
+"""What a setting may be that is neither a number nor a flag."""
+LARGEST = 2**31 - 1
+"""Beyond it atoi() gives another number."""
 SIZES = ("ThreadsPerChild", "MaxRequestWorkers", "StartServers", "MinSpareThreads", "MaxSpareThreads")
 """What the MPM judges together, see `in_force`."""
 LIMITS = ("ServerLimit", "ThreadLimit")
@@ -109,6 +119,29 @@ def in_force(settings: Settings, facts: Facts) -> dict[str, Scalar]:
     return (
         values | {name: value for name, value in forced.items() if name in values} | {"Processes": processes}
     )
+
+
+def write_value(name: str, value: Scalar, like: Scalar) -> str:
+    """Write the one word that a value is.
+
+    Args:
+        name: the setting.
+        value: its value.
+        like: a value that the setting is known to have, of the kind that it takes.
+
+    Raises ConfigRejected for what is no value of that kind: it never reaches a file.
+    """
+    if isinstance(like, str):
+        is_one = isinstance(value, str) and (value == like or value in WORDS.get(name, ()))
+    else:
+        is_one = type(value) is type(like) and abs(value) <= LARGEST
+    if not is_one:
+        shown = f"{name} = {str(value)[:80]!r}"
+        raise ConfigRejected(f"apache: {shown} is not one value of this directive. Correct the space.")
+    if isinstance(value, bool):
+        return "On" if value else "Off"
+    # Integers in plain decimal: most are read with atoi(), which turns 1e4 into 1 without a word.
+    return str(value)
 
 
 def _read_value(directive: Directive, before: Scalar | None) -> Scalar | None:

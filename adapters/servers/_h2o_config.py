@@ -31,7 +31,7 @@ hosts:
 def write_configuration(config: Config, site: Site) -> str:
     """Write the whole configuration file."""
     lines = [f"{name}: {_write(name, value)}" for name, value in config.items() if name != "access-log"]
-    if config.get("access-log", "on") == "on":
+    if _is_logged(config.get("access-log", "on")):
         lines.append(f"access-log: {_quote(site.access_log)}")
     return _SITE.format(
         error_log=_quote(site.error_log),
@@ -41,9 +41,15 @@ def write_configuration(config: Config, site: Site) -> str:
     )
 
 
+def _is_logged(value: Scalar) -> bool:
+    if value not in {"on", "off"}:
+        raise ConfigRejected(f"h2o: access-log: {str(value)[:80]!r} is neither on nor off.")
+    return value == "on"
+
+
 def _write(name: str, value: Scalar) -> str:
     if name not in SETTINGS:
-        raise ConfigRejected(f"h2o: {name!r} is no setting that is changed. Take it out of the space.")
+        raise ConfigRejected(f"h2o: {name[:80]!r} is no setting that is changed. Take it out of the space.")
     return SETTINGS[name].write(name, value)
 
 

@@ -52,7 +52,7 @@ def rewrite_files(config: Config, installation: Installation) -> Files:
             continue
         if name not in SETTINGS:
             raise ConfigRejected(
-                f"h2o: {name!r} is no setting that is changed here. Take it out of the space."
+                f"h2o: {name[:80]!r} is no setting that is changed here. Take it out of the space."
             )
         if name not in current:
             raise ConfigRejected(

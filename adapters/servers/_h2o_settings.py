@@ -28,7 +28,9 @@ class Number:
 
     def write(self, name: str, value: Scalar) -> str:
         if isinstance(value, bool) or not isinstance(value, int) or not self.least <= value <= LARGEST:
-            raise ConfigRejected(f"h2o: {name}: {value!r} is no whole number from {self.least} to {LARGEST}.")
+            raise ConfigRejected(
+                f"h2o: {name}: {str(value)[:80]!r} is no whole number from {self.least} to {LARGEST}."
+            )
         return str(value)
 
 
@@ -49,7 +51,7 @@ class Ratio:
 
     def write(self, name: str, value: Scalar) -> str:
         if not isinstance(value, float) or not 0 < value <= 1:
-            raise ConfigRejected(f"h2o: {name}: {value!r} is no part of 1.")
+            raise ConfigRejected(f"h2o: {name}: {str(value)[:80]!r} is no part of 1.")
         return f"{value:.6f}"
 
 
@@ -67,7 +69,7 @@ class Switch:
 
     def write(self, name: str, value: Scalar) -> str:
         if not isinstance(value, bool):
-            raise ConfigRejected(f"h2o: {name}: {value!r} is neither on nor off.")
+            raise ConfigRejected(f"h2o: {name}: {str(value)[:80]!r} is neither on nor off.")
         return "ON" if value else "OFF"
 
 

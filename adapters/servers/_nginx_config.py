@@ -8,31 +8,26 @@ so is the second listener on [::], which a sandbox's loopback may not have.
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from tuner.errors import UsageError
-from tuner.ports import Config, CpuSet, Scalar, Site
+from tuner.adapters.servers._nginx_edit import join_words
+from tuner.adapters.servers._nginx_listen import OPTIONS, write_options
+from tuner.adapters.servers._nginx_settings import (
+    EVENTS,
+    HTTP,
+    MAIN,
+    SETTINGS,
+    AccessLog,
+    OneWord,
+    Setting,
+    WorkerAffinity,
+)
+from tuner.errors import ConfigRejected, UsageError
+from tuner.ports import Config, CpuSet, Facts, Site
 
 CONFIG_FILE = "nginx.conf"
 
-_MAIN = ("worker_processes", "worker_rlimit_nofile", "worker_priority", "timer_resolution", "pcre_jit")
-_EVENTS = (
-    "worker_connections", "multi_accept", "accept_mutex", "accept_mutex_delay", "epoll_events",
-)  # fmt: skip
-_WRITTEN_WITH_OTHERS = frozenset({
-    "worker_cpu_affinity", "thread_pool_threads", "open_file_cache", "open_file_cache_inactive",
-    "output_buffers_number", "output_buffers_size", "access_log", "access_log_buffer",
-    "listen_backlog", "listen_reuseport", "listen_deferred", "listen_sndbuf",
-})  # fmt: skip
-_UNITS = {
-    "timer_resolution": "ms",
-    "accept_mutex_delay": "ms",
-    "sendfile_max_chunk": "k",
-    "open_file_cache_valid": "s",
-    "keepalive_timeout": "s",
-    "send_timeout": "s",
-    "client_header_timeout": "s",
-    "client_body_timeout": "s",
-    "lingering_timeout": "s",
-}
+_KNOWN = frozenset(OPTIONS) | {name for setting in SETTINGS for name in setting.parameters}
+# Directives of one value first, then those that several parameters make up.
+_ORDERED = sorted(SETTINGS, key=lambda setting: not isinstance(setting, OneWord))
 
 _SITE = """\
 {main}
@@ -72,15 +67,23 @@ http {{
 """
 
 
-def write_configuration(config: Config, site: Site) -> str:
-    """Write the whole configuration file."""
+def write_configuration(config: Config, site: Site, facts: Facts) -> str:
+    """Write the whole configuration file.
+
+    Raises:
+        ConfigRejected: a setting is not one that tuner knows, or a value is none of its directive's.
+        UsageError: a path would be read as syntax.
+    """
+    for name in config:
+        if name not in _KNOWN:
+            unknown = f"nginx: {name[:80]!r} is no setting that is changed."
+            raise ConfigRejected(f"{unknown} Take it out of the space.")
     directory = quote(site.directory)
-    http = [name for name in config if name not in {*_MAIN, *_EVENTS, *_WRITTEN_WITH_OTHERS}]
     return _SITE.format(
-        main="\n".join((*_directives(_MAIN, config), *_affinity(config, site.cpus), *_thread_pool(config))),
-        events="\n".join(f"    {line}" for line in _directives(_EVENTS, config)),
-        http="\n".join(f"    {line}" for line in (*_directives(http, config), *_http_combined(config, site))),
-        listen=" ".join((f"{site.port} default_server", *_listen_options(config))),
+        main="\n".join(_directives(MAIN, config, site, facts)),
+        events="\n".join(f"    {line}" for line in _directives(EVENTS, config, site, facts)),
+        http="\n".join(f"    {line}" for line in _directives(HTTP, config, site, facts)),
+        listen=_listen(config, site.port),
         directory=directory,
         document_root=quote(site.document_root),
         error_log=quote(site.error_log),
@@ -94,62 +97,39 @@ def quote(path: PurePosixPath) -> str:
     return str(path)
 
 
-def _directives(names: Iterator[str] | tuple[str, ...] | list[str], config: Config) -> Iterator[str]:
-    for name in names:
-        if name in config:
-            yield f"{name} {_show(config[name])}{_unit(name, config[name])};"
+def _directives(block: str, config: Config, site: Site, facts: Facts) -> Iterator[str]:
+    """Yield the lines of one block; each value is checked by the setting that it belongs to."""
+    for setting in _ORDERED:
+        own = {name: config[name] for name in setting.parameters if name in config}
+        # A log is written also where no configuration speaks of it.
+        if setting.block == block and (own or isinstance(setting, AccessLog)):
+            yield from _directive(setting, {**setting.default(facts), **own}, site)
 
 
-def _show(value: Scalar) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, str) and any(character in value for character in "\n;{}"):
-        raise UsageError(f"nginx: the value {value!r} is not one value. Remove the line break, ';' or brace.")
-    return str(value)
+def _directive(setting: Setting, values: Config, site: Site) -> Iterator[str]:
+    if isinstance(setting, AccessLog):
+        yield _access_log(setting, values, site.access_log)
+        return
+    words = setting.write(None, values)
+    if words is not None:
+        mask = _mask(site.cpus) if isinstance(setting, WorkerAffinity) else ()
+        yield f"{join_words((setting.directive, *words, *mask))};"
 
 
-def _unit(name: str, value: Scalar) -> str:
-    return _UNITS.get(name, "") if isinstance(value, int) and not isinstance(value, bool) else ""
-
-
-def _affinity(config: Config, cpus: CpuSet) -> Iterator[str]:
+def _mask(cpus: CpuSet) -> tuple[str, ...]:
     # Without a mask nginx takes CPU 0, 1, … even if pinned elsewhere (nginx.c, ngx_set_cpu_affinity).
-    if config.get("worker_cpu_affinity", "off") == "auto":
-        mask = "".join("1" if cpu in cpus else "0" for cpu in range(max(cpus, default=-1), -1, -1))
-        yield f"worker_cpu_affinity auto {mask}".strip() + ";"
+    mask = "".join("1" if cpu in cpus else "0" for cpu in range(max(cpus, default=-1), -1, -1))
+    return (mask,) if mask else ()
 
 
-def _thread_pool(config: Config) -> Iterator[str]:
-    if "thread_pool_threads" in config:
-        yield f"thread_pool default threads={config['thread_pool_threads']} max_queue=65536;"
+def _access_log(setting: AccessLog, values: Config, path: PurePosixPath) -> str:
+    words = setting.write((quote(path),), values) or ()
+    if words == ("off",):
+        return "access_log off;"
+    # The format has to be named only where options follow.
+    return f"access_log {quote(path)}{' ' + join_words(words[1:]) if words[2:] else ''};"
 
 
-def _http_combined(config: Config, site: Site) -> Iterator[str]:
-    if "open_file_cache" in config:
-        yield f"open_file_cache {_open_file_cache(config)};"
-    if "output_buffers_number" in config and "output_buffers_size" in config:
-        yield f"output_buffers {config['output_buffers_number']} {config['output_buffers_size']}k;"
-    if config.get("access_log", "on") in {"off", False}:
-        yield "access_log off;"
-    else:
-        buffer = config.get("access_log_buffer", 0)
-        # One second bounds what a crash can lose and how late a line can be.
-        buffering = f" combined buffer={buffer}k flush=1s" if buffer else ""
-        yield f"access_log {quote(site.access_log)}{buffering};"
-
-
-def _open_file_cache(config: Config) -> str:
-    if not config["open_file_cache"]:
-        return "off"
-    inactive = config.get("open_file_cache_inactive", 60)
-    return f"max={config['open_file_cache']} inactive={inactive}s"
-
-
-def _listen_options(config: Config) -> Iterator[str]:
-    if "listen_backlog" in config:
-        yield f"backlog={config['listen_backlog']}"
-    if config.get("listen_sndbuf"):
-        yield f"sndbuf={config['listen_sndbuf']}k"
-    for option in ("deferred", "reuseport"):
-        if config.get(f"listen_{option}"):
-            yield option
+def _listen(config: Config, port: int) -> str:
+    options = {name: config[name] for name in OPTIONS if name in config}
+    return join_words((str(port), *write_options(("default_server",), options)))

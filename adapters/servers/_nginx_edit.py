@@ -46,7 +46,7 @@ def change_arguments(directive: Directive, arguments: Sequence[str], text: str) 
             continue
         replaced = min(last - first, new_last - new_first)
         edits += [
-            Edit(path=path, begin=word.begin, end=word.end, text=_check_words([value]))
+            Edit(path=path, begin=word.begin, end=word.end, text=join_words([value]))
             for word, value in zip(old[first:last], new[new_first:new_last], strict=False)
         ]
         edits += [
@@ -55,7 +55,7 @@ def change_arguments(directive: Directive, arguments: Sequence[str], text: str) 
         ]
         if added := new[new_first + replaced : new_last]:
             place = old[first + replaced - 1].end
-            edits.append(Edit(path=path, begin=place, end=place, text=f" {_check_words(added)}"))
+            edits.append(Edit(path=path, begin=place, end=place, text=f" {join_words(added)}"))
     return edits
 
 
@@ -83,21 +83,21 @@ def remove_directive(directive: Directive, text: str) -> Edit:
     return Edit(path=directive.path, begin=directive.begin, end=directive.end, text="")
 
 
+def join_words(words: Sequence[str]) -> str:
+    """Write words side by side. Raises ConfigRejected for what nginx would not read as just these words."""
+    for word in words:
+        if not _PLAIN.fullmatch(word):
+            raise ConfigRejected(f"nginx: {word[:80]!r} is not one plain word. It is not written to a file.")
+    return " ".join(words)
+
+
 def _add_line(path: PurePosixPath, text: str, place: int, indent: str, words: Sequence[str]) -> Edit:
-    line = f"{_check_words(words)};"
+    line = f"{join_words(words)};"
     begin = _line_begin(text, place)
     if text[begin:place].strip(_BLANKS):
         return Edit(path=path, begin=place, end=place, text=f"{line} ")
     end_of_line = "\r\n" if text[:begin].endswith("\r\n") else "\n"
     return Edit(path=path, begin=begin, end=begin, text=f"{indent}{line}{end_of_line}")
-
-
-def _check_words(words: Sequence[str]) -> str:
-    """Refuse whatever nginx would not read as just these words."""
-    for word in words:
-        if not _PLAIN.fullmatch(word):
-            raise ConfigRejected(f"nginx: {word!r} is not one plain word. It is not written to a file.")
-    return " ".join(words)
 
 
 def _apply(edits: Sequence[Edit], text: str) -> str:

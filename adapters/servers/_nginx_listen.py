@@ -25,6 +25,9 @@ DEFAULTS: Mapping[str, Scalar] = {
     "listen_backlog": 511, "listen_reuseport": False, "listen_deferred": False, "listen_sndbuf": 0,
 }  # fmt: skip
 
+OPTIONS = ("listen_backlog", "listen_sndbuf", "listen_deferred", "listen_reuseport")
+"""In the order in which new options are written."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:

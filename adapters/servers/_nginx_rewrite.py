@@ -87,7 +87,7 @@ def rewrite_files(config: Config, installation: Installation) -> Files:
 def _check_missing(name: str, layout: Layout) -> None:
     """Refuse a parameter without a value in force, unless its directive can be added."""
     if name not in PARAMETERS:
-        unknown = f"nginx: {name!r} is no setting that is changed in an installed nginx."
+        unknown = f"nginx: {name[:80]!r} is no setting that is changed in an installed nginx."
         raise ConfigRejected(f"{unknown} Take it out of the space.")
     setting = next((setting for setting in SETTINGS if name in setting.parameters), None)
     if setting is None or layout.find_given(setting):

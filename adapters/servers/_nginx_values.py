@@ -104,7 +104,7 @@ class Choice:
         for word, meant in self.words.items():
             if type(value) is type(meant) and value == meant:
                 return word
-        raise ConfigRejected(f"nginx: {name}: {value!r} is none of {', '.join(self.words)}.")
+        raise ConfigRejected(f"nginx: {name}: {show(value)} is none of {', '.join(self.words)}.")
 
 
 FLAG = Choice(words={"on": True, "off": False})
@@ -113,8 +113,13 @@ FLAG = Choice(words={"on": True, "off": False})
 def check_number(name: str, value: Scalar, least: int = 0) -> int:
     """Refuse what nginx could not read back as the same whole number."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST:
-        raise ConfigRejected(f"nginx: {name}: {value!r} is no whole number from {least} to {LARGEST}.")
+        raise ConfigRejected(f"nginx: {name}: {show(value)} is no whole number from {least} to {LARGEST}.")
     return value
+
+
+def show(value: Scalar) -> str:
+    """Show a value in an error, shortened and on one line."""
+    return repr(value[:80] if isinstance(value, str) else value)
 
 
 def _is_number(word: str) -> bool:

@@ -50,8 +50,8 @@ class Nginx:
     def detect(self, host: Host) -> Facts:
         return self._detect(host)[0]
 
-    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
-        return {site.directory / CONFIG_FILE: write_configuration(config, site).encode()}
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:
+        return {site.directory / CONFIG_FILE: write_configuration(config, site, facts).encode()}
 
     def check(self, site: Site, facts: Facts) -> Argv | None:
         return (str(facts.program), "-t", "-c", str(site.directory / CONFIG_FILE))

@@ -29,12 +29,14 @@ from tuner.ports import (
 )
 
 _ROOT = PurePosixPath("/proc/sys")
-_READ = ("/proc/sys/net/core", "/proc/sys/net/ipv4")
-_READ_OF_A_MACHINE = (*_READ, "/proc/sys/net/unix", "/proc/sys/fs", "/proc/sys/kernel", "/proc/sys/vm")
+_READ = ("/proc/sys/net/core", "/proc/sys/net/ipv4", "/proc/sys/net/ipv6", "/proc/sys/net/unix")
+_READ_OF_A_MACHINE = (*_READ, "/proc/sys/fs", "/proc/sys/kernel", "/proc/sys/vm")
 # Directories below these hold one file per interface, caches or chance; no space has parameters there.
 _NOT_READ = ("conf", "neigh", "route", "random")
 # Secrets, which must not get into what is stored: tcp_fastopen_key, netdev_rss_key.
 _SECRETS = "*_key"
+LARGEST = 2**64 - 1
+"""No key holds a larger number."""
 _NAME = re.compile(r"(?P<key>[a-z][\w-]*(?:\.[\w/-]+)+)(?:\[(?P<index>\d+)\])?")
 _ORDERED = frozenset({"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.ip_local_port_range"})
 
@@ -94,16 +96,7 @@ class Sysctl:
         current = installation.facts.current
         for name, value in config.items():
             _split_name(name)
-            _refuse_nonsense(name, value)
-            if name not in current:
-                raise ConfigRejected(
-                    f"sysctl: {name} is not there or is read-only on this host. "
-                    "Leave it out of the space with `without:`."
-                )
-            if isinstance(current[name], int) and not re.fullmatch(r"\d+", _show(value), re.ASCII):
-                raise ConfigRejected(
-                    f"sysctl: {name} = {_show(value)[:80]!r} is not one number. Correct its choices."
-                )
+            _refuse_nonsense(name, value, current)
         changed = {name: value for name, value in config.items() if _show(value) != _show(current[name])}
         return self._write(changed, installation.facts)
 
@@ -128,7 +121,7 @@ class Sysctl:
         elements: dict[str, dict[int, Scalar]] = {}
         for name, value in config.items():
             key, index = _split_name(name)
-            _refuse_nonsense(name, value)
+            _refuse_nonsense(name, value, facts.current)
             if index is None:
                 whole[key] = value
             else:
@@ -178,7 +171,7 @@ def _split_name(name: str) -> tuple[str, int | None]:
     matched = _NAME.fullmatch(name)
     if matched is None or ".." in name or "//" in name:
         raise UsageError(
-            f"sysctl: {name!r} is no key. Write it like net.core.somaxconn, net.ipv4.tcp_wmem[1]."
+            f"sysctl: {name[:80]!r} is no key. Write it like net.core.somaxconn, net.ipv4.tcp_wmem[1]."
         )
     if _DENIED.fullmatch(matched["key"]):
         protected = f"sysctl: {matched['key']} protects the machine and is never tuned."
@@ -186,12 +179,22 @@ def _split_name(name: str) -> tuple[str, int | None]:
     return matched["key"], int(matched["index"]) if matched["index"] else None
 
 
-def _refuse_nonsense(name: str, value: Scalar) -> None:
+def _refuse_nonsense(name: str, value: Scalar, current: Mapping[str, Scalar]) -> None:
+    """Raise ConfigRejected for a key that is not there, and for what is no value of its kind."""
+    if name not in current:
+        raise ConfigRejected(
+            f"sysctl: {name} is not there or is read-only on this host. "
+            "Leave it out of the space with `without:`."
+        )
     # The kernel accepts most of it: tcp_fin_timeout -1, somaxconn 0, tcp_rmem "1 1 1" were taken by 6.18.
-    if isinstance(value, float) or (isinstance(value, int) and value < 0):
+    if isinstance(value, float) or (isinstance(value, int) and not 0 <= value <= LARGEST):
         raise ConfigRejected(f"sysctl: {name} = {value} is not a whole number from 0. Correct its range.")
     if isinstance(value, str) and not re.fullmatch(r"[\w.\- \t]+", value, re.ASCII):
         raise ConfigRejected(f"sysctl: {name} = {value[:80]!r} holds what no key takes. Correct its choices.")
+    if isinstance(current[name], int) and not re.fullmatch(r"\d+", _show(value), re.ASCII):
+        raise ConfigRejected(
+            f"sysctl: {name} = {_show(value)[:80]!r} is not one number. Correct its choices."
+        )
 
 
 def _read_back(look: FileReader, config: Config) -> dict[str, Scalar]:

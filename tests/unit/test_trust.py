@@ -13,12 +13,13 @@ FACTS = SpaceFacts(
     names={"cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096},
     versions={"nginx": (1, 22, 1), "apache": (2, 4, 62)},
 )  # fmt: skip
+NUMBER = "worker_connections: {kind: int, low: 1, high: 9000, default: 768, why: x, source: y}"
 OWN = "space: own\nserver: {server}\ntitle: mine\nparameters:\n  {parameter}\n"
 
 
 def own(tmp_path: Path, parameter: str, server: str = "apache") -> tuple[str, ...]:
     (tmp_path / "own.yaml").write_text(OWN.format(server=server, parameter=parameter))
-    return name_own_settings(load_space(["./own.yaml"], facts=FACTS, base=tmp_path))
+    return name_own_settings(load_space(["./own.yaml"], facts=FACTS, base=tmp_path), {})
 
 
 @pytest.mark.parametrize("name", available_spaces())
@@ -26,13 +27,13 @@ def test_the_spaces_of_tuner_itself_are_trusted(name):
     current = {"net.core.default_qdisc": "fq_codel", "net.ipv4.tcp_congestion_control": "cubic"}
     facts = SpaceFacts(names=FACTS.names, versions=FACTS.versions, current=current)
 
-    assert name_own_settings(load_space([name], facts=facts, base=Path("/"))) == ()
+    assert name_own_settings(load_space([name], facts=facts, base=Path("/")), current) == ()
 
 
 def test_narrowing_them_needs_no_trust():
     sources = ["nginx", {"only": ["worker_processes", "access_log"]}, {"set": {"access_log": "off"}}]
 
-    assert name_own_settings(load_space(sources, facts=FACTS, base=Path("/"))) == ()
+    assert name_own_settings(load_space(sources, facts=FACTS, base=Path("/")), {}) == ()
 
 
 @pytest.mark.parametrize(
@@ -69,6 +70,82 @@ def test_other_numbers_for_a_known_setting_are_only_numbers(tmp_path):
     number = "{kind: int, low: 1, high: 30, default: 2, why: x, source: y}"
 
     assert own(tmp_path, f"ThreadsPerChild: {number}") == ()
+
+
+def refine(tmp_path: Path, text: str, name: str = "nginx") -> tuple[str, ...]:
+    (tmp_path / "own.yaml").write_text(text)
+    return name_own_settings(load_space([name, "./own.yaml"], facts=FACTS, base=tmp_path), {})
+
+
+INJECTED = "1; error_log /tmp/x debug; thread_pool b threads=1"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f"\"'{INJECTED}'\"",
+        f"\"32 if cores > 64 else '{INJECTED}'\"",
+        f"\"cores > 64 or '{INJECTED}'\"",
+        f"\"cores and '{INJECTED}'\"",
+        "own_text",
+    ],
+)
+def test_a_derived_setting_that_may_become_a_text_is_named(tmp_path, value):
+    helper = (
+        f"own_text: {{kind: categorical, choices: ['{INJECTED}'], default: '{INJECTED}', internal: true}}"
+    )
+    derived = f"worker_rlimit_nofile: {{value: {value}}}"
+
+    found = refine(tmp_path, f"server: nginx\nparameters:\n  {helper}\nderived:\n  {derived}\n")
+
+    assert found == (
+        f"space: worker_rlimit_nofile may become {INJECTED!r}, which tuner's own spaces do not have",
+    )
+
+
+def test_a_derived_setting_that_hands_on_the_text_of_another_is_named(tmp_path):
+    found = refine(tmp_path, "server: nginx\nderived:\n  worker_rlimit_nofile: {value: worker_processes}\n")
+
+    assert found == ("space: worker_rlimit_nofile may become 'auto', which tuner's own spaces do not have",)
+
+
+def test_a_derived_word_that_tuner_knows_for_that_setting_needs_no_trust(tmp_path):
+    derived = "access_log: {value: \"'off' if worker_connections > 768 else 'on'\"}"
+    text = f"server: nginx\nparameters:\n  {NUMBER}\nderived:\n  {derived}\n"
+    (tmp_path / "own.yaml").write_text(text)
+    space = load_space(["./own.yaml"], facts=FACTS, base=tmp_path)
+
+    assert name_own_settings(space, {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("server", "parameter", "owner"),
+    [
+        ("apache", "access_log: {kind: categorical, choices: ['on', 'off'], default: 'on'}", "nginx"),
+        ("nginx", "CustomLog: {kind: categorical, choices: [combined], default: combined}", "apache"),
+        ("apache", "net.core.somaxconn: {kind: int, low: 1, high: 9, default: 2}", "sysctl"),
+        ("php-fpm", "num-threads: {kind: int, low: 1, high: 9, default: 2}", "h2o"),
+    ],
+)
+def test_a_setting_of_another_server_is_one_of_its_own(tmp_path, server, parameter, owner):
+    name = parameter.partition(":")[0]
+
+    assert own(tmp_path, parameter, server) == (f"space: {name} is a setting of {owner}, not of {server}",)
+
+
+def test_a_name_that_only_builds_other_settings_may_not_be_written(tmp_path):
+    (found,) = own(tmp_path, "MostWorkers: {kind: int, low: 1, high: 9, default: 2}")
+
+    assert found == "space: MostWorkers is a setting that tuner's own spaces do not have"
+
+
+def test_a_value_that_is_in_force_on_the_host_was_not_chosen_by_the_author():
+    current = {"net.ipv4.tcp_congestion_control": "dctcp"}
+    facts = SpaceFacts(names=FACTS.names, current=current, sandbox=False, loopback=False)
+    space = load_space(["sysctl-net"], facts=facts, base=Path("/"))
+
+    assert name_own_settings(space, current) == ()
+    assert name_own_settings(space, {}) != ()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ Only what the space language needs is let in: numbers, texts, comparisons, arith
 
 import ast
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
@@ -94,6 +94,34 @@ class Expression:
             f"`{self.text}` fails{f' with {used}' if used else ''}: {reason}",
             "Correct the expression, or limit what it uses with `when`, low or high",
         )
+
+
+def possible_texts(expression: Expression, texts: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """Return every text that an expression could give.
+
+    Args:
+        expression: what is looked at, without evaluating it.
+        texts: identifier → texts that it may stand for; one that is not here is a number.
+    """
+    return frozenset(_texts_below(expression.tree, texts))
+
+
+def _texts_below(node: ast.expr, texts: Mapping[str, Collection[str]]) -> Iterator[str]:
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.Name(id=name):
+            yield from texts.get(name, ())
+        case ast.IfExp(body=first, orelse=second):
+            yield from _texts_below(first, texts)
+            yield from _texts_below(second, texts)
+        case ast.BoolOp(values=values):
+            # `and` and `or` give one of their operands.
+            for value in values:
+                yield from _texts_below(value, texts)
+        case _:
+            # Arithmetic, comparisons and functions give numbers or fail.
+            return
 
 
 def _plain(value: object) -> object:

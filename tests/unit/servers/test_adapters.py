@@ -5,6 +5,7 @@ import pytest
 
 from tests.unit.servers.golden import FOLDER, RecordedHost, RecordedProcess
 from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl, path_of
 from tuner.errors import ConfigRejected, NotReady, TargetError, UsageError
@@ -57,24 +58,31 @@ def test_a_path_that_would_be_read_as_syntax_is_refused(server, path):
 
 
 @pytest.mark.parametrize(
-    ("server", "config"),
+    ("server", "config", "said"),
     [
-        (Nginx(), {"etag": "off; root /etc"}),
-        (Nginx(), {"user_agent": "a\nb"}),
-        (Apache(), {"KeepAlive": "On\nUser root"}),
+        (Nginx(), {"etag": "off; root /etc"}, "nginx: etag: 'off; root /etc' is none of on, off"),
+        (Nginx(), {"listen_backlog": "1\n;"}, "nginx: listen_backlog: '1.*' is no whole number from 1"),
+        (Apache(), {"KeepAlive": "On\nUser root"}, "apache: KeepAlive = 'On.*' is not one value"),
+        (H2o(), {"access-log": "|sh"}, "h2o: access-log: '.*' is neither on nor off"),
     ],
 )
-def test_a_value_that_holds_more_than_one_value_is_refused(server, config):
-    with pytest.raises(UsageError, match="is not one value"):
+def test_a_value_that_holds_more_than_one_value_is_refused(server, config, said):
+    with pytest.raises(ConfigRejected, match=said):
         server.render(config, SITE, Facts())
 
 
-def test_a_directive_without_a_rule_of_its_own_is_written_as_name_and_value():
-    nginx = Nginx().render({"read_ahead": "512k"}, SITE, Facts())
-    apache = Apache().render({"GracefulShutdownTimeout": 3}, SITE, Facts())
-
-    assert "    read_ahead 512k;\n" in nginx[PurePosixPath("/site/nginx.conf")].decode()
-    assert "\nGracefulShutdownTimeout 3\n" in apache[PurePosixPath("/site/apache2.conf")].decode()
+@pytest.mark.parametrize(
+    ("server", "config"),
+    [
+        (Nginx(), {"read_ahead": "512k"}),
+        (Apache(), {"GracefulShutdownTimeout": 3}),
+        (H2o(), {"user": "root"}),
+        (Sysctl(), {"vm.swappiness": 3}),
+    ],
+)
+def test_a_setting_without_a_rule_of_its_own_is_refused(server, config):
+    with pytest.raises(ConfigRejected, match=r"is no setting that is changed|is not there"):
+        server.render(config, SITE, linux())
 
 
 def test_integers_are_written_in_plain_decimal_because_apache_reads_them_with_atoi():
@@ -223,7 +231,7 @@ def test_a_host_without_proc_is_refused():
     without = (
         "--exclude=*_key --exclude-dir=conf --exclude-dir=neigh --exclude-dir=route --exclude-dir=random"
     )
-    grep = f"grep -rs {without}  /proc/sys/net/core /proc/sys/net/ipv4"
+    grep = f"grep -rs {without}  /proc/sys/net/core /proc/sys/net/ipv4 /proc/sys/net/ipv6 /proc/sys/net/unix"
 
     with pytest.raises(TargetError, match="Mount /proc"):
         Sysctl().detect(RecordedHost(commands={grep: ""}, files={}))
