@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from tuner.ports import Files
     from tuner.summary import Summary
 
-__all__ = ["FORMATS", "Format", "Rendered", "export", "find_format", "paths_to_read", "render_both"]
+__all__ = [
+    "FORMATS", "Format", "Rendered", "export", "find_format", "paths_to_read", "refuse_less_capacity",
+    "render_both",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,8 @@ def export(
         Nothing when the winner changes no setting of that server.
 
     Raises:
-        UsageError: unknown format, no winner yet, or a server that the study does not tune.
+        UsageError: unknown format, no winner yet, a server that the study does not tune, or a winner that
+            holds less than the default.
     """
     chosen = find_format(name)
     if summary.winner is None:
@@ -72,7 +76,19 @@ def export(
             "Finish it with `tuner run`; if nothing beat the default, there is nothing to apply."
         )
         raise UsageError(msg)
+    refuse_less_capacity(summary, "export")
     return chosen.write(summary, find_rendered(summary, chosen, name, rendered), installed or {})
+
+
+def refuse_less_capacity(summary: "Summary", purpose: str) -> None:
+    """Raise UsageError for a winner that holds less than the default, unless the study allows it."""
+    if summary.is_held_back:
+        msg = (
+            f"{summary.study}: {'; '.join(summary.lacks)}. Beside slow clients that is an outage, so "
+            f"there is no {purpose}. Tune again in a new study, or write `- {{allow: [capacity]}}` under "
+            "`space:`."
+        )
+        raise UsageError(msg)
 
 
 def paths_to_read(name: str, rendered: Mapping[str, Rendered]) -> tuple[PurePosixPath, ...]:

@@ -56,13 +56,16 @@ def _with_presets(space: Space, merged: Merged, reader: Reader, *, free: Space |
     Those of the space without a guard that hold less than the default, and do not adapt, are refused.
     """
     below = {preset.name: preset for preset in free.presets if _lacks(free, preset)} if free else {}
-    presets, refused = fit_presets(space, merged, reader)
-    for preset in presets:
-        if preset.name in below and preset.adjusted.keys() != below[preset.name].adjusted.keys() and free:
-            lacks = _lacks(free, below[preset.name])[0]
-            refused[f"preset {preset.name}"] = f"{lacks}; `tuner compare` takes it all the same"
-    kept = tuple(preset for preset in presets if f"preset {preset.name}" not in refused)
-    return replace(space, presets=kept, left_out={**space.left_out, **refused})
+    fitting, refused = fit_presets(space, merged, reader)
+    presets = tuple(
+        preset
+        for preset in fitting
+        if preset.name not in below or preset.adjusted.keys() == below[preset.name].adjusted.keys()
+    )
+    for name in below.keys() - {preset.name for preset in presets}:
+        lacks = _lacks(free, below[name])[0] if free else ""
+        refused[f"preset {name}"] = f"{lacks}; `tuner compare` takes it all the same"
+    return replace(space, presets=presets, left_out={**space.left_out, **refused})
 
 
 def _lacks(space: Space, preset: Preset) -> tuple[str, ...]:
