@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from tuner import plugins
 from tuner.errors import UsageError
+from tuner.export import refuse_less_capacity
 from tuner.export.provenance import comment, describe_origin
 from tuner.export.sysctl import ROOT, read_value, write_line
 from tuner.guard import Guard
@@ -17,6 +18,7 @@ from tuner.ports import Config, Files
 from tuner.rig import find_target
 from tuner.session import Reading
 from tuner.settings import Study, Target
+from tuner.space import Space
 from tuner.summary import Summary
 
 PURPOSE = "apply"
@@ -48,7 +50,7 @@ def apply_winner(
         confirm_within_s: seconds until the host takes it back.
 
     Raises:
-        UsageError: the study has no winner, or the host lacks a parameter of it.
+        UsageError: the study has no winner, the host lacks a parameter of it, or it would hold less than now.
         TargetError: the host cannot be changed, somebody else looks after it, or another tuner is at work.
         TrialFailed: the host refuses the settings; everything is as before.
         RestoreFailed: it refused them and something could not be put back.
@@ -60,6 +62,7 @@ def apply_winner(
             "with `tuner run`; if nothing beat the default, there is nothing to apply."
         )
         raise UsageError(message)
+    refuse_less_capacity(reading.summary, "apply")
     chosen = {name: pair[1] for name, pair in reading.space.changes(winner.config).items()}
     there = _settings_for(settings, host_name, url, confirm_within_s)
     host = plugins.make_host(there.target.host)
@@ -67,6 +70,7 @@ def apply_winner(
     target, space = found.target, found.space
     target.tuned = tuple(sorted(chosen))
     warnings = tuple(map(str, target.refuse_conflicts()))
+    _refuse_less_than_in_force(settings, space, chosen, host.name)
     config = space.complete(chosen)
     files = with_lasting_values(target.files(config), reading.summary, host.read(SYSCTL_FILE).content or b"")
     services = [part.installation.service for part in target.parts if part.installation.service]
@@ -91,6 +95,21 @@ def apply_winner(
         confirm_within_s=confirm_within_s,
         warnings=warnings,
     )
+
+
+def _refuse_less_than_in_force(settings: Study, space: Space, chosen: Config, host: str) -> None:
+    """Raise UsageError when the host holds more at once than it would with these settings."""
+    if space.allows_less:
+        return
+    fitted = space.complete(chosen, fit=True)
+    if all(fitted.get(name) == value for name, value in chosen.items()):
+        return
+    if lacks := space.lacks(space.open().complete(chosen, fit=True)):
+        message = (
+            f"{settings.name}: {host} holds more now than it would with the winner: {'; '.join(lacks)}. Tune "
+            "that host itself, with `mode: managed`, or write `- {allow: [capacity]}` under `space:`."
+        )
+        raise UsageError(message)
 
 
 def _settings_for(settings: Study, host_name: str | None, url: str | None, watchdog_s: float) -> Study:

@@ -29,7 +29,7 @@ def write_results(reading: Reading) -> Results:
     """Write the report, and every export that the study's servers have when there is a winner."""
     report = write_report(reading, None)
     winner = reading.summary.winner
-    if winner is None:
+    if winner is None or reading.summary.is_held_back:
         return Results(report=str(report), exports=())
     written: list[str] = []
     rig = reading.rig or prepare(reading.settings)

@@ -48,7 +48,10 @@ def _find_finalist(campaign: "Campaign") -> list[Config]:
     """Race; give the one that leads, or nothing."""
     arms: dict[str, Config] | None = campaign.storage.recall("race")
     if arms is None:
-        best = [entry for entry in campaign.standing().ranking if entry.posterior.log_ratio > 0]
+        ranking = [entry for entry in campaign.standing().ranking if entry.posterior.log_ratio > 0]
+        space = campaign.rig.space
+        # Starts that were made before capacity was guarded may be in the storage.
+        best = [entry for entry in ranking if space.allows_less or not space.lacks(entry.config)]
         arms = {f"#{rank}": entry.config for rank, entry in enumerate(best[: campaign.plan.race_arms], 1)}
         campaign.storage.remember("race", arms)
     alive = tuple(arms)

@@ -14,7 +14,7 @@ from tuner.managed_server import Installed, first_process
 from tuner.measure.load import run_window
 from tuner.plan import PRESETS
 from tuner.ports import Argv, Host
-from tuner.preflight import refuse_failures
+from tuner.preflight import capacity_lines, refuse_failures
 from tuner.preview import Preview, preview
 from tuner.records import Window
 from tuner.rig import Rig, find_target, prepare
@@ -51,6 +51,7 @@ class ManagedFindings:
             f"space      {len(self.preview.reaches)} parameters are tuned, from their present values on",
             *(f"left out   {name}: {reason}" for name, reason in rig.space.left_out.items()),
             f"now        {self.window.goodput_rps:,.0f} requests/s, {self.window.failures.total} failures",
+            *capacity_lines(rig, "now"),
             *(f"warning    {each.gate}: {each.reason}" for each in self.window.verdicts),
             *(f"warning    {each}" for each in self.conflicts),
         ]
@@ -73,6 +74,7 @@ class ManagedFindings:
             "parameters": [each.name for each in self.preview.reaches],
             "left_out": dict(self.rig.space.left_out),
             "now": {"goodput_rps": self.window.goodput_rps, "failures": self.window.failures.total},
+            "capacity": {"default": self.rig.space.capacity(self.rig.space.default())},
             "warnings": [
                 *(f"{each.gate}: {each.reason}" for each in self.window.verdicts),
                 *map(str, self.conflicts),

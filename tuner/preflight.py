@@ -63,6 +63,7 @@ class Findings:
                 f"default    started in {self.deploy_s:.2f} s, {self.window.goodput_rps:,.0f} requests/s, "
                 f"{self.window.failures.total} failures"
             ),
+            *capacity_lines(rig, "default"),
             *(f"warning    {each}" for each in self.warnings),
         ]
         if self.calibration is not None:
@@ -88,9 +89,20 @@ class Findings:
                 "failures": self.window.failures.total,
                 "deploy_s": self.deploy_s,
             },
+            "capacity": {"default": self.rig.space.capacity(self.rig.space.default())},
             "warnings": list(self.warnings),
             "noise": None if self.calibration is None else self.calibration.as_json(),
         }
+
+
+def capacity_lines(rig: Rig, name: str) -> list[str]:
+    """Say what each server holds at once before anything is changed, as lines of a check."""
+    held = rig.space.describe_capacity(rig.space.default())
+    allowed = "; a winner may hold less (allow: [capacity])" if rig.space.allows_less and held else ""
+    return [
+        f"capacity   {name}{f' of {server}' if len(held) > 1 else ''}: {text}{allowed}"
+        for server, text in held.items()
+    ]
 
 
 def check_study(settings: Study, *, trusts: bool, measure_noise: bool, progress: Progress) -> Findings:

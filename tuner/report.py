@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tuner.records import Role, State
 from tuner.report_rows import (
     arm_rows,
+    capacity_rows,
     change_rows,
     doubt_rows,
     environment_rows,
@@ -91,6 +92,7 @@ def render_report(summary: "Summary") -> str:
         headline=describe_verdict(summary),
         arms=arm_rows(summary),
         changes=change_rows(summary),
+        capacity=capacity_rows(summary),
         figures=draw_figures(summary),
         slices=draw_slices(summary),
         sensitivity=sensitivity_rows(summary),

@@ -19,6 +19,7 @@ from tuner.wording import (
 )
 
 if TYPE_CHECKING:
+    from tuner.space import Derived, Parameter
     from tuner.summary import Arm, Summary
 
 FAILURE_KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
@@ -63,11 +64,12 @@ def response_rows(summary: "Summary") -> list[Row]:
 
 
 def change_rows(summary: "Summary") -> list[Row]:
-    """Show each changed setting: name, default, value, server, why it is tuned."""
-    parameters = {each.name: each for each in summary.space.parameters}
+    """Show each setting that is written: name, default, value, server, why it is tuned, what else it does."""
+    settings: tuple[Parameter | Derived, ...] = (*summary.space.parameters, *summary.space.derived)
+    items = {each.name: each for each in settings}
     rows: list[Row] = []
-    for name, (default, value) in summary.changes.items():
-        known = parameters.get(name)
+    for name, (default, value) in summary.shipped.items():
+        known = items.get(name)
         rows.append(
             (
                 name,
@@ -75,9 +77,17 @@ def change_rows(summary: "Summary") -> list[Row]:
                 summary.space.show(name, value),
                 known.server if known else "",
                 known.why if known else "",
+                known.also if known else "",
             )
         )
     return rows
+
+
+def capacity_rows(summary: "Summary") -> list[Row]:
+    """Put what default and winner hold at once side by side: server, default, winner."""
+    default = summary.space.describe_capacity(summary.default.config)
+    winner = {} if summary.winner is None else summary.space.describe_capacity(summary.winner.config)
+    return [(server, held, winner.get(server, NOTHING)) for server, held in default.items()]
 
 
 def front_rows(summary: "Summary") -> list[Row]:

@@ -2,7 +2,8 @@
 
 import os
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from tuner import __version__
@@ -57,6 +58,8 @@ class Comparison:
     first: Arm
     second: Arm
     gain: Gain
+    lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of each side that holds less than the default: first or second → in what."""
 
 
 def run(
@@ -194,22 +197,32 @@ def compare(
     arms = [
         gather_arm(config, [start for start in starts if start.arm == arm]) for arm, config in sides.items()
     ]
-    return Comparison(first=arms[0], second=arms[1], gain=claim(paired.logs))
+    lacks = {
+        side: found
+        for side, config in zip(("first", "second"), sides.values(), strict=True)
+        if (found := rig.space.lacks(config))
+    }
+    return Comparison(first=arms[0], second=arms[1], gain=claim(paired.logs), lacks=lacks)
 
 
 def resolve(settings: Study, rig: Rig, chosen: Config | str) -> Config:
     """Turn `default`, `winner`, a preset's name or values into a whole, valid configuration.
 
+    It may hold less than the default: to be measured is not to be shipped.
+
     Raises:
         UsageError: there is no such configuration, or a value of it is wrong.
     """
+    free = rig.space.open()
     if not isinstance(chosen, str):
-        return rig.space.complete(dict(chosen))
+        return free.complete(dict(chosen))
     if chosen == DEFAULT_ARM:
         return rig.space.default()
-    presets = {preset.name: preset for preset in rig.space.presets}
+    presets = {preset.name: (rig.space, preset) for preset in rig.space.presets}
+    presets = {preset.name: (free, preset) for preset in free.presets} | presets
     if chosen in presets:
-        return rig.space.complete(presets[chosen].values)
+        space, preset = presets[chosen]
+        return space.complete(preset.values)
     if chosen != WINNER_ARM:
         known = [DEFAULT_ARM, WINNER_ARM, *presets]
         msg = f"{chosen!r} is no configuration. {suggest(chosen, known)} Or give a YAML file of values."

@@ -93,6 +93,29 @@ class Summary:
         """Say whether a configuration is the winner."""
         return self.winner is not None and dict(config) == dict(self.winner.config)
 
+    @property
+    def shipped(self) -> Mapping[str, tuple[Scalar, Scalar]]:
+        """Return what would be written of the winner, or of the incumbent: setting → default and value."""
+        config = self.chosen
+        return self.space.shipped(config) if config is not None else {}
+
+    @property
+    def chosen(self) -> Config | None:
+        """Return the winner's configuration, or the incumbent's before there is one."""
+        if self.winner is not None:
+            return self.winner.config
+        return self.incumbent[0] if self.incumbent is not None else None
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """Return a sentence for everything in which the winner holds less than the default."""
+        return self.space.lacks(self.winner.config) if self.winner is not None else ()
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether the winner holds less than the default, and nobody has allowed that."""
+        return bool(self.lacks) and not self.space.allows_less
+
 
 def summarize(
     settings: "Study", space: "Space", storage: "Storage", *, running: bool, version: str,
@@ -236,7 +259,10 @@ def as_json(summary: Summary) -> dict[str, Any]:
         },
         "winner": None if summary.winner is None else _arm_json(summary.winner) | {
             "changes": {name: list(pair) for name, pair in summary.changes.items()},
+            "ships": {name: list(pair) for name, pair in summary.shipped.items()},
+            "also": {name: also for name in summary.shipped if (also := summary.space.also(name))},
         },
+        "capacity": capacity_json(summary),
         "gain": None if gain is None else gain_json(gain),
         "expected_gain": summary.expected_gain,
         "front": [
@@ -259,6 +285,16 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "trials": [_start_json(start, summary.speedups.get(start.number)) for start in summary.starts],
         "timing": dict(summary.timing),
     }  # fmt: skip
+
+
+def capacity_json(summary: Summary) -> dict[str, Any]:
+    """Give what default and winner hold at once: server → figure → number, and what the winner lacks."""
+    return {
+        "default": summary.space.capacity(summary.default.config),
+        "winner": None if summary.winner is None else summary.space.capacity(summary.winner.config),
+        "lacks": list(summary.lacks),
+        "allowed": summary.space.allows_less,
+    }
 
 
 def gain_json(gain: "Gain") -> dict[str, Any]:

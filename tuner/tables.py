@@ -28,8 +28,17 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
             say_failures(arm.failures, arm.requests),
             str(arm.starts),
         )
+    sides = {"first": first, "second": second}
+    warnings = [
+        Text(
+            f"{make_printable(sides[side])} holds less than the default: {make_printable('; '.join(lacks))}. "
+            "Its figures say nothing of slow clients.",
+            style="yellow",
+        )
+        for side, lacks in comparison.lacks.items()
+    ]
     headline = f"{make_printable(second)} is {say_gain(comparison.gain)} of {make_printable(first)}"
-    return Group(Text(f"{headline}: {_judge(comparison)}", style="bold"), Text(""), table)
+    return Group(Text(f"{headline}: {_judge(comparison)}", style="bold"), *warnings, Text(""), table)
 
 
 def _judge(comparison: "Comparison") -> str:
@@ -52,6 +61,7 @@ def parameter_list(
         parts += [
             head,
             Padding(Text(make_printable(row["why"])), (0, 0, 0, 4)),
+            *([Padding(Text(make_printable(f"Also: {row['also']}")), (0, 0, 0, 4))] if row["also"] else []),
             Padding(Text(make_printable(row["source"]), style="dim"), (0, 0, 0, 4)),
         ]
     for title, entries in (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -206,8 +207,9 @@ def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequ
         parts.append(Text(f"{rate}{say_quantile(default)} → {say_quantile(winner)}"))
     if summary.winner is not None and summary.winner.is_lower_bound:
         parts.append(Text(LOWER_BOUND, style="dim"))
-    if summary.winner is not None and summary.changes:
-        parts += [Text(""), _difference(summary)]
+    if summary.winner is not None and summary.shipped:
+        parts += [Text(""), *_difference(summary)]
+    parts += _capacity(summary)
     if summary.front:
         parts += [Text(""), _front(summary)]
     places = Table.grid(padding=(0, 2))
@@ -279,14 +281,43 @@ def _side(arm: "Arm") -> tuple[str, str, str, str]:
     )
 
 
-def _difference(summary: "Summary") -> Table:
+def _difference(summary: "Summary") -> list[RenderableType]:
+    """List what is written, and below each setting what else it does."""
+    rows = [
+        [
+            make_printable(each)
+            for each in (name, summary.space.show(name, old), summary.space.show(name, new))
+        ]
+        for name, (old, new) in summary.shipped.items()
+    ]
+    names, olds, news = (max(map(len, column)) for column in zip(*rows, strict=True))
+    parts: list[RenderableType] = []
+    for setting, (name, old, new) in zip(summary.shipped, rows, strict=True):
+        follows = "  follows" if setting not in summary.changes else ""
+        parts.append(
+            Text.assemble(
+                (name.ljust(names), "bold"), "  ", (old.ljust(olds), "red"), "  →  ",
+                (new.ljust(news), "green"), (follows, "dim"),
+            )
+        )  # fmt: skip
+        if also := summary.space.also(setting):
+            parts.append(Padding(Text(make_printable(also), style="dim"), (0, 0, 0, 4)))
+    return parts
+
+
+def _capacity(summary: "Summary") -> list[RenderableType]:
+    """Put what default and winner hold at once below each other, server by server."""
+    default = summary.space.describe_capacity(summary.default.config)
+    winner = {} if summary.winner is None else summary.space.describe_capacity(summary.winner.config)
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    for name, (default, value) in summary.changes.items():
-        table.add_row(
-            Text(make_printable(name)),
-            Text(make_printable(summary.space.show(name, default)), style="red"),
-            "→",
-            Text(make_printable(summary.space.show(name, value)), style="green"),
-        )
-    return table
+    for server, held in default.items():
+        of_server = f" of {make_printable(server)}" if len(default) > 1 else ""
+        table.add_row(Text(f"capacity{of_server}", style="dim"), Text("default", style="dim"), Text(held))
+        if server in winner:
+            table.add_row("", Text("winner", style="bold"), Text(winner[server]))
+    parts: list[RenderableType] = [Text(""), table] if default else []
+    if summary.lacks:
+        text = f"The winner holds less than the default: {make_printable('; '.join(summary.lacks))}."
+        held_back = " It is neither exported nor applied without `allow: [capacity]`."
+        parts.append(Text(text + (held_back if summary.is_held_back else ""), style="bold red"))
+    return parts

@@ -30,6 +30,7 @@ __all__ = [
     "find_format",
     "formats_of",
     "paths_to_read",
+    "refuse_less_capacity",
     "render_both",
 ]
 
@@ -101,8 +102,8 @@ def export(
         Nothing when the winner changes no setting of that server.
 
     Raises:
-        UsageError: unknown format, no winner yet, a server that the study does not tune, or one that ran
-            privately where only installed files can be told.
+        UsageError: unknown format, no winner yet, a server that the study does not tune, one that ran
+            privately where only installed files can be told, or a winner that holds less than the default.
     """
     chosen = find_format(name)
     if summary.winner is None:
@@ -111,6 +112,7 @@ def export(
             "Finish it with `tuner run`; if nothing beat the default, there is nothing to apply."
         )
         raise UsageError(msg)
+    refuse_less_capacity(summary, "export")
     if chosen.server is None:
         return json_file.export_json(summary)
     found = find_rendered(summary, chosen.server, name, rendered)
@@ -125,6 +127,17 @@ def export(
         "`tuner apply`."
     )
     raise UsageError(msg)
+
+
+def refuse_less_capacity(summary: "Summary", purpose: str) -> None:
+    """Raise UsageError for a winner that holds less than the default, unless the study allows it."""
+    if summary.is_held_back:
+        msg = (
+            f"{summary.study}: {'; '.join(summary.lacks)}. Beside slow clients that is an outage, so "
+            f"there is no {purpose}. Tune again in a new study, or write `- {{allow: [capacity]}}` under "
+            "`space:`."
+        )
+        raise UsageError(msg)
 
 
 def paths_to_read(name: str, rendered: "Mapping[str, Rendered | Rewritten]") -> tuple[PurePosixPath, ...]:

@@ -44,6 +44,11 @@ def describe(summary: "Summary") -> dict[str, Any]:
             "ratio": gain.ratio, "low": gain.low, "high": gain.high, "pairs": gain.pairs,
             "verdict": gain.verdict, "text": say_gain(gain),
         },
+        "capacity": {
+            "default": summary.space.capacity(summary.default.config),
+            "winner": summary.space.capacity(summary.winner.config) if summary.winner else None,
+        },
+        "also": {name: also for name in summary.shipped if (also := summary.space.also(name))},
     }  # fmt: skip
 
 

@@ -23,8 +23,22 @@ def describe_origin(summary: "Summary") -> tuple[str, ...]:
         f"load: {summary.workload}",
         f"host: {fingerprint.host}, {machine}",
         f"versions: {versions}; load generator {fingerprint.generator}{where}",
+        *describe_capacity(summary),
+        *(f"{name}: {also}" for name in summary.shipped if (also := summary.space.also(name))),
     ]
     return tuple(make_printable(line) for line in lines)
+
+
+def describe_capacity(summary: "Summary") -> list[str]:
+    """Say what every server holds at once by default, and with the winner."""
+    default = summary.space.describe_capacity(summary.default.config)
+    winner = summary.space.describe_capacity(summary.winner.config) if summary.winner else {}
+    lines = []
+    for server, held in default.items():
+        lines.append(f"capacity of {server} by default: {held}")
+        if server in winner:
+            lines.append(f"capacity of {server} with these settings: {winner[server]}")
+    return lines + [f"LESS CAPACITY than the default: {lack}" for lack in summary.lacks]
 
 
 def describe_gain(summary: "Summary") -> str:

@@ -4,6 +4,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from tuner.ports import Scalar
 
@@ -139,8 +140,10 @@ def is_at_least(version: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     return version + (0,) * (longest - len(version)) >= wanted + (0,) * (longest - len(wanted))
 
 
-def make_functions(version: tuple[int, ...]) -> dict[str, Callable[..., object]]:
-    """Return the functions of the language for a server of this version."""
+def make_functions(
+    version: tuple[int, ...], least: Mapping[str, int | float] = MappingProxyType({})
+) -> dict[str, Callable[..., object]]:
+    """Return the functions of the language for a server of this version, and the capacity asked of it."""
 
     def at_least(wanted: object) -> bool:
         if not isinstance(wanted, str):
@@ -149,6 +152,12 @@ def make_functions(version: tuple[int, ...]) -> dict[str, Callable[..., object]]
             return is_at_least(version, parse_version(wanted))
         except ValueError:
             raise Unusable(f"at_least needs a version like '1.21', not {wanted!r}") from None
+
+    def least_capacity(figure: object) -> int | float:
+        if isinstance(figure, str) and figure in least:
+            return least[figure]
+        known = ", ".join(map(repr, least)) or "none"
+        raise Unusable(f"least needs a figure of this server's capacity, not {figure!r}; there are: {known}")
 
     return {
         "min": _function(min, 2, MOST_ARGUMENTS),
@@ -160,4 +169,5 @@ def make_functions(version: tuple[int, ...]) -> dict[str, Callable[..., object]]
         "abs": _function(abs, 1, 1),
         "log2": _function(math.log2, 1, 1),
         "at_least": at_least,
+        "least": least_capacity,
     }

@@ -1,16 +1,26 @@
 """Builds the space of one host: leaves out what it lacks, orders what is left, checks it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from keyword import kwlist
 
 from tuner.space.arithmetic import is_at_least, parse_version
+from tuner.space.capacity import ALLOWANCE, Capacity, guard_by
 from tuner.space.checking import check
 from tuner.space.expressions import FACTS, FUNCTIONS, Evaluator
 from tuner.space.folding import admit_current, fold
 from tuner.space.merging import Draft, Merged
 from tuner.space.ordering import Item, depends_on, order_by_dependency
-from tuner.space.parameters import CURRENT, Constraint, Derived, Parameter, SpaceFacts, identifier
+from tuner.space.parameters import (
+    CURRENT,
+    Constraint,
+    Derived,
+    Figure,
+    Parameter,
+    Preset,
+    SpaceFacts,
+    identifier,
+)
 from tuner.space.presets import fit_presets
 from tuner.space.problems import problem
 from tuner.space.reading import Reader
@@ -21,9 +31,49 @@ _RESERVED = frozenset({*FACTS, *FUNCTIONS, *kwlist, "version"})
 
 
 def build(merged: Merged, facts: SpaceFacts) -> Space:
-    """Return the space on this host, checked. Raises UsageError."""
+    """Return the space on this host, checked. Raises UsageError.
+
+    Where capacity is guarded it is built twice: bounds may ask for what the default holds.
+    """
     _refuse_ambiguous(merged, facts)
-    reader = _reader(merged, facts)
+    reader = _reader(merged, facts, {})
+    free = _build(merged, facts, reader)
+    if not merged.capacity or ALLOWANCE in merged.allowed:
+        check(free, merged)
+        return _with_presets(replace(free, allows_less=True), merged, reader)
+    default = free.capacity(free.default())
+    own_reader = _reader(merged, facts, default)
+    space = _build(merged, facts, own_reader)
+    space = replace(space, rules=replace(space.rules, guard=guard_by(default, facts.names)))
+    check(space, merged)
+    free = _with_presets(replace(free, allows_less=True), merged, reader)
+    return replace(_with_presets(space, merged, own_reader, free=free), unguarded=free)
+
+
+def _with_presets(space: Space, merged: Merged, reader: Reader, *, free: Space | None = None) -> Space:
+    """Return the space with the presets that fit.
+
+    Those of the space without a guard that hold less than the default, and do not adapt, are refused.
+    """
+    below = {preset.name: preset for preset in free.presets if _lacks(free, preset)} if free else {}
+    fitting, refused = fit_presets(space, merged, reader)
+    presets = tuple(
+        preset
+        for preset in fitting
+        if preset.name not in below or preset.adjusted.keys() == below[preset.name].adjusted.keys()
+    )
+    for name in below.keys() - {preset.name for preset in presets}:
+        lacks = _lacks(free, below[name])[0] if free else ""
+        refused[f"preset {name}"] = f"{lacks}; `tuner compare` takes it all the same"
+    return replace(space, presets=presets, left_out={**space.left_out, **refused})
+
+
+def _lacks(space: Space, preset: Preset) -> tuple[str, ...]:
+    return space.lacks(space.complete(preset.values))
+
+
+def _build(merged: Merged, facts: SpaceFacts, reader: Reader) -> Space:
+    """Return the space without presets, not yet checked."""
     left_out = _left_out(merged, facts)
     items, unknown = _read_items(merged, reader, left_out)
     usable = _drop_dependents(order_by_dependency(items), left_out, unknown)
@@ -34,7 +84,7 @@ def build(merged: Merged, facts: SpaceFacts) -> Space:
     parameters = [present.get(name) for name in merged.parameters]
     derived = [present.get(name) for name in merged.derived]
     reasons = {**unknown, **left_out}
-    space = Space(
+    return Space(
         names=tuple(dict.fromkeys(merged.names)),
         parameters=tuple(item for item in parameters if isinstance(item, Parameter)),
         derived=tuple(item for item in derived if isinstance(item, Derived)),
@@ -43,9 +93,6 @@ def build(merged: Merged, facts: SpaceFacts) -> Space:
         dead=dict(merged.dead),
         rules=rules,
     )
-    check(space, merged)
-    presets, refused = fit_presets(space, merged, reader)
-    return replace(space, presets=presets, left_out={**space.left_out, **refused})
 
 
 def _read_items(
@@ -78,6 +125,7 @@ def _rules(merged: Merged, reader: Reader, order: tuple[Item, ...], left_out: Ma
         hidden=frozenset(left_out),
         ranks={name: rank for rank, name in enumerate((*merged.parameters, *merged.derived))},
         constraints=tuple(constraints),
+        figures=_figures(merged, reader, order, left_out),
     )
     by_host = {
         name
@@ -87,7 +135,24 @@ def _rules(merged: Merged, reader: Reader, order: tuple[Item, ...], left_out: Ma
     return admit_current(rules, by_host - merged.held.keys())
 
 
-def _reader(merged: Merged, facts: SpaceFacts) -> Reader:
+def _figures(
+    merged: Merged, reader: Reader, order: tuple[Item, ...], left_out: Container[str]
+) -> tuple[Figure, ...]:
+    """Return the figures of capacity that something on this host can change."""
+    items = {item.identifier: item.name for item in order}
+    figures = (reader.figure(draft) for draft in merged.capacity.values())
+    return tuple(
+        figure
+        for figure in figures
+        if any(items[name] not in left_out for name in figure.value.names if name in items)
+    )
+
+
+def _reader(merged: Merged, facts: SpaceFacts, default: Capacity) -> Reader:
+    """Return the reader whose expressions see this capacity as the least; nothing where it is empty."""
+    least: dict[str, dict[str, int | float]] = {server: {} for server in merged.servers}
+    for server, figure in merged.capacity:
+        least[server][figure] = default.get(server, {}).get(figure, 0)
     names: Iterable[str] = (*merged.parameters, *merged.derived)
     versions = {server: facts.versions.get(server, ()) for server in merged.servers}
     return Reader(
@@ -95,7 +160,7 @@ def _reader(merged: Merged, facts: SpaceFacts) -> Reader:
         facts=dict(facts.names),
         evaluators={
             "": Evaluator(()),
-            **{server: Evaluator(version) for server, version in versions.items()},
+            **{server: Evaluator(version, least[server]) for server, version in versions.items()},
         },
         current=facts.current,
         installed=facts.installed,

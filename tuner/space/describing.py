@@ -15,8 +15,8 @@ def describe_space(name: str) -> list[dict[str, Any]]:
     """Return the parameters and derived settings of a space (name or path), in order, as plain data.
 
     Every entry has name, server, kind, range, default, unit, special, when, since, until, risk, apply,
-    scope, internal, why and source; texts are empty where the file says nothing. Derived settings are of
-    kind `derived`, and their expression is their default.
+    scope, internal, why, source and also; texts are empty where the file says nothing. Derived settings
+    are of kind `derived`, and their expression is their default.
     """
     merged = _merged(name)
     return [_describe(draft) for draft in merged.parameters.values()] + [
@@ -107,6 +107,7 @@ def _common(draft: Draft) -> dict[str, Any]:
         "internal": fields.get("internal", False),
         "why": fields.get("why", ""),
         "source": fields.get("source", ""),
+        "also": fields.get("also", ""),
     }
 
 

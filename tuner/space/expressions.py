@@ -8,6 +8,7 @@ import ast
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
 
@@ -17,7 +18,7 @@ from tuner.space.arithmetic import OPERATORS, Special, Text, Unusable, bounded, 
 from tuner.space.problems import Place, problem, quote, suggest
 
 FACTS = ("cores", "memory_mib", "connections", "open_files_max", "somaxconn")
-FUNCTIONS = ("min", "max", "floor", "ceil", "round", "int", "abs", "log2", "at_least")
+FUNCTIONS = ("min", "max", "floor", "ceil", "round", "int", "abs", "log2", "at_least", "least")
 LONGEST_TEXT = 400
 MOST_NODES = 200
 
@@ -30,10 +31,13 @@ _ALLOWED = (
 
 
 class Evaluator:
-    """Evaluates the expressions of one server, whose version `at_least` asks."""
+    """Evaluates the expressions of one server, whose version `at_least` asks and whose capacity `least`."""
 
-    def __init__(self, version: tuple[int, ...]) -> None:
-        self._simple = SimpleEval(operators=dict(OPERATORS), functions=make_functions(version), names={})
+    def __init__(
+        self, version: tuple[int, ...], least: Mapping[str, int | float] = MappingProxyType({})
+    ) -> None:
+        functions = make_functions(version, least)
+        self._simple = SimpleEval(operators=dict(OPERATORS), functions=functions, names={})
 
     def evaluate(self, tree: ast.expr, text: str, names: Mapping[str, object]) -> object:
         """Evaluate a parsed expression; raises what simpleeval, arithmetic or Unusable raise."""

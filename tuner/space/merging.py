@@ -40,6 +40,8 @@ class Merged:
     servers: list[str] = field(default_factory=list)
     parameters: dict[str, Draft] = field(default_factory=dict)
     derived: dict[str, Draft] = field(default_factory=dict)
+    capacity: dict[tuple[str, str], Draft] = field(default_factory=dict)
+    """By server and figure."""
     constraints: dict[tuple[str, str], Draft] = field(default_factory=dict)
     """By server and rule, so that a space named twice has them once."""
     presets: dict[tuple[str, str], Draft] = field(default_factory=dict)
@@ -77,6 +79,10 @@ def _add(merged: Merged, document: Document, file: "SpaceFile") -> None:
     for name, follows in file.derived.items():
         refuse_denied(name, sole, document.place(("derived", name)))
         merged.derived[name] = _refine(merged.derived.get(name), follows, document, ("derived", name), sole)
+    for name, figure in file.capacity.items():
+        merged.capacity[sole, name] = _refine(
+            merged.capacity.get((sole, name)), figure, document, ("capacity", name), sole
+        )
     for number, rule in enumerate(file.constraints):
         merged.constraints[sole, str(rule.rule)] = _draft(
             "rule", rule, document, ("constraints", number), sole

@@ -67,6 +67,8 @@ class Parameter:
     internal: bool = False
     why: str = ""
     source: str = ""
+    also: str = ""
+    """What else a change does for users or operators."""
     pinned: str = ""
     """Why it is held at its default and has no dimension; empty when it is tuned."""
     identifier: str = field(init=False)
@@ -105,6 +107,7 @@ class Derived:
     unit: str = ""
     why: str = ""
     source: str = ""
+    also: str = ""
     identifier: str = field(init=False)
     """Its name in expressions."""
 
@@ -122,6 +125,19 @@ class Constraint:
 
     rule: Expression
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One figure of what a server can hold at once."""
+
+    server: str
+    name: str
+    counts: str
+    """What is counted, as it stands behind the number."""
+    value: Expression
+    why: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuner.ports import Scalar
+from tuner.space.capacity import LABELS
 from tuner.space.encoding import is_on_grid, settle_bounds, settle_number
 from tuner.space.expressions import Evaluator, Expression, parse
 from tuner.space.merging import Draft
-from tuner.space.parameters import CURRENT, NUMBER, Bound, Derived, Parameter
+from tuner.space.parameters import CURRENT, NUMBER, Bound, Derived, Figure, Parameter
 from tuner.space.problems import Place, problem, quote, suggest
 from tuner.space.scalars import Refused, as_flag, as_number
 from tuner.space.values import accept, find_special, format_number
@@ -80,6 +81,7 @@ class Reader:
             internal=given.get("internal", False),
             why=given.get("why", ""),
             source=given.get("source", ""),
+            also=given.get("also", ""),
             pinned=pinned,
         )
         ranged = self._with_bounds(blank, draft) if blank.is_numeric else blank
@@ -162,6 +164,19 @@ class Reader:
             unit=given.get("unit", ""),
             why=given.get("why", ""),
             source=given.get("source") or (f"follows from {names}" if names else ""),
+            also=given.get("also", ""),
+        )
+
+    def figure(self, draft: Draft) -> Figure:
+        """Return one figure of a server's capacity."""
+        given = draft.fields
+        return Figure(
+            server=draft.server,
+            name=draft.name,
+            counts=given.get("counts") or LABELS.get(draft.name, draft.name.replace("_", " ")),
+            value=self.parse(given["value"], draft.at("value"), draft.server),
+            why=given.get("why", ""),
+            source=given.get("source", ""),
         )
 
     def _limit_in_force(self, draft: Draft) -> int | float | None:

@@ -15,6 +15,7 @@ from tuner.space import scalars
 
 KINDS = ("int", "float", "categorical", "bool")
 RISKS = ("safe", "semantic", "risky")
+ALLOWANCES = (*RISKS, "capacity")
 
 
 def _as(read: Callable[[object], object], schema: dict[str, Any]) -> tuple[PlainValidator, WithJsonSchema]:
@@ -39,6 +40,7 @@ Value = Annotated[Scalar, *_as(scalars.read_scalar, {"type": ["number", "string"
 Step = Annotated[float, *_as(scalars.read_step, {"type": "number", "exclusiveMinimum": 0})]
 Kind = Annotated[str, *_enum(*KINDS)]
 Risk = Annotated[str, *_enum(*RISKS)]
+Allowance = Annotated[str, *_enum(*ALLOWANCES)]
 
 
 class _Entry(BaseModel):
@@ -82,6 +84,9 @@ class ParameterEntry(_Entry):
     internal: Flag | None = Field(None, description="true: only builds other settings, not written itself.")
     why: Words | None = Field(None, description="One sentence: what it does to a web server's speed.")
     source: Words | None = Field(None, description="Manual page, kernel file or section.")
+    also: Words | None = Field(
+        None, description="What else a change does for users or operators; shown wherever it ships."
+    )
 
 
 class DerivedEntry(_Entry):
@@ -101,6 +106,23 @@ class DerivedEntry(_Entry):
     unit: Words | None = Field(None, description="bytes, KiB, ms, s … or what is counted.")
     why: Words | None = Field(None, description="Why it follows.")
     source: Words | None = Field(None, description="Manual page, kernel file or section.")
+    also: Words | None = Field(
+        None, description="What else a change does for users or operators; shown wherever it ships."
+    )
+
+
+class CapacityEntry(_Entry):
+    """How much a server can hold at once. No candidate holds less than the default, unless allowed.
+
+    `memory_mib` is what it may take at most: the machine's, or the default's where that is more.
+    """
+
+    value: Number = Field(description="Expression over facts, parameters and derived settings.")
+    counts: Words | None = Field(
+        None, description="What is counted, in the plural; the figure's name unless said."
+    )
+    why: Words | None = Field(None, description="What happens beyond it.")
+    source: Words | None = Field(None, description="Manual page, source file or section.")
 
 
 class ConstraintEntry(_Entry):
@@ -126,6 +148,11 @@ class SpaceFile(_Entry):
     title: Words | None = Field(None, description="One line.")
     parameters: dict[Name, ParameterEntry] = Field(default_factory=dict, description="In the order shown.")
     derived: dict[Name, DerivedEntry] = Field(default_factory=dict, description="Settings that follow.")
+    capacity: dict[Name, CapacityEntry] = Field(
+        default_factory=dict,
+        description="What the server can hold at once: connections, requests, queue, memory_mib …; an "
+        "expression asks with least('requests') for what no candidate may go below.",
+    )
     constraints: list[ConstraintEntry] = Field(default_factory=list, description="Rules between parameters.")
     presets: dict[Words, PresetEntry] = Field(default_factory=dict, description="Tried first, in this order.")
     dead: dict[Name, Words] = Field(
@@ -134,7 +161,9 @@ class SpaceFile(_Entry):
     only: list[Name] | None = Field(None, description="Tune these alone; the rest keeps its default.")
     without: list[Name] | None = Field(None, description="Do not tune these; they keep their default.")
     set: dict[Name, Value] | None = Field(None, description="Hold these at a value or expression.")
-    allow: list[Risk] | None = Field(None, description="Tune parameters of these risks, too.")
+    allow: list[Allowance] | None = Field(
+        None, description="Tune parameters of these risks, too; capacity: also go below the default's."
+    )
 
 
 def json_schema() -> dict[str, Any]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from tuner.ports import Scalar
 from tuner.space.arithmetic import Special, Text
+from tuner.space.capacity import Guard, measure, name_shortfalls
 from tuner.space.encoding import settle_bounds
 from tuner.space.expressions import Expression
-from tuner.space.parameters import CURRENT, Bound, Constraint, Derived, Parameter
+from tuner.space.parameters import CURRENT, Bound, Constraint, Derived, Figure, Parameter
 from tuner.space.problems import problem
 from tuner.space.scalars import Refused
 from tuner.space.values import accept, find_special, format_number, keep_within
@@ -31,6 +32,9 @@ class Rules:
     ranks: Mapping[str, int]
     """Name → place in the configuration."""
     constraints: tuple[Constraint, ...]
+    figures: tuple[Figure, ...] = ()
+    guard: Guard | None = None
+    """What a configuration has to hold; None where that is left to whoever asks."""
 
     def settle(self, pick: Pick, *, watched: bool = False) -> dict[str, Scalar]:
         """Return the configuration in which `pick` chooses every active parameter.
@@ -65,7 +69,13 @@ class Rules:
         """Return a sentence for each constraint that the configuration breaks."""
         scope = self._scope(config, watched=watched)
         sentences = (_breaks(constraint, scope) for constraint in self.constraints)
-        return tuple(sentence for sentence in sentences if sentence)
+        capacity = measure(self.figures, scope)
+        lacks = name_shortfalls(self.figures, capacity, self.guard) if self.guard else ()
+        return (*(sentence for sentence in sentences if sentence), *lacks)
+
+    def capacity(self, config: Mapping[str, Scalar]) -> dict[str, dict[str, int | float]]:
+        """Return what the servers hold at once with a configuration: server → figure → number."""
+        return measure(self.figures, self._scope(config, watched=False))
 
     def broken_by(self, constraint: Constraint, config: Mapping[str, Scalar]) -> str:
         """Return a sentence when the configuration breaks one constraint, else nothing."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tuner.ports import Config, Scalar
+from tuner.space.capacity import describe, guard_by, name_shortfalls
 from tuner.space.dimensions import coordinates_of, lay_out, read_point, value_at
 from tuner.space.parameters import Constraint, Derived, Dimension, Parameter, Preset
 from tuner.space.problems import problem, quote, suggest
@@ -30,6 +31,10 @@ class Space:
     dead: Mapping[str, str]
     """Settings that old guides still give → what became of them."""
     rules: Rules = field(repr=False)
+    unguarded: "Space | None" = field(default=None, repr=False)
+    """The space without the guard of its capacity; None where this one has none."""
+    allows_less: bool = False
+    """Whether a configuration may hold less than the default."""
     dimensions: tuple[Dimension, ...] = field(init=False)
     _dimension: Mapping[str, Dimension] = field(init=False, repr=False)
     _item: Mapping[str, Parameter | Derived] = field(init=False, repr=False)
@@ -173,6 +178,39 @@ class Space:
             f"{item.name}: there is no value" for item in self.derived if item.name in settled.keys() - config
         ]
         return (*found, *self.rules.broken(settled))
+
+    def capacity(self, config: Config) -> dict[str, dict[str, int | float]]:
+        """Return what the servers hold at once with a configuration: server → figure → number."""
+        return self.rules.capacity(config)
+
+    def describe_capacity(self, config: Config) -> dict[str, str]:
+        """Return server → what it holds at once, in one line."""
+        return describe(self.rules.figures, self.capacity(config))
+
+    def lacks(self, config: Config) -> tuple[str, ...]:
+        """Return a sentence for everything in which a configuration holds less than the default."""
+        guard = guard_by(self.capacity(self.default()), self.rules.facts)
+        return name_shortfalls(self.rules.figures, self.capacity(config), guard)
+
+    def open(self) -> "Space":
+        """Return the space in which a configuration may hold less than the default."""
+        return self.unguarded or self
+
+    def shipped(self, config: Config) -> dict[str, tuple[Scalar, Scalar]]:
+        """Return name → (default, value) for every setting that is written otherwise than by default."""
+        return {
+            name: pair
+            for name, pair in self.changes(config, derived=True).items()
+            if not self._item[name].internal
+        }
+
+    def also(self, name: str) -> str:
+        """Return what else a change of a setting does for users or operators; may be empty."""
+        return self._item[name].also if name in self._item else ""
+
+    def follows(self, name: str) -> bool:
+        """Whether a setting follows from others."""
+        return isinstance(self._item.get(name), Derived)
 
     def changes(self, config: Config, *, derived: bool = False) -> dict[str, tuple[Scalar, Scalar]]:
         """Return name → (default, value) for every choice that differs from what would hold without it.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 ENTRY_FIELDS = {
     "parameters": "ParameterEntry",
     "derived": "DerivedEntry",
+    "capacity": "CapacityEntry",
     "constraints": "ConstraintEntry",
     "presets": "PresetEntry",
 }
