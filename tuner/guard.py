@@ -8,13 +8,13 @@ controller's own journal is for the one case that the target has lost that (its 
 import os
 import platform
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from tuner import keeper
 from tuner.errors import RestoreFailed, TargetError
 from tuner.heartbeat import Heartbeat
-from tuner.journal import Journal
+from tuner.journal import Journal, Original
 from tuner.ports import Command, Completed, Files, Host, Service
 
 BEATS = 8
@@ -52,14 +52,27 @@ class Guard:
         self._lost: TargetError | None = None
         """Why the target has ended this session."""
         self._may_be_armed = False
+        self._originals: dict[PurePosixPath, str] = {}
+        """Checksums of the files that what is written is made from."""
+        self._foreign: frozenset[PurePosixPath] = frozenset()
+        """What somebody else wrote meanwhile: the target alone knows what has to be there."""
 
-    def arm(self, services: Sequence[Service], *, urls: Sequence[str] = ()) -> tuple[str, ...]:
+    def arm(
+        self, services: Sequence[Service], *, urls: Sequence[str] = (), files: Files | None = None
+    ) -> tuple[str, ...]:
         """Take the target: install the keeper, start the watchdog and the heartbeat. Returns warnings.
 
+        Args:
+            services: what has to run again after a restore, if it runs now.
+            urls: what has to answer again as it does now.
+            files: as they were read before; new contents are made of these.
+
         Raises TargetError when another tuner is at work there, when originals of an earlier one are not back,
-        or without root.
+        when one of the files is not any more as it was read, or without root. Call `restore` then, too: it
+        may be armed.
         """
         self._journal.claim(self._host.name)
+        self._refuse_lost_originals()
         command = keeper.arming(
             self._purpose,
             session=self._session,
@@ -69,19 +82,14 @@ class Guard:
             urls=urls,
         )
         self._may_be_armed = True
-        completed = _send(self._host, command)
-        if completed.returncode in keeper.NOT_INSTALLED and self._journal.originals(self._host.name):
-            told = (
-                "it has lost its journal, and originals of an earlier run are kept here. Run: tuner restore"
-            )
-            raise TargetError(f"{self._host.name}: {told}")
-        if completed.returncode in (*keeper.NOT_INSTALLED, keeper.OTHER_VERSION):
-            _install(self._host)
-            completed = _send(self._host, command)
+        completed = _send_whole(self._host, command)
+        # Who was told why it may not, has taken nothing.
+        self._may_be_armed = not keeper.is_refusal(completed)
         answer = keeper.require_success(self._host.name, completed)
-        # What an earlier run has left here is back, or confirmed: otherwise the keeper had refused.
+        # What an earlier run has left here is back, or confirmed: it was looked at.
         self._journal.discard(self._host.name)
         self._journal.claim(self._host.name)
+        self._refuse_changed(files or {})
         if self._purpose == "run":
             self._heartbeat = Heartbeat(self._beat, every_s=self._watchdog_s / BEATS)
             self._heartbeat.start()
@@ -96,13 +104,20 @@ class Guard:
         touching a target that has put itself back.
         """
         self.check_alive()
-        self._journal.record(self._host, tuple(files))
+        self._journal.record(self._host, tuple(files), session=self._session)
+        if not files.keys() <= self._originals.keys():
+            for original in self._journal.originals(self._host.name):
+                self._originals.setdefault(original.path, keeper.checksum(original.state.content))
         put = {path: content for path, content in files.items() if self._in_place.get(path) != content}
         back = [path for path in self._in_place if path not in files]
-        command = keeper.change(self._purpose, self._session, put=put, back=back)
+        command = keeper.change(self._purpose, self._session, put=put, back=back, originals=self._originals)
         self._in_place |= dict.fromkeys([*put, *back])
         self._sent = dict(files)
         return command
+
+    def command_to_activate(self, verb: str, *service: str) -> Command:
+        """Name what checks, restarts or reloads a service; it fails once the target has ended the session."""
+        return keeper.activation(self._purpose, self._session, verb, *service)
 
     def note_changed(self, completed: Sequence[Completed]) -> None:
         """Learn how the commands to change ended.
@@ -115,6 +130,7 @@ class Guard:
             RestoreFailed: a file that should be the original again is not.
         """
         for each in completed:
+            self._foreign |= keeper.read_foreign(each)
             keeper.require_success(self._host.name, each)
         if completed:
             self._in_place = dict(self._sent)
@@ -152,9 +168,50 @@ class Guard:
                 "the last heartbeat. See to it with: tuner restore"
             )
             raise RestoreFailed(f"{error} {told}") from error
+        self._refuse_unverified(answer)
         self._journal.discard(self._host.name)
         self._in_place = {}
         return _paths(answer)
+
+    def _refuse_lost_originals(self) -> None:
+        """Refuse a target that has forgotten an earlier run whose originals are kept here, and not there."""
+        earlier = self._journal.originals(self._host.name)
+        if not earlier:
+            return
+        done = _ask_for_done(self._host, {original.session for original in earlier})
+        if done is not None and (
+            lost := _differing(self._host, [o for o in earlier if o.session not in done])
+        ):
+            told = "it has lost its journal, and originals of an earlier run are kept here"
+            raise TargetError(f"{self._host.name}: {told}: {lost}. Run: tuner restore")
+
+    def _refuse_changed(self, files: Files) -> None:
+        """Read again, now that nobody else tunes: what is written must not be made of what is gone."""
+        there = self._host.look(tuple(files))
+        for path, content in files.items():
+            found = there.read(path).content
+            if found != content:
+                was, now = keeper.checksum(content), keeper.checksum(found)
+                told = f"somebody else has changed it meanwhile: it had the SHA-256 {was}, now {now}"
+                raise TargetError(f"{self._host.name}: {path}: {told}. Nothing was changed. Begin again.")
+        self._originals = {path: keeper.checksum(content) for path, content in files.items()}
+
+    def _refuse_unverified(self, answer: Mapping[str, Sequence[str]]) -> None:
+        """Look with our own eyes before the originals here are given up.
+
+        A target that says `nothing` has put them back before, and knows that; or it has lost all it knew.
+        """
+        kept = self._journal.originals(self._host.name)
+        if "nothing" in answer and self._session in (_ask_for_done(self._host, {self._session}) or ()):
+            return
+        kept = tuple(each for each in kept if each.path not in self._foreign)
+        if "nothing" not in answer:
+            # Of the kernel's settings the target knows better: they are others after a restart.
+            kept = tuple(each for each in kept if not keeper.is_setting(each.path))
+        if differing := _differing(self._host, kept):
+            told = f"it says that all is back, but {differing}. The originals are kept in"
+            where = self._journal.path(self._host.name)
+            raise RestoreFailed(f"{self._host.name}: {told} {where}. Look there, then run: tuner restore")
 
     def _beat(self, number: int) -> None:
         timeout_s = max(self._watchdog_s / 4, SHORTEST_TIMEOUT_S)
@@ -232,6 +289,45 @@ def undo(host: Host) -> tuple[PurePosixPath, ...]:
     """
     command = keeper.step("undo", "apply", timeout_s=keeper.RESTORE_TIMEOUT_S)
     return _paths(keeper.require_success(host.name, _send(host, command)))
+
+
+def _ask_for_done(host: Host, sessions: Collection[str]) -> Collection[str] | None:
+    """Ask which sessions began on a host and are done; None when one is not, which will be told later."""
+    done: set[str] = set()
+    for purpose in PURPOSES:
+        command = keeper.step("status", purpose, *sorted(filter(None, sessions)))
+        completed = _send(host, command)
+        if completed.returncode in keeper.NOT_INSTALLED:
+            break
+        if keeper.needs_installation(completed):
+            _install(host)
+            completed = _send(host, command)
+        answer = keeper.require_success(host.name, completed)
+        if "owner" in answer:
+            return None
+        done |= set(answer.get("done", ()))
+    return done
+
+
+def _differing(host: Host, originals: Sequence[Original]) -> str:
+    """Name what is not as it was: content, and of files mode and owner."""
+    there = host.look([original.path for original in originals])
+    paths = [
+        str(original.path)
+        for original in originals
+        if (found := there.read(original.path)) != original.state
+        and not (keeper.is_setting(original.path) and found.content == original.state.content)
+    ]
+    return f"{', '.join(paths)} {'differs' if len(paths) == 1 else 'differ'}" if paths else ""
+
+
+def _send_whole(host: Host, command: Command) -> Completed:
+    """Send a step to this version of the keeper, which is installed where it is not there whole."""
+    completed = _send(host, command)
+    if not keeper.needs_installation(completed):
+        return completed
+    _install(host)
+    return _send(host, command)
 
 
 def _send(host: Host, command: Command) -> Completed:

@@ -30,6 +30,8 @@ class Original:
 
     path: PurePosixPath
     state: FileState
+    session: str = ""
+    """In which it was kept."""
 
 
 class Journal:
@@ -56,7 +58,7 @@ class Journal:
         """Lock a host's originals. Raises TargetError when another tuner is at work on it from here."""
         self._open(host_name)
 
-    def record(self, host: Host, paths: Sequence[PurePosixPath]) -> None:
+    def record(self, host: Host, paths: Sequence[PurePosixPath], *, session: str = "") -> None:
         """Keep what is at these paths now, on disk when this returns, unless an original is kept already.
 
         Raises TargetError when one cannot be kept; then nothing may be written.
@@ -66,7 +68,7 @@ class Journal:
         if not new:
             return
         look = host.look(new)
-        originals = [Original(path=path, state=look.read(path)) for path in new]
+        originals = [Original(path=path, state=look.read(path), session=session) for path in new]
         lines = [json.dumps({"host": host.name, **_encode(original)}) + "\n" for original in originals]
         try:
             _append(descriptor, "".join(lines).encode())
@@ -239,7 +241,8 @@ def _encode(original: Original) -> dict[str, Any]:
     state = original.state
     content = None if state.content is None else base64.b64encode(state.content).decode()
     owner = {"mode": state.mode, "uid": state.uid, "gid": state.gid}
-    return {"path": str(original.path), "content": content, **owner}
+    session = {"session": original.session} if original.session else {}
+    return {"path": str(original.path), "content": content, **owner, **session}
 
 
 def _whole_lines(content: bytes) -> bytes:
@@ -255,7 +258,8 @@ def _decode(content: bytes, path: Path) -> tuple[Original, ...]:
             entry = json.loads(line)
             data = None if entry["content"] is None else base64.b64decode(entry["content"], validate=True)
             state = FileState(content=data, mode=entry["mode"], uid=entry["uid"], gid=entry["gid"])
-            originals.append(Original(path=PurePosixPath(entry["path"]), state=state))
+            path_there, session = PurePosixPath(entry["path"]), str(entry.get("session", ""))
+            originals.append(Original(path=path_there, state=state, session=session))
         except (ValueError, KeyError, TypeError) as error:
             message = (
                 f"{path}, line {number}: the original cannot be read ({error}). Put that file back by hand, "

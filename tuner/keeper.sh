@@ -4,17 +4,24 @@
 # It is installed as /var/lib/tuner/keeper and run as root: /bin/sh keeper STEP PURPOSE [ARGUMENT…]
 #   arm run|apply PROGRAM_SUM                take the machine; what is to be known is on stdin
 #   change run|apply SESSION HEAD SIZE       keep originals, then write; the request is on stdin
+#   activate run|apply SESSION VERB NAME     check, restart or reload a service
+#   activate run|apply SESSION units         let systemd read its units again
 #   beat run SESSION NUMBER                  the controller is alive
 #   restore run|apply session SESSION        put everything back, as the one who armed
 #   restore run|apply hand CONTROLLER        put everything back, by hand
 #   confirm apply, undo apply                keep what was applied; take it back later
 #   status run|apply, boot run|apply         what is going on; put files back after a reboot
 #   watch run|apply, guard run|apply         the watchdog, and the process of it that counts
+# A step that came to its end says so in the last line of its answer; whatever lacks that line is no success.
 #
 # State of a purpose is in a directory beside this program:
 #   journal/NUMBER/{meta,content}            an original; there (renamed, fsynced) before the first write
+#   journal/NUMBER/after                     of a file: sums of what tuner put there, one a line (fsynced before)
+#   journal/values                           how the kernel showed the settings after the last change
+#   journal/NUMBER/foreign                   what somebody else wrote there meanwhile
 #   owner                                    who tunes; the first file to come and the last to go
 #   session                                  there while changes are allowed, gone before anything is restored
+#   sessions                                 all that ever began here; without an owner they are all done
 #   beat, ticking                            the heartbeat; how the watchdog counts
 #   services/NAME, urls                      what has to run and to answer as before
 #   reserve                                  room for restoring on a full disk
@@ -25,7 +32,8 @@ set -u
 umask 077
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
-BUSY=20 OTHER_VERSION=21 REFUSED=22 ENDED=23 INCOMPLETE=24 REJECTED=25 FAILED=27
+PROTOCOL=2
+BUSY=20 OTHER_VERSION=21 REFUSED=22 ENDED=23 INCOMPLETE=24 REJECTED=25 SERVICE_FAILED=26 FAILED=27 FOREIGN=28
 newline='
 '
 twenty='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'
@@ -33,6 +41,8 @@ TEMPORARY=.tuner-new
 LOG_BYTES=1000000
 RESERVE_KIB=256
 SERVICE_TIMEOUT_S=90
+SAID_BYTES=65536
+SESSIONS=100
 SYSTEMD_UNIT=/etc/systemd/system/tuner-restore.service
 SYSTEMD_LINK=/etc/systemd/system/multi-user.target.wants/tuner-restore.service
 CRON_FILE=/etc/cron.d/tuner-restore
@@ -165,6 +175,11 @@ read_entry() { # ENTRY → real kind owner sum
     { IFS= read -r real && IFS= read -r kind && IFS= read -r owner && IFS= read -r sum; } < "$1/meta"
 }
 
+is_ours() { # after read_entry: what is there is the original, or what tuner put
+    found=$(sum_of "$real")
+    [ "$found" = "$sum" ] || grep -qsxF -e "$found" "$entry/after"
+}
+
 find_entry() { # REAL JOURNAL → entry
     wanted=$1
     for entry in "$2"/[0-9]*; do
@@ -235,7 +250,7 @@ copy() { # FROM TO: with mode, owner, times, access lists and security context
 
 # ------------------------------------------------------------------------------------------------- writing
 # All of these are called as $(…), so that they may change directory and open files.
-replace() { # REAL SOURCE LIKE: write beside it and rename; attributes of LIKE (new: of a new file)
+replace() { # REAL SOURCE LIKE [IS_OURS]: write beside it and rename; attributes of LIKE (new: of a new file)
     enter "$1" || { echo "its directory is not there" >&2; return 1; }
     rm -f -- "$TEMPORARY"
     # Never through a link that somebody planted: noclobber is O_EXCL, and all goes through the descriptor.
@@ -250,9 +265,10 @@ replace() { # REAL SOURCE LIKE: write beside it and rename; attributes of LIKE (
             ;;
     esac &&
         { [ "$3" = "$2" ] || cat < "$2" > /proc/self/fd/4; } &&
-        sync /proc/self/fd/4 &&
-        mv -fT -- "$TEMPORARY" "$name" &&
-        sync . && return
+        sync /proc/self/fd/4 || { rm -f -- "$TEMPORARY"; return 1; }
+    # In the last moment, for somebody else may write there at any time.
+    ${4:-true} || { rm -f -- "$TEMPORARY"; return "$FOREIGN"; }
+    mv -fT -- "$TEMPORARY" "$name" && sync . && return
     rm -f -- "$TEMPORARY"
     return 1
 }
@@ -296,7 +312,7 @@ bring_back() { # ENTRY, after read_entry
             [ "$(sum_of "$1/content")" = "$sum" ] || { echo "its original in $1 is damaged" >&2; return 1; }
             ;;
     esac
-    if [ -e "$1/after" ] && [ "$(sum_of "$real")" != "$(cat "$1/after")" ]; then
+    if [ -e "$1/after" ] && ! grep -qxF -e "$(sum_of "$real")" "$1/after"; then
         echo "it was changed after tuner had applied it; its original is in $1" >&2
         return 1
     fi
@@ -386,14 +402,18 @@ is_running() { # NAME, after read_service: 0 yes, 1 no, 2 cannot be told
     fi
 }
 
-run_line() { # LINE: a command of the service, away from our locks and from what we set for ourselves
-    said=$state/said
-    { true > "$said"; } 2> /dev/null || said=/dev/null
+run_apart() { # LINE: a command of the service, away from our locks and from what we set for ourselves
     (
         umask 022
         echo 0 > /proc/self/oom_score_adj
         exec timeout "$SERVICE_TIMEOUT_S" /bin/sh -c "$1"
-    ) < /dev/null > "$said" 2>&1 8>&- 9>&-
+    ) < /dev/null 8>&- 9>&-
+}
+
+run_line() { # LINE
+    said=$state/said
+    { true > "$said"; } 2> /dev/null || said=/dev/null
+    run_apart "$1" > "$said" 2>&1
 }
 
 wait_until_stopped() {
@@ -697,6 +717,8 @@ write_plan() { # what the request says, on disk
     done < "$request"
     case $session in '' | *[!0-9a-f]*) fail "$REFUSED" 'The request has no session.' ;; esac
     printf 'since %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >> "$state/owner"
+    { tail -n "$SESSIONS" "$state/sessions" 2> /dev/null; printf '%s\n' "$session"; } > "$state/sessions.new" &&
+        sync "$state/sessions.new" && mv -f "$state/sessions.new" "$state/sessions" || return
     for file in "$state/services"/*; do
         [ -e "$file" ] && write_whether_it_runs "$file"
     done
@@ -704,9 +726,14 @@ write_plan() { # what the request says, on disk
     cat /proc/sys/kernel/random/boot_id > "$state/boot_id"
     true >> "$home/log"
     dd if=/dev/zero of="$state/reserve" bs=1024 count="$RESERVE_KIB" status=none || return
-    sync "$state"/services/* "$state/owner" "$state/ticking" "$state/beat" "$state/boot_id" "$state/reserve" \
-        "$state/services" "$state" "$home" 2> /dev/null
-    [ -s "$state/ticking" ] && [ -s "$state/beat" ] && [ -s "$state/boot_id" ]
+    [ -s "$state/ticking" ] && [ -s "$state/beat" ] && [ -s "$state/boot_id" ] || return
+    # All that the way back needs outlives a power cut from here on: before the first change, this program too.
+    set --
+    for file in "$state/services"/* "$state/urls"; do
+        [ ! -e "$file" ] || set -- "$@" "$file"
+    done
+    sync "$@" "$state/owner" "$state/ticking" "$state/beat" "$state/boot_id" "$state/reserve" "$program" \
+        "$state/services" "$journal" "$state" "$home" "${home%/*}"
 }
 
 write_url() {
@@ -724,12 +751,22 @@ write_url() {
 
 write_whether_it_runs() { # FILE
     read_service "$1"
+    [ "$systemd" = no ] || wait_until_settled "${1##*/}"
     is_running "${1##*/}"
     case $? in
         0) echo 'ran yes' ;;
         1) echo 'ran no' ;;
         *) echo 'ran unknown' ;;
     esac >> "$1"
+}
+
+wait_until_settled() { # NAME: what is just starting would be taken for stopped, and stopped in the end
+    for _ in $twenty $twenty; do
+        unit_state=$(systemctl is-active -- "$1")
+        case $unit_state in activating | deactivating) sleep 0.5 9>&- ;; *) return ;; esac
+    done
+    finish
+    fail "$REFUSED" "$1: is still $unit_state after 20 s. Wait until it has started, or see why it does not."
 }
 
 guard_reboot() {
@@ -743,12 +780,15 @@ guard_reboot() {
         {
             printf '[Unit]\nDescription=Puts back what tuner changed before the reboot\n'
             printf 'RequiresMountsFor=%s\nAfter=local-fs.target\nBefore=%s\n' "$home" "$before"
-            printf '[Service]\nType=oneshot\nExecStart=/bin/sh %s boot %s\n' "$program" "$purpose"
+            # A shell takes an empty or a cut program for a success.
+            printf '[Service]\nType=oneshot\nExecStartPre=/bin/sh -c "grep -q ^main %s"\n' "$program"
+            printf 'ExecStart=/bin/sh %s boot %s\n' "$program" "$purpose"
             printf '[Install]\nWantedBy=multi-user.target\n'
         } > "$SYSTEMD_UNIT" && chmod 0644 "$SYSTEMD_UNIT" && ln -sf "$SYSTEMD_UNIT" "$SYSTEMD_LINK" &&
             sync "$SYSTEMD_UNIT" "${SYSTEMD_UNIT%/*}" "${SYSTEMD_LINK%/*}" && return
     elif [ -d "${CRON_FILE%/*}" ] && { command -v cron || command -v crond; } > /dev/null; then
-        printf '@reboot root /bin/sh %s boot %s\n' "$program" "$purpose" > "$CRON_FILE" &&
+        printf '@reboot root if grep -q ^main %s; then /bin/sh %s boot %s; else echo %s is damaged; fi\n' \
+            "$program" "$program" "$purpose" "$program" > "$CRON_FILE" &&
             chmod 0644 "$CRON_FILE" && sync "$CRON_FILE" "${CRON_FILE%/*}" && return
     fi
     printf 'warning\tnothing guards a reboot here (no systemd, no cron): after one, run tuner restore.\n'
@@ -765,6 +805,7 @@ change() { # SESSION HEAD_BYTES SIZE: the request says what to do, line by line,
     take_lock 30
     require_session "$1"
     list_kept
+    refuse_foreign_values
     offset=$2
     while IFS= read -r line <&5; do
         case $line in
@@ -774,16 +815,21 @@ change() { # SESSION HEAD_BYTES SIZE: the request says what to do, line by line,
                 ;;
             'put '*)
                 line=${line#* }
-                size=${line%% *}
+                size=${line%% *} line=${line#* }
                 require_number "$size"
                 tail -c "+$((offset + 1))" "$request" | head -c "$size" > "$request.content"
                 offset=$((offset + size))
-                put_content "${line#* }" "$request.content"
+                asked=${line#* }
+                put_content "$asked" "${line%% *}" "$request.content"
                 ;;
-            'back '*) put_back "${line#* }" ;;
+            'back '*)
+                asked=${line#* }
+                put_back "$asked"
+                ;;
             *) fail "$REFUSED" 'The request has a line that is not known.' ;;
         esac
     done 5< "$request.head"
+    note_values
 }
 
 require_number() {
@@ -800,15 +846,59 @@ set_value() { # PATH VALUE
     log "set $real to $2"
 }
 
-put_content() { # PATH SOURCE
+put_content() { # PATH EXPECTED SOURCE: EXPECTED is the sum of the original that the new content was made of
     resolve "$1"
     is_setting "$real" && fail "$REFUSED" "$real: takes a value of one line."
     keep_original "$real" 2> "$request.said" || refuse_unkept
+    find_entry "$real" "$journal" || fail "$FAILED" "$real: its original is not there. Look into $journal."
+    if [ "${sum%% *}" != "$2" ]; then
+        printf 'foreign\t%s\n' "$asked"
+        fail "$REFUSED" "$(printf '%s: %s. %s' "$real" \
+            "somebody else changed it: it has the SHA-256 ${sum%% *}, where tuner had read $2" \
+            'It was not overwritten. Begin again.')"
+    fi
+    # Before it is there: after a power cut in between, what is there must be known as tuner's.
+    { sha256sum < "$3" >> "$entry/after" && sync "$entry/after" "$entry"; } 2> "$request.said" || refuse_unkept
     like=new
     [ ! -e "$real" ] || like=$real
-    said=$(replace "$real" "$2" "$like" 2>&1) ||
-        fail "$REFUSED" "$real: cannot be written: $(printable "$said"). Look there."
-    log "put $real"
+    said=$(replace "$real" "$3" "$like" is_ours 2>&1)
+    case $? in
+        0) log "put $real" ;;
+        "$FOREIGN") refuse_foreign ;;
+        *) fail "$REFUSED" "$real: cannot be written: $(printable "$said"). Look there." ;;
+    esac
+}
+
+refuse_foreign() { # after read_entry: nothing is overwritten, and both versions are kept
+    kept_in=''
+    if [ -f "$real" ] && copy "$real" "$entry/foreign" 2> /dev/null && sync "$entry/foreign" "$entry"; then
+        kept_in=" What is there now is also in $entry/foreign."
+    fi
+    [ "$kind" != file ] || kept_in="$kept_in The original of before is in $entry/content."
+    printf 'foreign\t%s\n' "$asked"
+    fail "$REFUSED" "$(printf '%s: %s.%s %s' "$real" \
+        'somebody else changed it while tuner was at work, so it was not overwritten' "$kept_in" \
+        'Keep what you need of both, then run: tuner restore')"
+}
+
+show_values() { # of all settings that were ever changed; one grep, for the kernel gives a value in one read only
+    set --
+    for entry in "$journal"/[0-9]*; do
+        [ -e "$entry" ] && read_entry "$entry" && [ "$kind" = setting ] && set -- "$@" "$real"
+    done
+    [ "$#" = 0 ] || grep -s '' /dev/null "$@"
+}
+
+note_values() { # as the kernel shows them: it may round what it is given, and one may change another
+    { show_values > "$journal/values"; } 2> /dev/null || rm -f "$journal/values"
+}
+
+refuse_foreign_values() { # before anything is changed
+    [ -s "$journal/values" ] || return 0
+    foreign=$(show_values | grep -vxF -f "$journal/values") || return 0
+    fail "$REFUSED" "$(printf '%s: %s. %s' "$(printable "$foreign")" \
+        "somebody else set that while tuner was at work, where it was $(printable "$(cat "$journal/values")")" \
+        'Nothing was changed. End what sets it, then begin again.')"
 }
 
 refuse_unkept() {
@@ -820,9 +910,49 @@ put_back() { # PATH
     resolve "$1"
     find_entry "$real" "$journal" || return 0
     is_back && return
+    case $kind in file | absent) is_ours || refuse_foreign ;; esac
     said=$(bring_back "$entry" 2>&1)
     is_back || fail "$INCOMPLETE" "$real: cannot be put back: $(printable "$said"). Look there."
     log "put back $real"
+}
+
+activate() { # SESSION check|restart|reload NAME, SESSION units: under the lock, so no restore comes in between
+    out=$state/incoming.$$.out err=$state/incoming.$$.err
+    trap 'rm -f "$out" "$err"' EXIT
+    take_lock 30
+    require_session "$1"
+    { true > "$out"; } 2> /dev/null && { true > "$err"; } 2> /dev/null || out=/dev/null err=/dev/null
+    if [ "$2" != units ]; then
+        case ${3-} in '' | .* | */*) fail "$REFUSED" 'The request has no name of a service.' ;; esac
+        [ -e "$state/services/$3" ] || fail "$REFUSED" "$3: is no service that tuner was armed for."
+        read_service "$state/services/$3"
+    fi
+    case $2 in
+        units) serve units 'systemctl daemon-reload' ;;
+        check) serve check "$check" ;;
+        reload) serve reload "$reload" ;;
+        restart) serve stop "$stop" && serve start "$start" ;;
+        *) fail "$REFUSED" "$2: is nothing that a service can be told." ;;
+    esac
+    ended=$?
+    exec 9>&- # whoever listens may be slow
+    printf 'ran\t%s\t%s\n' "$verb" "$ended"
+    say_lines out "$out"
+    say_lines err "$err"
+    [ "$ended" = 0 ] || return "$SERVICE_FAILED"
+}
+
+serve() { # VERB LINE
+    verb=$1
+    [ -n "$2" ] || fail "$REFUSED" "The service has no command to $1."
+    run_apart "$2" > "$out" 2> "$err"
+}
+
+say_lines() { # WORD FILE
+    [ -s "$2" ] || return 0
+    tail -c "$SAID_BYTES" "$2" | while IFS= read -r line || [ -n "$line" ]; do
+        printf '%s\t%s\n' "$1" "$line"
+    done
 }
 
 beat() { # SESSION NUMBER
@@ -930,8 +1060,12 @@ undo() {
     log 'what was applied is undone'
 }
 
-status() {
-    if [ -e "$state/owner" ]; then
+status() { # [SESSION…]: of these, it names those that began here and are done
+    if [ ! -e "$state/owner" ]; then
+        for session in "$@"; do
+            grep -qsxF -e "$session" "$state/sessions" && printf 'done\t%s\n' "$session"
+        done
+    else
         printf 'owner\t%s\n' "$(describe_owner)"
         [ ! -e "$state/session" ] || printf 'session\topen\n'
         watchdog_lives && printf 'watchdog\talive\n'
@@ -971,9 +1105,14 @@ main() {
     trap : HUP PIPE INT
     shift 2
     case $step in
-        arm | change | beat | restore | confirm | undo | status | boot | watch | guard) "$step" "$@" ;;
+        arm | change | activate | beat | restore | confirm | undo | status | boot | watch | guard) "$step" "$@" ;;
         *) echo "The keeper has no step $step." >&2; exit "$REFUSED" ;;
     esac
+    ended=$?
+    case $ended in
+        0 | "$INCOMPLETE" | "$SERVICE_FAILED") printf 'end\t%s\n' "$PROTOCOL" || ended=$FAILED ;;
+    esac
+    exit "$ended"
 }
 
 main "$@"
