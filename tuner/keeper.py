@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
+from tuner.journal import Kept, Original
 from tuner.ports import Argv, Command, Completed, Files, Service
 
 DIRECTORY = PurePosixPath("/var/lib/tuner")
@@ -31,6 +32,8 @@ SERVICE_S: Final = 90.0
 """Given to one command of a service: systemd's own limit for a start or a stop (DefaultTimeoutStartSec,
 systemd-system.conf(5))."""
 RESTORE_TIMEOUT_S: Final = 600.0
+LONG_S: Final = 120.0
+"""The usual patience of a watchdog."""
 
 # Exit statuses of keeper.sh; others are the shell's or sudo's.
 OTHER_VERSION: Final = 21
@@ -129,6 +132,72 @@ def arming(
 def checksum(content: bytes | None) -> str:
     """Return the word by which the keeper is told what it should find at a path."""
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()
+
+
+def plan_to_keep(purpose: str, session: str, command: Command, answer: Mapping[str, Sequence[str]]) -> str:
+    """Write down what was armed, as `adoption` tells it to a target that has lost it.
+
+    Args:
+        purpose: of the arming.
+        session: of the arming.
+        command: which armed the target.
+        answer: what the keeper said: which services ran, what answered how, and which boot it is.
+    """
+    ran = dict(line.partition(" ")[::2] for line in answer.get("ran", ()))
+    lines = [f"purpose {purpose}", f"session {session}"]
+    for line in command.stdin.decode(errors="surrogateescape").splitlines():
+        word, _, value = line.partition(" ")
+        if word not in {"session", "url", "end"}:
+            lines.append(line)
+        if word == "service" and value in ran:
+            lines.append(f"ran {ran[value]}")
+    lines += [f"{word} {line}" for word in ("answered", "boot", "since") for line in answer.get(word, ())]
+    return "\n".join(lines)
+
+
+def adoption(kept: Kept) -> Command:
+    """Name the command that gives a target back what it has lost."""
+    plan = [line.partition(" ") for line in kept.plan.splitlines()]
+    named = {word: value for word, _, value in plan if word in {"purpose", "session"}}
+    lines = [f"{word} {value}" for word, _, value in plan if word not in named]
+    if not kept.plan:  # of a version that kept originals only
+        lines = [f"ticking {_ticking(LONG_S)}"]
+    head = "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
+    head += b"".join(b"made %s\n" % _named(path) for path in kept.made)
+    contents = b""
+    for original in kept.originals:
+        head += b"".join(
+            b"written %s\n" % _told_by_keeper(each) for each in kept.written.get(original.path, ())
+        )
+        head += _tell_original(original)
+        contents += original.state.content or b""
+    purpose = named.get("purpose", "run")
+    session = named.get("session") or hashlib.sha256(head + contents).hexdigest()[:16]
+    digest = hashlib.sha256(program()).hexdigest()
+    return step(
+        "adopt",
+        purpose,
+        digest,
+        session,
+        str(len(head)),
+        str(len(head) + len(contents)),
+        stdin=head + contents,
+        timeout_s=RESTORE_TIMEOUT_S,
+    )
+
+
+def _told_by_keeper(checksum: str) -> bytes:
+    return (checksum if checksum == ABSENT else f"{checksum}  -").encode()
+
+
+def _tell_original(original: Original) -> bytes:
+    state, path = original.state, _named(original.path)
+    if state.content is None:
+        return b"absent %s\n" % path
+    size = len(state.content)
+    if is_setting(original.path):
+        return b"setting %d %s\n" % (size, path)
+    return b"file %d %o %d %d %s\n" % (size, state.mode or 0, state.uid or 0, state.gid or 0, path)
 
 
 def change(
@@ -295,7 +364,7 @@ def _tell_troubles(host_name: str, troubles: Sequence[str], said: str) -> str:
     told = "; ".join("{} ({})".format(*trouble.partition("\t")[::2]) for trouble in troubles) or said
     return (
         f"{host_name}: not everything could be put back: {told}. The originals are kept in {DIRECTORY}. "
-        "Remove the cause, then run: tuner restore"
+        "Remove the cause, then run: tuner restore (or give up what is left with: tuner restore --accept)"
     )
 
 

@@ -9,6 +9,8 @@
 #   beat run SESSION NUMBER                  the controller is alive
 #   restore run|apply session SESSION        put everything back, as the one who armed
 #   restore run|apply hand CONTROLLER        put everything back, by hand
+#   accept run|apply CONTROLLER              the same, and let go of what cannot be put back
+#   adopt run|apply SUM SESSION HEAD SIZE    take the controller's copy of what this machine has lost; on stdin
 #   confirm apply, undo apply                keep what was applied; take it back later
 #   status run|apply, boot run|apply         what is going on; put files back after a reboot
 #   watch run|apply, guard run|apply         the watchdog, and the process of it that counts
@@ -26,6 +28,9 @@
 #   services/NAME, urls                      what has to run and to answer as before
 #   reserve                                  room for restoring on a full disk
 #   confirmed, ended, restarted              the apply was confirmed; why the session ended; services are done
+#   adopted                                  the session whose originals came back from the controller
+# Of all purposes:
+#   kept/TIME-PURPOSE                        originals that somebody has agreed to leave
 # Needs util-linux (flock, setsid) and coreutils. Values are never read by a shell, except the lines of stop
 # and start commands, which the controller quotes.
 set -u
@@ -88,7 +93,10 @@ describe_owner() {
 
 # ------------------------------------------------------------------------------------------------- locking
 take_lock() { # SECONDS; held until this process ends; 9 is closed for whatever outlives it
-    exec 9>> "$home/lock" || exit "$FAILED"
+    # Opened for reading: that works on a file system that has become read-only, too.
+    { true >> "$home/lock"; } 2> /dev/null
+    [ -f "$home/lock" ] || fail "$FAILED" "$home: cannot be written. Look there."
+    exec 9< "$home/lock" || exit "$FAILED"
     flock -w "$1" 9 || fail "$BUSY" "Another step is still at work after $1 s. Try again."
 }
 
@@ -214,7 +222,7 @@ keep_directory() { # DIRECTORY: keep its absence and make it, its parents first
     keep_directory "$(dirname -- "$1")" || return
     rm -rf "$journal/new"
     mkdir "$journal/new" && commit_entry "$1" directory - - || return
-    mkdir -m 0755 -- "$1" && sync -- "$(dirname -- "$1")"
+    mkdir -m 0755 -- "$1" && sync -- "$(dirname -- "$1")" && printf 'made\t%s\n' "$1"
 }
 
 keep_original() { # REAL
@@ -306,14 +314,27 @@ is_rebooted() {
     IFS= read -r boot < /proc/sys/kernel/random/boot_id && [ "$boot" != "$before" ]
 }
 
+is_foreign() { # ENTRY, after read_entry: what is there is known, and is not what tuner has written
+    # A setting of the kernel may change with another one.
+    [ "$kind/$purpose" != setting/run ] && [ -s "$1/after" ] || return
+    found=$(sum_of "$real")
+    while IFS= read -r written; do
+        [ "$written" != "$found" ] || return
+    done < "$1/after"
+}
+
 bring_back() { # ENTRY, after read_entry
     case $kind in
         file | setting)
             [ "$(sum_of "$1/content")" = "$sum" ] || { echo "its original in $1 is damaged" >&2; return 1; }
             ;;
     esac
-    if [ -e "$1/after" ] && ! grep -qxF -e "$(sum_of "$real")" "$1/after"; then
-        echo "it was changed after tuner had applied it; its original is in $1" >&2
+    if is_foreign "$1"; then
+        if [ "$purpose" = run ]; then
+            echo "somebody else has changed it, so it stays as it is" >&2
+        else
+            echo "it was changed after tuner had applied it" >&2
+        fi
         return 1
     fi
     case $kind in
@@ -322,7 +343,10 @@ bring_back() { # ENTRY, after read_entry
         absent) remove "$real" ;;
         file)
             # shellcheck disable=SC2086 - three words
-            (replace "$real" "$1/content" "$1/content") || (overwrite "$real" "$1/content" $owner)
+            (replace "$real" "$1/content" "$1/content") || {
+                rm -f "$1/after" && sync "$1" # killed in the middle, it would be taken for somebody else's
+                (overwrite "$real" "$1/content" $owner)
+            }
             ;;
     esac
 }
@@ -331,15 +355,16 @@ clean_directory() { # REAL: a write that was killed leaves its temporary file
     enter "$1" && { [ ! -e "$TEMPORARY" ] || rm -f -- "$TEMPORARY"; }
 }
 
-restore_files() { # → troubles: how many; wrote: whether something was written
-    troubles=0 wrote=no
+restore_files() { # → troubles: how many; foreign: of these, other people's; wrote: whether something was written
+    troubles=0 foreign=0 wrote=no entries=''
+    for entry in "$journal"/[0-9]*; do
+        [ ! -e "$entry" ] || entries="${entry##*/} $entries"
+    done
     # A second time, because one setting of the kernel may change another, or be refused because of it.
     for attempt in 1 2; do
-        troubles=0
-        # shellcheck disable=SC2012 - names are numbers
-        for number in $(ls -r "$journal" 2> /dev/null); do
+        troubles=0 foreign=0
+        for number in $entries; do
             entry=$journal/$number
-            case $number in *[!0-9]*) continue ;; esac
             if ! read_entry "$entry"; then
                 complain_at_last "$entry" 'it cannot be read'
                 continue
@@ -352,11 +377,20 @@ restore_files() { # → troubles: how many; wrote: whether something was written
                 log "put back $real"
                 printf 'back\t%s\n' "$real"
             else
-                complain_at_last "$real" "${said:-it was written, and reads differently}"
+                ! is_foreign "$entry" || foreign=$((foreign + 1))
+                complain_at_last "$real" "${said:-it was written, and reads differently}; $(original_of "$entry")"
             fi
         done
         [ "$troubles" -gt 0 ] || break
     done
+}
+
+original_of() { # ENTRY, after read_entry
+    case $kind in
+        absent) echo 'it was not there before' ;;
+        directory) echo 'it was made for tuner' ;;
+        *) echo "its original is $1/content" ;;
+    esac
 }
 
 complain_at_last() { # WHAT REASON
@@ -372,6 +406,21 @@ complain() { # WHAT REASON
     reason=$(printable "$2")
     log "NOT back: $1: $reason"
     printf 'trouble\t%s\t%s\n' "$1" "$reason"
+}
+
+warn() { # SENTENCE
+    sentence=$(printable "$1")
+    log "$sentence"
+    printf 'warning\t%s\n' "$sentence"
+}
+
+is_read_only() { # DIRECTORY: only an attempt tells, for root may write everywhere
+    case $( (
+        cd -P -- "$1" && rm -f -- "$TEMPORARY" && set -C && true > "$TEMPORARY" && rm -f -- "$TEMPORARY"
+    ) 2>&1) in
+        *'Read-only file system'*) return 0 ;;
+        *) return 1 ;;
+    esac
 }
 
 read_service() { # FILE → systemd pid_file check stop start reload ran
@@ -394,9 +443,12 @@ is_running() { # NAME, after read_service: 0 yes, 1 no, 2 cannot be told
         systemctl is-active --quiet -- "$1"
     elif [ -n "$pid_file" ]; then
         pid=''
-        { read -r pid < "$pid_file"; } 2> /dev/null
-        case $pid in '' | *[!0-9]*) return 1 ;; esac
-        [ -d "/proc/$pid" ]
+        # Whoever may write there may have put a pipe in its place, which would be read for ever.
+        [ ! -f "$pid_file" ] || pid=$(timeout 5 head -n 1 -- "$pid_file" 2> /dev/null 8>&- 9>&-)
+        pid=${pid#"${pid%%[! ]*}"}
+        pid=${pid%%[! 0-9]*}
+        pid=${pid%% *}
+        [ -n "$pid" ] && [ -d "/proc/$pid" ]
     else
         return 2
     fi
@@ -423,6 +475,28 @@ wait_until_stopped() {
     done
 }
 
+may_be_stopped() { # after read_service: what serves is not stopped unless it will start again
+    reason=''
+    if [ "$held" -gt 0 ]; then
+        reason='it is restarted once everything else is back'
+    elif [ -n "$pid_file" ] && is_read_only "${pid_file%/*}"; then
+        reason="${pid_file%/*} is a read-only file system"
+    elif [ "$systemd" = yes ] && ! is_loaded "$service"; then
+        reason="its unit is $loaded"
+    elif [ -n "$check" ] && ! run_line "$check"; then
+        reason="its own check refuses the files as they are now: $(last_words "$said")"
+    fi
+    [ -n "$reason" ] || return 0
+    unfinished=yes
+    complain "$service" "it was left running with what it has: $reason"
+    return 1
+}
+
+is_loaded() { # UNIT → loaded: masked, not-found …
+    loaded=$(systemctl show --property=LoadState --value -- "$1" 2> /dev/null 8>&- 9>&-)
+    [ "$loaded" = loaded ]
+}
+
 restore_service() { # FILE RESTART
     service=${1##*/}
     read_service "$1"
@@ -433,8 +507,8 @@ restore_service() { # FILE RESTART
         run_line "$stop" || complain "$service" "it does not stop: $(last_words "$said")"
         return
     fi
-    if [ "$2" = no ] && [ "$running" != 1 ]; then
-        return
+    if [ "$running" != 1 ]; then
+        [ "$2" = yes ] && may_be_stopped || return
     fi
     run_line "$stop"
     # A stop may come back early; and systemd starts nothing that failed too often.
@@ -466,7 +540,12 @@ restore_answers() {
             [ "$status" = "$expected" ] && break
             sleep 0.5 8>&- 9>&-
         done
-        [ "$status" = "$expected" ] || complain "$url" "it answers $status, and $expected before"
+        case $status in
+            "$expected") ;;
+            000) complain "$url" 'it does not answer' ;;
+            # A page changes for many reasons, and what tuner has changed is back.
+            *) warn "$url answers $status, and $expected before." ;;
+        esac
     done < "$state/urls"
 }
 
@@ -481,11 +560,12 @@ reload_units() { # at boot, too: systemd has read them before they were put back
     fi
 }
 
-restore_services() { # RESTART
+restore_services() { # RESTART → unfinished: whether a service still has to be restarted
+    held=$((troubles - foreign)) unfinished=no
     for file in "$state/services"/*; do
         [ -e "$file" ] && restore_service "$file" "$1"
     done
-    restore_answers
+    [ "$held" -gt 0 ] || restore_answers
 }
 
 restore_all() { # WHY: under the lock; any time again, wherever it was killed
@@ -493,24 +573,28 @@ restore_all() { # WHY: under the lock; any time again, wherever it was killed
         finish_confirm
         return
     fi
-    read -r session 2> /dev/null < "$state/session" &&
-        { printf '%s %s\n' "$session" "$1" > "$state/ended"; } 2> /dev/null
+    session=''
+    { read -r session < "$state/session"; } 2> /dev/null &&
+        { printf '%s %s\n' "$session" "$1" > "$state/ended" && sync "$state/ended"; } 2> /dev/null
     # From here on no change can come.
     rm -f "$state/session" "$state/reserve" "$state"/incoming.*
     sync "$state"
     shorten_log
     log "restoring: $1"
     restore_files
+    ! is_read_only "$state" || complain "$state" 'it is a read-only file system'
+    [ "$wrote" = no ] || rm -f "$state/restarted"
     restart=no
-    if [ -n "$(ls "$journal" 2> /dev/null)" ] && { [ "$wrote" = yes ] || [ ! -e "$state/restarted" ]; }; then
+    if [ -n "$entries" ] && [ ! -e "$state/restarted" ]; then
         restart=yes
     fi
     reload_units
+    unfinished=no
     # At boot systemd starts the services itself, after the files are back.
     [ -n "${at_boot:-}" ] || restore_services "$restart"
-    { true > "$state/restarted"; } 2> /dev/null
+    [ "$unfinished" = yes ] || { true > "$state/restarted"; } 2> /dev/null
     if [ "$troubles" -gt 0 ]; then
-        log "$troubles originals are not back; they are kept in $state"
+        log "$troubles troubles are left; the originals are kept in $state"
         return "$INCOMPLETE"
     fi
     finish
@@ -529,9 +613,31 @@ finish() { # the journal goes first, the owner last; killed in between, it is do
     end_watchdog
     rm -rf "$state/journal.done" "$state/services"
     rm -f "$state/urls" "$state/ticking" "$state/beat" "$state/boot_id" "$state/said" "$state/restarted" \
-        "$state/confirmed" "$state/reserve" "$state/session" "$state"/incoming.*
-    rm -f "$state/owner"
+        "$state/confirmed" "$state/reserve" "$state/session" "$state/plan" "$state"/incoming.*
+    rm -f "$state/owner" "$state/adopted"
     sync "$state"
+}
+
+is_finished() { # SESSION, when it is not the one that has this machine
+    { while read -r line; do [ "$line" != "$1" ] || return 0; done < "$state/sessions"; } 2> /dev/null
+    return 1
+}
+
+give_up() { # move what is not back to where nobody looks for work, and say where
+    kept=$home/kept/$(date -u +%Y%m%dT%H%M%SZ)-$purpose-$$
+    mkdir -p "$kept" || fail "$FAILED" "$kept: cannot be made, so nothing was given up. Look there."
+    for entry in "$journal"/[0-9]*; do
+        [ -e "$entry" ] || continue
+        real=$entry kind=unknown
+        read_entry "$entry" && is_back && continue
+        mv -T "$entry" "$kept/${entry##*/}" || fail "$FAILED" "$entry: cannot be moved to $kept. Look there."
+        log "given up: $real; what is known of it is in $kept/${entry##*/}"
+        printf 'kept\t%s\t%s\n' "$real" "$kept/${entry##*/}"
+    done
+    sync "$kept" "$home/kept" "$home" "$journal"
+    rmdir "$kept" 2> /dev/null
+    finish
+    log 'let go, as agreed'
 }
 
 # ------------------------------------------------------------------------------------------------ watchdog
@@ -542,7 +648,8 @@ has_systemd() {
 start_watchdog() {
     watchdog_lives && return
     if has_systemd && systemd-run --quiet --collect --unit="tuner-watchdog-$purpose" \
-        --property=Restart=on-failure --property=KillMode=process --property=OOMScoreAdjust=-1000 \
+        --property=Restart=on-failure --property=RestartSec=1 --property=StartLimitIntervalSec=0 \
+        --property=KillMode=process --property=OOMScoreAdjust=-1000 \
         /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&-; then
         :
     else
@@ -580,24 +687,45 @@ wait_for_watchdog_end() {
     fail "$BUSY" 'The watchdog of an earlier session is still there. Try again in a minute.'
 }
 
-watch() { # two processes, each of which goes on without the other; setsid or systemd detached them
-    exec 8>> "$state/watching" || exit "$FAILED"
-    flock -w 5 8 || exit 0 # there is one already; who only asks lets go at once
+watch() { # [again]: two processes, each of which goes on without the other; setsid or systemd detached them
+    if [ "${1-}" != again ]; then
+        exec 8>> "$state/watching" || exit "$FAILED"
+        flock -w 5 8 || exit 0 # there is one already; who only asks lets go at once
+    fi
+    survive_failed_forks watch
     { echo -1000 > "/proc/$$/oom_score_adj"; } 2> /dev/null
     trap : HUP
     while :; do
-        /bin/sh "$program" guard "$purpose" && exit 0
+        /bin/sh "$program" guard "$purpose" && break
         log 'the watchdog was killed; it goes on'
         sleep 1 8>&-
     done
+    trap - EXIT
+}
+
+survive_failed_forks() { # STEP: a shell that cannot fork ends, and no fork is needed to become another program
+    trap 'go_on_as '"$1"' "$?"' EXIT
+}
+
+go_on_as() { # STEP STATUS
+    [ "$2" -le 128 ] || [ "$2" -gt 192 ] || exit "$2" # killed
+    cd / && exec chrt -i 0 /bin/sh "$program" nap "$purpose" "$1"
+}
+
+nap() { # STEP: be it again in a second or two; without sleep, which is a fork, and at the lowest priority
+    read -r now _ < /proc/uptime
+    until=$((${now%.*} + 2))
+    while read -r now _ < /proc/uptime && [ "${now%.*}" -lt "$until" ]; do :; done
+    exec chrt -o 0 /bin/sh "$program" "$1" "$purpose" again
 }
 
 guard() { # counts its own ticks, so neither a step of the clock nor a suspended machine makes it fire
+    survive_failed_forks guard
     trap : HUP
     { printf '%s %s\n' "$PPID" "$$" > "$state/watchdog"; } 2> /dev/null
-    read -r tick_s ticks retry_s < "$state/ticking" || exit 0
+    read -r tick_s ticks retry_s < "$state/ticking" || ticks=''
     quiet=0 seen=''
-    while [ -e "$state/owner" ]; do
+    while [ -n "$ticks" ] && [ -e "$state/owner" ]; do
         if [ ! -e "$state/session" ]; then
             sleep "$retry_s" 8>&-
             (restore_again)
@@ -612,9 +740,10 @@ guard() { # counts its own ticks, so neither a step of the clock nor a suspended
         fi
         if [ "$quiet" -ge "$ticks" ]; then
             (fire)
-            quiet=0
+            [ ! -e "$state/session" ] || sleep "$retry_s" 8>&- # read-only, or no room for its processes
         fi
     done
+    trap - EXIT
 }
 
 look_at_heart() { # → heard
@@ -663,6 +792,7 @@ arm() { # PROGRAM_SUM
         finish
         fail "$FAILED" 'The watchdog does not start. Install setsid and flock (util-linux).'
     fi
+    tell_plan
     log "armed for $(describe_owner)"
 }
 
@@ -975,14 +1105,11 @@ restore() { # session SESSION | hand CONTROLLER
         why='the tuner is done'
     fi
     take_lock 300
-    if [ ! -e "$state/owner" ]; then
-        echo nothing
-        return 0
-    fi
     armed=''
-    { IFS= read -r armed < "$state/session"; } 2> /dev/null
-    if [ "$1" = session ] && [ -n "$armed" ] && [ "$armed" != "$2" ]; then
-        echo nothing # that session is over, and another one has begun
+    { IFS= read -r armed < "$state/session" || IFS=' ' read -r armed _ < "$state/ended"; } 2> /dev/null
+    if [ ! -e "$state/owner" ] || { [ "$1" = session ] && [ -n "$armed" ] && [ "$armed" != "$2" ]; }; then
+        # That session is over, and another one may have begun; or somebody has removed our directory.
+        if [ "$1" = hand ] || is_finished "$2"; then echo nothing; else echo lost; fi
         return 0
     fi
     restore_all "$why"
@@ -1004,6 +1131,156 @@ require_quiet() { # CONTROLLER: nobody's running study is taken away from it
     done
 }
 
+accept() { # CONTROLLER
+    require_quiet "$1"
+    take_lock 300
+    if [ ! -e "$state/owner" ]; then
+        echo nothing
+        return 0
+    fi
+    restore_all 'asked by hand, and to let go of what cannot be put back' || give_up
+}
+
+adopt() { # PROGRAM_SUM SESSION HEAD_BYTES SIZE: the plan and what is known of originals, then their contents
+    require_number "$3"
+    require_number "$4"
+    case $2 in '' | *[!0-9a-f]*) fail "$REFUSED" 'The request has no session.' ;; esac
+    sum=$(sha256sum < "$program")
+    [ "${sum%% *}" = "$1" ] || fail "$OTHER_VERSION" 'This is another version of the keeper. Install yours.'
+    mkdir -p "$state" && chmod 0700 "$home" "$state" "$program" || fail "$FAILED" "$state: cannot be made."
+    request=$state/incoming.$$
+    trap 'rm -f "$request" "$request".*' EXIT
+    { cat > "$request" && head -c "$3" "$request" > "$request.head"; } ||
+        fail "$FAILED" "$state: has no room for the originals. Make room."
+    [ "$(wc -c < "$request")" -eq "$4" ] || fail "$REFUSED" 'The request was cut off. Try again.'
+    take_lock 300
+    adopted='' armed=''
+    { IFS= read -r armed < "$state/session" || IFS=' ' read -r armed _ < "$state/ended"; } 2> /dev/null
+    if [ -e "$state/owner" ]; then
+        { IFS= read -r adopted < "$state/adopted"; } 2> /dev/null
+    fi
+    if [ -e "$state/owner" ] && [ "$armed" = "$2" ] && [ "$adopted" != "$2" ]; then
+        echo present
+        return 0
+    fi
+    if [ "$adopted" != "$2" ]; then
+        if is_finished "$2"; then
+            echo nothing
+            return 0
+        fi
+        refuse_others # the other purpose, too
+        adopt_plan "$2"
+    fi
+    adopt_originals "$3"
+    guard_reboot
+    start_watchdog
+    log "has adopted the originals of $(describe_owner)"
+    echo adopted
+}
+
+adopt_plan() { # SESSION: there is no session open, so nothing is changed any more, only restored
+    rm -rf "$state/services" "$state/urls" "$journal" "$state/confirmed" "$state/restarted" "$state/ended" \
+        "$state/session"
+    printf '%s adopted from the controller\n' "$1" > "$state/ended"
+    mkdir "$state/services" "$journal" && true > "$state/plan" || fail "$FAILED" "$state: has no room."
+    file=''
+    while IFS= read -r line; do
+        value=${line#* }
+        case $line in
+            'by '* | 'controller '* | 'study '* | 'since '*) printf '%s\n' "$line" >> "$state/plan" ;;
+            'ticking '*) printf '%s\n' "$value" > "$state/ticking" ;;
+            'boot '*) printf '%s\n' "$value" > "$state/boot_id" ;;
+            'service '*)
+                case $value in
+                    .* | -* | *[!A-Za-z0-9@_.:-]*) fail "$REFUSED" "$value: is not a name of a service." ;;
+                esac
+                file=$state/services/$value
+                ;;
+            'systemd '* | 'pid-file '* | 'check '* | 'stop '* | 'start '* | 'reload '* | 'ran '*)
+                printf '%s\n' "$line" >> "$file"
+                ;;
+            'answered '*) printf '%s\n' "$value" >> "$state/urls" ;;
+        esac || fail "$FAILED" "$state: has no room."
+    done < "$request.head"
+    [ -s "$state/ticking" ] || fail "$REFUSED" 'The request has no plan.'
+    sync "$state"/services/* "$state/services" "$state/plan" "$state/ticking" "$state/ended" "$journal" 2> /dev/null
+    printf '%s\n' "$1" > "$state/adopted" && sync "$state/adopted" &&
+        mv -fT "$state/plan" "$state/owner" && printf '%s\n' "$1" >> "$state/sessions" &&
+        sync "$state/sessions" "$state" "$home" || fail "$FAILED" "$state: has no room."
+}
+
+adopt_originals() { # HEAD_BYTES
+    list_kept
+    offset=$1 written=''
+    while IFS= read -r line <&5; do
+        value=${line#* }
+        case $line in
+            'written '*)
+                written=$written$value$newline # before the original that it belongs to
+                continue
+                ;;
+            'made '*) adopt_entry directory - "$value" ;;
+            'absent '*) adopt_entry absent - "$value" ;;
+            'setting '*)
+                take_content "${value%% *}"
+                adopt_entry setting - "${value#* }"
+                ;;
+            'file '*)
+                take_content "${value%% *}"
+                value=${value#* }
+                path=${value#* * * }
+                adopt_entry file "${value%" $path"}" "$path"
+                ;;
+        esac || fail "$FAILED" "$value: its original cannot be kept. Look into $journal."
+        written=''
+    done 5< "$request.head"
+}
+
+take_content() { # SIZE → the next of the contents is in $request.content
+    require_number "$1"
+    tail -c "+$((offset + 1))" "$request" | head -c "$1" > "$request.content"
+    offset=$((offset + $1))
+    [ "$(wc -c < "$request.content")" -eq "$1" ] || fail "$FAILED" "$state: has no room for the originals."
+}
+
+adopt_entry() { # KIND OWNER PATH; entries that exist are never overwritten
+    check_path "$3"
+    real=$3
+    # What does not exist any more keeps its name: it is told when it cannot be put back.
+    ! (resolve "$3") > /dev/null 2>&1 || resolve "$3"
+    case $kept in *"$newline$real$newline"*) return 0 ;; esac
+    rm -rf "$journal/new"
+    mkdir "$journal/new" || return
+    [ -z "$written" ] || printf '%s' "$written" > "$journal/new/after" || return
+    case $1 in
+        directory) commit_entry "$real" directory - - ;;
+        absent) commit_entry "$real" absent - absent ;;
+        setting)
+            mv -f "$request.content" "$journal/new/content" &&
+                commit_entry "$real" setting - "$(sha256sum < "$journal/new/content")"
+            ;;
+        file)
+            # Access lists and other attributes were not sent; what tuner wrote there got the original's.
+            [ ! -f "$real" ] || copy "$real" "$journal/new/content" || return
+            # shellcheck disable=SC2086 - three words
+            set -- $2
+            cat < "$request.content" > "$journal/new/content" &&
+                chown "$2:$3" "$journal/new/content" && chmod "$1" "$journal/new/content" &&
+                commit_entry "$real" file "$*" "$(sha256sum < "$journal/new/content")"
+            ;;
+    esac
+}
+
+tell_plan() { # the controller keeps it as well
+    for file in "$state/services"/*; do
+        [ -e "$file" ] && read_service "$file" && printf 'ran\t%s %s\n' "${file##*/}" "$ran"
+    done
+    { while IFS= read -r line; do printf 'answered\t%s\n' "$line"; done < "$state/urls"; } 2> /dev/null
+    { IFS= read -r line < "$state/boot_id" && printf 'boot\t%s\n' "$line"; } 2> /dev/null
+    describe_owner > /dev/null
+    printf 'since\t%s\n' "$since"
+}
+
 confirm() {
     take_lock 300
     if [ ! -e "$state/session" ] && [ ! -e "$state/confirmed" ]; then
@@ -1018,6 +1295,9 @@ confirm() {
 }
 
 finish_confirm() { # the originals of the first apply stay, for `undo`
+    session=''
+    { read -r session < "$state/session"; } 2> /dev/null &&
+        printf '%s it was confirmed\n' "$session" > "$state/ended" && sync "$state/ended"
     rm -f "$state/session"
     mkdir -p "$home/applied/journal" "$home/applied/services"
     for source in "$journal"/[0-9]*; do
@@ -1060,12 +1340,8 @@ undo() {
     log 'what was applied is undone'
 }
 
-status() { # [SESSION…]: of these, it names those that began here and are done
-    if [ ! -e "$state/owner" ]; then
-        for session in "$@"; do
-            grep -qsxF -e "$session" "$state/sessions" && printf 'done\t%s\n' "$session"
-        done
-    else
+status() {
+    if [ -e "$state/owner" ]; then
         printf 'owner\t%s\n' "$(describe_owner)"
         [ ! -e "$state/session" ] || printf 'session\topen\n'
         watchdog_lives && printf 'watchdog\talive\n'
@@ -1105,7 +1381,8 @@ main() {
     trap : HUP PIPE INT
     shift 2
     case $step in
-        arm | change | activate | beat | restore | confirm | undo | status | boot | watch | guard) "$step" "$@" ;;
+        arm | change | activate | beat | restore | accept | adopt) "$step" "$@" ;;
+        confirm | undo | status | boot | watch | guard | nap) "$step" "$@" ;;
         *) echo "The keeper has no step $step." >&2; exit "$REFUSED" ;;
     esac
     ended=$?

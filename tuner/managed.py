@@ -130,7 +130,7 @@ class ManagedTarget:
                     yield
             finally:
                 with uninterrupted():
-                    guard.restore()
+                    guard.restore(warn)
 
     def files_read(self) -> Files:
         """Give the files as they were read; what is written is made of these."""

@@ -362,12 +362,10 @@ def test_a_target_that_lost_its_journal_is_restored_from_here(machine: PrivateHo
     before = machine.read(CONFIGURATION)
     guard = armed(machine, journal)
     change(guard, machine, CHANGES)
+    guard._heartbeat.stop()
     machine.sh("kill -9 $(cat /var/lib/tuner/run/watchdog); rm -r /var/lib/tuner")
 
-    with pytest.raises(TargetError, match=r"it has lost its journal, .*Run: tuner restore"):
-        armed(machine, journal)
-
-    assert set(restore_host(machine, journal)) == set(CHANGES)
+    assert set(restore_host(machine, journal)) >= set(CHANGES)
 
     assert machine.read(CONFIGURATION) == before
     assert machine.read(SETTING).content == b"4096\n"
@@ -422,7 +420,7 @@ def test_no_text_of_a_study_or_a_service_is_a_command(machine: PrivateHost, jour
     assert "owned" not in machine.sh("ls -A / /root /srv /var/lib/tuner /var/lib/tuner/run")
 
 
-def test_a_url_that_answered_must_answer_again(machine: PrivateHost, journal: Journal):
+def test_a_page_that_answers_otherwise_is_a_warning(machine: PrivateHost, journal: Journal):
     machine.sh("mkdir /srv/www")
     server = subprocess.Popen(
         [*machine.entrance, "python3", "-m", "http.server", "-d", "/srv/www", "8080"],
@@ -441,11 +439,11 @@ def test_a_url_that_answered_must_answer_again(machine: PrivateHost, journal: Jo
         """
     )
 
-    with pytest.raises(RestoreFailed, match=r"8080/missing \(it answers 200, and 404 before\)"):
-        guard.restore()
+    warnings: list[str] = []
+    guard.restore(warnings.append)
 
-    machine.sh("rm /srv/www/missing")
-    restore_host(machine, journal)
+    assert warnings == ["local: http://127.0.0.1:8080/missing answers 200, and 404 before."]
+    assert restore_host(machine, journal) == ()
     server.kill()
     server.wait()
 
