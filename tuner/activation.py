@@ -8,17 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tuner import keeper
 from tuner.errors import ConfigRejected, Crashed, NotReady
 from tuner.managed_server import Installed, first_process, read_pid
-from tuner.ports import Command, Completed, Host, Service
+from tuner.ports import Argv, Command, Completed, Host, Service
 from tuner.readiness import Answer, Page, read_answer, waiting_request
 from tuner.server_words import quote_words
 from tuner.unit_limits import RELOAD
 
 READY_S = 15.0
 """Given to services that were started until one answers."""
-SERVICE_S = 90.0
-"""systemd's own limit for a start or a stop (DefaultTimeoutStartSec, systemd-system.conf(5))."""
 
 
 class Kind(StrEnum):
@@ -46,6 +45,8 @@ class Activation:
 
     host: Host
     parts: Sequence[Installed]
+    tell: Callable[..., Command]
+    """Names the command by which the target's keeper does something with a service, within the session."""
     url: str
     page: Page
     keepalive: bool
@@ -63,14 +64,15 @@ class Activation:
         services = self._services()
         steps = [Step(kind=Kind.CHANGE, command=change)]
         if reads_units:
-            steps.append(Step(kind=Kind.ACTIVATE, command=Command(argv=RELOAD, as_root=True)))
+            steps.append(Step(kind=Kind.ACTIVATE, command=self.tell("units")))
         steps += [
-            _step(Kind.CHECK, service.check, part) for part, service in services if service.check is not None
+            Step(kind=Kind.CHECK, command=self.tell("check", service.name), part=part)
+            for part, service in services
+            if service.check is not None
         ]
         for part, service in services:
-            reload = service.reload if may_reload(part) else None
-            argvs = [reload] if reload is not None else [service.stop, service.start]
-            steps += [_step(Kind.ACTIVATE, argv, part) for argv in argvs]
+            verb = "reload" if service.reload is not None and may_reload(part) else "restart"
+            steps.append(Step(kind=Kind.ACTIVATE, command=self.tell(verb, service.name), part=part))
         ask = waiting_request(self.url, keepalive=self.keepalive, timeout_s=READY_S)
         steps.append(Step(kind=Kind.ANSWER, command=ask))
         steps += [
@@ -85,14 +87,13 @@ class Activation:
             ConfigRejected: a server's own check refuses the files.
             Crashed: a service does not stop or start.
             NotReady: another page came than the original configuration gives, or a process is not found.
+            TargetError: the target has ended the session.
         """
         pids: dict[str, int] = {}
         for step, completed in zip(steps, done, strict=False):
             part = step.part
-            if step.kind is Kind.CHECK and part is not None:
-                _refuse_checked(part, completed)
-            if step.kind is Kind.ACTIVATE and completed.returncode != 0:
-                raise Crashed(self._describe_failure(step, completed))
+            if step.kind in (Kind.CHECK, Kind.ACTIVATE):
+                self._refuse_failure(step, completed)
             if step.kind is Kind.ANSWER:
                 self._refuse_answer(read_answer(completed))
             if step.kind is Kind.PID and part is not None:
@@ -105,6 +106,15 @@ class Activation:
 
     def _services(self) -> list[tuple[Installed, Service]]:
         return [(part, service) for part in self.parts if (service := part.installation.service)]
+
+    def _refuse_failure(self, step: Step, completed: Completed) -> None:
+        """Refuse what a service's check complains of, and what did not stop or start."""
+        service = None if step.part is None else step.part.installation.service
+        ran = keeper.read_activation(self.host.name, completed, _commands(service))
+        if step.kind is Kind.CHECK and step.part is not None:
+            _refuse_checked(step.part, ran)
+        elif ran.returncode != 0:
+            raise Crashed(self._describe_failure(step, ran))
 
     def _describe_failure(self, step: Step, completed: Completed) -> str:
         """Say how a service did not stop or start, in its own words."""
@@ -123,8 +133,16 @@ class Activation:
             raise NotReady(message) from error
 
 
-def _step(kind: Kind, argv: Sequence[str], part: Installed) -> Step:
-    return Step(kind=kind, command=Command(argv=tuple(argv), timeout_s=SERVICE_S, as_root=True), part=part)
+def _commands(service: Service | None) -> dict[str, Argv]:
+    """Name what the keeper's words stand for."""
+    if service is None:
+        return {"units": RELOAD}
+    return {
+        "check": service.check or (),
+        "stop": service.stop,
+        "start": service.start,
+        "reload": service.reload or (),
+    }
 
 
 def _refuse_checked(part: Installed, completed: Completed) -> None:

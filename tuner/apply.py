@@ -78,8 +78,8 @@ def apply_winner(
         guard = Guard(
             host, journal=journal, purpose=PURPOSE, study=settings.name, watchdog_s=confirm_within_s
         )
-        guard.arm(services, urls=(target.url,))
         try:
+            guard.arm(services, urls=(target.url,), files=target.files_read())
             with target.guarded_by(guard), target.deploy(config, files=files):
                 pass
         except BaseException:

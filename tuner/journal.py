@@ -3,6 +3,9 @@
 One file per host, one JSON object per line, each on disk (fsync) before the write that it is there for. A
 line that a crash cut off therefore belongs to a write that never happened. The first original of a path is
 never overwritten, not even by a later run that finds the journal of one that was killed.
+
+Beside originals it holds what a host needs that has lost all it knew: the plan (what has to run and to
+answer), checksums of what was written, and directories that were made.
 """
 
 import base64
@@ -10,7 +13,8 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import TracebackType
@@ -30,6 +34,25 @@ class Original:
 
     path: PurePosixPath
     state: FileState
+    session: str = ""
+    """In which it was kept."""
+
+
+WRITTEN_KEPT = 8
+"""Of how many writes to a path the checksums are told; one that failed may have left any of the last ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """All that is kept of a host."""
+
+    plan: str
+    """What has to run and to answer there, as the keeper is told; empty when an earlier version kept it."""
+    originals: tuple[Original, ...]
+    written: Mapping[PurePosixPath, tuple[str, ...]]
+    """Checksums of what was written to a path, the last ones."""
+    made: tuple[PurePosixPath, ...]
+    """Directories, parents first."""
 
 
 class Journal:
@@ -56,7 +79,7 @@ class Journal:
         """Lock a host's originals. Raises TargetError when another tuner is at work on it from here."""
         self._open(host_name)
 
-    def record(self, host: Host, paths: Sequence[PurePosixPath]) -> None:
+    def record(self, host: Host, paths: Sequence[PurePosixPath], *, session: str = "") -> None:
         """Keep what is at these paths now, on disk when this returns, unless an original is kept already.
 
         Raises TargetError when one cannot be kept; then nothing may be written.
@@ -66,7 +89,7 @@ class Journal:
         if not new:
             return
         look = host.look(new)
-        originals = [Original(path=path, state=look.read(path)) for path in new]
+        originals = [Original(path=path, state=look.read(path), session=session) for path in new]
         lines = [json.dumps({"host": host.name, **_encode(original)}) + "\n" for original in originals]
         try:
             _append(descriptor, "".join(lines).encode())
@@ -81,12 +104,32 @@ class Journal:
             raise TargetError(message) from error
         self._kept[host.name].update(new)
 
+    def begin(self, host_name: str, plan: str) -> None:
+        """Forget what is kept of a host, and keep the plan of a new session. On disk when this returns.
+
+        Raises TargetError when it cannot be kept; then nothing may be written.
+        """
+        self.discard(host_name)
+        self._note(host_name, {"plan": plan})
+
+    def note_written(self, host_name: str, written: Mapping[PurePosixPath, str]) -> None:
+        """Keep the checksums of what is about to be written. Raises TargetError as `begin` does."""
+        self._note(host_name, {"written": {str(path): checksum for path, checksum in written.items()}})
+
+    def note_made(self, host_name: str, directories: Sequence[PurePosixPath]) -> None:
+        """Keep which directories were made. Raises TargetError as `begin` does."""
+        self._note(host_name, {"made": [str(path) for path in directories]})
+
     def originals(self, host_name: str) -> tuple[Original, ...]:
-        """Read what is kept of a host, in the order in which it was changed."""
+        """Read the originals of a host, in the order in which they were changed."""
+        return self.kept(host_name).originals
+
+    def kept(self, host_name: str) -> Kept:
+        """Read all that is kept of a host."""
         try:
             content = self.path(host_name).read_bytes()
         except FileNotFoundError:
-            return ()
+            content = b""
         return _decode(_whole_lines(content), self.path(host_name))
 
     def restore(self, host: Host) -> tuple[PurePosixPath, ...]:
@@ -134,6 +177,21 @@ class Journal:
             self._open(host_name)
             self._remove(host_name)
 
+    def set_aside(self, host_name: str) -> Path | None:
+        """Keep a host's originals under another name, for people. Returns it, or None without originals."""
+        path = self.path(host_name)
+        if not path.exists():
+            return None
+        if host_name not in self._files:
+            with self._translated(host_name):
+                os.close(_lock(path))
+        else:
+            self._forget(host_name)
+        place = path.with_name(f"{path.name}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.{os.getpid()}")
+        path.rename(place)
+        _sync(self.directory)
+        return place
+
     def close(self) -> None:
         """Let go of the locks; what is kept stays on disk."""
         for host_name in tuple(self._files):
@@ -144,21 +202,13 @@ class Journal:
         if host_name in self._files:
             return self._files[host_name]
         path = self.path(host_name)
-        try:
+        with self._translated(host_name):
             # Originals may hold passwords: nobody else may read them.
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = _lock(path)
-        except BlockingIOError as error:
-            message = f"{path}: another tuner is at work on {host_name}. Wait for its end, or end it."
-            raise TargetError(message) from error
-        except OSError as error:
-            message = (
-                f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that can."
-            )
-            raise TargetError(message) from error
         try:
             whole = _whole_lines(path.read_bytes())
-            originals = _decode(whole, path)
+            originals = _decode(whole, path).originals
             os.ftruncate(descriptor, len(whole))
             _sync(self.directory)
             _sync(self.directory.parent)
@@ -168,6 +218,32 @@ class Journal:
         self._files[host_name] = descriptor
         self._kept[host_name] = {original.path for original in originals}
         return descriptor
+
+    @contextlib.contextmanager
+    def _translated(self, host_name: str) -> Iterator[None]:
+        """Raise TargetError for what the system says when a host's file is opened."""
+        path = self.path(host_name)
+        try:
+            yield
+        except BlockingIOError as error:
+            message = f"{path}: another tuner is at work on {host_name}. Wait for its end, or end it."
+            raise TargetError(message) from error
+        except OSError as error:
+            message = (
+                f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that can."
+            )
+            raise TargetError(message) from error
+
+    def _note(self, host_name: str, entry: dict[str, Any]) -> None:
+        """Add a line that is no original."""
+        descriptor = self._open(host_name)
+        try:
+            _append(descriptor, (json.dumps({"host": host_name, **entry}) + "\n").encode())
+        except OSError as error:
+            self._forget(host_name)
+            told = f"cannot be written ({error.strerror}), so nothing was changed"
+            message = f"{self.path(host_name)}: {told}. Make room, or set TUNER_STATE to another directory."
+            raise TargetError(message) from error
 
     def _remove(self, host_name: str) -> None:
         self.path(host_name).unlink()
@@ -239,7 +315,8 @@ def _encode(original: Original) -> dict[str, Any]:
     state = original.state
     content = None if state.content is None else base64.b64encode(state.content).decode()
     owner = {"mode": state.mode, "uid": state.uid, "gid": state.gid}
-    return {"path": str(original.path), "content": content, **owner}
+    session = {"session": original.session} if original.session else {}
+    return {"path": str(original.path), "content": content, **owner, **session}
 
 
 def _whole_lines(content: bytes) -> bytes:
@@ -247,19 +324,35 @@ def _whole_lines(content: bytes) -> bytes:
     return content[: content.rfind(b"\n") + 1]
 
 
-def _decode(content: bytes, path: Path) -> tuple[Original, ...]:
+def _decode(content: bytes, path: Path) -> Kept:
     """Read whole lines. Raises RestoreFailed: an original that cannot be read must not be forgotten."""
+    plan = ""
     originals: list[Original] = []
+    written: dict[PurePosixPath, tuple[str, ...]] = {}
+    made: list[PurePosixPath] = []
     for number, line in enumerate(content.splitlines(), start=1):
         try:
             entry = json.loads(line)
+            if "plan" in entry:
+                plan = str(entry["plan"])
+                continue
+            if "made" in entry:
+                made += map(PurePosixPath, entry["made"])
+                continue
+            if "written" in entry:
+                for name, checksum in entry["written"].items():
+                    at = PurePosixPath(name)
+                    before = [each for each in written.get(at, ()) if each != checksum]
+                    written[at] = (*before, str(checksum))[-WRITTEN_KEPT:]
+                continue
             data = None if entry["content"] is None else base64.b64decode(entry["content"], validate=True)
             state = FileState(content=data, mode=entry["mode"], uid=entry["uid"], gid=entry["gid"])
-            originals.append(Original(path=PurePosixPath(entry["path"]), state=state))
+            path_there, session = PurePosixPath(entry["path"]), str(entry.get("session", ""))
+            originals.append(Original(path=path_there, state=state, session=session))
         except (ValueError, KeyError, TypeError) as error:
             message = (
                 f"{path}, line {number}: the original cannot be read ({error}). Put that file back by hand, "
                 "remove the line, then run: tuner restore"
             )
             raise RestoreFailed(message) from error
-    return tuple(originals)
+    return Kept(plan=plan, originals=tuple(originals), written=written, made=tuple(sorted(set(made))))

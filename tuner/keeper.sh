@@ -4,29 +4,42 @@
 # It is installed as /var/lib/tuner/keeper and run as root: /bin/sh keeper STEP PURPOSE [ARGUMENT…]
 #   arm run|apply PROGRAM_SUM                take the machine; what is to be known is on stdin
 #   change run|apply SESSION HEAD SIZE       keep originals, then write; the request is on stdin
+#   activate run|apply SESSION VERB NAME     check, restart or reload a service
+#   activate run|apply SESSION units         let systemd read its units again
 #   beat run SESSION NUMBER                  the controller is alive
 #   restore run|apply session SESSION        put everything back, as the one who armed
 #   restore run|apply hand CONTROLLER        put everything back, by hand
+#   accept run|apply CONTROLLER              the same, and let go of what cannot be put back
+#   adopt run|apply SUM SESSION HEAD SIZE    take the controller's copy of what this machine has lost; on stdin
 #   confirm apply, undo apply                keep what was applied; take it back later
 #   status run|apply, boot run|apply         what is going on; put files back after a reboot
 #   watch run|apply, guard run|apply         the watchdog, and the process of it that counts
 #   words run|apply PATH                     print the end of a server's log
+# A step that came to its end says so in the last line of its answer; whatever lacks that line is no success.
 #
 # State of a purpose is in a directory beside this program:
 #   journal/NUMBER/{meta,content}            an original; there (renamed, fsynced) before the first write
+#   journal/NUMBER/after                     of a file: sums of what tuner put there, one a line (fsynced before)
+#   journal/values                           how the kernel showed the settings after the last change
+#   journal/NUMBER/foreign                   what somebody else wrote there meanwhile
 #   owner                                    who tunes; the first file to come and the last to go
 #   session                                  there while changes are allowed, gone before anything is restored
+#   sessions                                 all that ever began here; without an owner they are all done
 #   beat, ticking                            the heartbeat; how the watchdog counts
 #   services/NAME, urls                      what has to run and to answer as before
 #   reserve                                  room for restoring on a full disk
 #   confirmed, ended, restarted              the apply was confirmed; why the session ended; services are done
+#   adopted                                  the session whose originals came back from the controller
+# Of all purposes:
+#   kept/TIME-PURPOSE                        originals that somebody has agreed to leave
 # Needs util-linux (flock, setsid) and coreutils. Values are never read by a shell, except the lines of stop
 # and start commands, which the controller quotes.
 set -u
 umask 077
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
-BUSY=20 OTHER_VERSION=21 REFUSED=22 ENDED=23 INCOMPLETE=24 REJECTED=25 FAILED=27
+PROTOCOL=2
+BUSY=20 OTHER_VERSION=21 REFUSED=22 ENDED=23 INCOMPLETE=24 REJECTED=25 SERVICE_FAILED=26 FAILED=27 FOREIGN=28
 newline='
 '
 twenty='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'
@@ -38,6 +51,8 @@ WORDS_TIMEOUT_S=5
 WORDS_BYTES=65536
 READ_END='exec < "$1" && [ -f /proc/self/fd/0 ] && [ "$(stat -L -c %h /proc/self/fd/0)" = 1 ] &&
     [ "$(readlink "/proc/$$/fd/0")" = "$2" ] && exec tail -c "$3"'
+SAID_BYTES=65536
+SESSIONS=100
 SYSTEMD_UNIT=/etc/systemd/system/tuner-restore.service
 SYSTEMD_LINK=/etc/systemd/system/multi-user.target.wants/tuner-restore.service
 CRON_FILE=/etc/cron.d/tuner-restore
@@ -83,7 +98,10 @@ describe_owner() {
 
 # ------------------------------------------------------------------------------------------------- locking
 take_lock() { # SECONDS; held until this process ends; 9 is closed for whatever outlives it
-    exec 9>> "$home/lock" || exit "$FAILED"
+    # Opened for reading: that works on a file system that has become read-only, too.
+    { true >> "$home/lock"; } 2> /dev/null
+    [ -f "$home/lock" ] || fail "$FAILED" "$home: cannot be written. Look there."
+    exec 9< "$home/lock" || exit "$FAILED"
     flock -w "$1" 9 || fail "$BUSY" "Another step is still at work after $1 s. Try again."
 }
 
@@ -170,6 +188,11 @@ read_entry() { # ENTRY → real kind owner sum
     { IFS= read -r real && IFS= read -r kind && IFS= read -r owner && IFS= read -r sum; } < "$1/meta"
 }
 
+is_ours() { # after read_entry: what is there is the original, or what tuner put
+    found=$(sum_of "$real")
+    [ "$found" = "$sum" ] || grep -qsxF -e "$found" "$entry/after"
+}
+
 find_entry() { # REAL JOURNAL → entry
     wanted=$1
     for entry in "$2"/[0-9]*; do
@@ -204,7 +227,7 @@ keep_directory() { # DIRECTORY: keep its absence and make it, its parents first
     keep_directory "$(dirname -- "$1")" || return
     rm -rf "$journal/new"
     mkdir "$journal/new" && commit_entry "$1" directory - - || return
-    mkdir -m 0755 -- "$1" && sync -- "$(dirname -- "$1")"
+    mkdir -m 0755 -- "$1" && sync -- "$(dirname -- "$1")" && printf 'made\t%s\n' "$1"
 }
 
 keep_original() { # REAL
@@ -240,7 +263,7 @@ copy() { # FROM TO: with mode, owner, times, access lists and security context
 
 # ------------------------------------------------------------------------------------------------- writing
 # All of these are called as $(…), so that they may change directory and open files.
-replace() { # REAL SOURCE LIKE: write beside it and rename; attributes of LIKE (new: of a new file)
+replace() { # REAL SOURCE LIKE [IS_OURS]: write beside it and rename; attributes of LIKE (new: of a new file)
     enter "$1" || { echo "its directory is not there" >&2; return 1; }
     rm -f -- "$TEMPORARY"
     # Never through a link that somebody planted: noclobber is O_EXCL, and all goes through the descriptor.
@@ -255,9 +278,10 @@ replace() { # REAL SOURCE LIKE: write beside it and rename; attributes of LIKE (
             ;;
     esac &&
         { [ "$3" = "$2" ] || cat < "$2" > /proc/self/fd/4; } &&
-        sync /proc/self/fd/4 &&
-        mv -fT -- "$TEMPORARY" "$name" &&
-        sync . && return
+        sync /proc/self/fd/4 || { rm -f -- "$TEMPORARY"; return 1; }
+    # In the last moment, for somebody else may write there at any time.
+    ${4:-true} || { rm -f -- "$TEMPORARY"; return "$FOREIGN"; }
+    mv -fT -- "$TEMPORARY" "$name" && sync . && return
     rm -f -- "$TEMPORARY"
     return 1
 }
@@ -295,14 +319,27 @@ is_rebooted() {
     IFS= read -r boot < /proc/sys/kernel/random/boot_id && [ "$boot" != "$before" ]
 }
 
+is_foreign() { # ENTRY, after read_entry: what is there is known, and is not what tuner has written
+    # A setting of the kernel may change with another one.
+    [ "$kind/$purpose" != setting/run ] && [ -s "$1/after" ] || return
+    found=$(sum_of "$real")
+    while IFS= read -r written; do
+        [ "$written" != "$found" ] || return
+    done < "$1/after"
+}
+
 bring_back() { # ENTRY, after read_entry
     case $kind in
         file | setting)
             [ "$(sum_of "$1/content")" = "$sum" ] || { echo "its original in $1 is damaged" >&2; return 1; }
             ;;
     esac
-    if [ -e "$1/after" ] && [ "$(sum_of "$real")" != "$(cat "$1/after")" ]; then
-        echo "it was changed after tuner had applied it; its original is in $1" >&2
+    if is_foreign "$1"; then
+        if [ "$purpose" = run ]; then
+            echo "somebody else has changed it, so it stays as it is" >&2
+        else
+            echo "it was changed after tuner had applied it" >&2
+        fi
         return 1
     fi
     case $kind in
@@ -311,7 +348,10 @@ bring_back() { # ENTRY, after read_entry
         absent) remove "$real" ;;
         file)
             # shellcheck disable=SC2086 - three words
-            (replace "$real" "$1/content" "$1/content") || (overwrite "$real" "$1/content" $owner)
+            (replace "$real" "$1/content" "$1/content") || {
+                rm -f "$1/after" && sync "$1" # killed in the middle, it would be taken for somebody else's
+                (overwrite "$real" "$1/content" $owner)
+            }
             ;;
     esac
 }
@@ -320,15 +360,16 @@ clean_directory() { # REAL: a write that was killed leaves its temporary file
     enter "$1" && { [ ! -e "$TEMPORARY" ] || rm -f -- "$TEMPORARY"; }
 }
 
-restore_files() { # → troubles: how many; wrote: whether something was written
-    troubles=0 wrote=no
+restore_files() { # → troubles: how many; foreign: of these, other people's; wrote: whether something was written
+    troubles=0 foreign=0 wrote=no entries=''
+    for entry in "$journal"/[0-9]*; do
+        [ ! -e "$entry" ] || entries="${entry##*/} $entries"
+    done
     # A second time, because one setting of the kernel may change another, or be refused because of it.
     for attempt in 1 2; do
-        troubles=0
-        # shellcheck disable=SC2012 - names are numbers
-        for number in $(ls -r "$journal" 2> /dev/null); do
+        troubles=0 foreign=0
+        for number in $entries; do
             entry=$journal/$number
-            case $number in *[!0-9]*) continue ;; esac
             if ! read_entry "$entry"; then
                 complain_at_last "$entry" 'it cannot be read'
                 continue
@@ -341,11 +382,20 @@ restore_files() { # → troubles: how many; wrote: whether something was written
                 log "put back $real"
                 printf 'back\t%s\n' "$real"
             else
-                complain_at_last "$real" "${said:-it was written, and reads differently}"
+                ! is_foreign "$entry" || foreign=$((foreign + 1))
+                complain_at_last "$real" "${said:-it was written, and reads differently}; $(original_of "$entry")"
             fi
         done
         [ "$troubles" -gt 0 ] || break
     done
+}
+
+original_of() { # ENTRY, after read_entry
+    case $kind in
+        absent) echo 'it was not there before' ;;
+        directory) echo 'it was made for tuner' ;;
+        *) echo "its original is $1/content" ;;
+    esac
 }
 
 complain_at_last() { # WHAT REASON
@@ -361,6 +411,21 @@ complain() { # WHAT REASON
     reason=$(printable "$2")
     log "NOT back: $1: $reason"
     printf 'trouble\t%s\t%s\n' "$1" "$reason"
+}
+
+warn() { # SENTENCE
+    sentence=$(printable "$1")
+    log "$sentence"
+    printf 'warning\t%s\n' "$sentence"
+}
+
+is_read_only() { # DIRECTORY: only an attempt tells, for root may write everywhere
+    case $( (
+        cd -P -- "$1" && rm -f -- "$TEMPORARY" && set -C && true > "$TEMPORARY" && rm -f -- "$TEMPORARY"
+    ) 2>&1) in
+        *'Read-only file system'*) return 0 ;;
+        *) return 1 ;;
+    esac
 }
 
 read_service() { # FILE → systemd pid_file check stop start reload ran
@@ -383,22 +448,29 @@ is_running() { # NAME, after read_service: 0 yes, 1 no, 2 cannot be told
         systemctl is-active --quiet -- "$1"
     elif [ -n "$pid_file" ]; then
         pid=''
-        { read -r pid < "$pid_file"; } 2> /dev/null
-        case $pid in '' | *[!0-9]*) return 1 ;; esac
-        [ -d "/proc/$pid" ]
+        # Whoever may write there may have put a pipe in its place, which would be read for ever.
+        [ ! -f "$pid_file" ] || pid=$(timeout 5 head -n 1 -- "$pid_file" 2> /dev/null 8>&- 9>&-)
+        pid=${pid#"${pid%%[! ]*}"}
+        pid=${pid%%[! 0-9]*}
+        pid=${pid%% *}
+        [ -n "$pid" ] && [ -d "/proc/$pid" ]
     else
         return 2
     fi
 }
 
-run_line() { # LINE: a command of the service, away from our locks and from what we set for ourselves
-    said=$state/said
-    { true > "$said"; } 2> /dev/null || said=/dev/null
+run_apart() { # LINE: a command of the service, away from our locks and from what we set for ourselves
     (
         umask 022
         echo 0 > /proc/self/oom_score_adj
         exec timeout "$SERVICE_TIMEOUT_S" /bin/sh -c "$1"
-    ) < /dev/null > "$said" 2>&1 8>&- 9>&-
+    ) < /dev/null 8>&- 9>&-
+}
+
+run_line() { # LINE
+    said=$state/said
+    { true > "$said"; } 2> /dev/null || said=/dev/null
+    run_apart "$1" > "$said" 2>&1
 }
 
 wait_until_stopped() {
@@ -406,6 +478,28 @@ wait_until_stopped() {
         is_running "$service" || return
         sleep 0.5 8>&- 9>&-
     done
+}
+
+may_be_stopped() { # after read_service: what serves is not stopped unless it will start again
+    reason=''
+    if [ "$held" -gt 0 ]; then
+        reason='it is restarted once everything else is back'
+    elif [ -n "$pid_file" ] && is_read_only "${pid_file%/*}"; then
+        reason="${pid_file%/*} is a read-only file system"
+    elif [ "$systemd" = yes ] && ! is_loaded "$service"; then
+        reason="its unit is $loaded"
+    elif [ -n "$check" ] && ! run_line "$check"; then
+        reason="its own check refuses the files as they are now: $(last_words "$said")"
+    fi
+    [ -n "$reason" ] || return 0
+    unfinished=yes
+    complain "$service" "it was left running with what it has: $reason"
+    return 1
+}
+
+is_loaded() { # UNIT → loaded: masked, not-found …
+    loaded=$(systemctl show --property=LoadState --value -- "$1" 2> /dev/null 8>&- 9>&-)
+    [ "$loaded" = loaded ]
 }
 
 restore_service() { # FILE RESTART
@@ -418,8 +512,8 @@ restore_service() { # FILE RESTART
         run_line "$stop" || complain "$service" "it does not stop: $(last_words "$said")"
         return
     fi
-    if [ "$2" = no ] && [ "$running" != 1 ]; then
-        return
+    if [ "$running" != 1 ]; then
+        [ "$2" = yes ] && may_be_stopped || return
     fi
     run_line "$stop"
     # A stop may come back early; and systemd starts nothing that failed too often.
@@ -451,7 +545,12 @@ restore_answers() {
             [ "$status" = "$expected" ] && break
             sleep 0.5 8>&- 9>&-
         done
-        [ "$status" = "$expected" ] || complain "$url" "it answers $status, and $expected before"
+        case $status in
+            "$expected") ;;
+            000) complain "$url" 'it does not answer' ;;
+            # A page changes for many reasons, and what tuner has changed is back.
+            *) warn "$url answers $status, and $expected before." ;;
+        esac
     done < "$state/urls"
 }
 
@@ -466,11 +565,12 @@ reload_units() { # at boot, too: systemd has read them before they were put back
     fi
 }
 
-restore_services() { # RESTART
+restore_services() { # RESTART → unfinished: whether a service still has to be restarted
+    held=$((troubles - foreign)) unfinished=no
     for file in "$state/services"/*; do
         [ -e "$file" ] && restore_service "$file" "$1"
     done
-    restore_answers
+    [ "$held" -gt 0 ] || restore_answers
 }
 
 restore_all() { # WHY: under the lock; any time again, wherever it was killed
@@ -478,24 +578,28 @@ restore_all() { # WHY: under the lock; any time again, wherever it was killed
         finish_confirm
         return
     fi
-    read -r session 2> /dev/null < "$state/session" &&
-        { printf '%s %s\n' "$session" "$1" > "$state/ended"; } 2> /dev/null
+    session=''
+    { read -r session < "$state/session"; } 2> /dev/null &&
+        { printf '%s %s\n' "$session" "$1" > "$state/ended" && sync "$state/ended"; } 2> /dev/null
     # From here on no change can come.
     rm -f "$state/session" "$state/reserve" "$state"/incoming.*
     sync "$state"
     shorten_log
     log "restoring: $1"
     restore_files
+    ! is_read_only "$state" || complain "$state" 'it is a read-only file system'
+    [ "$wrote" = no ] || rm -f "$state/restarted"
     restart=no
-    if [ -n "$(ls "$journal" 2> /dev/null)" ] && { [ "$wrote" = yes ] || [ ! -e "$state/restarted" ]; }; then
+    if [ -n "$entries" ] && [ ! -e "$state/restarted" ]; then
         restart=yes
     fi
     reload_units
+    unfinished=no
     # At boot systemd starts the services itself, after the files are back.
     [ -n "${at_boot:-}" ] || restore_services "$restart"
-    { true > "$state/restarted"; } 2> /dev/null
+    [ "$unfinished" = yes ] || { true > "$state/restarted"; } 2> /dev/null
     if [ "$troubles" -gt 0 ]; then
-        log "$troubles originals are not back; they are kept in $state"
+        log "$troubles troubles are left; the originals are kept in $state"
         return "$INCOMPLETE"
     fi
     finish
@@ -514,9 +618,31 @@ finish() { # the journal goes first, the owner last; killed in between, it is do
     end_watchdog
     rm -rf "$state/journal.done" "$state/services"
     rm -f "$state/urls" "$state/ticking" "$state/beat" "$state/boot_id" "$state/said" "$state/restarted" \
-        "$state/confirmed" "$state/reserve" "$state/session" "$state"/incoming.*
-    rm -f "$state/owner"
+        "$state/confirmed" "$state/reserve" "$state/session" "$state/plan" "$state"/incoming.*
+    rm -f "$state/owner" "$state/adopted"
     sync "$state"
+}
+
+is_finished() { # SESSION, when it is not the one that has this machine
+    { while read -r line; do [ "$line" != "$1" ] || return 0; done < "$state/sessions"; } 2> /dev/null
+    return 1
+}
+
+give_up() { # move what is not back to where nobody looks for work, and say where
+    kept=$home/kept/$(date -u +%Y%m%dT%H%M%SZ)-$purpose-$$
+    mkdir -p "$kept" || fail "$FAILED" "$kept: cannot be made, so nothing was given up. Look there."
+    for entry in "$journal"/[0-9]*; do
+        [ -e "$entry" ] || continue
+        real=$entry kind=unknown
+        read_entry "$entry" && is_back && continue
+        mv -T "$entry" "$kept/${entry##*/}" || fail "$FAILED" "$entry: cannot be moved to $kept. Look there."
+        log "given up: $real; what is known of it is in $kept/${entry##*/}"
+        printf 'kept\t%s\t%s\n' "$real" "$kept/${entry##*/}"
+    done
+    sync "$kept" "$home/kept" "$home" "$journal"
+    rmdir "$kept" 2> /dev/null
+    finish
+    log 'let go, as agreed'
 }
 
 # ------------------------------------------------------------------------------------------------ watchdog
@@ -527,7 +653,8 @@ has_systemd() {
 start_watchdog() {
     watchdog_lives && return
     if has_systemd && systemd-run --quiet --collect --unit="tuner-watchdog-$purpose" \
-        --property=Restart=on-failure --property=KillMode=process --property=OOMScoreAdjust=-1000 \
+        --property=Restart=on-failure --property=RestartSec=1 --property=StartLimitIntervalSec=0 \
+        --property=KillMode=process --property=OOMScoreAdjust=-1000 \
         /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&-; then
         :
     else
@@ -565,24 +692,45 @@ wait_for_watchdog_end() {
     fail "$BUSY" 'The watchdog of an earlier session is still there. Try again in a minute.'
 }
 
-watch() { # two processes, each of which goes on without the other; setsid or systemd detached them
-    exec 8>> "$state/watching" || exit "$FAILED"
-    flock -w 5 8 || exit 0 # there is one already; who only asks lets go at once
+watch() { # [again]: two processes, each of which goes on without the other; setsid or systemd detached them
+    if [ "${1-}" != again ]; then
+        exec 8>> "$state/watching" || exit "$FAILED"
+        flock -w 5 8 || exit 0 # there is one already; who only asks lets go at once
+    fi
+    survive_failed_forks watch
     { echo -1000 > "/proc/$$/oom_score_adj"; } 2> /dev/null
     trap : HUP
     while :; do
-        /bin/sh "$program" guard "$purpose" && exit 0
+        /bin/sh "$program" guard "$purpose" && break
         log 'the watchdog was killed; it goes on'
         sleep 1 8>&-
     done
+    trap - EXIT
+}
+
+survive_failed_forks() { # STEP: a shell that cannot fork ends, and no fork is needed to become another program
+    trap 'go_on_as '"$1"' "$?"' EXIT
+}
+
+go_on_as() { # STEP STATUS
+    [ "$2" -le 128 ] || [ "$2" -gt 192 ] || exit "$2" # killed
+    cd / && exec chrt -i 0 /bin/sh "$program" nap "$purpose" "$1"
+}
+
+nap() { # STEP: be it again in a second or two; without sleep, which is a fork, and at the lowest priority
+    read -r now _ < /proc/uptime
+    until=$((${now%.*} + 2))
+    while read -r now _ < /proc/uptime && [ "${now%.*}" -lt "$until" ]; do :; done
+    exec chrt -o 0 /bin/sh "$program" "$1" "$purpose" again
 }
 
 guard() { # counts its own ticks, so neither a step of the clock nor a suspended machine makes it fire
+    survive_failed_forks guard
     trap : HUP
     { printf '%s %s\n' "$PPID" "$$" > "$state/watchdog"; } 2> /dev/null
-    read -r tick_s ticks retry_s < "$state/ticking" || exit 0
+    read -r tick_s ticks retry_s < "$state/ticking" || ticks=''
     quiet=0 seen=''
-    while [ -e "$state/owner" ]; do
+    while [ -n "$ticks" ] && [ -e "$state/owner" ]; do
         if [ ! -e "$state/session" ]; then
             sleep "$retry_s" 8>&-
             (restore_again)
@@ -597,9 +745,10 @@ guard() { # counts its own ticks, so neither a step of the clock nor a suspended
         fi
         if [ "$quiet" -ge "$ticks" ]; then
             (fire)
-            quiet=0
+            [ ! -e "$state/session" ] || sleep "$retry_s" 8>&- # read-only, or no room for its processes
         fi
     done
+    trap - EXIT
 }
 
 look_at_heart() { # → heard
@@ -648,6 +797,7 @@ arm() { # PROGRAM_SUM
         finish
         fail "$FAILED" 'The watchdog does not start. Install setsid and flock (util-linux).'
     fi
+    tell_plan
     log "armed for $(describe_owner)"
 }
 
@@ -702,6 +852,8 @@ write_plan() { # what the request says, on disk
     done < "$request"
     case $session in '' | *[!0-9a-f]*) fail "$REFUSED" 'The request has no session.' ;; esac
     printf 'since %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >> "$state/owner"
+    { tail -n "$SESSIONS" "$state/sessions" 2> /dev/null; printf '%s\n' "$session"; } > "$state/sessions.new" &&
+        sync "$state/sessions.new" && mv -f "$state/sessions.new" "$state/sessions" || return
     for file in "$state/services"/*; do
         [ -e "$file" ] && write_whether_it_runs "$file"
     done
@@ -709,9 +861,14 @@ write_plan() { # what the request says, on disk
     cat /proc/sys/kernel/random/boot_id > "$state/boot_id"
     true >> "$home/log"
     dd if=/dev/zero of="$state/reserve" bs=1024 count="$RESERVE_KIB" status=none || return
-    sync "$state"/services/* "$state/owner" "$state/ticking" "$state/beat" "$state/boot_id" "$state/reserve" \
-        "$state/services" "$state" "$home" 2> /dev/null
-    [ -s "$state/ticking" ] && [ -s "$state/beat" ] && [ -s "$state/boot_id" ]
+    [ -s "$state/ticking" ] && [ -s "$state/beat" ] && [ -s "$state/boot_id" ] || return
+    # All that the way back needs outlives a power cut from here on: before the first change, this program too.
+    set --
+    for file in "$state/services"/* "$state/urls"; do
+        [ ! -e "$file" ] || set -- "$@" "$file"
+    done
+    sync "$@" "$state/owner" "$state/ticking" "$state/beat" "$state/boot_id" "$state/reserve" "$program" \
+        "$state/services" "$journal" "$state" "$home" "${home%/*}"
 }
 
 write_url() {
@@ -729,12 +886,22 @@ write_url() {
 
 write_whether_it_runs() { # FILE
     read_service "$1"
+    [ "$systemd" = no ] || wait_until_settled "${1##*/}"
     is_running "${1##*/}"
     case $? in
         0) echo 'ran yes' ;;
         1) echo 'ran no' ;;
         *) echo 'ran unknown' ;;
     esac >> "$1"
+}
+
+wait_until_settled() { # NAME: what is just starting would be taken for stopped, and stopped in the end
+    for _ in $twenty $twenty; do
+        unit_state=$(systemctl is-active -- "$1")
+        case $unit_state in activating | deactivating) sleep 0.5 9>&- ;; *) return ;; esac
+    done
+    finish
+    fail "$REFUSED" "$1: is still $unit_state after 20 s. Wait until it has started, or see why it does not."
 }
 
 guard_reboot() {
@@ -748,12 +915,15 @@ guard_reboot() {
         {
             printf '[Unit]\nDescription=Puts back what tuner changed before the reboot\n'
             printf 'RequiresMountsFor=%s\nAfter=local-fs.target\nBefore=%s\n' "$home" "$before"
-            printf '[Service]\nType=oneshot\nExecStart=/bin/sh %s boot %s\n' "$program" "$purpose"
+            # A shell takes an empty or a cut program for a success.
+            printf '[Service]\nType=oneshot\nExecStartPre=/bin/sh -c "grep -q ^main %s"\n' "$program"
+            printf 'ExecStart=/bin/sh %s boot %s\n' "$program" "$purpose"
             printf '[Install]\nWantedBy=multi-user.target\n'
         } > "$SYSTEMD_UNIT" && chmod 0644 "$SYSTEMD_UNIT" && ln -sf "$SYSTEMD_UNIT" "$SYSTEMD_LINK" &&
             sync "$SYSTEMD_UNIT" "${SYSTEMD_UNIT%/*}" "${SYSTEMD_LINK%/*}" && return
     elif [ -d "${CRON_FILE%/*}" ] && { command -v cron || command -v crond; } > /dev/null; then
-        printf '@reboot root /bin/sh %s boot %s\n' "$program" "$purpose" > "$CRON_FILE" &&
+        printf '@reboot root if grep -q ^main %s; then /bin/sh %s boot %s; else echo %s is damaged; fi\n' \
+            "$program" "$program" "$purpose" "$program" > "$CRON_FILE" &&
             chmod 0644 "$CRON_FILE" && sync "$CRON_FILE" "${CRON_FILE%/*}" && return
     fi
     printf 'warning\tnothing guards a reboot here (no systemd, no cron): after one, run tuner restore.\n'
@@ -770,6 +940,7 @@ change() { # SESSION HEAD_BYTES SIZE: the request says what to do, line by line,
     take_lock 30
     require_session "$1"
     list_kept
+    refuse_foreign_values
     offset=$2
     while IFS= read -r line <&5; do
         case $line in
@@ -779,16 +950,21 @@ change() { # SESSION HEAD_BYTES SIZE: the request says what to do, line by line,
                 ;;
             'put '*)
                 line=${line#* }
-                size=${line%% *}
+                size=${line%% *} line=${line#* }
                 require_number "$size"
                 tail -c "+$((offset + 1))" "$request" | head -c "$size" > "$request.content"
                 offset=$((offset + size))
-                put_content "${line#* }" "$request.content"
+                asked=${line#* }
+                put_content "$asked" "${line%% *}" "$request.content"
                 ;;
-            'back '*) put_back "${line#* }" ;;
+            'back '*)
+                asked=${line#* }
+                put_back "$asked"
+                ;;
             *) fail "$REFUSED" 'The request has a line that is not known.' ;;
         esac
     done 5< "$request.head"
+    note_values
 }
 
 require_number() {
@@ -805,15 +981,59 @@ set_value() { # PATH VALUE
     log "set $real to $2"
 }
 
-put_content() { # PATH SOURCE
+put_content() { # PATH EXPECTED SOURCE: EXPECTED is the sum of the original that the new content was made of
     resolve "$1"
     is_setting "$real" && fail "$REFUSED" "$real: takes a value of one line."
     keep_original "$real" 2> "$request.said" || refuse_unkept
+    find_entry "$real" "$journal" || fail "$FAILED" "$real: its original is not there. Look into $journal."
+    if [ "${sum%% *}" != "$2" ]; then
+        printf 'foreign\t%s\n' "$asked"
+        fail "$REFUSED" "$(printf '%s: %s. %s' "$real" \
+            "somebody else changed it: it has the SHA-256 ${sum%% *}, where tuner had read $2" \
+            'It was not overwritten. Begin again.')"
+    fi
+    # Before it is there: after a power cut in between, what is there must be known as tuner's.
+    { sha256sum < "$3" >> "$entry/after" && sync "$entry/after" "$entry"; } 2> "$request.said" || refuse_unkept
     like=new
     [ ! -e "$real" ] || like=$real
-    said=$(replace "$real" "$2" "$like" 2>&1) ||
-        fail "$REFUSED" "$real: cannot be written: $(printable "$said"). Look there."
-    log "put $real"
+    said=$(replace "$real" "$3" "$like" is_ours 2>&1)
+    case $? in
+        0) log "put $real" ;;
+        "$FOREIGN") refuse_foreign ;;
+        *) fail "$REFUSED" "$real: cannot be written: $(printable "$said"). Look there." ;;
+    esac
+}
+
+refuse_foreign() { # after read_entry: nothing is overwritten, and both versions are kept
+    kept_in=''
+    if [ -f "$real" ] && copy "$real" "$entry/foreign" 2> /dev/null && sync "$entry/foreign" "$entry"; then
+        kept_in=" What is there now is also in $entry/foreign."
+    fi
+    [ "$kind" != file ] || kept_in="$kept_in The original of before is in $entry/content."
+    printf 'foreign\t%s\n' "$asked"
+    fail "$REFUSED" "$(printf '%s: %s.%s %s' "$real" \
+        'somebody else changed it while tuner was at work, so it was not overwritten' "$kept_in" \
+        'Keep what you need of both, then run: tuner restore')"
+}
+
+show_values() { # of all settings that were ever changed; one grep, for the kernel gives a value in one read only
+    set --
+    for entry in "$journal"/[0-9]*; do
+        [ -e "$entry" ] && read_entry "$entry" && [ "$kind" = setting ] && set -- "$@" "$real"
+    done
+    [ "$#" = 0 ] || grep -s '' /dev/null "$@"
+}
+
+note_values() { # as the kernel shows them: it may round what it is given, and one may change another
+    { show_values > "$journal/values"; } 2> /dev/null || rm -f "$journal/values"
+}
+
+refuse_foreign_values() { # before anything is changed
+    [ -s "$journal/values" ] || return 0
+    foreign=$(show_values | grep -vxF -f "$journal/values") || return 0
+    fail "$REFUSED" "$(printf '%s: %s. %s' "$(printable "$foreign")" \
+        "somebody else set that while tuner was at work, where it was $(printable "$(cat "$journal/values")")" \
+        'Nothing was changed. End what sets it, then begin again.')"
 }
 
 refuse_unkept() {
@@ -825,9 +1045,49 @@ put_back() { # PATH
     resolve "$1"
     find_entry "$real" "$journal" || return 0
     is_back && return
+    case $kind in file | absent) is_ours || refuse_foreign ;; esac
     said=$(bring_back "$entry" 2>&1)
     is_back || fail "$INCOMPLETE" "$real: cannot be put back: $(printable "$said"). Look there."
     log "put back $real"
+}
+
+activate() { # SESSION check|restart|reload NAME, SESSION units: under the lock, so no restore comes in between
+    out=$state/incoming.$$.out err=$state/incoming.$$.err
+    trap 'rm -f "$out" "$err"' EXIT
+    take_lock 30
+    require_session "$1"
+    { true > "$out"; } 2> /dev/null && { true > "$err"; } 2> /dev/null || out=/dev/null err=/dev/null
+    if [ "$2" != units ]; then
+        case ${3-} in '' | .* | */*) fail "$REFUSED" 'The request has no name of a service.' ;; esac
+        [ -e "$state/services/$3" ] || fail "$REFUSED" "$3: is no service that tuner was armed for."
+        read_service "$state/services/$3"
+    fi
+    case $2 in
+        units) serve units 'systemctl daemon-reload' ;;
+        check) serve check "$check" ;;
+        reload) serve reload "$reload" ;;
+        restart) serve stop "$stop" && serve start "$start" ;;
+        *) fail "$REFUSED" "$2: is nothing that a service can be told." ;;
+    esac
+    ended=$?
+    exec 9>&- # whoever listens may be slow
+    printf 'ran\t%s\t%s\n' "$verb" "$ended"
+    say_lines out "$out"
+    say_lines err "$err"
+    [ "$ended" = 0 ] || return "$SERVICE_FAILED"
+}
+
+serve() { # VERB LINE
+    verb=$1
+    [ -n "$2" ] || fail "$REFUSED" "The service has no command to $1."
+    run_apart "$2" > "$out" 2> "$err"
+}
+
+say_lines() { # WORD FILE
+    [ -s "$2" ] || return 0
+    tail -c "$SAID_BYTES" "$2" | while IFS= read -r line || [ -n "$line" ]; do
+        printf '%s\t%s\n' "$1" "$line"
+    done
 }
 
 beat() { # SESSION NUMBER
@@ -850,14 +1110,11 @@ restore() { # session SESSION | hand CONTROLLER
         why='the tuner is done'
     fi
     take_lock 300
-    if [ ! -e "$state/owner" ]; then
-        echo nothing
-        return 0
-    fi
     armed=''
-    { IFS= read -r armed < "$state/session"; } 2> /dev/null
-    if [ "$1" = session ] && [ -n "$armed" ] && [ "$armed" != "$2" ]; then
-        echo nothing # that session is over, and another one has begun
+    { IFS= read -r armed < "$state/session" || IFS=' ' read -r armed _ < "$state/ended"; } 2> /dev/null
+    if [ ! -e "$state/owner" ] || { [ "$1" = session ] && [ -n "$armed" ] && [ "$armed" != "$2" ]; }; then
+        # That session is over, and another one may have begun; or somebody has removed our directory.
+        if [ "$1" = hand ] || is_finished "$2"; then echo nothing; else echo lost; fi
         return 0
     fi
     restore_all "$why"
@@ -879,6 +1136,156 @@ require_quiet() { # CONTROLLER: nobody's running study is taken away from it
     done
 }
 
+accept() { # CONTROLLER
+    require_quiet "$1"
+    take_lock 300
+    if [ ! -e "$state/owner" ]; then
+        echo nothing
+        return 0
+    fi
+    restore_all 'asked by hand, and to let go of what cannot be put back' || give_up
+}
+
+adopt() { # PROGRAM_SUM SESSION HEAD_BYTES SIZE: the plan and what is known of originals, then their contents
+    require_number "$3"
+    require_number "$4"
+    case $2 in '' | *[!0-9a-f]*) fail "$REFUSED" 'The request has no session.' ;; esac
+    sum=$(sha256sum < "$program")
+    [ "${sum%% *}" = "$1" ] || fail "$OTHER_VERSION" 'This is another version of the keeper. Install yours.'
+    mkdir -p "$state" && chmod 0700 "$home" "$state" "$program" || fail "$FAILED" "$state: cannot be made."
+    request=$state/incoming.$$
+    trap 'rm -f "$request" "$request".*' EXIT
+    { cat > "$request" && head -c "$3" "$request" > "$request.head"; } ||
+        fail "$FAILED" "$state: has no room for the originals. Make room."
+    [ "$(wc -c < "$request")" -eq "$4" ] || fail "$REFUSED" 'The request was cut off. Try again.'
+    take_lock 300
+    adopted='' armed=''
+    { IFS= read -r armed < "$state/session" || IFS=' ' read -r armed _ < "$state/ended"; } 2> /dev/null
+    if [ -e "$state/owner" ]; then
+        { IFS= read -r adopted < "$state/adopted"; } 2> /dev/null
+    fi
+    if [ -e "$state/owner" ] && [ "$armed" = "$2" ] && [ "$adopted" != "$2" ]; then
+        echo present
+        return 0
+    fi
+    if [ "$adopted" != "$2" ]; then
+        if is_finished "$2"; then
+            echo nothing
+            return 0
+        fi
+        refuse_others # the other purpose, too
+        adopt_plan "$2"
+    fi
+    adopt_originals "$3"
+    guard_reboot
+    start_watchdog
+    log "has adopted the originals of $(describe_owner)"
+    echo adopted
+}
+
+adopt_plan() { # SESSION: there is no session open, so nothing is changed any more, only restored
+    rm -rf "$state/services" "$state/urls" "$journal" "$state/confirmed" "$state/restarted" "$state/ended" \
+        "$state/session"
+    printf '%s adopted from the controller\n' "$1" > "$state/ended"
+    mkdir "$state/services" "$journal" && true > "$state/plan" || fail "$FAILED" "$state: has no room."
+    file=''
+    while IFS= read -r line; do
+        value=${line#* }
+        case $line in
+            'by '* | 'controller '* | 'study '* | 'since '*) printf '%s\n' "$line" >> "$state/plan" ;;
+            'ticking '*) printf '%s\n' "$value" > "$state/ticking" ;;
+            'boot '*) printf '%s\n' "$value" > "$state/boot_id" ;;
+            'service '*)
+                case $value in
+                    .* | -* | *[!A-Za-z0-9@_.:-]*) fail "$REFUSED" "$value: is not a name of a service." ;;
+                esac
+                file=$state/services/$value
+                ;;
+            'systemd '* | 'pid-file '* | 'check '* | 'stop '* | 'start '* | 'reload '* | 'ran '*)
+                printf '%s\n' "$line" >> "$file"
+                ;;
+            'answered '*) printf '%s\n' "$value" >> "$state/urls" ;;
+        esac || fail "$FAILED" "$state: has no room."
+    done < "$request.head"
+    [ -s "$state/ticking" ] || fail "$REFUSED" 'The request has no plan.'
+    sync "$state"/services/* "$state/services" "$state/plan" "$state/ticking" "$state/ended" "$journal" 2> /dev/null
+    printf '%s\n' "$1" > "$state/adopted" && sync "$state/adopted" &&
+        mv -fT "$state/plan" "$state/owner" && printf '%s\n' "$1" >> "$state/sessions" &&
+        sync "$state/sessions" "$state" "$home" || fail "$FAILED" "$state: has no room."
+}
+
+adopt_originals() { # HEAD_BYTES
+    list_kept
+    offset=$1 written=''
+    while IFS= read -r line <&5; do
+        value=${line#* }
+        case $line in
+            'written '*)
+                written=$written$value$newline # before the original that it belongs to
+                continue
+                ;;
+            'made '*) adopt_entry directory - "$value" ;;
+            'absent '*) adopt_entry absent - "$value" ;;
+            'setting '*)
+                take_content "${value%% *}"
+                adopt_entry setting - "${value#* }"
+                ;;
+            'file '*)
+                take_content "${value%% *}"
+                value=${value#* }
+                path=${value#* * * }
+                adopt_entry file "${value%" $path"}" "$path"
+                ;;
+        esac || fail "$FAILED" "$value: its original cannot be kept. Look into $journal."
+        written=''
+    done 5< "$request.head"
+}
+
+take_content() { # SIZE → the next of the contents is in $request.content
+    require_number "$1"
+    tail -c "+$((offset + 1))" "$request" | head -c "$1" > "$request.content"
+    offset=$((offset + $1))
+    [ "$(wc -c < "$request.content")" -eq "$1" ] || fail "$FAILED" "$state: has no room for the originals."
+}
+
+adopt_entry() { # KIND OWNER PATH; entries that exist are never overwritten
+    check_path "$3"
+    real=$3
+    # What does not exist any more keeps its name: it is told when it cannot be put back.
+    ! (resolve "$3") > /dev/null 2>&1 || resolve "$3"
+    case $kept in *"$newline$real$newline"*) return 0 ;; esac
+    rm -rf "$journal/new"
+    mkdir "$journal/new" || return
+    [ -z "$written" ] || printf '%s' "$written" > "$journal/new/after" || return
+    case $1 in
+        directory) commit_entry "$real" directory - - ;;
+        absent) commit_entry "$real" absent - absent ;;
+        setting)
+            mv -f "$request.content" "$journal/new/content" &&
+                commit_entry "$real" setting - "$(sha256sum < "$journal/new/content")"
+            ;;
+        file)
+            # Access lists and other attributes were not sent; what tuner wrote there got the original's.
+            [ ! -f "$real" ] || copy "$real" "$journal/new/content" || return
+            # shellcheck disable=SC2086 - three words
+            set -- $2
+            cat < "$request.content" > "$journal/new/content" &&
+                chown "$2:$3" "$journal/new/content" && chmod "$1" "$journal/new/content" &&
+                commit_entry "$real" file "$*" "$(sha256sum < "$journal/new/content")"
+            ;;
+    esac
+}
+
+tell_plan() { # the controller keeps it as well
+    for file in "$state/services"/*; do
+        [ -e "$file" ] && read_service "$file" && printf 'ran\t%s %s\n' "${file##*/}" "$ran"
+    done
+    { while IFS= read -r line; do printf 'answered\t%s\n' "$line"; done < "$state/urls"; } 2> /dev/null
+    { IFS= read -r line < "$state/boot_id" && printf 'boot\t%s\n' "$line"; } 2> /dev/null
+    describe_owner > /dev/null
+    printf 'since\t%s\n' "$since"
+}
+
 confirm() {
     take_lock 300
     if [ ! -e "$state/session" ] && [ ! -e "$state/confirmed" ]; then
@@ -893,6 +1300,9 @@ confirm() {
 }
 
 finish_confirm() { # the originals of the first apply stay, for `undo`
+    session=''
+    { read -r session < "$state/session"; } 2> /dev/null &&
+        printf '%s it was confirmed\n' "$session" > "$state/ended" && sync "$state/ended"
     rm -f "$state/session"
     mkdir -p "$home/applied/journal" "$home/applied/services"
     for source in "$journal"/[0-9]*; do
@@ -969,6 +1379,7 @@ words() { # PATH: whoever may write beside a log may put a link or a pipe in its
     # What was opened counts, not what was looked at; opening a pipe would wait, so that has its time.
     timeout -s KILL "$WORDS_TIMEOUT_S" /bin/sh -c "$READ_END" read "./${1##*/}" "${directory%/}/${1##*/}" \
         "$WORDS_BYTES" || fail "$REFUSED" "$1: has several names, or was exchanged while it was opened, so it is not read."
+    exit 0 # the log alone is the answer, without a last line of ours
 }
 
 main() {
@@ -987,9 +1398,15 @@ main() {
     trap : HUP PIPE INT
     shift 2
     case $step in
-        arm | change | beat | restore | confirm | undo | status | boot | watch | guard | words) "$step" "$@" ;;
+        arm | change | activate | beat | restore | accept | adopt) "$step" "$@" ;;
+        confirm | undo | status | boot | watch | guard | nap | words) "$step" "$@" ;;
         *) echo "The keeper has no step $step." >&2; exit "$REFUSED" ;;
     esac
+    ended=$?
+    case $ended in
+        0 | "$INCOMPLETE" | "$SERVICE_FAILED") printf 'end\t%s\n' "$PROTOCOL" || ended=$FAILED ;;
+    esac
+    exit "$ended"
 }
 
 main "$@"

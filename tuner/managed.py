@@ -123,14 +123,18 @@ class ManagedTarget:
         services = [part.installation.service for part in self.parts if part.installation.service]
         with self.aimed(), open_journal() as journal:
             guard = Guard(self.host, journal=journal, study=self.study, watchdog_s=self.watchdog_s)
-            for warning in guard.arm(services, urls=(self.url,)):
-                warn(warning)
             try:
+                for warning in guard.arm(services, urls=(self.url,), files=self.files_read()):
+                    warn(warning)
                 with self.guarded_by(guard):
                     yield
             finally:
                 with uninterrupted():
-                    guard.restore()
+                    guard.restore(warn)
+
+    def files_read(self) -> Files:
+        """Give the files as they were read; what is written is made of these."""
+        return {path: content for part in self.parts for path, content in part.installation.files.items()}
 
     def refuse_conflicts(self) -> tuple[Conflict, ...]:
         """Find what else has a hand on the host; give what is only worth a warning.
@@ -189,8 +193,9 @@ class ManagedTarget:
         guard.check_alive()
         files = self.files(config) if files is None else files
         activation = Activation(
-            host=self.host, parts=self.parts, url=self.url, page=self.page, keepalive=self.keepalive
-        )
+            host=self.host, parts=self.parts, tell=guard.command_to_activate, url=self.url, page=self.page,
+            keepalive=self.keepalive,
+        )  # fmt: skip
         steps = activation.plan(
             guard.command_to_change(files),
             reads_units=touches_units({**files, **self._written}),

@@ -21,7 +21,6 @@ from tuner.rig import Rig, find_target, prepare
 from tuner.settings import Study
 from tuner.sudoers import write_sudoers
 from tuner.trust import name_programs, refuse_own_settings, refuse_untrusted
-from tuner.unit_limits import RELOAD
 from tuner.witnessed_host import WitnessedHost
 
 LOAD_S = 1.0
@@ -128,14 +127,13 @@ def print_sudoers(settings: Study) -> str:
 
 
 def commands_of(target: ManagedTarget) -> tuple[Argv, ...]:
-    """Name every command that a study runs as root on the host."""
+    """Name every command that a study runs as root on the host, besides the keeper."""
     commands: list[Argv] = list(commands_needing_root())
     for part in target.parts:
         service = part.installation.service
         if service is not None:
-            argvs = (service.check, service.stop, service.start, service.reload)
-            commands += [argv for argv in argvs if argv is not None]
-            commands += [RELOAD] if service.is_systemd else []
+            # The keeper stops, starts and reloads it.
+            commands += [] if service.check is None else [service.check]
             pid = first_process(service)
             commands += [pid.argv] if pid.as_root else []
     return tuple(dict.fromkeys(commands))

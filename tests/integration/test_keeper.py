@@ -77,7 +77,10 @@ def test_everything_comes_back(machine: PrivateHost, journal: Journal):
     assert written[0] == PurePosixPath("/srv/available/site")  # the last change first
     assert set(written) >= {*CHANGES, NEW.parent, NEW.parent.parent}
     assert not list(journal.directory.iterdir())
-    assert machine.sh("ls /var/lib/tuner/run") in ("ended\nwatching\n", "ended\nwatchdog\nwatching\n")
+    assert machine.sh("ls /var/lib/tuner/run") in (
+        "ended\nsessions\nwatching\n",
+        "ended\nsessions\nwatchdog\nwatching\n",
+    )
     assert guard.restore() == ()
     assert restore_host(machine, journal) == ()
 
@@ -139,26 +142,27 @@ def test_a_service_that_does_not_come_back_is_loud(machine: PrivateHost, journal
 
 
 REFUSED = {
-    b"put 1 srv/served/x": "not an absolute path",
-    b"put 1 /srv/served/../x": "not a normal path",
-    b"put 1 /srv//served/x": "not a normal path",
-    b"put 1 /srv/served/": "not a normal path",
-    b"put 1 /srv/served/a\tb": "control characters",
-    b"put 1 /proc/1/oom_score_adj": "not a setting",
-    b"put 1 /dev/null": "not a setting",
-    b"put 1 /var/lib/tuner/keeper": "belongs to tuner itself",
-    b"put 1 /srv/served": "is not a file",
-    b"put 1 /srv/served/loop": "leads nowhere",
-    b"put 1 /srv/served/to-keeper": "belongs to tuner itself",
-    b"put 1 /srv/served/two": "several names",
-    b"put a[$(touch$IFS/srv/owned)] /srv/served/x": "no number",
+    b"put 1 absent srv/served/x": "not an absolute path",
+    b"put 1 absent /srv/served/../x": "not a normal path",
+    b"put 1 absent /srv//served/x": "not a normal path",
+    b"put 1 absent /srv/served/": "not a normal path",
+    b"put 1 absent /srv/served/a\tb": "control characters",
+    b"put 1 absent /proc/1/oom_score_adj": "not a setting",
+    b"put 1 absent /dev/null": "not a setting",
+    b"put 1 absent /var/lib/tuner/keeper": "belongs to tuner itself",
+    b"put 1 absent /srv/served": "is not a file",
+    b"put 1 absent /srv/served/loop": "leads nowhere",
+    b"put 1 absent /srv/served/to-keeper": "belongs to tuner itself",
+    b"put 1 absent /srv/served/two": "several names",
+    b"put a[$(touch$IFS/srv/owned)] absent /srv/served/x": "no number",
     b"set /proc/sys/net/core/no_such_thing\n1": "no such setting",
     b"set /srv/served/demo.conf\n1": "not a setting",
-    b"put 1 /proc/sys/net/core/somaxconn": "one line",
+    b"put 1 absent /proc/sys/net/core/somaxconn": "one line",
     b"$(touch /srv/owned)": "not known",
     b"": "not known",
 }
 """What a controller that is not ours may ask, and what it is told."""
+ORIGINALS = {CONFIGURATION: keeper.checksum(b"demo 1\n")}
 
 
 @IN_EACH_SHELL
@@ -180,9 +184,9 @@ def test_what_may_not_be_changed_is_refused(machine: PrivateHost, journal: Journ
         request = keeper.step("change", "run", session, str(len(head)), str(len(head) + 1), stdin=head + b"x")
         (ended,) = machine.run_all([request])
         assert (ended.returncode, told in ended.stderr.decode()) == (22, True), ended
-    cut_off = keeper.change("run", session, put={CONFIGURATION: b"demo 2\n"}, back=[])
+    cut_off = keeper.change("run", session, put={CONFIGURATION: b"demo 2\n"}, back=[], originals=ORIGINALS)
     assert machine.run(cut_off.argv, timeout_s=10, stdin=cut_off.stdin[:-1]).returncode == 22
-    other = keeper.change("run", "a" * 16, put={CONFIGURATION: b"demo 2\n"}, back=[])
+    other = keeper.change("run", "a" * 16, put={CONFIGURATION: b"demo 2\n"}, back=[], originals=ORIGINALS)
     assert machine.run(other.argv, timeout_s=10, stdin=other.stdin).returncode == 23
 
     assert machine.everything() == before
@@ -358,12 +362,10 @@ def test_a_target_that_lost_its_journal_is_restored_from_here(machine: PrivateHo
     before = machine.read(CONFIGURATION)
     guard = armed(machine, journal)
     change(guard, machine, CHANGES)
+    guard._heartbeat.stop()
     machine.sh("kill -9 $(cat /var/lib/tuner/run/watchdog); rm -r /var/lib/tuner")
 
-    with pytest.raises(TargetError, match=r"it has lost its journal, .*Run: tuner restore"):
-        armed(machine, journal)
-
-    assert set(restore_host(machine, journal)) == set(CHANGES)
+    assert set(restore_host(machine, journal)) >= set(CHANGES)
 
     assert machine.read(CONFIGURATION) == before
     assert machine.read(SETTING).content == b"4096\n"
@@ -418,7 +420,7 @@ def test_no_text_of_a_study_or_a_service_is_a_command(machine: PrivateHost, jour
     assert "owned" not in machine.sh("ls -A / /root /srv /var/lib/tuner /var/lib/tuner/run")
 
 
-def test_a_url_that_answered_must_answer_again(machine: PrivateHost, journal: Journal):
+def test_a_page_that_answers_otherwise_is_a_warning(machine: PrivateHost, journal: Journal):
     machine.sh("mkdir /srv/www")
     server = subprocess.Popen(
         [*machine.entrance, "python3", "-m", "http.server", "-d", "/srv/www", "8080"],
@@ -437,11 +439,11 @@ def test_a_url_that_answered_must_answer_again(machine: PrivateHost, journal: Jo
         """
     )
 
-    with pytest.raises(RestoreFailed, match=r"8080/missing \(it answers 200, and 404 before\)"):
-        guard.restore()
+    warnings: list[str] = []
+    guard.restore(warnings.append)
 
-    machine.sh("rm /srv/www/missing")
-    restore_host(machine, journal)
+    assert warnings == ["local: http://127.0.0.1:8080/missing answers 200, and 404 before."]
+    assert restore_host(machine, journal) == ()
     server.kill()
     server.wait()
 

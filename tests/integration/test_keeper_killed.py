@@ -20,12 +20,15 @@ trap 'steps=$((steps + 1)); [ "$steps" -ne "$KILLED_AT" ] || kill -9 "$$" "$BASH
 . "$0"
 """
 """Runs a program of the shell, and kills it before its step number KILLED_AT; in a subshell that one too."""
+ORIGINAL = {CONFIGURATION: b"demo 1\n", PurePosixPath("/srv/available/site"): b"site\n"}
 FILES = {
     CONFIGURATION: b"demo 2, longer\n",
     SERVED / "new.d" / "tuner.conf": b"more\n",
     SETTING: b"512\n",
     PurePosixPath("/srv/available/site"): b"another site\n",
 }
+
+ORIGINALS = {path: keeper.checksum(ORIGINAL.get(path)) for path in FILES}
 
 
 def killed(machine: PrivateHost, command: Command, killed_at: int) -> bool:
@@ -49,7 +52,7 @@ def restoring() -> Command:
 
 
 def changing() -> Command:
-    return keeper.change("run", SESSION, put=FILES, back=[])
+    return keeper.change("run", SESSION, put=FILES, back=[], originals=ORIGINALS)
 
 
 def open_machine_with_a_keeper(machine: PrivateHost) -> str:
@@ -67,7 +70,12 @@ def everything(machine: PrivateHost) -> str:
 def restore_and_compare(machine: PrivateHost, before: str) -> None:
     run(machine, restoring())
     assert everything(machine) == before
-    assert set(machine.sh("ls -A /var/lib/tuner/run").split()) <= {"ended", "watchdog", "watching"}
+    assert set(machine.sh("ls -A /var/lib/tuner/run").split()) <= {
+        "ended",
+        "sessions",
+        "watchdog",
+        "watching",
+    }
 
 
 def test_an_arm_that_is_killed_leaves_nothing_that_stands_in_the_way():

@@ -209,7 +209,9 @@ def test_after_a_reboot_files_are_put_back_and_settings_left_to_the_kernel(
     guard = changed(machine, journal, watchdog_s=LONG_S)
     guard._heartbeat.stop()
     boot = keeper.step("boot", "run")
-    assert machine.run(boot.argv, timeout_s=10).stdout == b"nothing\n"  # this boot is the one that it knows
+    assert (
+        machine.run(boot.argv, timeout_s=10).stdout == b"nothing\nend\t2\n"
+    )  # this boot is the one that it knows
     assert machine.read(CONFIGURATION).content == b"demo 2\n"
     machine.sh(
         f"{KILL_BOTH}; /srv/demo stop; echo another-boot > /var/lib/tuner/run/boot_id; echo 999 > {SETTING}"

@@ -1,3 +1,4 @@
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -75,20 +76,24 @@ def test_no_line_is_sent_that_would_be_two():
         arming(service)
     with pytest.raises(TargetError, match="control characters"):
         arming(urls=("http://a/\nend",))
+    path = PurePosixPath("/etc/a\nput 1 absent /etc/b")
     with pytest.raises(TargetError, match="control characters"):
-        keeper.change("run", "0a", put={PurePosixPath("/etc/a\nput 1 /etc/b"): b""}, back=[])
+        keeper.change("run", "0a", put={path: b""}, back=[], originals={path: keeper.ABSENT})
     with pytest.raises(TargetError, match="control characters"):
-        keeper.change("run", "0a", put={}, back=[PurePosixPath("/etc/a\n")])
+        keeper.change("run", "0a", put={}, back=[PurePosixPath("/etc/a\n")], originals={})
     with pytest.raises(ConfigRejected, match="not a value of one line"):
-        keeper.change("run", "0a", put={SETTING: b"1\n2\n"}, back=[])
+        keeper.change("run", "0a", put={SETTING: b"1\n2\n"}, back=[], originals={})
 
 
 def test_a_change_names_its_files_first_and_gives_their_contents_then():
     put = {CONF: b"worker_processes 2;\n", SETTING: b"4096\t8192\n", CONF.parent / "b": b"\x00\n"}
 
-    command = keeper.change("run", "0a", put=put, back=[CONF.parent / "c d"])
+    originals = {CONF: keeper.checksum(b""), CONF.parent / "b": keeper.ABSENT}
 
-    head = b"put 20 /etc/nginx/nginx.conf\nset /proc/sys/net/core/somaxconn\n4096\t8192\nput 2 /etc/nginx/b\n"
+    command = keeper.change("run", "0a", put=put, back=[CONF.parent / "c d"], originals=originals)
+
+    head = b"put 20 %s /etc/nginx/nginx.conf\n" % sha256(b"").hexdigest().encode()
+    head += b"set /proc/sys/net/core/somaxconn\n4096\t8192\nput 2 absent /etc/nginx/b\n"
     head += b"back /etc/nginx/c d\n"
     assert command.stdin == head + b"worker_processes 2;\n\x00\n"
     assert command.argv[2:] == ("change", "run", "0a", str(len(head)), str(len(head) + 22))

@@ -48,3 +48,15 @@ def agree_to_apply(settings: "Study", place: str) -> None:
         raise UsageError(msg)
     if not typer.confirm(f"Change and restart {', '.join(settings.servers)} on {place}?", err=True):
         sys.exit(INTERRUPTED)
+
+
+def agree_to_let_go(place: str, troubles: str, *, yes: bool) -> None:
+    """Let a person agree to leave what cannot be put back as it is."""
+    say(troubles)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        msg = f"restore: --accept leaves the above on {place} as it is. Agree with --yes."
+        raise UsageError(msg)
+    if not typer.confirm(f"Leave that on {place} as it is, and keep its originals aside?", err=True):
+        sys.exit(INTERRUPTED)

@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-from tuner.cli.agreement import agree_to_apply
+from tuner.cli.agreement import agree_to_apply, agree_to_let_go
 from tuner.cli.arguments import StudyPath, read_duration, read_study
 from tuner.cli.printing import print_text, say
+from tuner.errors import RestoreFailed
 
 
 def apply(
@@ -64,14 +65,27 @@ def confirm(host: Annotated[str, typer.Option(help="Where it was applied.")] = "
 
 def restore(
     host: Annotated[str, typer.Option(help="Whose originals to put back.")] = "local",
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Let go of what cannot be put back; its originals are kept.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --accept: do not ask before.")] = False,
 ) -> None:
     """Put back what an earlier run changed outside a sandbox."""
     from tuner import plugins
-    from tuner.guard import restore_host
+    from tuner.guard import accept_host, restore_host
     from tuner.journal import open_journal
 
+    target = plugins.make_host(host)
     with open_journal() as journal:
-        restored = restore_host(plugins.make_host(host), journal)
+        try:
+            restored = restore_host(target, journal, say)
+        except RestoreFailed as error:
+            if not accept:
+                raise
+            agree_to_let_go(host, str(error), yes=yes)
+            restored, told = accept_host(target, journal, say)
+            for sentence in told:
+                say(sentence)
     for path in restored:
         print_text(str(path))
     say(f"{len(restored)} originals put back." if restored else "Nothing to restore.")

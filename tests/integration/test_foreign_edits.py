@@ -1,0 +1,150 @@
+"""What somebody else writes while tuner is at work is never overwritten, and named."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tests.integration.private_machine import (
+    CONFIGURATION,
+    DEMO,
+    SERVED,
+    SETTING,
+    PrivateHost,
+    private_machine,
+)
+from tuner.errors import RestoreFailed, TargetError
+from tuner.guard import Guard
+from tuner.journal import Journal
+from tuner.ports import Files
+
+SHELLS = [shell for shell in ("dash", "busybox") if shutil.which(shell)]
+ORIGINAL: Files = {CONFIGURATION: b"demo 1\n"}
+NEW = SERVED / "new.conf"
+FOREIGN = b"demo of the operator\n"
+ENTRY = PurePosixPath("/var/lib/tuner/run/journal/10001")
+TCP_RMEM = PurePosixPath("/proc/sys/net/ipv4/tcp_rmem")
+
+
+@pytest.fixture(params=SHELLS)
+def machine(request: pytest.FixtureRequest) -> Iterator[PrivateHost]:
+    with private_machine(request.param) as host:
+        yield host
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal(tmp_path / "state") as opened:
+        yield opened
+
+
+@pytest.fixture
+def guard(machine: PrivateHost, journal: Journal) -> Guard:
+    made = Guard(machine, journal=journal, study="s")
+    made.arm([DEMO], files=ORIGINAL)
+    return made
+
+
+def change(guard: Guard, machine: PrivateHost, files: Files) -> None:
+    guard.note_changed(machine.run_all((guard.command_to_change(files),)))
+
+
+def write(machine: PrivateHost, path: PurePosixPath, content: bytes) -> None:
+    machine.sh('printf %s "$1" > "$2"', content.decode(), str(path))
+
+
+def test_a_file_that_changed_between_reading_and_arming_ends_the_run(machine: PrivateHost, journal: Journal):
+    write(machine, CONFIGURATION, FOREIGN)
+    guard = Guard(machine, journal=journal, study="s")
+
+    with pytest.raises(TargetError, match=r"demo\.conf: somebody else has changed it .*[0-9a-f]{64}, now "):
+        guard.arm([DEMO], files=ORIGINAL)
+    guard.restore()
+
+    assert machine.read(CONFIGURATION).content == FOREIGN
+    assert "everything is back" in machine.log()
+
+
+def test_a_file_that_changed_after_arming_is_not_overwritten(
+    machine: PrivateHost, guard: Guard, journal: Journal
+):
+    write(machine, CONFIGURATION, FOREIGN)
+
+    with pytest.raises(TargetError, match=r"demo\.conf: somebody else changed it: it has the SHA-256 "):
+        change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    guard.restore()
+
+    assert machine.read(CONFIGURATION).content == FOREIGN
+    assert not journal.originals(machine.name)
+
+
+def test_a_file_that_appeared_after_it_was_found_absent_is_not_overwritten(
+    machine: PrivateHost, guard: Guard
+):
+    command = guard.command_to_change({NEW: b"tuner's\n"})
+    write(machine, NEW, FOREIGN)
+
+    with pytest.raises(TargetError, match=r"new\.conf: somebody else changed it.* where tuner had read abs"):
+        guard.note_changed(machine.run_all((command,)))
+    guard.restore()
+
+    assert machine.read(NEW).content == FOREIGN
+
+
+@pytest.mark.parametrize("files", [{CONFIGURATION: b"demo 3\n"}, {}], ids=["put", "put back"])
+def test_an_edit_between_two_changes_is_kept_beside_the_original(
+    machine: PrivateHost, guard: Guard, files: Files
+):
+    change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    write(machine, CONFIGURATION, FOREIGN)
+
+    with pytest.raises(TargetError, match=rf"demo\.conf: somebody else .*{ENTRY}/foreign.*{ENTRY}/content"):
+        change(guard, machine, files)
+
+    assert machine.read(CONFIGURATION).content == FOREIGN
+    assert machine.read(ENTRY / "foreign").content == FOREIGN
+    assert machine.read(ENTRY / "content").content == ORIGINAL[CONFIGURATION]
+    with pytest.raises(RestoreFailed, match=r"demo\.conf"):
+        guard.restore()
+    assert machine.read(CONFIGURATION).content == FOREIGN
+    write(machine, CONFIGURATION, ORIGINAL[CONFIGURATION])
+    guard.restore()
+
+
+def test_what_tuner_itself_wrote_is_never_somebody_elses(machine: PrivateHost, guard: Guard):
+    before = machine.everything()
+    for content in (b"demo 2\n", b"demo 3\n", b"demo 2\n"):
+        change(guard, machine, {CONFIGURATION: content, NEW: content})
+    # As it is after a power cut between what is noted and what is written.
+    write(machine, CONFIGURATION, b"demo 3\n")
+    change(guard, machine, {CONFIGURATION: b"demo 4\n"})
+    assert machine.read(CONFIGURATION).content == b"demo 4\n"
+    machine.sh("/srv/demo stop; /srv/demo start")
+
+    guard.restore()
+
+    assert machine.everything() == before
+
+
+def test_a_setting_that_somebody_else_set_is_named_with_both_values(machine: PrivateHost, guard: Guard):
+    change(guard, machine, {SETTING: b"512\n"})
+    write(machine, SETTING, b"6000\n")
+
+    with pytest.raises(
+        TargetError, match=r"somaxconn:6000: somebody else set .*where it was .*somaxconn:512"
+    ):
+        change(guard, machine, {CONFIGURATION: b"demo 2\n", SETTING: b"256\n"})
+
+    assert machine.read(CONFIGURATION).content == ORIGINAL[CONFIGURATION]
+    assert machine.read(SETTING).content == b"6000\n"
+    guard.restore()
+
+
+def test_a_value_that_the_kernel_writes_in_its_own_way_is_tuners(machine: PrivateHost, guard: Guard):
+    for least in (4097, 4098):
+        change(guard, machine, {TCP_RMEM: b"%d 131072  6291456\n" % least})
+        assert machine.read(TCP_RMEM).content == b"%d\t131072\t6291456\n" % least
+
+    change(guard, machine, {})
+    guard.restore()

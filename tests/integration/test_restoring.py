@@ -1,0 +1,236 @@
+"""What a restore does when not everything can be put back: nothing that serves stops, nothing is lost."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.integration.private_machine import (
+    CONFIGURATION,
+    DEMO,
+    SERVED,
+    SETTING,
+    PrivateHost,
+    private_machine,
+)
+from tests.integration.test_keeper import IN_EACH_SHELL, LONG_S, armed, change
+from tests.integration.waiting import wait_until
+from tuner import keeper
+from tuner.errors import RestoreFailed
+from tuner.guard import Guard, accept_host, describe_use, restore_host
+from tuner.journal import Journal
+from tuner.ports import ABSENT, Files
+
+CHECKED = replace(DEMO, check=("grep", "-q", "demo", str(CONFIGURATION)))
+CHANGES: Files = {CONFIGURATION: b"demo 2\n", SERVED / "new.conf": b"more\n", SETTING: b"512\n"}
+RESTART = "/srv/demo stop; /srv/demo start"
+
+
+@pytest.fixture
+def machine(request: pytest.FixtureRequest) -> Iterator[PrivateHost]:
+    with private_machine(getattr(request, "param", "dash")) as host:
+        yield host
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal(tmp_path / "state") as opened:
+        yield opened
+
+
+def changed(machine: PrivateHost, journal: Journal, *, watchdog_s: float = LONG_S) -> Guard:
+    """Arm and change the machine; its service runs with what was changed."""
+    guard = armed(machine, journal, CHECKED, watchdog_s=watchdog_s)
+    change(guard, machine, CHANGES)
+    machine.sh(RESTART)
+    return guard
+
+
+def pid_of_service(machine: PrivateHost) -> str:
+    return machine.sh('pid=$(cat /srv/demo.pid); kill -0 "$pid"; echo "$pid"')
+
+
+MADE_UNWRITABLE = {
+    "a read-only mount": (
+        f"mount --bind {SERVED} {SERVED}; mount -o remount,ro,bind {SERVED}",
+        f"umount {SERVED}",
+    ),
+    "an immutable file": (f"chattr +i {CONFIGURATION}", f"chattr -i {CONFIGURATION}"),
+}
+
+
+@IN_EACH_SHELL
+@pytest.mark.parametrize("how", MADE_UNWRITABLE)
+def test_what_serves_is_left_serving_until_all_is_back_and_is_restarted_then(
+    machine: PrivateHost, journal: Journal, how: str
+):
+    before = machine.everything()
+    guard = changed(machine, journal, watchdog_s=1)
+    break_it, mend_it = MADE_UNWRITABLE[how]
+    machine.sh(break_it)
+    pid = pid_of_service(machine)
+
+    with pytest.raises(RestoreFailed, match=r"demo\.conf .*; demo \(it was left running"):
+        guard.restore()
+
+    assert pid_of_service(machine) == pid
+    assert machine.read(SETTING).content == b"4096\n"
+    machine.sh(mend_it)
+    wait_until(lambda: "everything is back" in machine.log())  # the watchdog did it
+    assert machine.everything() == before
+    assert pid_of_service(machine) != pid
+
+
+@IN_EACH_SHELL
+def test_a_service_that_is_down_is_started_even_when_an_original_is_not_back(
+    machine: PrivateHost, journal: Journal
+):
+    guard = changed(machine, journal)
+    break_it, mend_it = MADE_UNWRITABLE["a read-only mount"]
+    machine.sh(f"{break_it}; /srv/demo stop")
+
+    with pytest.raises(RestoreFailed, match=r"demo\.conf"):
+        guard.restore()
+
+    pid_of_service(machine)
+    machine.sh(mend_it)
+    guard.restore()
+    assert machine.sh("cat /srv/in-force") == "demo 1\n"
+
+
+@IN_EACH_SHELL
+def test_a_service_whose_check_refuses_its_own_original_is_not_stopped(
+    machine: PrivateHost, journal: Journal
+):
+    machine.sh(f"echo broken > {CONFIGURATION}")  # while the process serves on with what it had read
+    guard = changed(machine, journal)
+    pid = pid_of_service(machine)
+
+    with pytest.raises(RestoreFailed, match=r"demo \(it was left running .* its own check refuses"):
+        guard.restore()
+
+    assert machine.read(CONFIGURATION).content == b"broken\n"
+    assert pid_of_service(machine) == pid
+    machine.sh(f"echo demo 1 > {CONFIGURATION}")
+    with pytest.raises(RestoreFailed, match=r"demo\.conf"):  # that is neither ours nor the original
+        restore_host(machine, journal)
+    assert machine.sh("cat /srv/in-force") == "demo 1\n"
+    assert pid_of_service(machine) != pid
+
+
+@IN_EACH_SHELL
+def test_a_state_directory_that_became_read_only_is_noticed_before_anything_is_stopped(
+    machine: PrivateHost, journal: Journal
+):
+    before = machine.everything()
+    guard = changed(machine, journal, watchdog_s=2)
+    pid = pid_of_service(machine)
+    machine.sh("mount -o remount,ro /var/lib")
+
+    with pytest.raises(RestoreFailed, match=r"/var/lib/tuner/run \(it is a read-only file system\)"):
+        guard.restore()
+
+    assert pid_of_service(machine) == pid
+    machine.sh("mount -o remount,rw /var/lib")
+    wait_until(lambda: "everything is back" in machine.log())
+    assert machine.everything() == before
+
+
+@IN_EACH_SHELL
+def test_what_somebody_else_wrote_is_not_overwritten_and_both_versions_are_named(
+    machine: PrivateHost, journal: Journal
+):
+    guard = changed(machine, journal)
+    machine.sh(f"echo demo of the operator > {CONFIGURATION}.tmp; mv {CONFIGURATION}.tmp {CONFIGURATION}")
+
+    with pytest.raises(
+        RestoreFailed, match=r"demo\.conf \(somebody else .*its original is /var/lib/tuner/run/journal/10001"
+    ):
+        guard.restore()
+
+    assert machine.read(CONFIGURATION).content == b"demo of the operator\n"
+    assert machine.read(SERVED / "new.conf") == ABSENT
+    assert machine.read(SETTING).content == b"4096\n"
+    assert machine.sh("cat /var/lib/tuner/run/journal/10001/content") == "demo 1\n"
+    assert machine.sh("cat /srv/in-force") == "demo of the operator\n"  # nobody wants the trial's
+    pid = pid_of_service(machine)
+
+    back, (of_target, of_controller) = accept_host(machine, journal)
+
+    assert back == ()
+    assert "demo.conf is left as it is (somebody else has changed it" in of_target
+    assert machine.sh(f"cat {of_target.split()[-1].rstrip('.')}/content") == "demo 1\n"
+    assert Path(of_controller.split()[-1].rstrip(".")).exists()
+    assert machine.read(CONFIGURATION).content == b"demo of the operator\n"
+    assert pid_of_service(machine) == pid
+    assert describe_use(machine) == ()
+    armed(machine, journal).restore()
+
+
+@IN_EACH_SHELL
+def test_what_cannot_be_put_back_is_let_go_by_consent_and_kept_aside(machine: PrivateHost, journal: Journal):
+    guard = changed(machine, journal)
+    machine.sh("umount /srv/served 2> /dev/null || true")
+    break_it, mend_it = MADE_UNWRITABLE["an immutable file"]
+    machine.sh(break_it)
+    with pytest.raises(RestoreFailed, match=r"tuner restore --accept"):
+        guard.restore()
+
+    _, told = accept_host(machine, journal)
+
+    assert len(told) == 3  # the file, its service, and the copy here
+    (kept,) = machine.sh("echo /var/lib/tuner/kept/*/*").split()
+    assert kept in told[0]
+    assert machine.sh(f"cat {kept}/content; head -n 1 {kept}/meta") == f"demo 1\n{CONFIGURATION}\n"
+    machine.sh(mend_it)
+    assert restore_host(machine, journal) == ()
+    assert describe_use(machine) == ()
+    assert machine.read(CONFIGURATION).content == b"demo 2\n"
+
+
+@IN_EACH_SHELL
+def test_a_package_that_was_purged_does_not_keep_the_machine_for_ever(machine: PrivateHost, journal: Journal):
+    guard = changed(machine, journal)
+    machine.sh(f"/srv/demo stop; rm -r {SERVED} /srv/demo")
+
+    with pytest.raises(RestoreFailed, match=r"demo\.conf .*; demo \(it does not start"):
+        guard.restore()
+    _, told = accept_host(machine, journal)
+
+    assert any("demo is left as it is (it does not start" in sentence for sentence in told)
+    assert machine.read(SETTING).content == b"4096\n"
+    assert describe_use(machine) == ()
+
+
+@IN_EACH_SHELL
+def test_a_setting_that_has_vanished_is_let_go_by_consent(machine: PrivateHost, journal: Journal):
+    guard = changed(machine, journal)
+    machine.sh("mkdir /srv/empty; mount --bind /srv/empty /proc/sys/net/core")  # as with an unloaded module
+
+    with pytest.raises(RestoreFailed, match=r"somaxconn"):
+        guard.restore()
+    _, told = accept_host(machine, journal)
+
+    assert "somaxconn is left as it is" in told[0]
+    machine.sh("umount /proc/sys/net/core")
+    assert restore_host(machine, journal) == ()
+    assert machine.read(CONFIGURATION).content == b"demo 1\n"
+
+
+@IN_EACH_SHELL
+def test_a_pipe_in_place_of_a_pid_file_is_not_read_for_ever(machine: PrivateHost, journal: Journal):
+    guard = changed(machine, journal)
+    machine.sh("mv /srv/demo.pid /srv/pid; mkfifo /srv/demo.pid")
+
+    restore = keeper.step("restore", "run", "session", guard._session)
+    assert machine.run(restore.argv, timeout_s=30).returncode == 24
+
+    machine.sh("rm -f /srv/demo.pid; mv /srv/pid /srv/demo.pid")
+    guard.restore()
+
+
+def test_accepting_where_nothing_is_left_does_nothing(machine: PrivateHost, journal: Journal):
+    assert accept_host(machine, journal) == ((), ())
+    changed(machine, journal).restore()
+    assert accept_host(machine, journal) == ((), ())

@@ -1,0 +1,195 @@
+"""The target has lost what it kept: the controller gives it keeper, plan and originals again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.private_machine import (
+    CONFIGURATION,
+    DEMO,
+    SERVED,
+    SETTING,
+    PrivateHost,
+    private_machine,
+)
+from tests.integration.test_keeper import IN_EACH_SHELL, LONG_S, armed, change
+from tuner.errors import RestoreFailed, TargetError
+from tuner.guard import Guard, restore_host
+from tuner.journal import Journal
+from tuner.ports import Files
+
+NEW = SERVED / "new.d" / "limits" / "tuner.conf"
+CHANGES: Files = {CONFIGURATION: b"demo 2, longer\n", NEW: b"more\n", SETTING: b"512\n"}
+LOSSES = ("rm -r /var/lib/tuner", "rm -r /var/lib/tuner/run", "rm /var/lib/tuner/keeper")
+KILL_BOTH = "kill -9 $(cat /var/lib/tuner/run/watchdog)"
+
+
+@pytest.fixture
+def machine(request: pytest.FixtureRequest) -> Iterator[PrivateHost]:
+    with private_machine(getattr(request, "param", "dash")) as host:
+        yield host
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def changed(machine: PrivateHost, journal: Journal) -> Guard:
+    guard = armed(machine, journal)
+    change(guard, machine, {**CHANGES, CONFIGURATION: b"demo 1.5\n"})
+    change(guard, machine, CHANGES)
+    machine.sh("/srv/demo stop; /srv/demo start")
+    return guard
+
+
+def abandoned(machine: PrivateHost, state: Path) -> None:
+    """Leave the machine changed, by a controller that is dead."""
+    with Journal(state) as journal:
+        changed(machine, journal)._heartbeat.stop()
+
+
+@IN_EACH_SHELL
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_run_that_lives_puts_back_what_the_target_has_lost(machine: PrivateHost, state: Path, loss: str):
+    before = machine.everything()
+    with Journal(state) as journal:
+        guard = changed(machine, journal)
+        machine.sh(loss)
+
+        assert set(guard.restore()) >= set(CHANGES)
+
+        assert machine.everything() == before
+        assert not list(state.iterdir())
+
+
+@IN_EACH_SHELL
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_restore_puts_back_what_the_target_has_lost_of_a_dead_run(
+    machine: PrivateHost, state: Path, loss: str
+):
+    machine.sh(f"setfacl -m u:9:r {CONFIGURATION}; setfattr -n user.note -v mine {CONFIGURATION}")
+    attributes = f"getfacl -n {CONFIGURATION}; getfattr -d {CONFIGURATION}"
+    before = machine.everything() + machine.sh(attributes)
+    abandoned(machine, state)
+    machine.sh(f"{KILL_BOTH}; {loss}; /srv/demo stop")
+
+    with Journal(state) as journal:
+        assert set(restore_host(machine, journal)) >= set(CHANGES)
+        assert restore_host(machine, journal) == ()
+
+    after = machine.everything() + machine.sh(attributes)
+    assert without_time(after) == without_time(before)
+    assert not list(state.iterdir())
+
+
+def without_time(told: str) -> str:
+    """Leave out when the file was changed: the controller does not keep that."""
+    return "\n".join(" ".join(line.split(" ")[:5]) for line in told.splitlines())
+
+
+def test_the_next_run_puts_back_what_the_target_has_lost_and_begins(machine: PrivateHost, state: Path):
+    abandoned(machine, state)
+    machine.sh(f"{KILL_BOTH}; rm -r /var/lib/tuner")
+
+    with Journal(state) as journal:
+        guard = armed(machine, journal)
+
+        assert machine.read(CONFIGURATION).content == b"demo 1\n"
+        assert machine.sh("cat /srv/in-force") == "demo 1\n"
+        change(guard, machine, CHANGES)
+        guard.restore()
+    assert machine.read(CONFIGURATION).content == b"demo 1\n"
+
+
+def test_the_second_way_overwrites_nobodys_edits(machine: PrivateHost, state: Path):
+    abandoned(machine, state)
+    machine.sh(f"{KILL_BOTH}; rm -r /var/lib/tuner; echo demo of the operator > {CONFIGURATION}")
+
+    with (
+        Journal(state) as journal,
+        pytest.raises(RestoreFailed, match=r"demo\.conf \(somebody else has changed it"),
+    ):
+        restore_host(machine, journal)
+
+    assert machine.read(CONFIGURATION).content == b"demo of the operator\n"
+    assert machine.read(SETTING).content == b"4096\n"
+    assert list(state.iterdir())
+
+
+def test_what_the_target_has_put_back_itself_is_not_sent_again(machine: PrivateHost, state: Path):
+    abandoned(machine, state)
+    with Journal(state.parent / "other") as other:
+        machine.sh(KILL_BOTH)
+        restore_host(machine, other)
+        guard = armed(machine, other)
+        guard.restore()
+    machine.sh(f"echo demo of the operator > {CONFIGURATION}")
+
+    with Journal(state) as journal:
+        assert restore_host(machine, journal) == ()
+
+    assert machine.read(CONFIGURATION).content == b"demo of the operator\n"
+    assert not list(state.iterdir())
+
+
+def test_the_copy_is_kept_while_another_tuner_has_the_target(machine: PrivateHost, state: Path):
+    abandoned(machine, state)
+    machine.sh(f"{KILL_BOTH}; rm -r /var/lib/tuner")
+    with Journal(state.parent / "other") as other, Journal(state) as journal:
+        guard = armed(machine, other)
+
+        with pytest.raises(TargetError, match=r"[Aa]nother tuner|A tuner is at work"):
+            armed(machine, journal)
+        assert journal.originals("local")
+
+        guard.restore()
+        restore_host(machine, journal)
+    assert machine.read(CONFIGURATION).content == b"demo 1\n"
+
+
+@IN_EACH_SHELL
+def test_a_second_way_that_is_cut_off_is_gone_again(machine: PrivateHost, state: Path):
+    before = machine.everything()
+    abandoned(machine, state)
+    machine.sh(f"{KILL_BOTH}; rm -r /var/lib/tuner; mkdir /var/lib/tuner; touch /var/lib/tuner/run")
+
+    with Journal(state) as journal:
+        with pytest.raises(TargetError):
+            restore_host(machine, journal)
+        machine.sh("rm /var/lib/tuner/run")
+        restore_host(machine, journal)
+
+    assert without_time(machine.everything()) == without_time(before)
+
+
+def test_a_copy_of_the_controller_does_not_take_a_run_for_its_own(machine: PrivateHost, state: Path):
+    copy = state.parent / "copy"
+    with Journal(state) as journal:
+        guard = Guard(machine, journal=journal, study="s", watchdog_s=2)
+        guard.arm([DEMO])
+        copy.mkdir()
+        for file in state.iterdir():
+            (copy / file.name).write_bytes(file.read_bytes())
+
+        with Journal(copy) as copied, pytest.raises(TargetError, match="A tuner is at work"):
+            restore_host(machine, copied)
+
+        guard.check_alive()
+        guard.restore()
+
+
+def test_an_apply_that_was_lost_comes_back_too(machine: PrivateHost, state: Path):
+    before = machine.everything()
+    with Journal(state) as journal:
+        guard = Guard(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
+        guard.arm([DEMO])
+        change(guard, machine, CHANGES)
+        machine.sh("/srv/demo stop; /srv/demo start")
+    machine.sh(f"{KILL_BOTH.replace('/run/', '/apply/')}; rm -r /var/lib/tuner")
+
+    with Journal(state) as journal:
+        restore_host(machine, journal)
+
+    assert machine.everything() == before
