@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
 from tuner.ports import Host
-from tuner.surroundings import Seen, look_around
+from tuner.surroundings import TRIGGERS, Seen, look_around
 
 KERNEL = PurePosixPath("/proc/sys")
 KERNEL_KEY = re.compile(r"(?:abi|dev|fs|kernel|net|user|vm)\.[\w.-]+")
@@ -16,7 +16,10 @@ OWN_SYSCTL_FILE = "99-tuner.conf"
 LEAST_FREE_KIB = 16 * 1024
 """Originals and the log of a session take some hundred kilobytes; the rest is for others who write there."""
 
-PACKAGE_MANAGERS = frozenset({"apt", "apt-get", "dpkg", "dnf", "dnf5", "yum", "rpm", "zypper"})
+PACKAGE_MANAGERS = frozenset(
+    {"apt", "apt-get", "aptitude", "dpkg", "dpkg-trigger", "dnf", "dnf5", "yum", "rpm", "zypper"}
+)
+CERTIFICATE_CLIENTS = frozenset({"certbot", "acme.sh", "dehydrated", "lego"})
 AGENTS = {
     "puppet": "puppet agent --disable",
     "chef-client": "systemctl stop chef-client",
@@ -72,6 +75,8 @@ def find_conflicts(
         *_tuning_daemons(seen, keys),
         *_agents(seen),
         *_package_managers(seen),
+        *_certificate_clients(seen),
+        *_timers(seen),
         *_boot_settings(seen, keys),
         *_containers(seen, keys),
         *_read_only(seen, keys, own),
@@ -132,6 +137,51 @@ def _package_managers(seen: Seen) -> Iterator[Conflict]:
             where="a process of that name",
             remedy="Wait until it has ended, and keep unattended upgrades away meanwhile.",
             is_refused=True,
+        )
+    # unattended-upgrades is Python by its name, and another process of it waits for the shutdown all day.
+    for path in sorted(each for each in seen.locked if not _is_of_certificates(each)):
+        yield Conflict(
+            what="packages are being changed, which may replace or restart what is tuned",
+            where=f"{path} is locked",
+            remedy="Wait until it has ended.",
+            is_refused=True,
+        )
+    if seen.has_triggers:
+        yield Conflict(
+            what="dpkg has triggers left to run, which may restart what is tuned",
+            where=str(TRIGGERS),
+            remedy="Run them first: dpkg --triggers-only --pending.",
+            is_refused=False,
+        )
+
+
+def _certificate_clients(seen: Seen) -> Iterator[Conflict]:
+    found = dict.fromkeys(sorted(seen.processes & CERTIFICATE_CLIENTS), "a process of that name")
+    # As a snap, or with an interpreter before its name, it is a process of another name.
+    found |= dict.fromkeys(
+        ("certbot" for path in seen.locked if _is_of_certificates(path)), "its lock is held"
+    )
+    for name, where in found.items():
+        yield Conflict(
+            what=f"{name} is at work, and writes configuration files and reloads servers",
+            where=where,
+            remedy="Wait until it has ended.",
+            is_refused=True,
+        )
+
+
+def _is_of_certificates(lock: PurePosixPath) -> bool:
+    return lock.name == ".certbot.lock"
+
+
+def _timers(seen: Seen) -> Iterator[Conflict]:
+    for timer in sorted(seen.timers):
+        stopped = f"systemctl stop {timer}" if timer.endswith(".timer") else f"move {timer} away"
+        yield Conflict(
+            what="it may replace files and restart services in the middle of a run, which would end it",
+            where=timer,
+            remedy=f"Keep it from firing for the time of the study: {stopped}.",
+            is_refused=False,
         )
 
 

@@ -20,6 +20,41 @@ for pid; do
   profile=; read -r profile <"/proc/$pid/attr/current"; printf '%s %s\n' "$pid" "$profile"
 done
 """
+LOCKS = (
+    PurePosixPath("/var/lib/dpkg/lock-frontend"),
+    PurePosixPath("/var/lib/dpkg/lock"),
+    PurePosixPath("/run/unattended-upgrades.lock"),
+    PurePosixPath("/var/lib/rpm/.rpm.lock"),
+    PurePosixPath("/etc/letsencrypt/.certbot.lock"),
+    PurePosixPath("/var/lib/letsencrypt/.certbot.lock"),
+)
+"""Which programs lock for writing while they are at work: dpkg and apt, unattended-upgrades, rpm, certbot."""
+# A lock file stays when nobody holds it; who does is in /proc/locks, by the file's number (proc(5)).
+SHOW_LOCKS = r"""
+for file; do
+  number=$(stat -L -c %i -- "$file" 2>/dev/null) && grep -q " WRITE .*:$number " /proc/locks && echo "$file"
+done
+"""
+TIMERS = (
+    "certbot.timer",
+    "snap.certbot.renew.timer",
+    "acme.timer",
+    "apt-daily-upgrade.timer",
+    "dnf-automatic.timer",
+    "dnf-automatic-install.timer",
+)
+"""What replaces files or restarts services by itself."""
+SHOW_TIMERS = r"""
+if [ -d /run/systemd/system ]; then
+  for timer; do
+    systemctl is-active --quiet -- "$timer" && printf '%s\n' "$timer"
+  done
+elif [ -e /etc/cron.d/certbot ]; then
+  echo /etc/cron.d/certbot
+fi
+"""
+TRIGGERS = PurePosixPath("/var/lib/dpkg/triggers/Unincorp")
+"""What dpkg has still to do for packages that were changed (deb-triggers(5))."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +79,12 @@ class Seen:
     """Process → AppArmor profile, where it is enforced."""
     heads: Mapping[PurePosixPath, str]
     """Files that will be changed → how they begin."""
+    locked: frozenset[PurePosixPath] = frozenset()
+    """Of `LOCKS`, those that somebody holds."""
+    timers: frozenset[str] = frozenset()
+    """Of `TIMERS`, and cron's own job of certbot, those that will fire."""
+    has_triggers: bool = False
+    """Whether dpkg has triggers left to run."""
 
     def options_at(self, path: PurePosixPath) -> frozenset[str]:
         """Give the options of the mount that a path is on."""
@@ -69,6 +110,9 @@ def look_around(host: Host, files: Sequence[PurePosixPath], pids: Sequence[int])
         _shell("cat /sys/fs/selinux/enforce"),
         _shell("df -Pk /var/lib"),
         _shell(SHOW_PROFILES, *map(str, pids)),
+        _shell(SHOW_LOCKS, *map(str, LOCKS)),
+        _shell(SHOW_TIMERS, *TIMERS),
+        _shell('test -s "$1" && echo "$1"', str(TRIGGERS)),
         *(_shell('head -c "$1" -- "$2"', str(HEAD_BYTES), str(path)) for path in files),
     )
     done = host.run_all(commands)
@@ -77,6 +121,7 @@ def look_around(host: Host, files: Sequence[PurePosixPath], pids: Sequence[int])
         raise TargetError(message)
     texts = [_text(each) for each in done]
     processes, profile, sysctls, systemd, mounts, container, enforcing, free, confined = texts[:9]
+    locked, timers, triggers, *heads = texts[9:]
     return Seen(
         processes=frozenset(processes.split("\n")),
         profile=profile.strip(),
@@ -87,7 +132,10 @@ def look_around(host: Host, files: Sequence[PurePosixPath], pids: Sequence[int])
         is_selinux_enforcing=enforcing.strip() == "1",
         free_kib=_free_kib(free),
         confined=dict(_enforced(confined)),
-        heads=dict(zip(files, texts[9:], strict=True)),
+        heads=dict(zip(files, heads, strict=True)),
+        locked=frozenset(map(PurePosixPath, locked.splitlines())),
+        timers=frozenset(timers.splitlines()),
+        has_triggers=bool(triggers.strip()),
     )
 
 

@@ -1,8 +1,10 @@
 """Hosts whose services systemd keeps: its units, its limits, its watchdog, and a power cut in the middle."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from tuner.apply import SYSCTL_FILE
 from tuner.guard import Guard, confirm, restore_host, undo
 from tuner.journal import Journal
 from tuner.managed import ManagedTarget
+from tuner.ports import Service
 from tuner.rig import find_target
 from tuner.settings import load_study
 from tuner.space import Space
@@ -180,3 +183,47 @@ def test_what_is_applied_outlives_a_restart_once_it_was_confirmed(
     assert undo(plugins.make_host(web.ssh_url)) != ()
     assert look_at(web) == before
     assert open_files_of(web) == 2000
+
+
+SLOW = """\
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -c 'until [ -e /run/go ]; do sleep 0.05; done'
+"""
+
+
+def test_a_service_that_is_just_starting_is_waited_for_and_taken_for_running(web: TestHost, tmp_path: Path):
+    (web.root / "etc/systemd/system/slow.service").write_text(SLOW)
+    web.run(["systemctl", "daemon-reload"])
+    web.run(["systemctl", "start", "--no-block", "slow"])
+    service = Service(
+        name="slow", check=None, stop=("systemctl", "stop", "slow"), start=("systemctl", "start", "slow"),
+        reload=None, is_systemd=True,
+    )  # fmt: skip
+    with Journal(tmp_path / "state") as journal, ThreadPoolExecutor() as pool:
+        guard = Guard(plugins.make_host(web.ssh_url), journal=journal, study="s")
+        armed = pool.submit(guard.arm, [service])
+        wait_until((web.root / "var/lib/tuner/run/services/slow").exists)
+        assert show(web, "slow", "ActiveState") == "activating"
+        (web.root / "run/go").touch()
+        armed.result()
+
+        assert "ran yes" in (web.root / "var/lib/tuner/run/services/slow").read_text()
+        guard.restore()
+    assert show(web, "slow", "ActiveState") == "active"
+
+
+@pytest.mark.parametrize("damage", [": > /var/lib/tuner/keeper", "truncate -s 20000 /var/lib/tuner/keeper"])
+def test_at_boot_a_damaged_keeper_is_a_failed_unit(
+    web: TestHost, controller: "subprocess.Popen[bytes]", damage: str
+):
+    controller.send_signal(signal.SIGSTOP)
+    web.run(["cp", "/var/lib/tuner/keeper", "/root/keeper"])
+    web.run(["sh", "-c", damage])
+
+    assert web.run(["systemctl", "start", "tuner-restore"], check=False).returncode != 0
+    assert show(web, "tuner-restore", "Result") == "exit-code"
+
+    web.run(["cp", "/root/keeper", "/var/lib/tuner/keeper"])
+    assert web.run(["systemctl", "start", "tuner-restore"], check=False).returncode == 0

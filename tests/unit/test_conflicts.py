@@ -34,6 +34,9 @@ SCRIPTS = {
     "enforcing": "/selinux/enforce",
     "free": "df ",
     "confined": "attr/current",
+    "locks": "/proc/locks",
+    "timers": "is-active",
+    "triggers": "test -s",
     "head": "head ",
 }
 """What is asked for → what the script that asks holds."""
@@ -69,6 +72,23 @@ def only(there: MemoryHost, *tuned: str, pids: tuple[int, ...] = ()) -> Conflict
 
 def test_a_host_that_nobody_else_looks_after_has_no_conflict():
     assert find(host(), "worker_processes", SOMAXCONN, pids=(7,)) == ()
+
+
+def test_certificate_clients_and_package_managers_are_refused_while_they_are_at_work():
+    assert only(host(processes="nginx\ncertbot\n")).is_refused
+    by_lock = only(host(locks="/etc/letsencrypt/.certbot.lock\n/var/lib/letsencrypt/.certbot.lock\n"))
+    assert (by_lock.is_refused, by_lock.what.partition(" ")[0]) == (True, "certbot")
+    upgrade = only(host(locks="/run/unattended-upgrades.lock\n"))
+    assert (upgrade.is_refused, upgrade.where) == (True, "/run/unattended-upgrades.lock is locked")
+
+
+def test_what_will_be_at_work_is_a_warning():
+    timer = only(host(timers="certbot.timer\n"))
+    assert (timer.is_refused, timer.where) == (False, "certbot.timer")
+    assert "systemctl stop certbot.timer" in timer.remedy
+    assert "move /etc/cron.d/certbot away" in only(host(timers="/etc/cron.d/certbot\n")).remedy
+    triggers = only(host(triggers="/var/lib/dpkg/triggers/Unincorp\n"))
+    assert (triggers.is_refused, triggers.where) == (False, "/var/lib/dpkg/triggers/Unincorp")
 
 
 def test_everything_is_asked_in_one_batch():

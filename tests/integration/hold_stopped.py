@@ -1,0 +1,52 @@
+"""A local controller that is stopped, as by Ctrl-Z, before one of the commands that it runs as root.
+
+Run as `python hold_stopped.py STUDY COMMAND_NUMBER` in namespaces of its own; prints what became of it.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tuner.adapters.hosts.local import LocalHost
+from tuner.errors import TunerError
+from tuner.ports import Completed
+from tuner.rig import find_target
+from tuner.settings import load_study
+
+
+class StoppingHost(LocalHost):
+    """This machine; the process stops itself before a command, once."""
+
+    left: int = -1
+
+    def run(self, argv: Sequence[str], *, as_root: bool = False, **options: Any) -> Completed:
+        if as_root and "beat" not in argv:
+            self.left -= 1
+            if self.left == 0:
+                print("stopped before", *argv[2:3], flush=True)  # noqa: T201 - the test waits for it
+                os.kill(os.getpid(), signal.SIGSTOP)
+        return super().run(argv, as_root=as_root, **options)
+
+
+def main(study: Path, number: int) -> None:
+    """Change the target, stop on the way, and tell how it ended."""
+    host = StoppingHost()
+    found = find_target(load_study(study), host)
+    found.target.watchdog_s = 1.0
+    try:
+        with found.target.hold(lambda _: None):
+            host.left = number
+            with found.target.deploy(found.space.complete({"worker_processes": 3})):
+                host.left = -1
+                print("deployed", flush=True)  # noqa: T201
+    except TunerError as error:
+        print(type(error).__name__, error, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
