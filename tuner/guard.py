@@ -215,8 +215,8 @@ class Guard:
     def _refuse_unverified(self, answer: Mapping[str, Sequence[str]]) -> None:
         """Look with our own eyes before the originals here are given up.
 
-        A target that says `nothing` has put them back before, and knows that. Of the kernel's settings it knows
-        better than the copy here, too: they are others after a restart.
+        A target that says `nothing` has put them back before, and knows that. Of the kernel's settings it
+        knows better than the copy here, too: they are others after a restart.
         """
         if "nothing" in answer:
             return
