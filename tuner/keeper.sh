@@ -714,6 +714,7 @@ survive_failed_forks() { # STEP: a shell that cannot fork ends, and no fork is n
 
 go_on_as() { # STEP STATUS
     [ "$2" -le 128 ] || [ "$2" -gt 192 ] || exit "$2" # killed
+    [ -d "$journal" ] || exit "$2" # killed by bash with another status, for all is done
     cd / && exec chrt -i 0 /bin/sh "$program" nap "$purpose" "$1"
 }
 

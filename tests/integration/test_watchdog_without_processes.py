@@ -1,4 +1,4 @@
-"""The process table is full: the watchdog waits, comes back with room, and puts the target back."""
+"""The process table is full: the watchdog waits until it has room again, and puts the target back then."""
 
 import contextlib
 import time
@@ -21,11 +21,8 @@ STARVED_S = 4.0
 @contextlib.contextmanager
 def limited_processes() -> Iterator[Path]:
     """Make a group of processes whose number may be limited (cgroups(7), of version 1 or 2)."""
-    root = next(
-        each
-        for each in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
-        if (each / "tasks").exists() or (each / "cgroup.procs").exists()
-    )
+    places = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
+    root = next(place for place in places if (place / "cgroup.procs").exists())
     controllers = root / "cgroup.subtree_control"
     if controllers.exists() and "pids" not in controllers.read_text().split():
         controllers.write_text("+pids")
@@ -41,13 +38,12 @@ def limited_processes() -> Iterator[Path]:
 
 def processes_of(machine: PrivateHost) -> list[int]:
     """Return the processes of the watchdog, as they are known out here."""
-    names = Path(f"/proc/{machine.first_pid}/ns/pid").readlink()
+    namespace = Path(f"/proc/{machine.first_pid}/ns/pid").readlink()
     found = []
     for each in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if (each / "ns/pid").readlink() == names and b"/var/lib/tuner/keeper" in (
-                each / "cmdline"
-            ).read_bytes():
+            is_inside = (each / "ns/pid").readlink() == namespace
+            if is_inside and b"/var/lib/tuner/keeper" in (each / "cmdline").read_bytes():
                 found.append(int(each.name))
     return found
 
