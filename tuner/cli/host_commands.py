@@ -67,11 +67,13 @@ def restore(
 ) -> None:
     """Put back what an earlier run changed outside a sandbox."""
     from tuner import plugins
+    from tuner.aim import remove_tokens
     from tuner.guard import restore_host
     from tuner.journal import open_journal
 
+    made = plugins.make_host(host)
     with open_journal() as journal:
-        restored = restore_host(plugins.make_host(host), journal)
+        restored = [*restore_host(made, journal), *remove_tokens(made)]
     for path in restored:
         print_text(str(path))
     say(f"{len(restored)} originals put back." if restored else "Nothing to restore.")
