@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError, UsageError
-from tuner.ports import ABSENT, Command, Completed, FileState, Host, Workload
+from tuner.interrupts import uninterrupted
+from tuner.journal import Journal, find_state_directory, open_journal
+from tuner.ports import Command, Completed, FileState, Host, Workload
 
 MOST_CONNECTIONS = 20_000
 MOST_WINDOW_S = 3600.0
@@ -24,6 +26,8 @@ ORIGIN = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[^\]]*\]|[^/?#\[\]:]*)(?::(?P<port>[0-9]{1,5}))?(?=[/?#]|$)"
 )
 TOKEN_MODE = 0o644
+TOKENS = "tokens"
+"""Directory of their journal, in that for what must outlive a run."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -176,6 +180,7 @@ def take_aim(
     Raises:
         TargetError: it would arrive elsewhere, or that cannot be told.
     """
+    remove_tokens(target)
     own = read_network(target)
     doubts = {name: doubt for name, host in sources.items() if (doubt := _doubt(url, own, host))}
     if not doubts:
@@ -255,11 +260,33 @@ def _token(target: Host, directory: PurePosixPath) -> Iterator[tuple[str, bytes]
     """Put a file with a secret name and content into the document root; remove it in any case."""
     name, content = f"tuner-{secrets.token_hex(16)}.txt", secrets.token_hex(32).encode()
     path = directory / name
-    try:
-        target.write(path, FileState(content=content, mode=TOKEN_MODE))
-        yield name, content
-    finally:
-        target.write(path, ABSENT)
+    with _open_tokens() as tokens:
+        # On this side's disk before it is on the target: after a crash, whoever comes next removes it.
+        tokens.record(target, [path])
+        try:
+            target.write(path, FileState(content=content, mode=TOKEN_MODE))
+            yield name, content
+        finally:
+            with uninterrupted():
+                tokens.restore(target)
+
+
+def remove_tokens(target: Host) -> tuple[PurePosixPath, ...]:
+    """Remove from a document root what a run or a check that was killed has left there. Returns the paths.
+
+    It asks the target only when something is known to be there.
+
+    Raises:
+        RestoreFailed: a file cannot be removed.
+        TargetError: the target cannot be reached, or another tuner is at work on it from here.
+    """
+    with _open_tokens() as tokens:
+        return tokens.restore(target)
+
+
+def _open_tokens() -> Journal:
+    """Open a journal of its own: no run holds it, and the target's keeper knows nothing of it."""
+    return open_journal(find_state_directory() / TOKENS)
 
 
 def _expect_token(url: Url, name: str, source: Host, file_name: str, content: bytes) -> None:

@@ -23,6 +23,7 @@ from paramiko.ssh_exception import NoValidConnectionsError
 
 from tuner.adapters.hosts._ssh_address import Address
 from tuner.adapters.hosts._ssh_known_hosts import GLOBAL_FILES, USER_FILES, KnownHosts, read_known_hosts
+from tuner.adapters.hosts._ssh_transport import BoundedTransport
 from tuner.errors import TargetError
 
 CONNECT_TIMEOUT_S = 15
@@ -182,6 +183,7 @@ def _make_strict(hop: fabric.Connection, where: str) -> None:
         "channel_timeout": CONNECT_TIMEOUT_S,
         # An answer that fits into ten packets is one round trip, even when it was idle (RFC 6928).
         "compress": True,
+        "transport_factory": BoundedTransport,
         "look_for_keys": not keys,
         "allow_agent": hop.ssh_config.get("identitiesonly", "no") != "yes",
     }

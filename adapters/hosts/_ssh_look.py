@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -15,6 +16,7 @@ from tuner.ports import ABSENT, FileReader, FileState
 OF_PROCESSES = ("stat", "status", "limits", "cmdline")
 GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESRCH)
 """A path that is not there, or a process that ended while it was looked at."""
+OWNER = re.compile(rb"[0-9]+:[0-9]+ ([0-7]{1,6}) ([0-9]{1,10}) ([0-9]{1,10})")
 REASONS = {os.strerror(number).encode(): number for number in errno.errorcode}
 
 
@@ -32,7 +34,7 @@ class Snapshot:
 
 def files_of(frames: Sequence[Frame], paths: Sequence[PurePosixPath], mark: bytes) -> dict[str, FileState]:
     """Read the answer of `tuner_look`: the files that were read, or are known to be absent."""
-    tree, looked = frames
+    tree, looked = _parts(frames)
     names = [normal(path) for path in paths]
     for pid in tree.words:
         names += [f"/proc/{pid}/{name}" for name in (*OF_PROCESSES, f"task/{pid}/children")]
@@ -59,6 +61,13 @@ def files_of(frames: Sequence[Frame], paths: Sequence[PurePosixPath], mark: byte
     return found
 
 
+def _parts(frames: Sequence[Frame]) -> tuple[Frame, Frame]:
+    if tuple(frame.kind for frame in frames) != ("tree", "ran"):
+        message = "host: files were not read as they were asked for. Look at its /bin/sh."
+        raise TargetError(message)
+    return frames[0], frames[1]
+
+
 def _forget_newcomers(found: dict[str, FileState], path: str, tree: frozenset[str]) -> None:
     """Leave out children that came after the tree was walked, such as the cat that read this very file.
 
@@ -66,7 +75,7 @@ def _forget_newcomers(found: dict[str, FileState], path: str, tree: frozenset[st
     """
     state = found.get(path, ABSENT)
     if state.content is not None:
-        known = [child for child in state.content.split() if child.decode() in tree]
+        known = [child for child in state.content.split() if child.decode(errors="replace") in tree]
         found[path] = replace(state, content=b" ".join(known))
 
 
@@ -75,7 +84,7 @@ def file_of(frames: Sequence[Frame], path: PurePosixPath, mark: bytes, *, where:
     found = files_of(frames, [path], mark).get(normal(path))
     if found is not None:
         return found
-    _, looked = frames
+    _, looked = _parts(frames)
     complaint = b"".join(_complaints(looked, b"cat: ")[:1])
     if len(looked.out) >= READ_LIMIT_BYTES:
         complaint = b"it is larger than %d bytes" % READ_LIMIT_BYTES
@@ -104,8 +113,11 @@ def _owners(printed: bytes) -> list[tuple[int, int, int] | None]:
 
 
 def _owner(line: bytes) -> tuple[int, int, int]:
-    _, mode, uid, gid = line.split()
-    return int(mode, 8) & 0o7777, int(uid), int(gid)
+    found = OWNER.fullmatch(line)
+    if found is None:
+        message = f"host: {line[:80]!r} is not what stat(1) prints. Look there."
+        raise TargetError(message)
+    return int(found[1], 8) & 0o7777, int(found[2]), int(found[3])
 
 
 def _reasons(lines: Sequence[bytes], owners: Sequence[object]) -> list[int | None]:

@@ -189,13 +189,18 @@ class RemoteMachine:
                 then=_ssh_requests.payload_of(left),
                 timeout_s=sum(step.timeout_s for step in left) + ANSWER_S,
             )
-            is_locked = frames[-1].kind == "locked"
+            is_locked = bool(frames) and frames[-1].kind == "locked"
             ran = frames[:-1] if is_locked else frames
+            if len(ran) > len(left) or not frames:
+                raise _ssh_requests.misunderstood("end", self._name)
             done += [
                 _ssh_requests.understand(step, frame, self._name)
                 for step, frame in zip(left, ran, strict=False)
             ]
             if not is_locked:
+                last = steps[len(done) - 1]
+                if len(done) < len(steps) and (done[-1].returncode == 0 or last.may_fail):
+                    raise _ssh_requests.misunderstood("end", self._name)
                 return done
             if self._unlock is None or unlocked_at == len(done):
                 message = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.adapters.hosts._commands import OUTPUT_LIMIT_BYTES, PACKAGES
-from tuner.adapters.hosts._ssh_frames import Frame
+from tuner.adapters.hosts._ssh_frames import Frame, read_count, read_seconds, read_times
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Argv, Completed, FileState
 
@@ -133,16 +133,31 @@ def started_pid(frame: Frame, where: str) -> int:
     """Read which process was started. Raises TargetError when there is no such program."""
     if frame.kind == "missing":
         raise _missing(frame, where)
+    return read_pid(frame, where)
+
+
+def read_pid(frame: Frame, where: str) -> int:
+    """Read the id of a process. Raises TargetError when the answer is another one."""
+    if frame.kind != "started" or len(frame.words) != 1:
+        raise misunderstood(frame.kind, where)
     return int(frame.words[0])
+
+
+def misunderstood(said: str, where: str) -> TargetError:
+    """Say that an answer belongs to no question of ours."""
+    return TargetError(f"{where}: its shell answered {said!r}, which was not asked. Look at its /bin/sh.")
 
 
 def understand(step: Step, frame: Frame, where: str) -> Completed:
     """Read what became of a command. Raises TargetError when there is no such program."""
     if frame.kind == "missing":
         raise _missing(frame, where)
-    status, late = int(frame.words[0]), frame.words[1]
-    began_s, ended_s = float(frame.words[2]), float(frame.words[3])
-    before_s, after_s = sum(map(_seconds, frame.words[4:6])), sum(map(_seconds, frame.words[6:8]))
+    if frame.kind != "ran":
+        raise misunderstood(frame.kind, where)
+    status, late = read_count(frame.words[0], where), frame.words[1]
+    began_s, ended_s = (read_seconds(word, where) for word in frame.words[2:4])
+    spent = [read_times(word, where) for word in frame.words[4:8]]
+    before_s, after_s = sum(spent[:2]), sum(spent[2:])
     if late == RUNS_ON:
         message = (
             f"{where}: `{shlex.join(step.asked)}` did not end within {step.timeout_s:g} s, and sudo may not "
@@ -217,9 +232,3 @@ def _step(step: Step) -> bytes:
     after = b' || [ -z "$tuner_broken" ]' if step.may_fail else b""
     run = b"tuner_run %b %b %b %b %b" % (limits, source, root, quote(step.asked[0]), command)
     return b"{ %b%b%b; }" % (before, run, after)
-
-
-def _seconds(shown: str) -> float:
-    """Read what times(1) prints: 0m1.25s."""
-    minutes, _, seconds = shown.rstrip("s").partition("m")
-    return int(minutes) * 60 + float(seconds)

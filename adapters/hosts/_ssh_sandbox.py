@@ -14,10 +14,10 @@ from pathlib import PurePosixPath
 
 from tuner.adapters.hosts._sandbox import DIRECTORY, NOT_PERMITTED, OUT_OF_MEMORY_SCORE
 from tuner.adapters.hosts._ssh_connection import Connection
-from tuner.adapters.hosts._ssh_frames import ConnectionBroke
+from tuner.adapters.hosts._ssh_frames import ConnectionBroke, Frame
 from tuner.adapters.hosts._ssh_machine import ANSWER_S, RemoteMachine
 from tuner.adapters.hosts._ssh_process import Signaller, SshProcess
-from tuner.adapters.hosts._ssh_requests import normal, quote
+from tuner.adapters.hosts._ssh_requests import normal, quote, read_pid
 from tuner.adapters.hosts._ssh_shell import RemoteShell, within
 from tuner.adapters.hosts._ssh_shells import Shells
 from tuner.errors import TargetError
@@ -161,7 +161,7 @@ def open_sandbox(
     before = PREPARE % (shared, place, place, place)
     first = RemoteShell(connection.open_channel(within(OPEN)), name, outside.count, before=before)
     try:
-        pid = _ask_pid(first)
+        pid = _ask_pid(first, name)
         beside = Shells(partial(connection.open_channel, within(ENTER % pid)), name, MOST_SHELLS)
         sandbox = SshSandbox(name, SandboxShells(first, beside), pid, outside.signal)
         try:
@@ -176,9 +176,10 @@ def open_sandbox(
         first.close()
 
 
-def _ask_pid(first: RemoteShell) -> int:
+def _ask_pid(first: RemoteShell, where: str) -> int:
     try:
-        return int(first.ask(b'echo "started $pid"', timeout_s=ANSWER_S)[0].words[0])
+        frames = first.ask(b'echo "started $pid"', timeout_s=ANSWER_S)
     except ConnectionBroke as error:
         message = f"{error} So no sandbox can be opened. {NOT_PERMITTED}"
         raise TargetError(message) from error
+    return read_pid(frames[0] if frames else Frame(kind="end"), where)

@@ -10,7 +10,14 @@ from pathlib import Path
 import paramiko
 
 from tuner.adapters.hosts._ssh_connection import FOREIGN
-from tuner.adapters.hosts._ssh_frames import ConnectionBroke, Frame
+from tuner.adapters.hosts._ssh_frames import (
+    MOST_ANSWER_BYTES,
+    MOST_FRAMES,
+    MOST_LINE_BYTES,
+    ConnectionBroke,
+    Frame,
+    read_count,
+)
 
 FUNCTIONS = Path(__file__).with_name("_ssh_shell.sh").read_bytes()
 # It must mean the same to every login shell (csh, fish), hence no quote, no `!` and no newline. A request
@@ -25,8 +32,12 @@ COMMAND = f"exec sh -c {shlex.quote(LOOP)}"
 CHUNK_BYTES = 2**16
 NOTHING = b""
 CLOSED = "the other end has closed it, or is silent"
+ENDLESS = "its answer does not end"
 NO_ROOM = "there is no room left for what commands read and print, in /dev/shm or /tmp"
 RAN_WORDS = 12
+MOST_OUTPUT_BYTES = 2**26
+"""Of one command; what the shell keeps of it is less, but for a look at many files."""
+MOST_NAME_BYTES = 2**16
 
 
 def within(script: str) -> str:
@@ -83,8 +94,12 @@ class RemoteShell:
         self.send(script + b"\necho end", then=then)
         deadline_s = time.monotonic() + timeout_s
         frames: list[Frame] = []
+        answer_bytes = 0
         while not frames or frames[-1].kind != "end":
             frames.append(self._read_frame(deadline_s))
+            answer_bytes += frames[-1].size_bytes
+            if len(frames) > MOST_FRAMES or answer_bytes > MOST_ANSWER_BYTES:
+                raise self._broke(ENDLESS)
         return frames[:-1]
 
     def read_frame(self, timeout_s: float) -> Frame:
@@ -124,29 +139,42 @@ class RemoteShell:
             case "ran" if len(words) != RAN_WORDS:
                 raise self._broke(NO_ROOM)
             case "ran":
-                out_bytes, out_cut_bytes, err_bytes, err_cut_bytes = (int(word) for word in words[8:])
-                out = self._read_exactly(out_bytes, deadline_s)
-                err = self._read_exactly(err_bytes, deadline_s)
+                counts = (read_count(word, self._where) for word in words[8:])
+                out_bytes, out_cut_bytes, err_bytes, err_cut_bytes = counts
+                out = self._read_exactly(out_bytes, MOST_OUTPUT_BYTES, deadline_s)
+                err = self._read_exactly(err_bytes, MOST_OUTPUT_BYTES, deadline_s)
                 return Frame(
                     kind=kind,
                     words=tuple(words[:8]),
                     out=_marked(out, out_cut_bytes),
                     err=_marked(err, err_cut_bytes),
                 )
-            case "missing":
-                return Frame(kind=kind, out=self._read_exactly(int(words[0]), deadline_s))
-            case "locked" | "tree" | "started" | "end":
+            case "missing" if len(words) == 1:
+                count = read_count(words[0], self._where)
+                return Frame(kind=kind, out=self._read_exactly(count, MOST_NAME_BYTES, deadline_s))
+            case "tree" | "started":
+                pids = tuple(str(read_count(word, self._where)) for word in words)
+                return Frame(kind=kind, words=pids)
+            case "locked" | "end":
                 return Frame(kind=kind, words=tuple(words))
             case _:
                 raise self._broke(f"its shell said {' '.join((kind, *words))[:200]!r}")
 
     def _read_line(self, deadline_s: float) -> tuple[str, ...]:
-        while b"\n" not in self._unread:
+        # What was searched is not searched again: it may come byte by byte.
+        searched = 0
+        while (end := self._unread.find(b"\n", searched)) < 0:
+            searched = len(self._unread)
+            if searched > MOST_LINE_BYTES:
+                raise self._broke(ENDLESS)
             self._receive(deadline_s)
-        line, _, self._unread = self._unread.partition(b"\n")
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
         return tuple(line.decode(errors="replace").split())
 
-    def _read_exactly(self, count: int, deadline_s: float) -> bytes:
+    def _read_exactly(self, count: int, most: int, deadline_s: float) -> bytes:
+        if count > most:
+            raise self._broke(f"it announced {count} bytes at once")
         while len(self._unread) < count:
             self._receive(deadline_s)
         data = bytes(self._unread[:count])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tuner.adapters.hosts._ssh_frames import Secret
+from tuner.adapters.hosts._ssh_requests import misunderstood
 from tuner.errors import TargetError
 
 if TYPE_CHECKING:
@@ -36,7 +37,10 @@ class Sudo:
                 self._password = Secret(told.encode() + b"\n")
                 del told
             secret = self._password
-        frame = shell.ask(b"tuner_unlock", then=secret, timeout_s=ANSWER_S)[0]
+        frames = shell.ask(b"tuner_unlock", then=secret, timeout_s=ANSWER_S)
+        if len(frames) != 1 or frames[0].kind != "ran":
+            raise misunderstood("end", self._name)
+        frame = frames[0]
         if frame.words[0] != "0":
             with self._asking:
                 self._password = None

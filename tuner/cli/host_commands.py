@@ -72,6 +72,7 @@ def restore(
 ) -> None:
     """Put back what an earlier run changed outside a sandbox."""
     from tuner import plugins
+    from tuner.aim import remove_tokens
     from tuner.guard import accept_host, restore_host
     from tuner.journal import open_journal
 
@@ -86,6 +87,7 @@ def restore(
             restored, told = accept_host(target, journal, say)
             for sentence in told:
                 say(sentence)
+    restored = (*restored, *remove_tokens(target))
     for path in restored:
         print_text(str(path))
     say(f"{len(restored)} originals put back." if restored else "Nothing to restore.")
