@@ -12,9 +12,10 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 
 libc = ctypes.CDLL(None, use_errno=True)
-PTRACE_SEIZE, CLONE_NEWNS, CLONE_NEWNET, CLONE_NEWPID = 0x4206, 0x20000, 0x40000000, 0x20000000
+PTRACE_SEIZE, CLONE_NEWNS, CLONE_NEWUSER = 0x4206, 0x20000, 0x10000000
 MS_BIND, MS_REMOUNT, MNT_DETACH = 0x1000, 0x20, 2
 
 
@@ -29,24 +30,43 @@ def main(controller: int, first: int, file: str) -> None:
         "write a host file": lambda: os.open(file, os.O_WRONLY),
         "write a host file through the first process": lambda: os.open(f"/proc/1/root{file}", os.O_WRONLY),
         "kill the controller": lambda: os.kill(controller, signal.SIGCONT),
-        "mount": lambda: call(libc.mount, b"tmpfs", b"/mnt", b"tmpfs", 0, None),
-        "make / writable": lambda: call(libc.mount, b"none", b"/", None, MS_REMOUNT | MS_BIND, None),
-        "make /proc writable": lambda: call(libc.mount, b"none", b"/proc", None, MS_REMOUNT | MS_BIND, None),
         "make a device": lambda: os.mknod("/dev/shm/disk", 0o60600, os.makedev(254, 0)),  # noqa: S108
         "open a disk": open_disk,
         "set core_pattern": lambda: os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY),
         "set a network setting": lambda: os.open("/proc/sys/net/core/somaxconn", os.O_WRONLY),
         "ask the host's systemd": lambda: os.stat("/run/systemd"),
         "unshare mounts": lambda: call(libc.unshare, CLONE_NEWNS),
+        **{
+            f"{what} as root of a user namespace": partial(in_user_namespace, attempt)
+            for what, attempt in by_mounting().items()
+            if what != "mount on /etc"  # there it may: nobody else sees it
+        },
         "chroot": lambda: os.chroot("/tmp"),  # noqa: S108
         "set the clock": lambda: call(libc.settimeofday, None, ctypes.byref(ctypes.c_int64(0))),
         "see others": see_others,
         # Last: where one works, what follows sees what was hidden.
+        **by_mounting(),
+    }
+    sys.stdout.write(json.dumps({name: attempted(attempt) for name, attempt in attempts.items()}))
+
+
+def by_mounting() -> dict[str, Callable[[], object]]:
+    """What to try with the right to mount."""
+    again = MS_REMOUNT | MS_BIND
+    return {
+        "mount on /etc": lambda: call(libc.mount, b"tmpfs", b"/etc", b"tmpfs", 0, None),
+        "make / writable": lambda: call(libc.mount, b"none", b"/", None, again, None),
+        "make /proc writable": lambda: call(libc.mount, b"none", b"/proc", None, again, None),
         "uncover /proc": lambda: call(libc.umount2, b"/proc", MNT_DETACH),
         "uncover /run": lambda: call(libc.umount2, b"/run", MNT_DETACH),
         "uncover /dev": lambda: call(libc.umount2, b"/dev", MNT_DETACH),
     }
-    sys.stdout.write(json.dumps({name: attempted(attempt) for name, attempt in attempts.items()}))
+
+
+def in_user_namespace(attempt: Callable[[], object]) -> None:
+    """Try something where this process has every capability, over what is made there (user_namespaces(7))."""
+    call(libc.unshare, CLONE_NEWUSER | CLONE_NEWNS)
+    attempt()
 
 
 def against(pid: int) -> dict[str, Callable[[], object]]:

@@ -234,8 +234,10 @@ def ask_all(*, before: str, after: str) -> str:
 
 
 def run_script(sandbox: Sandbox, script: str) -> list[str]:
-    command = ("unshare", "--mount", "--propagation", "private", "sh", "-c", script)
-    printed = sandbox.run(command, timeout_s=30).stdout.decode(errors="replace")
+    # From outside: a program that the sandbox runs itself may not mount.
+    enter = ("nsenter", f"--target={sandbox.pid}", "--net", "--pid", "--ipc", "--mount", "--")
+    command = (*enter, "unshare", "--mount", "--propagation", "private", "sh", "-c", script)
+    printed = LocalHost().run(command, timeout_s=30).stdout.decode(errors="replace")
     return [line for line in printed.splitlines() if not line.startswith("Date:")]
 
 
