@@ -77,6 +77,10 @@ bench-measure: setup ## Measure how far measurements can be trusted, simulated a
 bench-faults: setup ## Break managed runs 200 times at random moments and look whether the hosts are as before
 	@$(BIN)/python -m benchmarks.faults
 
+.PHONY: bench-slow-clients
+bench-slow-clients: setup ## Serve a quick study's winner beside slow clients (of SERVER, or STUDY=FILE)
+	@$(BIN)/python -m benchmarks.slow_clients $(if $(STUDY),--study "$(STUDY)",--server "$(SERVER)")
+
 .PHONY: bench-optimizer
 bench-optimizer: ## Compare the optimizer with its peers on recorded and made surfaces (some gigabytes, hours)
 	@.ci/python bench
