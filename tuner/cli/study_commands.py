@@ -32,11 +32,14 @@ class Preset(StrEnum):
 def init(
     server: Annotated[str, typer.Argument(help="Which server to tune: apache, nginx …")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="For php-fpm: a page that it makes, as its web server answers it.")
+    ] = None,
 ) -> None:
     """Detect the server and write a commented study file."""
     from tuner.template import write_study
 
-    path = write_study(server, output or Path(f"{server}.yaml"))
+    path = write_study(server, output or Path(f"{server}.yaml"), url=url)
     print_text(str(path))
 
 
@@ -172,7 +175,7 @@ def report(
 
 def export(
     study: StudyPath,
-    form: Annotated[str, typer.Option("--format", help="apache, nginx, sysctl or json.")],
+    form: Annotated[str, typer.Option("--format", help="apache, nginx, h2o, php-fpm, sysctl or json.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to.")] = None,
     pick: Annotated[
         int | None, typer.Option(help="Of a study with two objectives, the choice that `tuner show` lists.")

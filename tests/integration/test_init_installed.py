@@ -1,0 +1,77 @@
+"""Study files that `tuner init` writes for what cannot serve alone: `tuner check` accepts them."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from tests.e2e.command_line import TUNER
+from tests.testbed.host import PHP_SITE
+
+# In namespaces of its own, with new directories over those that services write into.
+APART = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec")
+PROGRAM = "$(ls /usr/sbin/php-fpm[0-9]* | tail -n 1)"
+SERVE = f"""
+ip link set lo up
+for place in /run /var/log /var/lib/nginx /etc/nginx/conf.d /srv; do mount -t tmpfs tmpfs $place; done
+mkdir /run/php /var/log/nginx
+socket=$(sed -n 's/^listen = //p' /etc/php/*/fpm/pool.d/www.conf | tail -n 1)
+sed "s|SOCKET|$socket|" site.conf > /etc/nginx/conf.d/php.conf
+echo '<?php echo 1;' > /srv/page.php
+{PROGRAM} --daemonize
+nginx
+"""
+
+
+def run_apart(folder: Path, script: str) -> "subprocess.CompletedProcess[str]":
+    (folder / "site.conf").write_text(PHP_SITE.format(port=8000, root="/srv", socket="SOCKET"))
+    return subprocess.run(
+        [*APART, script], cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "TUNER_STATE": str(folder / "state")},
+    )  # fmt: skip
+
+
+def test_a_running_php_fpm_gets_a_managed_study_that_a_check_accepts(tmp_path: Path):
+    url = "http://127.0.0.1:8000/page.php"
+    done = run_apart(tmp_path, f"{SERVE}\n{TUNER} init php-fpm --url {url}\n{TUNER} check php-fpm.yaml")
+
+    assert done.returncode == 0, done.stderr
+    assert "ready      tuner run php-fpm.yaml" in done.stdout
+    assert "mode: managed" in (tmp_path / "php-fpm.yaml").read_text()
+
+
+def test_without_a_page_init_asks_for_one(tmp_path: Path):
+    done = run_apart(tmp_path, f"{SERVE}\n{TUNER} init php-fpm")
+
+    assert done.returncode == 2
+    assert "Name one: tuner init php-fpm --url http://127.0.0.1/index.php" in done.stderr
+    assert not (tmp_path / "php-fpm.yaml").exists()
+
+
+def test_a_page_that_does_not_answer_is_refused(tmp_path: Path):
+    done = run_apart(tmp_path, f"{SERVE}\n{TUNER} init php-fpm --url http://127.0.0.1:8000/none.php")
+
+    assert done.returncode == 3
+    assert "gives 404" in done.stderr
+    assert not (tmp_path / "php-fpm.yaml").exists()
+
+
+def test_a_php_fpm_that_does_not_run_is_to_be_started_first(tmp_path: Path):
+    done = run_apart(tmp_path, f"mount -t tmpfs tmpfs /run\n{TUNER} init php-fpm --url http://127.0.0.1/")
+
+    assert done.returncode == 3
+    assert "does not run. Start it first" in done.stderr
+    assert not (tmp_path / "php-fpm.yaml").exists()
+
+
+def test_settings_of_the_kernel_get_a_study_in_which_a_server_serves(tmp_path: Path):
+    done = run_apart(tmp_path, f"{TUNER} init sysctl\n{TUNER} check sysctl.yaml")
+
+    assert done.returncode == 0, done.stderr
+    assert "ready      tuner run sysctl.yaml" in done.stdout
+
+
+def test_a_private_instance_needs_no_page(tmp_path: Path):
+    done = run_apart(tmp_path, f"{TUNER} init nginx --url http://127.0.0.1/")
+
+    assert done.returncode == 2
+    assert "Leave it out" in done.stderr
