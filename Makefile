@@ -74,7 +74,7 @@ bench-measure: setup ## Measure how far measurements can be trusted, simulated a
 	@$(BIN)/python -m benchmarks.measure
 
 .PHONY: bench-faults
-bench-faults: setup ## Break managed runs 200 times at random moments and look whether the hosts are as before
+bench-faults: setup ## Break managed runs 300 times at random moments and look whether the hosts are as before
 	@$(BIN)/python -m benchmarks.faults
 
 .PHONY: bench-slow-clients

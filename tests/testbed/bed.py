@@ -15,6 +15,7 @@ can be written, which is the host's own). A host may have systemd, and then it c
 import contextlib
 import itertools
 import shlex
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -22,8 +23,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.testbed.cable import Cable
+from tests.testbed.disk import Disk, make_disk
 from tests.testbed.host import ROOT, TestHost, User
-from tests.testbed.namespaces import hold_namespaces, kill_each, run_in
+from tests.testbed.namespaces import hold_namespaces, kill_each, run_in, wait_until_gone
 
 DISK = "256m"
 """What a host can write to its disk. It is memory, taken only as it is used."""
@@ -56,6 +58,7 @@ class Testbed:
         self._numbers = itertools.count(2)
         self._cables: dict[str, Cable] = {}
         self._pids: list[int] = []
+        self._disks: dict[str, Disk] = {}
         # After the hosts have ended, for their ends stand later in the stack.
         stack.callback(self._remove_groups)
 
@@ -81,21 +84,46 @@ class Testbed:
             has_systemd=systemd,
         )  # fmt: skip
         if systemd:
-            run_in(self._switch, ["mkdir", f"/mnt/{name}"])
+            run_in(self._switch, ["mkdir", "-p", f"/mnt/{name}"])
         host = self._start(host, disk)
         host.prepare()
         self.hosts[name] = host
         return host
 
+    def add_forgetful_host(self, name: str, *, has_journal: bool = True) -> TestHost:
+        """Start a host with systemd that loses at a restart what was not synced; see disk.py.
+
+        Sync its disk when it is as it shall be found: `sync`.
+        """
+        self._disks[name] = make_disk(self.home, name, f"/mnt/{name}", self._switch, has_journal=has_journal)
+        return self.add_host(name, systemd=True)
+
+    def sync(self, host: TestHost) -> None:
+        """Bring to the disk of such a host what was written so far."""
+        self._disks[host.name].sync()
+
     def restart(self, host: TestHost) -> TestHost:
         """Cut a host's power, and start it again from its disk; it is ready when this returns."""
-        kill_each([host.pid])
+        if host.name in self._disks:
+            self._forget_what_was_not_synced(host)
+        else:
+            kill_each([host.pid])
         # The link goes with the host, in the kernel's own time.
         run_in(self._switch, ["ip", "link", "del", host.name], check=False)
         host = self._start(host, DISK)
         host.wait_until_booted()
         self.hosts[host.name] = host
         return host
+
+    def _forget_what_was_not_synced(self, host: TestHost) -> None:
+        disk = self._disks[host.name]
+        # Before the end of the host: with its last process the kernel unmounts its root, and syncs it.
+        kill_each([host.pid, *host.processes()], signal.SIGSTOP)
+        recorded = disk.record()
+        kill_each([host.pid])
+        wait_until_gone(host.pid)
+        disk.change_for(recorded)
+        self._disks[host.name] = recorded
 
     def _start(self, host: TestHost, disk: str) -> TestHost:
         command = ["sh", str(HOST_INIT), host.name, disk]

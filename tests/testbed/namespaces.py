@@ -121,8 +121,8 @@ def processes_of(pid: int) -> list[int]:
     return found
 
 
-def kill_each(pids: Sequence[int]) -> None:
-    """Kill processes, those too that are gone."""
+def kill_each(pids: Sequence[int], number: signal.Signals = signal.SIGKILL) -> None:
+    """Kill processes, those too that are gone; or send them another signal."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
