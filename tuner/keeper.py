@@ -315,8 +315,7 @@ def needs_installation(completed: Completed) -> bool:
 
 def has_end(completed: Completed) -> bool:
     """Tell whether an answer is whole."""
-    *_, last = ["", *_lines(completed)]
-    return last == LAST_LINE
+    return (b"\n" + completed.stdout).endswith(f"\n{LAST_LINE}\n".encode())
 
 
 def require_success(host_name: str, completed: Completed, *, also: int | None = None) -> dict[str, list[str]]:

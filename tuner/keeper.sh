@@ -586,6 +586,7 @@ restore_all() { # WHY: under the lock; any time again, wherever it was killed
     sync "$state"
     shorten_log
     log "restoring: $1"
+    name_foreign_values
     restore_files
     ! is_read_only "$state" || complain "$state" 'it is a read-only file system'
     [ "$wrote" = no ] || rm -f "$state/restarted"
@@ -977,8 +978,11 @@ set_value() { # PATH VALUE
     is_setting "$real" || fail "$REFUSED" "$real: is not a setting of the kernel."
     [ -w "$real" ] || fail "$REFUSED" "$real: may not be written here. Leave it out."
     keep_original "$real" 2> "$request.said" || refuse_unkept
-    { printf '%s\n' "$2" > "$real"; } 2> /dev/null ||
-        fail "$REJECTED" "$real: the kernel refused '$2'. Correct its range."
+    if ! { printf '%s\n' "$2" > "$real"; } 2> /dev/null; then
+        refused=$real
+        note_values
+        fail "$REJECTED" "$refused: the kernel refused '$2'. Correct its range."
+    fi
     log "set $real to $2"
 }
 
@@ -1029,9 +1033,22 @@ note_values() { # as the kernel shows them: it may round what it is given, and o
     { show_values > "$journal/values"; } 2> /dev/null || rm -f "$journal/values"
 }
 
+name_foreign_values() { # before they are put back; once
+    is_rebooted || ! [ -s "$journal/values" ] || show_values | grep -vxF -f "$journal/values" |
+        while IFS= read -r line; do
+            line="$(printable "$line") was set by somebody else while tuner was at work; it is put back"
+            log "$line"
+            printf 'warning\t%s\n' "$line"
+        done
+    rm -f "$journal/values"
+}
+
 refuse_foreign_values() { # before anything is changed
     [ -s "$journal/values" ] || return 0
-    foreign=$(show_values | grep -vxF -f "$journal/values") || return 0
+    if ! foreign=$(show_values | grep -vxF -f "$journal/values"); then
+        rm -f "$journal/values" # killed in the middle, tuner's own would be taken for somebody else's
+        return
+    fi
     fail "$REFUSED" "$(printf '%s: %s. %s' "$(printable "$foreign")" \
         "somebody else set that while tuner was at work, where it was $(printable "$(cat "$journal/values")")" \
         'Nothing was changed. End what sets it, then begin again.')"

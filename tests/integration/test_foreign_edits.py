@@ -14,7 +14,7 @@ from tests.integration.private_machine import (
     PrivateHost,
     private_machine,
 )
-from tuner.errors import RestoreFailed, TargetError
+from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.guard import Guard
 from tuner.journal import Journal
 from tuner.ports import Files
@@ -138,7 +138,11 @@ def test_a_setting_that_somebody_else_set_is_named_with_both_values(machine: Pri
 
     assert machine.read(CONFIGURATION).content == ORIGINAL[CONFIGURATION]
     assert machine.read(SETTING).content == b"6000\n"
-    guard.restore()
+    warnings: list[str] = []
+    guard.restore(warnings.append)
+    assert warnings == [
+        f"local: {SETTING}:6000 was set by somebody else while tuner was at work; it is put back"
+    ]
 
 
 def test_a_value_that_the_kernel_writes_in_its_own_way_is_tuners(machine: PrivateHost, guard: Guard):
@@ -147,4 +151,16 @@ def test_a_value_that_the_kernel_writes_in_its_own_way_is_tuners(machine: Privat
         assert machine.read(TCP_RMEM).content == b"%d\t131072\t6291456\n" % least
 
     change(guard, machine, {})
-    guard.restore()
+    warnings: list[str] = []
+    guard.restore(warnings.append)
+    assert warnings == []
+
+
+def test_a_value_that_the_kernel_refused_is_not_taken_for_somebody_elses(machine: PrivateHost, guard: Guard):
+    with pytest.raises(ConfigRejected):
+        change(guard, machine, {TCP_RMEM: b"4097 131072 6291456\n", SETTING: b"none\n"})
+
+    change(guard, machine, {SETTING: b"512\n"})
+    warnings: list[str] = []
+    guard.restore(warnings.append)
+    assert warnings == []

@@ -254,7 +254,7 @@ def test_a_container_that_was_restarted_is_put_back_although_the_boot_is_the_sam
 
 def test_an_apply_that_nobody_confirms_is_taken_back(machine: PrivateHost, journal: Journal):
     before = machine.everything()
-    changed(machine, journal, purpose="apply")
+    changed(machine, journal, purpose="apply", watchdog_s=4)
     with (
         Journal(journal.directory / "other") as other,
         pytest.raises(TargetError, match=r"An apply waits for `tuner confirm`: .*, study s, since"),
@@ -270,7 +270,7 @@ def test_an_apply_that_nobody_confirms_is_taken_back(machine: PrivateHost, journ
 
 def test_what_was_confirmed_stays_until_it_is_undone(machine: PrivateHost, journal: Journal):
     before = machine.everything()
-    changed(machine, journal, purpose="apply")
+    changed(machine, journal, purpose="apply", watchdog_s=LONG_S)
     confirm(machine)
     journal.discard(machine.name)
     applied = machine.everything()
@@ -294,7 +294,7 @@ def test_what_was_confirmed_stays_until_it_is_undone(machine: PrivateHost, journ
 
 
 def test_an_undo_does_not_overwrite_what_somebody_else_wrote_since(machine: PrivateHost, journal: Journal):
-    changed(machine, journal, purpose="apply")
+    changed(machine, journal, purpose="apply", watchdog_s=LONG_S)
     confirm(machine)
     machine.sh(f"echo demo of the operator > {CONFIGURATION}")
 

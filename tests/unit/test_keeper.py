@@ -8,7 +8,7 @@ from tuner import keeper
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.guard import Guard, describe_use, restore_host
 from tuner.journal import Journal
-from tuner.ports import Service
+from tuner.ports import FileState, Service
 
 CONF = PurePosixPath("/etc/nginx/nginx.conf")
 SETTING = PurePosixPath("/proc/sys/net/core/somaxconn")
@@ -165,3 +165,80 @@ def test_a_host_that_never_had_a_keeper_is_not_asked_for_root(tmp_path: Path):
     assert describe_use(host) == ()
     assert {argv[0] for argv in host.ran} == {"test"}
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        b"",
+        b"back\t/etc/a\n",
+        b"end\t2",  # a last line that was cut is no last line, whatever it holds
+        b"end\t2\nback\t/etc/a\n",
+        b"end\t1\n",
+        b" end\t2\n",
+        b"back\tend\t2\n",
+        b"\xff\x00\n",
+    ],
+)
+def test_only_an_answer_with_its_last_line_is_a_success(printed: bytes):
+    answered = completed(stdout=printed)
+
+    with pytest.raises(TargetError, match=r"web1: the keeper .* its answer has no end"):
+        keeper.require_success("web1", answered)
+
+    assert keeper.needs_installation(answered)
+    assert keeper.require_success("web1", completed(stdout=b"back\t/etc/a\nend\t2\n"))["back"] == ["/etc/a"]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [b"", b"0", b"check\t", b"check\t-1", b"check\t1e3", "check\t²".encode(), b"check\t9999", b"other\t0"],
+)
+def test_an_end_of_a_command_that_makes_no_sense_is_the_targets_fault(told: bytes):
+    answered = completed(stdout=b"ran\t%b\nend\t2\n" % told)
+
+    with pytest.raises(TargetError, match="which is no end of a command"):
+        keeper.read_activation("web1", answered, {"check": ("nginx", "-t")})
+
+
+def test_what_a_service_answers_is_read_as_if_it_had_been_run_by_itself():
+    printed = b"ran\tcheck\t1\nout\tone\nout\ttwo\nerr\t[emerg] \xff\nend\t2\n"
+    answered = completed(returncode=keeper.SERVICE_FAILED, stdout=printed)
+
+    ran = keeper.read_activation("web1", answered, {"check": ("nginx", "-t")})
+
+    assert (ran.argv, ran.returncode) == (("nginx", "-t"), 1)
+    assert (ran.stdout, ran.stderr) == (b"one\ntwo\n", b"[emerg] \xff\n")
+
+
+def test_the_targets_word_is_not_enough_when_a_file_reads_differently(tmp_path: Path):
+    answers = {"arm": b"", "restore": b"back\t/etc/nginx/nginx.conf\n"}
+    original = FileState(content=b"one\n", mode=0o644, uid=0, gid=0)
+    host = MemoryHost(
+        files={CONF: original},
+        commands={
+            "/bin/sh": lambda _, argv, __: completed(argv, stdout=answers.get(argv[2], b"") + b"end\t2\n")
+        },
+    )
+    with Journal(tmp_path) as journal:
+        guard = Guard(host, journal=journal, study="s")
+        guard.arm([])
+        guard.command_to_change({CONF: b"two\n"})
+        host.files[CONF] = FileState(content=b"one\n", mode=0o600, uid=0, gid=0)
+
+        with pytest.raises(RestoreFailed, match=r"says that all is back, but /etc/nginx/nginx\.conf differs"):
+            guard.restore()
+        assert [each.path for each in journal.originals("memory")] == [CONF]
+
+        host.files[CONF] = original
+        guard.restore()
+        assert journal.originals("memory") == ()
+
+
+def test_a_file_is_only_overwritten_if_it_is_the_one_that_was_read(tmp_path: Path):
+    host = MemoryHost(
+        files={CONF: FileState(content=b"new\n", mode=0o644, uid=0, gid=0)},
+        commands={"/bin/sh": lambda _, argv, __: completed(argv, stdout=b"end\t2\n")},
+    )
+    with Journal(tmp_path) as journal, pytest.raises(TargetError, match=r"nginx\.conf: somebody else has"):
+        Guard(host, journal=journal, study="s").arm([], files={CONF: b"old\n"})
