@@ -86,8 +86,8 @@ def apply_winner(
             with uninterrupted():
                 guard.restore()
             raise
-        # From here on the host alone decides: by its deadline, `tuner confirm`, or `tuner apply --undo`.
-        journal.discard(host.name)
+        # From here on the host alone decides: by its deadline, `tuner confirm`, or `tuner apply --undo`. The
+        # copy here stays until it has: the host may lose what it keeps.
     return Applied(
         host=host.name,
         files=tuple(files),

@@ -58,8 +58,12 @@ def confirm(host: Annotated[str, typer.Option(help="Where it was applied.")] = "
     """Keep what `tuner apply` has put on a host."""
     from tuner import plugins
     from tuner.guard import confirm as confirm_host
+    from tuner.journal import open_journal
 
-    confirm_host(plugins.make_host(host))
+    target = plugins.make_host(host)
+    with open_journal() as journal:
+        confirm_host(target)
+        journal.discard(target.name)
     say(f"{host}: what was applied stays.")
 
 
