@@ -4,6 +4,7 @@ import contextlib
 import os
 import resource
 import selectors
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,9 @@ CHUNK_BYTES = 2**16
 SANDBOX_PROGRAMS = ("setpriv", "unshare", "nsenter", "taskset", "prlimit")
 PACKAGES = {**dict.fromkeys(SANDBOX_PROGRAMS, "util-linux"), "curl": "curl", "ss": "iproute2"}
 """Debian packages of what hosts and the core themselves run; servers and generators name their own."""
+SUDO: Argv = ("sudo", "-n", "--")
+KILLED_S = 2.0
+"""For what was asked to end."""
 CAP_SYS_RESOURCE = 1 << 24
 """linux/capability.h"""
 INHERITED = ("HOME", "LOGNAME", "USER", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
@@ -131,7 +135,9 @@ def run_to_end(
             popen, {popen.stdout: out, popen.stderr: err}, began_s + timeout_s, spares=may_leave_daemons
         )
     finally:
-        if not ended:
+        if not ended and command[:1] == SUDO[:1]:
+            _end_sudo(popen, asked, began_s + timeout_s)
+        elif not ended:
             _processes.kill_tree(popen.pid, is_entrance=is_entered)
         # wait4 gives the CPU time of the command and of the descendants that it waited for.
         _, status, used = os.wait4(popen.pid, 0)
@@ -148,6 +154,29 @@ def run_to_end(
         timed_out=not ended,
         cpu_s=used.ru_utime + used.ru_stime,
     )
+
+
+def _end_sudo(popen: "subprocess.Popen[bytes]", asked: Argv, deadline_s: float) -> None:
+    """End a command of root's, which this user may not kill. Raises TargetError when it runs on.
+
+    An interrupt does not end it before its time: what was begun on a host comes to its end.
+    """
+    if _processes.wait_for_end(popen.pid, max(0.0, deadline_s - time.monotonic())):
+        return
+    # sudo hands it on, and killed itself it would leave the command behind.
+    _processes.send(popen.pid, signal.SIGTERM)
+    if _processes.wait_for_end(popen.pid, KILLED_S):
+        return
+    for stream in (popen.stdout, popen.stderr):
+        if stream is not None:
+            stream.close()
+    # Nobody waits for it any more.
+    popen.returncode = -signal.SIGKILL
+    message = (
+        f"local: `{shlex.join(asked)}` did not end in time, and this user may not end it: it still runs. "
+        "Look there."
+    )
+    raise TargetError(message)
 
 
 def spawn(
@@ -182,7 +211,7 @@ def run_each(host: Host, commands: Sequence[Command]) -> tuple[Completed, ...]:
 
 def becoming_root(*, as_root: bool) -> Argv:
     """Name what makes an ordinary user's command one of root's, without ever asking for a password."""
-    return ("sudo", "-n", "--") if as_root and os.geteuid() != 0 else ()
+    return SUDO if as_root and os.geteuid() != 0 else ()
 
 
 def wrappers(*, cpus: CpuSet | None = None, open_files: int | None = None) -> Argv:

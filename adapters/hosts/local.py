@@ -27,7 +27,11 @@ class LocalHost:
         open_files: int | None = None,
         as_root: bool = False,
     ) -> Completed:
-        command = (*_commands.becoming_root(as_root=as_root), *_placed(argv, cpus, open_files))
+        command = _placed(argv, cpus, open_files)
+        if sudo := _commands.becoming_root(as_root=as_root):
+            # Nothing between: sudo allows the very command that was asked for. It does not die with us, for
+            # that is forgotten where rights change (prctl(2)), and what root has begun comes to its end.
+            command = (*sudo, *_commands.wrappers(cpus=cpus, open_files=open_files), *argv)
         # Who acts as root administers the machine, and starts its services.
         return _commands.run_to_end(
             command, asked=tuple(argv), timeout_s=timeout_s, stdin=stdin, may_leave_daemons=as_root
