@@ -104,11 +104,11 @@ def small_space(*, with_cache: bool = False) -> Space:
 def worth(config: Config) -> float:
     """Log speedup of a configuration: three settings matter, nothing else does."""
     total = 0.0
-    if not config["sendfile"]:
+    if not config.get("sendfile", True):
         total += 0.12
-    if config["open_file_cache"]:
+    if config.get("open_file_cache"):
         total += 0.15
-    return total + 0.02 * math.log(float(config["keepalive_requests"]) / 1000)
+    return total + 0.02 * math.log(float(config.get("keepalive_requests", 1000)) / 1000)
 
 
 class Clock:

@@ -4,9 +4,10 @@ import pytest
 
 from tests.unit.core.simulation import SimulatedHost, make_rig, open_in_memory, space_of, write_study
 from tests.unit.core.starts import DEFAULT, SPACE
+from tests.unit.space.samples import HOST
 from tuner.errors import UsageError
 from tuner.session import is_finished, resolve, settle_plan, settle_preset
-from tuner.space import Preset
+from tuner.space import Preset, SpaceFacts, load_space
 from tuner.storage import open_storage
 
 
@@ -75,6 +76,17 @@ def test_a_side_of_a_comparison_may_be_a_preset(settings):
     assert resolve(settings, rig, "copied") == SPACE.complete({"sendfile": False})
     with pytest.raises(UsageError, match=r"'copid' is no configuration\. Did you mean copied"):
         resolve(settings, rig, "copid")
+
+
+def test_a_side_of_a_comparison_may_hold_less_than_the_default(settings):
+    """To be measured is not to be shipped: recipes from elsewhere are tried as they are."""
+    facts = SpaceFacts(names={**HOST})
+    space = load_space(["apache-event"], facts=facts, base=settings.path.parent)
+    rig = make_rig(settings, space)
+
+    assert resolve(settings, rig, "hand-tuned-2012")["MaxRequestWorkers"] == 2
+    assert resolve(settings, rig, {"ThreadsPerChild": 25, "Processes": 1})["MaxRequestWorkers"] == 25
+    assert resolve(settings, rig, "few-processes")["MaxRequestWorkers"] == 192
 
 
 def test_a_value_that_is_wrong_is_refused(settings):

@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
@@ -31,6 +32,17 @@ def test_a_comparison_says_first_what_it_found():
     assert "of default: improved" in lines[0]
     assert "3 pairs" in lines[0]
     assert "requests/s" in lines[2]
+
+
+def test_a_side_that_holds_less_than_the_default_has_its_warning():
+    less = replace(comparison(), lacks={"second": ("apache holds 2 requests at once, the default 150",)})
+
+    shown = text_of(comparison_table(less, "default", "hand-tuned-2012"), width=200).splitlines()
+
+    assert shown[1] == (
+        "hand-tuned-2012 holds less than the default: apache holds 2 requests at once, the default 150. "
+        "Its figures say nothing of slow clients."
+    )
 
 
 def test_both_sides_stand_with_their_numbers():

@@ -1,0 +1,147 @@
+"""What a winner holds at once stands beside the default's wherever it is shown, and less does not ship."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from io import StringIO
+from pathlib import Path, PurePosixPath
+
+import pytest
+from rich.console import Console
+
+from tests.unit.core.simulation import make_rig, write_study
+from tests.unit.simulated_study import make_summary
+from tests.unit.space.samples import facts
+from tuner.apply import apply_winner
+from tuner.errors import UsageError
+from tuner.export import Rendered, export
+from tuner.files import write_results
+from tuner.ports import Scalar
+from tuner.report import render_report
+from tuner.session import Reading
+from tuner.space import Space, load_space
+from tuner.summary import Summary, as_json
+from tuner.terminal import final_screen
+
+OUTAGE: Mapping[str, Scalar] = {"ThreadsPerChild": 25, "Processes": 1}
+FAST: Mapping[str, Scalar] = {
+    "ThreadsPerChild": 64, "Processes": 3, "StartServers": 1, "MaxKeepAliveRequests": 0,
+    "EnableSendfile": True,
+}  # fmt: skip
+LESS = "apache holds 75 connections, the default 450; apache holds 25 requests at once, the default 150"
+RENDERED = {
+    "apache": Rendered(
+        default={PurePosixPath("/apache2.conf"): b"ThreadsPerChild 25\n"},
+        winner={PurePosixPath("/apache2.conf"): b"ThreadsPerChild 64\n"},
+    )
+}
+
+
+@cache
+def space_of(*, allows_less: bool = False) -> Space:
+    refinements = [{"allow": ["capacity"]}] if allows_less else []
+    return load_space(["apache-event", *refinements], facts=facts(), base=Path("/"))
+
+
+@cache
+def summary_of(*, less: bool, allows_less: bool = False) -> Summary:
+    """Summarize a study with this winner, as a storage may have it from before there was a guard."""
+    space = space_of(allows_less=allows_less)
+    made = make_summary(searches=0, pairs=4, winning=OUTAGE if less else FAST, space=space.open())
+    return replace(made, space=space)
+
+
+def screen_of(summary: Summary, width: int = 80) -> str:
+    console = Console(file=StringIO(), width=width, color_system=None)
+    console.print(final_screen(summary))
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_the_last_screen_shows_what_default_and_winner_hold() -> None:
+    lines = [" ".join(line.split()) for line in screen_of(summary_of(less=False), 120).splitlines()]
+
+    default = "450 connections, 150 requests at once, 511 waiting connections, about 355 MiB at most"
+    assert f"capacity default {default}" in lines
+    assert any(line.startswith("winner 576 connections, 192 requests at once") for line in lines)
+
+
+def test_the_last_screen_lists_what_is_written_under_its_own_name() -> None:
+    lines = [" ".join(line.split()) for line in screen_of(summary_of(less=False), 120).splitlines()]
+
+    assert "ThreadsPerChild 25 → 64" in lines
+    assert "MaxRequestWorkers 150 → 192 follows" in lines
+    assert not any(line.startswith("Processes") for line in lines)
+    after = lines[lines.index("EnableSendfile off → on") + 1]
+    assert after.startswith("A file that is changed in place while it is sent may arrive mixed or cut")
+
+
+def test_eighty_columns_are_enough() -> None:
+    for less in (False, True):
+        assert max(map(len, screen_of(summary_of(less=less)).splitlines())) <= 80
+
+
+def test_a_winner_with_less_is_called_so_wherever_it_is_shown() -> None:
+    summary = summary_of(less=True)
+
+    shown = " ".join(screen_of(summary).split())
+    assert f"The winner holds less than the default: {LESS}." in shown
+    assert "neither exported nor applied without `allow: [capacity]`" in shown
+    assert LESS in render_report(summary)
+    assert as_json(summary)["capacity"]["lacks"] == LESS.split("; ")
+
+
+def test_a_winner_with_less_is_not_exported() -> None:
+    for name in ("apache", "json"):
+        with pytest.raises(UsageError, match=r"apache holds 75 connections.* there is no export"):
+            export(summary_of(less=True), name, rendered=RENDERED)
+
+
+def test_a_winner_with_less_is_not_applied(tmp_path: Path) -> None:
+    settings = write_study(tmp_path)
+    reading = Reading(settings=settings, space=space_of(), summary=summary_of(less=True))
+
+    with pytest.raises(UsageError, match=r"25 requests at once, the default 150.* there is no apply"):
+        apply_winner(reading, host_name=None, url=None, confirm_within_s=60)
+
+
+def test_a_run_ends_with_its_report_when_its_winner_may_not_ship(tmp_path: Path) -> None:
+    settings = write_study(tmp_path)
+    rig = make_rig(settings, space_of())
+    reading = Reading(settings=settings, space=rig.space, summary=summary_of(less=True), rig=rig)
+
+    results = write_results(reading)
+
+    assert results.exports == ()
+    assert results.report is not None
+
+
+def test_a_study_may_allow_it_and_every_file_says_so() -> None:
+    files = export(summary_of(less=True, allows_less=True), "apache", rendered=RENDERED)
+
+    head = files["tuner-apache.conf"].decode()
+    assert "# LESS CAPACITY than the default: apache holds 25 requests at once, the default 150" in head
+    assert "neither exported" not in screen_of(summary_of(less=True, allows_less=True))
+
+
+def test_exports_say_what_is_held_and_what_else_changes() -> None:
+    summary = summary_of(less=False)
+    head = export(summary, "apache", rendered=RENDERED)["tuner-apache.conf"].decode()
+    applied = json.loads(export(summary, "json", rendered={})["tuner.json"])
+
+    assert "# capacity of apache by default: 450 connections, 150 requests at once" in head
+    assert "# capacity of apache with these settings: 576 connections, 192 requests at once" in head
+    assert "# EnableSendfile: A file that is changed in place" in head
+    assert applied["capacity"]["winner"]["apache"]["requests"] == 192
+    assert "EnableSendfile" in applied["also"]
+
+
+def test_scripts_read_capacity_what_ships_and_what_else_it_does() -> None:
+    shown = as_json(summary_of(less=False))
+
+    assert shown["capacity"]["default"]["apache"]["requests"] == 150
+    assert shown["capacity"]["winner"]["apache"]["requests"] == 192
+    assert shown["winner"]["ships"]["MaxRequestWorkers"] == [150, 192]
+    assert "EnableSendfile" in shown["winner"]["also"]
+    assert "Processes" in shown["winner"]["changes"], "what was chosen stays where scripts know it"
