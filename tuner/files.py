@@ -105,12 +105,30 @@ def _rewrite(reading: Reading, rig: Rig, target: ManagedTarget, winner: Config) 
     config = rig.space.complete(chosen)
     rewritten = {}
     for part in target.parts:
-        after = target.files_of(part, config)
+        files = target.files_of(part, config)
         known = part.installation.files
-        before = {path: known[path] for path in after if path in known}
-        before |= _read(rig.host, [path for path in after if path not in known])
-        rewritten[part.name] = Rewritten(before=before, after=after, service=part.installation.service)
+        before = {path: known[path] for path in files if path in known}
+        before |= _read(rig.host, [path for path in files if path not in known])
+        real = _real_paths(rig.host, list(before))
+        rewritten[part.name] = Rewritten(
+            before={real[path]: content for path, content in before.items()},
+            after={real.get(path, path): content for path, content in files.items()},
+            service=part.installation.service,
+        )
     return rewritten
+
+
+def _real_paths(host: Host, paths: Sequence[PurePosixPath]) -> Mapping[PurePosixPath, PurePosixPath]:
+    """Follow links, as Debian's sites-enabled has them: patch changes no file through one."""
+    if not paths:
+        return {}
+    printed = host.run(("readlink", "-f", "--", *map(str, paths)), timeout_s=10.0).stdout
+    real = [PurePosixPath(line) for line in printed.decode(errors="surrogateescape").split("\n")[:-1]]
+    if len(real) != len(paths):
+        names = ", ".join(map(str, paths))
+        msg = f"{host.name}: {names}: it cannot be told where they really are. Export to json instead."
+        raise TargetError(msg)
+    return dict(zip(paths, real, strict=True))
 
 
 def _read(host: Host, paths: Sequence[PurePosixPath]) -> Files:

@@ -1,0 +1,84 @@
+"""Exports of managed studies, applied by hand on test hosts as their heads say, and undone."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.faults import look_at
+from tests.testbed.bed import open_testbed
+from tests.testbed.host import TestHost
+from tests.unit.simulated_study import make_summary
+from tuner.files import write_export, write_results
+from tuner.ports import Scalar
+from tuner.rig import prepare
+from tuner.session import Reading
+from tuner.settings import load_study
+from tuner.summary import Summary
+
+STUDY = """\
+study: managed
+servers: [{server}]
+space: [{space}]
+target: {{host: "{url}", mode: managed}}
+load: {{path: "http://{address}{page}"}}
+"""
+PAGES = {"h2o": "/html/"}
+CHANGES: Mapping[str, tuple[str, dict[str, Scalar]]] = {
+    "nginx": ("nginx", {"worker_processes": 3, "worker_connections": 4000, "listen_backlog": 700}),
+    "apache": ("apache-event", {"ThreadsPerChild": 64, "ListenBacklog": 700}),
+    "h2o": ("h2o", {"num-threads": 3, "max-connections": 2000}),
+    "php-fpm": ("php-fpm", {"pm": "static", "pm.max_children": 7}),
+}
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestHost]:
+    with open_testbed() as bed:
+        monkeypatch.setenv("HOME", str(bed.home))
+        monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
+        yield bed.add_host("web")
+
+
+@pytest.mark.parametrize("server", CHANGES)
+def test_an_export_is_in_force_as_its_head_says_and_its_undo_brings_every_byte_back(
+    host: TestHost, tmp_path: Path, server: str
+):
+    host.install(server)
+    before = look_at(host)
+    space, changes = CHANGES[server]
+    study = tmp_path / "study.yaml"
+    page = PAGES.get(server, "/")
+    study.write_text(
+        STUDY.format(server=server, space=space, url=host.ssh_url, address=host.address, page=page)
+    )
+    rig = prepare(load_study(study))
+    config = rig.space.complete(changes)
+    reading = Reading(settings=rig.settings, space=rig.space, summary=with_winner(config), rig=rig)
+
+    exports = {Path(path).name for path in write_results(reading).exports}
+    written = write_export(reading, server, host.root / "root")
+    assert exports == {*(path.name for path in written), "tuner.json", "tuner-undo.json"}
+    patch, undo = (next(path for path in written if path.suffix == suffix) for suffix in (".patch", ".sh"))
+
+    (how,) = re.findall(r"(?m)^# apply: (.*)$", patch.read_text())
+    host.run(["sh", "-c", f"cd /root && {how}"])
+    host.wait_until_it_answers(80)
+    target = prepare(load_study(study)).target
+    found = target.parts[0].installation.facts.current
+    assert {name: found[name] for name in changes} == changes
+    target.as_found()
+    assert look_at(host) != before
+
+    said = host.run(["sh", f"/root/{undo.name}"]).stdout.decode()
+    (how,) = re.findall(r"(?m)^Stop and start it now: (.*)$", said)
+    host.run(["sh", "-c", how])
+    host.wait_until_it_answers(80)
+    assert look_at(host) == before
+
+
+def with_winner(config: Mapping[str, Scalar]) -> Summary:
+    summary = make_summary(searches=4)
+    return replace(summary, winner=replace(summary.winner, config=dict(config)))
