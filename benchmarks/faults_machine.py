@@ -35,7 +35,10 @@ def become_writable(run: Run) -> None:
 
 # ------------------------------------------------------------------------------------------------ I/O error
 def damage_changed_file(run: Run) -> None:
-    """What tuner wrote cannot be read any more; a file in its place can."""
+    """What tuner wrote cannot be read any more; a file in its place could.
+
+    Nobody can tell whether another hand has edited it, so that it may have to stay.
+    """
     _damage(run, run.rng.choice(changed_files(run.host)))
 
 
@@ -114,7 +117,7 @@ def _set_clock(run: Run, offset_s: int) -> None:
     was_armed = is_armed(run.host)
     time.sleep(run.rng.uniform(1, 6))
     if run.process.poll() is None and was_armed and watchdog_has_fired(run.host):
-        run.notes.append("the host put itself back because of its clock, while its controller lived")
+        run.notes.append("the host was put back because of the clock, while the controller lived")
     run.end()
 
 
@@ -156,7 +159,8 @@ def configure_packages(host: TestHost, server: ServerOnHost) -> None:
 OF_THE_MACHINE: Mapping[str, Kind] = {
     "root read-only": Kind(strike=become_read_only, mend=become_writable, promise=Promise.LATER),
     "I/O error on a changed file": Kind(
-        strike=damage_changed_file, mend=repair, is_shimmed=True, needs_change=True, servers=WITH_FILES
+        strike=damage_changed_file, mend=repair, is_shimmed=True, promise=Promise.LATER, needs_change=True,
+        servers=WITH_FILES,
     ),
     "I/O error on a file of the server": Kind(
         strike=damage_other_file, mend=repair, is_shimmed=True, promise=Promise.LATER,
