@@ -1,5 +1,6 @@
 """What the guard of capacity is for: a configuration that it lets through serves beside slow clients."""
 
+from pathlib import Path
 from statistics import median
 
 import pytest
