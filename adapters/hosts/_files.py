@@ -14,6 +14,7 @@ from tuner.ports import ABSENT, FileState
 PSEUDO = ("/proc/", "/sys/")
 NEW_FILE_MODE = 0o644
 READ_LIMIT_BYTES = 64 * 2**20
+CHUNK_BYTES = 2**16
 
 
 def is_pseudo(path: str) -> bool:
@@ -43,10 +44,13 @@ def _read_whole(file: IO[bytes], found: os.stat_result) -> bytes:
     """Read a file that is one, and not too long. Raises OSError."""
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "it is not a file")
-    content = file.read(READ_LIMIT_BYTES)
-    if len(content) == READ_LIMIT_BYTES:
-        raise OSError(errno.EFBIG, f"it is larger than {READ_LIMIT_BYTES} bytes")
-    return content
+    content = bytearray()
+    # Little by little: under /proc the kernel allocates what is asked for.
+    while chunk := file.read(CHUNK_BYTES):
+        content += chunk
+        if len(content) > READ_LIMIT_BYTES:
+            raise OSError(errno.EFBIG, f"it is larger than {READ_LIMIT_BYTES} bytes")
+    return bytes(content)
 
 
 def _without_waiting(path: str, flags: int) -> int:
