@@ -208,7 +208,11 @@ def _network(name: str, done: tuple[Completed, ...]) -> NetworkView:
     if len(texts) != len(ASK_NETWORK) or "LOCAL" not in texts[0]:
         message = f"{name}: /proc/net/fib_trie does not tell its addresses. tuner needs Linux with /proc."
         raise TargetError(message)
-    addresses = (*_local_networks(texts[0]), *_interface_addresses(texts[1]))
+    try:
+        addresses = (*_local_networks(texts[0]), *_interface_addresses(texts[1]))
+    except ValueError as error:
+        message = f"{name}: what /proc/net tells of its addresses cannot be read: {error}. Look there."
+        raise TargetError(message) from error
     return NetworkView(addresses=addresses, identity=(texts[2].strip(), texts[3].strip()))
 
 
@@ -219,7 +223,7 @@ def _local_networks(trie: str) -> tuple[Network, ...]:
     for line in trie.splitlines():
         words = line.split()
         if words[:1] == ["|--"]:
-            address = words[1]
+            address = "".join(words[1:2])
         elif words[1:] == ["host", "LOCAL"]:
             found[ipaddress.IPv4Network(f"{address}{words[0]}")] = None
     return tuple(found)
@@ -235,7 +239,11 @@ def _doubt(url: Url, target: NetworkView, source: Host) -> str | None:
     """Say why load from one host may arrive elsewhere; None when it arrives at the target."""
     asks = () if url.address else (Command(argv=("getent", "ahosts", url.host), may_fail=True),)
     done = source.run_all((*asks, *ASK_NETWORK))
-    addresses = [url.address] if url.address else _resolved(done[0])
+    try:
+        addresses = [url.address] if url.address else _resolved(done[0])
+    except ValueError as error:
+        message = f"{source.name}: what getent tells of {url.host} cannot be read: {error}. Look there."
+        raise TargetError(message) from error
     here = _network(source.name, done[len(asks) :])
     if not addresses:
         return f"the name {url.host} cannot be resolved"

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from tuner.ports import Argv, Command, CpuSet, Host, LoadGenerator
 
 BOOT_ID = PurePosixPath("/proc/sys/kernel/random/boot_id")
 LOCAL = "local"
+NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 ASK_SESSION: Argv = (
     "sh",
     "-c",
@@ -126,7 +128,10 @@ def _open(name: str, host: Host, boot_id: str, kept_on: CpuSet) -> LoadPlace:
         said = done[-1].stderr.decode(errors="replace").strip() or f"`{done[-1].argv[0]}` failed"
         message = f"load.host: {name} cannot be made ready: {said}. It needs coreutils and room in /tmp."
         raise TargetError(message)
-    processors, session, boot, directory = (each.stdout.decode().strip() for each in done)
+    processors, session, boot, directory = (each.stdout.decode(errors="replace").strip() for each in done)
+    if not (NUMBER.fullmatch(processors) and NUMBER.fullmatch(session)):
+        message = f"load.host: {name} cannot be made ready: {processors[:20]!r} CPUs. Look at its nproc."
+        raise TargetError(message)
     is_on_target = boot == boot_id
     return LoadPlace(
         host=host,

@@ -25,6 +25,9 @@ FILES = {
         "boot": "/proc/sys/kernel/random/boot_id",
     }.items()
 }
+CPU = re.compile(r"[0-9]{1,5}", re.ASCII)
+MOST_CPUS = 2**16
+"""More than Linux can have (arch/x86/Kconfig, NR_CPUS)."""
 DEFAULT_NR_OPEN = 1_048_576
 DEFAULT_SOMAXCONN = 4096
 
@@ -58,19 +61,25 @@ def read_machine(host: Host) -> Machine:
     """Read what a machine is. Raises TargetError where /proc or /sys are not what Linux has."""
     look = host.look(tuple(FILES.values()))
     texts = {name: _text(look, path) for name, path in FILES.items()}
-    memory = re.search(r"^MemTotal:\s*(\d+) kB", texts["memory"], re.MULTILINE)
+    memory = re.search(r"^MemTotal:\s*([0-9]{1,18}) kB", texts["memory"], re.MULTILINE)
     if memory is None or not texts["online"]:
         message = f"{host.name}: /proc and /sys are not as Linux has them. Mount both there."
         raise TargetError(message)
     model = re.search(r"^model name\s*:\s*(.+)$", texts["processors"], re.MULTILINE)
     allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", texts["status"], re.MULTILINE)
     nr_open = _number(texts["nr_open"], DEFAULT_NR_OPEN)
+    try:
+        cpus = parse_cpus(texts["online"])
+        permitted = frozenset(parse_cpus(allowed[1])) if allowed else frozenset(cpus)
+    except ValueError as error:
+        message = f"{host.name}: /proc or /sys is not as Linux has it: {error}. Look there."
+        raise TargetError(message) from error
     return Machine(
         name=texts["name"].strip(),
         kernel=texts["kernel"].strip(),
         cpu=model[1].strip() if model else "unknown",
-        cpus=parse_cpus(texts["online"]),
-        allowed=frozenset(parse_cpus(allowed[1] if allowed else texts["online"])),
+        cpus=cpus,
+        allowed=permitted,
         memory_mib=int(memory[1]) // 1024,
         open_files_max=_open_files_max(texts, nr_open),
         nr_open=nr_open,
@@ -82,6 +91,8 @@ def read_machine(host: Host) -> Machine:
 def parse_cpus(listed: str) -> tuple[int, ...]:
     """Read a kernel CPU list such as `0,4-5`. Raises ValueError."""
     ends = [part.strip().split("-") for part in listed.strip().split(",")]
+    if any(not CPU.fullmatch(number) or int(number) >= MOST_CPUS for end in ends for number in end):
+        raise ValueError(f"{listed[:40]!r} is no list of CPUs")
     return tuple(cpu for end in ends for cpu in range(int(end[0]), int(end[-1]) + 1))
 
 
@@ -90,7 +101,7 @@ def _open_files_max(texts: Mapping[str, str], nr_open: int) -> int:
     effective = re.search(r"^CapEff:\s*([0-9a-f]+)", texts["status"], re.MULTILINE)
     if effective is not None and int(effective[1], 16) >> CAP_SYS_RESOURCE & 1:
         return nr_open
-    hard = re.search(r"^Max open files\s+\S+\s+(\d+)", texts["limits"], re.MULTILINE)
+    hard = re.search(r"^Max open files\s+\S+\s+([0-9]{1,18})\b", texts["limits"], re.MULTILINE)
     return min(int(hard[1]), nr_open) if hard else nr_open
 
 
@@ -99,4 +110,4 @@ def _text(look: FileReader, path: PurePosixPath) -> str:
 
 
 def _number(text: str, default: int) -> int:
-    return int(text) if text.strip().isdigit() else default
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text.strip()) else default

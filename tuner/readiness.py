@@ -1,5 +1,6 @@
 """Waits until a server listens and has answered one real request correctly."""
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ done
 exec "$curl" "$@"
 """
 """Run by sh with the number of tries, curl and its arguments: waits on the host itself, in one round trip."""
+COUNT = re.compile(r"[0-9]{1,15}", re.ASCII)
 RETRY_PAUSE_S = 0.05
 ANSWER_S = 5.0
 POLL_S = 0.003
@@ -162,7 +164,8 @@ def read_answer(completed: Completed) -> Answer:
     """Read what curl printed, the answer of the last try where there were several."""
     trouble, _, counts = completed.stderr.decode(errors="replace").rpartition("\n")
     fields = counts.split()
-    if completed.returncode != 0 or len(fields) != 3:  # noqa: PLR2004 - the three of --write-out
+    are_counts = len(fields) == 3 and all(COUNT.fullmatch(field) for field in fields)  # noqa: PLR2004
+    if completed.returncode != 0 or not are_counts:
         said = trouble.strip() or f"curl ended with status {completed.returncode}"
         return Answer(status=0, body_bytes=0, response_bytes=0, said=said)
     status, body_bytes, header_bytes = (int(field) for field in fields)

@@ -1,16 +1,20 @@
 """Reads and writes files whole: atomic on disk, one write under /proc and /sys."""
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
 from pathlib import Path
+from typing import IO
 
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import ABSENT, FileState
 
 PSEUDO = ("/proc/", "/sys/")
 NEW_FILE_MODE = 0o644
+READ_LIMIT_BYTES = 64 * 2**20
+CHUNK_BYTES = 2**16
 
 
 def is_pseudo(path: str) -> bool:
@@ -26,14 +30,32 @@ def read_file(path: str, *, shown: str) -> FileState:
         shown: what errors call it.
     """
     try:
-        with open(path, "rb") as file:  # noqa: PTH123 - reads better beside os.fstat
+        with open(path, "rb", opener=_without_waiting) as file:
             found = os.fstat(file.fileno())
-            content = file.read()
+            content = _read_whole(file, found)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except OSError as error:
         raise refused(shown, "read", error) from error
     return FileState(content=content, mode=stat.S_IMODE(found.st_mode), uid=found.st_uid, gid=found.st_gid)
+
+
+def _read_whole(file: IO[bytes], found: os.stat_result) -> bytes:
+    """Read a file that is one, and not too long. Raises OSError."""
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is not a file")
+    content = bytearray()
+    # Little by little: under /proc the kernel allocates what is asked for.
+    while chunk := file.read(CHUNK_BYTES):
+        content += chunk
+        if len(content) > READ_LIMIT_BYTES:
+            raise OSError(errno.EFBIG, f"it is larger than {READ_LIMIT_BYTES} bytes")
+    return bytes(content)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe in its place would wait for somebody who writes."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def write_file(path: str, state: FileState, *, shown: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.adapters.hosts._commands import OUTPUT_LIMIT_BYTES, PACKAGES
+from tuner.adapters.hosts._files import READ_LIMIT_BYTES
 from tuner.adapters.hosts._ssh_frames import Frame, read_count, read_seconds, read_times
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Argv, Completed, FileState
@@ -16,7 +17,6 @@ SIGNALLED, LAST_SIGNAL = 128, 64
 DEADLINE_PASSED, RUNS_ON = "1", "2"
 LEAST_S = 0.001
 LONG_BYTES = 2**15
-READ_LIMIT_BYTES = 64 * 2**20
 PSEUDO = ("/proc/", "/sys/")
 PLAIN = frozenset(range(0x20, 0x7F)) - set(b"%\\'-")
 """Bytes that mean themselves in a format of printf between single quotes."""

@@ -273,3 +273,29 @@ def test_a_sandbox_is_another_network_of_the_same_machine():
 
     assert inside.identity[0] == outside.identity[0]
     assert inside.identity[1] != outside.identity[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("/proc/net/fib_trie", b"|--\n /32 host LOCAL\n"),
+        ("/proc/net/fib_trie", b"|-- 192.0.2.1\n x/99 host LOCAL\n"),
+        ("/proc/net/if_inet6", b"zz 02 40\n"),
+        ("/proc/net/if_inet6", b"00\n"),
+    ],
+)
+def test_addresses_that_cannot_be_read_are_an_error_that_names_the_host(path: str, content: bytes):
+    host = networked("web1", TARGET)
+    told = {"/proc/net/fib_trie": b"LOCAL", path: content}
+    host.commands["cat"] = lambda _host, argv, _stdin: completed(argv, stdout=told.get(argv[-1], b""))
+
+    with pytest.raises(TargetError, match="web1: what /proc/net tells"):
+        read_network(host)
+
+
+def test_a_resolver_that_talks_nonsense_is_an_error_that_names_the_host():
+    source = networked("gen1", "192.0.2.9")
+    source.commands["getent"] = lambda _host, argv, _stdin: completed(argv, stdout=b"no-address STREAM x\n")
+
+    with pytest.raises(TargetError, match="gen1: what getent tells"):
+        take_aim(parse_url("http://balancer/"), networked("web1", TARGET), {"gen1": source})
