@@ -7,7 +7,7 @@ import pytest
 from tuner.errors import UsageError
 from tuner.settings import load_study
 from tuner.space import SpaceFacts, available_spaces, load_space
-from tuner.trust import name_own_settings, name_programs, refuse_untrusted
+from tuner.trust import name_large_numbers, name_own_settings, name_programs, refuse_untrusted
 
 FACTS = SpaceFacts(
     names={"cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096},
@@ -146,6 +146,54 @@ def test_a_value_that_is_in_force_on_the_host_was_not_chosen_by_the_author():
 
     assert name_own_settings(space, current) == ()
     assert name_own_settings(space, {}) != ()
+
+
+@pytest.mark.parametrize("name", available_spaces())
+def test_the_numbers_of_the_spaces_of_tuner_itself_are_no_larger_than_they_go_up_to(name):
+    current = {"net.core.somaxconn": 9999, "net.ipv4.tcp_fin_timeout": 60}
+    facts = SpaceFacts(names=FACTS.names, versions=FACTS.versions, current=current, loopback=False)
+
+    assert name_large_numbers(load_space([name], facts=facts, base=Path("/")), facts) == ()
+
+
+@pytest.mark.parametrize(
+    ("own_text", "named"),
+    [
+        (
+            "parameters: {worker_connections: {high: 2000000, default: 2000000}}",
+            "worker_connections is 2000000",
+        ),
+        ("parameters: {worker_processes: {high: 500, default: 400}}", "worker_processes is 400"),
+        (
+            "parameters: {worker_processes: {high: 500}}\nset: {worker_processes: 400}",
+            "worker_processes is 400",
+        ),
+        ("derived: {worker_rlimit_nofile: {value: 1000000}}", "worker_rlimit_nofile is 1000000"),
+    ],
+)
+def test_a_number_that_would_cost_more_than_tuner_would_ever_ask_for_is_named(tmp_path, own_text, named):
+    (tmp_path / "own.yaml").write_text(own_text)
+    space = load_space(["nginx", "./own.yaml"], facts=FACTS, base=tmp_path)
+
+    (found, *_) = name_large_numbers(space, FACTS)
+
+    assert found.startswith(f"space: {named}, and tuner's own spaces go no higher here than ")
+
+
+@pytest.mark.parametrize(
+    "own_text",
+    [
+        "parameters: {worker_connections: {high: 2000000}}",
+        "set: {worker_processes: auto, worker_connections: 4096, keepalive_requests: 100000}",
+        "parameters: {worker_connections: {low: 10, default: 20}}",
+        "derived: {worker_rlimit_nofile: {value: 1024}}",
+    ],
+)
+def test_a_wider_range_and_other_numbers_within_it_need_no_trust(tmp_path, own_text):
+    (tmp_path / "own.yaml").write_text(own_text)
+    space = load_space(["nginx", "./own.yaml"], facts=FACTS, base=tmp_path)
+
+    assert name_large_numbers(space, FACTS) == ()
 
 
 @pytest.mark.parametrize(
