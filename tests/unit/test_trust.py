@@ -72,9 +72,9 @@ def test_other_numbers_for_a_known_setting_are_only_numbers(tmp_path):
     assert own(tmp_path, f"ThreadsPerChild: {number}") == ()
 
 
-def refine(tmp_path: Path, text: str, name: str = "nginx") -> tuple[str, ...]:
+def refine(tmp_path: Path, text: str) -> tuple[str, ...]:
     (tmp_path / "own.yaml").write_text(text)
-    return name_own_settings(load_space([name, "./own.yaml"], facts=FACTS, base=tmp_path), {})
+    return name_own_settings(load_space(["./own.yaml"], facts=FACTS, base=tmp_path), {})
 
 
 INJECTED = "1; error_log /tmp/x debug; thread_pool b threads=1"
@@ -96,7 +96,7 @@ def test_a_derived_setting_that_may_become_a_text_is_named(tmp_path, value):
     )
     derived = f"worker_rlimit_nofile: {{value: {value}}}"
 
-    found = refine(tmp_path, f"server: nginx\nparameters:\n  {helper}\nderived:\n  {derived}\n")
+    found = refine(tmp_path, f"server: nginx\nparameters:\n  {NUMBER}\n  {helper}\nderived:\n  {derived}\n")
 
     assert found == (
         f"space: worker_rlimit_nofile may become {INJECTED!r}, which tuner's own spaces do not have",
@@ -104,7 +104,9 @@ def test_a_derived_setting_that_may_become_a_text_is_named(tmp_path, value):
 
 
 def test_a_derived_setting_that_hands_on_the_text_of_another_is_named(tmp_path):
-    found = refine(tmp_path, "server: nginx\nderived:\n  worker_rlimit_nofile: {value: worker_processes}\n")
+    number = "worker_processes: {kind: int, low: 1, high: 4, default: auto, special: {auto: auto}}"
+    derived = "worker_rlimit_nofile: {value: worker_processes}"
+    found = refine(tmp_path, f"server: nginx\nparameters:\n  {number}\nderived:\n  {derived}\n")
 
     assert found == ("space: worker_rlimit_nofile may become 'auto', which tuner's own spaces do not have",)
 
