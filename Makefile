@@ -81,6 +81,10 @@ bench-faults: setup ## Break managed runs 300 times at random moments and look w
 bench-slow-clients: setup ## Serve a quick study's winner beside slow clients (of SERVER, or STUDY=FILE)
 	@$(BIN)/python -m benchmarks.slow_clients $(if $(STUDY),--study "$(STUDY)",--server "$(SERVER)")
 
+.PHONY: bench-hostile
+bench-hostile: setup ## Check 2,000 study files that mean harm, and look what they open, add and cost
+	@$(BIN)/python -m benchmarks.hostile_studies
+
 .PHONY: bench-optimizer
 bench-optimizer: ## Compare the optimizer with its peers on recorded and made surfaces (some gigabytes, hours)
 	@.ci/python bench

@@ -13,8 +13,9 @@ from tuner.progress import Progress
 from tuner.records import Role, Window
 from tuner.rig import Rig, prepare
 from tuner.settings import Study
+from tuner.space import facts_from_json
 from tuner.study_lock import locked
-from tuner.trust import name_programs, refuse_own_settings, refuse_untrusted
+from tuner.trust import name_programs, refuse_large_numbers, refuse_own_settings, refuse_untrusted
 
 if TYPE_CHECKING:
     from tuner.measure.calibrate import Calibration
@@ -124,6 +125,7 @@ def check_study(settings: Study, *, trusts: bool, measure_noise: bool, progress:
         rig = prepare(settings)
         if not trusts:
             refuse_own_settings(settings.path, rig.space, rig.facts.values())
+            refuse_large_numbers(settings, rig.space, facts_from_json(rig.space_facts))
         progress.start_begins(Role.CONTROL, "the default")
         try:
             with rig.target.deploy(rig.space.default()) as deployment:

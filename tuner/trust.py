@@ -7,13 +7,16 @@ directive that no space of tuner's own knows (Apache starts programs for some, a
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeGuard
 
 from tuner.errors import UsageError
-from tuner.ports import Facts, Scalar
+from tuner.ports import Config, Facts, Scalar
 from tuner.settings import Study
-from tuner.space import Space, available_spaces, describe_space
+from tuner.space import Space, SpaceFacts, available_spaces, describe_space, load_space
 from tuner.space.expressions import possible_texts
 from tuner.space.parameters import Derived, Parameter
+from tuner.space.scalars import Refused
+from tuner.space.values import accept
 
 MOST_NAMED = 5
 
@@ -85,10 +88,50 @@ def _name_setting(item: Parameter | Derived, known: Iterable[tuple[str, str]]) -
     return f"space: {item.name} is a setting that tuner's own spaces do not have"
 
 
+def name_large_numbers(space: Space, facts: SpaceFacts) -> tuple[str, ...]:
+    """Name numbers of the default configuration that tuner's own spaces would not go up to on this host.
+
+    A check starts the servers with them; what they may cost in memory and time is bounded by that.
+    """
+    servers = {each.server for each in space.parameters} | {each.server for each in space.derived}
+    names = [name for name in available_spaces() if describe_space(name)[0]["server"] in servers]
+    usual = load_space(names, facts=facts, base=Path())
+    default = space.default()
+    known = {*(each.name for each in usual.parameters), *(each.name for each in usual.derived)}
+    fitted = usual.complete(
+        {each.name: default[each.name] for each in usual.parameters if _takes(each, default)}, fit=True
+    )
+    return tuple(
+        f"space: {name} is {value}, and tuner's own spaces go no higher here than {most}"
+        for name, value in default.items()
+        if name in known and _is_number(value) and value != facts.current.get(name)
+        for most in (fitted.get(name, 0),)
+        if not _is_number(most) or value > most
+    )  # fmt: skip
+
+
+def _takes(parameter: Parameter, config: Config) -> bool:
+    """Say whether a configuration has a value of the parameter's kind, be it out of its range."""
+    try:
+        return parameter.name in config and accept(parameter, config[parameter.name]) is not None
+    except Refused:
+        return False
+
+
+def _is_number(value: Scalar) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def refuse_own_settings(study: Path, space: Space, facts: Iterable[Facts]) -> None:
     """Raise UsageError naming what the space of a study would write that tuner's spaces do not know."""
     current = {name: value for each in facts for name, value in each.current.items()}
     refuse_untrusted(study, name_own_settings(space, current))
+
+
+def refuse_large_numbers(study: Study, space: Space, facts: SpaceFacts) -> None:
+    """Raise UsageError naming what a study sets higher than tuner's own spaces go, when it has its own."""
+    if not all(each in available_spaces() for each in study.space):
+        refuse_untrusted(study.path, name_large_numbers(space, facts))
 
 
 def refuse_untrusted(study: Path, demands: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tuner.errors import UsageError
 from tuner.settings import load_study
 from tuner.space import SpaceFacts, available_spaces, load_space
-from tuner.trust import name_own_settings, name_programs, refuse_untrusted
+from tuner.trust import name_large_numbers, name_own_settings, name_programs, refuse_untrusted
 
 FACTS = SpaceFacts(
     names={"cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096},
@@ -72,9 +72,9 @@ def test_other_numbers_for_a_known_setting_are_only_numbers(tmp_path):
     assert own(tmp_path, f"ThreadsPerChild: {number}") == ()
 
 
-def refine(tmp_path: Path, text: str, name: str = "nginx") -> tuple[str, ...]:
+def refine(tmp_path: Path, text: str) -> tuple[str, ...]:
     (tmp_path / "own.yaml").write_text(text)
-    return name_own_settings(load_space([name, "./own.yaml"], facts=FACTS, base=tmp_path), {})
+    return name_own_settings(load_space(["./own.yaml"], facts=FACTS, base=tmp_path), {})
 
 
 INJECTED = "1; error_log /tmp/x debug; thread_pool b threads=1"
@@ -96,7 +96,7 @@ def test_a_derived_setting_that_may_become_a_text_is_named(tmp_path, value):
     )
     derived = f"worker_rlimit_nofile: {{value: {value}}}"
 
-    found = refine(tmp_path, f"server: nginx\nparameters:\n  {helper}\nderived:\n  {derived}\n")
+    found = refine(tmp_path, f"server: nginx\nparameters:\n  {NUMBER}\n  {helper}\nderived:\n  {derived}\n")
 
     assert found == (
         f"space: worker_rlimit_nofile may become {INJECTED!r}, which tuner's own spaces do not have",
@@ -104,7 +104,9 @@ def test_a_derived_setting_that_may_become_a_text_is_named(tmp_path, value):
 
 
 def test_a_derived_setting_that_hands_on_the_text_of_another_is_named(tmp_path):
-    found = refine(tmp_path, "server: nginx\nderived:\n  worker_rlimit_nofile: {value: worker_processes}\n")
+    number = "worker_processes: {kind: int, low: 1, high: 4, default: auto, special: {auto: auto}}"
+    derived = "worker_rlimit_nofile: {value: worker_processes}"
+    found = refine(tmp_path, f"server: nginx\nparameters:\n  {number}\nderived:\n  {derived}\n")
 
     assert found == ("space: worker_rlimit_nofile may become 'auto', which tuner's own spaces do not have",)
 
@@ -146,6 +148,54 @@ def test_a_value_that_is_in_force_on_the_host_was_not_chosen_by_the_author():
 
     assert name_own_settings(space, current) == ()
     assert name_own_settings(space, {}) != ()
+
+
+@pytest.mark.parametrize("name", available_spaces())
+def test_the_numbers_of_the_spaces_of_tuner_itself_are_no_larger_than_they_go_up_to(name):
+    current = {"net.core.somaxconn": 9999, "net.ipv4.tcp_fin_timeout": 60}
+    facts = SpaceFacts(names=FACTS.names, versions=FACTS.versions, current=current, loopback=False)
+
+    assert name_large_numbers(load_space([name], facts=facts, base=Path("/")), facts) == ()
+
+
+@pytest.mark.parametrize(
+    ("own_text", "named"),
+    [
+        (
+            "parameters: {worker_connections: {high: 2000000, default: 2000000}}",
+            "worker_connections is 2000000",
+        ),
+        ("parameters: {worker_processes: {high: 500, default: 400}}", "worker_processes is 400"),
+        (
+            "parameters: {worker_processes: {high: 500}}\nset: {worker_processes: 400}",
+            "worker_processes is 400",
+        ),
+        ("derived: {worker_rlimit_nofile: {value: 1000000}}", "worker_rlimit_nofile is 1000000"),
+    ],
+)
+def test_a_number_that_would_cost_more_than_tuner_would_ever_ask_for_is_named(tmp_path, own_text, named):
+    (tmp_path / "own.yaml").write_text(own_text)
+    space = load_space(["nginx", "./own.yaml"], facts=FACTS, base=tmp_path)
+
+    (found, *_) = name_large_numbers(space, FACTS)
+
+    assert found.startswith(f"space: {named}, and tuner's own spaces go no higher here than ")
+
+
+@pytest.mark.parametrize(
+    "own_text",
+    [
+        "parameters: {worker_connections: {high: 2000000}}",
+        "set: {worker_processes: auto, worker_connections: 4096, keepalive_requests: 100000}",
+        "parameters: {worker_connections: {low: 10, default: 20}}",
+        "derived: {worker_rlimit_nofile: {value: 1024}}",
+    ],
+)
+def test_a_wider_range_and_other_numbers_within_it_need_no_trust(tmp_path, own_text):
+    (tmp_path / "own.yaml").write_text(own_text)
+    space = load_space(["nginx", "./own.yaml"], facts=FACTS, base=tmp_path)
+
+    assert name_large_numbers(space, FACTS) == ()
 
 
 @pytest.mark.parametrize(
