@@ -27,7 +27,7 @@ from tuner.starter import Starter
 from tuner.storage import Opening, Storage, is_there, open_storage
 from tuner.storage_url import sqlite_url
 from tuner.study import Campaign
-from tuner.study_folder import make_folder, require_own
+from tuner.study_folder import make_folder, require_own, require_own_database
 from tuner.study_lock import is_locked, locked
 from tuner.summary import Arm, Summary, gather_arm, pick, summarize
 from tuner.warm_start import read_warmth
@@ -171,7 +171,9 @@ def compare(
         session = f"{int(time.time())}-{os.getpid()}"
         folder = settings.folder / "comparisons"
         make_folder(folder)
-        storage = open_storage(sqlite_url(folder / f"{session}.db"), settings.name)
+        database = folder / f"{session}.db"
+        require_own_database(database)
+        storage = open_storage(sqlite_url(database), settings.name)
         starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
         starts: list[Start] = []
 

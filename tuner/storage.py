@@ -33,7 +33,6 @@ from tuner.records_json import (
     window_to_json,
 )
 from tuner.storage_url import SQLITE, show_url, sqlite_url
-from tuner.study_folder import require_own_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -261,13 +260,10 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
 
     Raises:
         TargetError: the storage cannot be reached, read or written.
-        UsageError: the study does not exist and `create` is false, or a file is a link or another user's.
+        UsageError: the study does not exist and `create` is false.
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     where, is_file = show_url(url), url.startswith(SQLITE)
-    if is_file:
-        with translated(where):
-            require_own_database(Path(where))
     if is_file and not create and not Path(where).exists():
         msg = f"{where}: there is no study here yet. Start it with `tuner run`."
         raise UsageError(msg)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tuner.errors import TargetError, UsageError
 
+DATABASE = "study.db"
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 """Of what is made here; the umask takes more away."""
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -23,17 +24,18 @@ SIDE_FILES = ("", "-journal", "-wal", "-shm")
 
 
 def require_own(folder: Path) -> None:
-    """Check a study's folder; one that is not there yet is right.
+    """Check a study's folder and its database; what is not there yet is right.
 
     Raises:
-        UsageError: it is a link, another user's, or others may write to it.
-        TargetError: it cannot be opened.
+        UsageError: one of them is a link, another user's, or others may write to it.
+        TargetError: the folder cannot be opened.
     """
     with _translated(folder, "read"):
         try:
             os.close(open_folder(folder))
         except FileNotFoundError:
             return
+        require_own_database(folder / DATABASE)
 
 
 def require_own_database(path: Path) -> None:

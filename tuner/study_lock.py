@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tuner.errors import TargetError
 from tuner.settings import Study
-from tuner.study_folder import open_file, open_folder
+from tuner.study_folder import open_file, open_folder, require_own
 
 NAME = "lock"
 
@@ -20,11 +20,12 @@ def locked(settings: Study) -> Iterator[None]:
     A folder that was not there before, and in which nothing was put, is removed again.
 
     Raises:
-        UsageError: the folder or the lock is a link, another user's, or may be written by others.
+        UsageError: the folder or a file in it is a link, another user's, or may be written by others.
         TargetError: another tuner holds it, or the folder cannot be written.
     """
     is_new = not settings.folder.exists()
     with _entered(settings.folder) as folder:
+        require_own(settings.folder)
         descriptor = _open(settings.folder / NAME, folder)
         try:
             _claim(descriptor, settings)

@@ -10,6 +10,7 @@ from tuner.objective import Constraint, Objective
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
 from tuner.space.yaml_text import Document
 from tuner.storage_url import sqlite_url
+from tuner.study_folder import DATABASE
 
 if TYPE_CHECKING:
     from tuner.space import Dimension, Space
@@ -103,7 +104,7 @@ class Study:
         """Give the Optuna storage URL."""
         if self.storage != "sqlite":
             return self.storage
-        return sqlite_url(self.folder / "study.db")
+        return sqlite_url(self.folder / DATABASE)
 
     def definition(self, space: "Space") -> dict[str, str]:
         """Give all that makes two starts comparable, each part by its name; the budget is not among it."""

@@ -194,3 +194,11 @@ def test_a_folder_that_cannot_be_made_is_the_targets_fault(tmp_path):
 
     with pytest.raises(TargetError, match=r"report\.html: cannot be written \(File exists\)"):
         write_file(file / "x.study" / "report.html", b"", study_folder=file / "x.study")
+
+
+def test_a_folder_whose_database_leads_elsewhere_is_refused(folder, precious):
+    require_own(folder)
+    (folder / "study.db-wal").symlink_to(precious)
+
+    with pytest.raises(UsageError, match=r"study\.db-wal: this is a link"):
+        require_own(folder)
