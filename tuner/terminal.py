@@ -297,7 +297,7 @@ def _difference(summary: "Summary") -> list[RenderableType]:
         parts.append(
             Text.assemble(
                 (name.ljust(names), "bold"), "  ", (old.ljust(olds), "red"), "  →  ",
-                (new.ljust(news), "green"), (follows, "dim"),
+                (new.ljust(news) if follows else new, "green"), (follows, "dim"),
             )
         )  # fmt: skip
         if also := summary.space.also(setting):

@@ -201,7 +201,7 @@ class Space:
         return {
             name: pair
             for name, pair in self.changes(config, derived=True).items()
-            if not self._item[name].internal
+            if not self._item[name].internal and pair[0] != pair[1]
         }
 
     def also(self, name: str) -> str:
