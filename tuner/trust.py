@@ -97,7 +97,8 @@ def name_large_numbers(space: Space, facts: SpaceFacts) -> tuple[str, ...]:
     names = [name for name in available_spaces() if describe_space(name)[0]["server"] in servers]
     usual = load_space(names, facts=facts, base=Path())
     default = space.default()
-    known = {*(each.name for each in usual.parameters), *(each.name for each in usual.derived)}
+    known = {each.name for each in usual.parameters if not each.internal}
+    known |= {each.name for each in usual.derived if not each.internal}
     fitted = usual.complete(
         {each.name: default[each.name] for each in usual.parameters if _takes(each, default)}, fit=True
     )

@@ -162,8 +162,8 @@ def test_the_numbers_of_the_spaces_of_tuner_itself_are_no_larger_than_they_go_up
     ("own_text", "named"),
     [
         (
-            "parameters: {worker_connections: {high: 2000000, default: 2000000}}",
-            "worker_connections is 2000000",
+            "parameters: {worker_connections: {high: 3000000, default: 2500000}}",
+            "worker_connections is 2500000",
         ),
         ("parameters: {worker_processes: {high: 500, default: 400}}", "worker_processes is 400"),
         (
