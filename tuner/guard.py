@@ -301,8 +301,7 @@ def accept_host(
             what, _, reason = trouble.partition("\t")
             place = f" What is known of its original is in {kept[what]}." if what in kept else ""
             told.append(f"{host.name}: {what} is left as it is ({reason}).{place}")
-    copy = journal.set_aside(host.name)
-    if copy and told:
+    if copy := journal.set_aside(host.name):
         told.append(f"{host.name}: the copy of the originals on this side is {copy}.")
     return tuple(back), tuple(told)
 

@@ -268,3 +268,34 @@ def test_a_host_that_was_claimed_is_refused_to_others(tmp_path: Path):
 
         with pytest.raises(TargetError, match="another tuner is at work on web1"):
             Journal(tmp_path).claim("web1")
+
+
+def test_the_plan_of_a_session_is_on_disk_with_what_was_written_and_made(tmp_path: Path, host: MemoryHost):
+    with Journal(tmp_path) as journal:
+        change(journal, host, NEW, FileState(content=b"of an earlier session"))
+        journal.begin("memory", "session 0a")
+        journal.record(host, [CONF])
+        for number in range(20):
+            journal.note_written("memory", {CONF: f"sum {number}"})
+        journal.note_written("memory", {CONF: "sum 15"})
+        journal.note_made("memory", [NEW.parent, NEW.parent.parent])
+
+    kept = Journal(tmp_path).kept("memory")
+
+    assert kept.plan == "session 0a"
+    assert [original.path for original in kept.originals] == [CONF]
+    assert kept.written[CONF][-3:] == ("sum 18", "sum 19", "sum 15")
+    assert len(kept.written[CONF]) == 8
+    assert kept.made == (NEW.parent.parent, NEW.parent)
+
+
+def test_a_copy_that_cannot_be_read_is_set_aside_and_not_deleted(tmp_path: Path):
+    journal = Journal(tmp_path)
+    journal.path("memory").write_bytes(b"damaged\n")
+
+    place = journal.set_aside("memory")
+
+    assert place is not None
+    assert place.read_bytes() == b"damaged\n"
+    assert journal.originals("memory") == ()
+    assert journal.set_aside("memory") is None

@@ -7,8 +7,8 @@ from tests.fakes import MemoryHost, completed
 from tuner import keeper
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.guard import Guard, describe_use, restore_host
-from tuner.journal import Journal
-from tuner.ports import FileState, Service
+from tuner.journal import Journal, Kept, Original
+from tuner.ports import ABSENT, FileState, Service
 
 CONF = PurePosixPath("/etc/nginx/nginx.conf")
 SETTING = PurePosixPath("/proc/sys/net/core/somaxconn")
@@ -242,3 +242,40 @@ def test_a_file_is_only_overwritten_if_it_is_the_one_that_was_read(tmp_path: Pat
     )
     with Journal(tmp_path) as journal, pytest.raises(TargetError, match=r"nginx\.conf: somebody else has"):
         Guard(host, journal=journal, study="s").arm([], files={CONF: b"old\n"})
+
+
+def test_a_target_that_lost_everything_is_told_plan_and_originals_in_one_request():
+    command = keeper.arming(
+        "run", session="0a", owner=[("by", "me")], watchdog_s=120.0, services=[NGINX], urls=["http://web1/"]
+    )
+    answer = {"ran": ["nginx yes"], "answered": ["200 http://web1/"], "boot": ["b1"], "since": ["today"]}
+    kept = Kept(
+        plan=keeper.plan_to_keep("run", "0a", command, answer),
+        originals=(
+            Original(path=CONF, state=FileState(content=b"a\n", mode=0o640, uid=7, gid=8)),
+            Original(path=SETTING, state=FileState(content=b"4096\n")),
+            Original(path=CONF.parent / "new d", state=ABSENT),
+        ),
+        written={CONF: (keeper.checksum(b"b"),)},
+        made=(CONF.parent / "d",),
+    )
+
+    adoption = keeper.adoption(kept)
+
+    head, size = int(adoption.argv[-2]), int(adoption.argv[-1])
+    assert adoption.argv[2:4] == ("adopt", "run")
+    assert adoption.argv[5] == "0a"
+    assert adoption.stdin[head:] == b"a\n4096\n"
+    assert len(adoption.stdin) == size
+    lines = adoption.stdin[:head].decode().splitlines()
+    assert lines[lines.index("service nginx") + 1] == "ran yes"
+    assert lines[-8:] == [
+        "answered 200 http://web1/",
+        "boot b1",
+        "since today",
+        "made /etc/nginx/d",
+        f"written {keeper.checksum(b'b')}  -",
+        "file 2 640 7 8 /etc/nginx/nginx.conf",
+        "setting 5 /proc/sys/net/core/somaxconn",
+        "absent /etc/nginx/new d",
+    ]
