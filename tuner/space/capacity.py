@@ -40,11 +40,15 @@ def measure(figures: Iterable[Figure], scope: Mapping[str, object]) -> dict[str,
 
 
 def _evaluate(expression: Expression, scope: Mapping[str, object]) -> Scalar | None:
-    """Return its value; None where it needs a setting that is inactive, or that this host does not have."""
+    """Return its value; None where it needs a setting that is inactive, unknown on this host, or a text.
+
+    A text is what somebody's own space has made of a number: whether it is trusted is asked elsewhere.
+    """
     try:
         return expression.evaluate(scope)
     except UsageError:
-        if expression.names <= scope.keys():
+        used = [scope.get(name) for name in expression.names]
+        if not any(value is None or isinstance(value, str) for value in used):
             raise
         return None
 
