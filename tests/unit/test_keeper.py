@@ -8,6 +8,7 @@ from tuner import keeper
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.guard import Guard, describe_use, restore_host
 from tuner.journal import Journal
+from tuner.managed_server import read_pid
 from tuner.ports import FileState, Service
 
 CONF = PurePosixPath("/etc/nginx/nginx.conf")
@@ -242,3 +243,8 @@ def test_a_file_is_only_overwritten_if_it_is_the_one_that_was_read(tmp_path: Pat
     )
     with Journal(tmp_path) as journal, pytest.raises(TargetError, match=r"nginx\.conf: somebody else has"):
         Guard(host, journal=journal, study="s").arm([], files={CONF: b"old\n"})
+
+
+@pytest.mark.parametrize("printed", ["", "0", "-1", "\u00b2", "\u0661", "1e3", "9" * 5000, "1 2"])
+def test_an_id_that_no_kernel_gives_is_no_process(printed: str):
+    assert read_pid(completed(stdout=printed.encode())) is None
