@@ -118,7 +118,8 @@ def test_the_event_mpm_has_no_reason_to_change_any_value(machine: tuple[int, int
     config: dict[str, Any] = space.decode(data.draw(points(space)))
     buckets, threads = config["ListenBuckets"], config["ThreadsPerChild"]
 
-    assert space.violations(config) == ()
+    # Of what is not built by bounds there is one rule: the machine's memory.
+    assert all(sentence.startswith("it may take about") for sentence in space.violations(config))
     # server/mpm/event/event.c, event_check_config
     assert config["ServerLimit"] <= 20_000
     assert threads <= config["ThreadLimit"] <= 100_000
