@@ -1,5 +1,6 @@
 """One installed server of a study: what it is, which process is its first, what its log says."""
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,4 +46,6 @@ def first_process(service: Service) -> Command:
 def read_pid(completed: Completed) -> int | None:
     """Read what `first_process` printed; None when there is no process."""
     text = completed.stdout.decode(errors="replace").strip()
-    return int(text) if completed.returncode == 0 and text.isdigit() and int(text) > 0 else None
+    # Nothing but what a kernel would say: int() refuses other digits, and thousands of them.
+    is_id = re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) is not None
+    return int(text) if completed.returncode == 0 and is_id and int(text) > 0 else None

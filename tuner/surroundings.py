@@ -173,7 +173,8 @@ def _container(printed: str) -> str:
 
 def _free_kib(printed: str) -> int | None:
     words = printed.splitlines()[-1].split() if printed.strip() else []
-    return int(words[3]) if len(words) >= 6 and words[3].isdigit() else None  # noqa: PLR2004 - df(1), POSIX
+    is_whole = len(words) >= 6 and re.fullmatch(r"[0-9]{1,20}", words[3], re.ASCII) is not None  # noqa: PLR2004 - df(1)
+    return int(words[3]) if is_whole else None
 
 
 def _enforced(printed: str) -> Iterator[tuple[int, str]]:

@@ -8,6 +8,7 @@ from tuner import keeper
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.guard import Guard, describe_use, restore_host
 from tuner.journal import Journal, Kept, Original
+from tuner.managed_server import read_pid
 from tuner.ports import ABSENT, FileState, Service
 
 CONF = PurePosixPath("/etc/nginx/nginx.conf")
@@ -279,3 +280,8 @@ def test_a_target_that_lost_everything_is_told_plan_and_originals_in_one_request
         "setting 5 /proc/sys/net/core/somaxconn",
         "absent /etc/nginx/new d",
     ]
+
+
+@pytest.mark.parametrize("printed", ["", "0", "-1", "\u00b2", "\u0661", "1e3", "9" * 5000, "1 2"])
+def test_an_id_that_no_kernel_gives_is_no_process(printed: str):
+    assert read_pid(completed(stdout=printed.encode())) is None
