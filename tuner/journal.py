@@ -187,6 +187,9 @@ class Journal:
                 os.close(_lock(path))
         else:
             self._forget(host_name)
+        if not path.stat().st_size:
+            path.unlink()
+            return None
         place = path.with_name(f"{path.name}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.{os.getpid()}")
         path.rename(place)
         _sync(self.directory)
