@@ -1,11 +1,17 @@
 """Signals that end a run: politely, and not in the middle of what must come to its end."""
 
+import os
 import signal
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """SIGINT, too: a shell without job control starts what it puts in the background with SIGINT ignored."""
+
+AGAIN_S = 0.05
+"""After what a signal comes again that was dropped."""
 
 Handler = Callable[[int, object], None]
 
@@ -17,8 +23,30 @@ def signals_interrupt() -> Iterator[None]:
     def interrupt(number: int, _frame: object) -> None:
         raise KeyboardInterrupt(signal.Signals(number).name)
 
-    with _handled_by(interrupt):
+    with _handled_by(interrupt), _sent_again():
         yield
+
+
+@contextmanager
+def _sent_again() -> Iterator[None]:
+    """Send a signal again that came in a finalizer or a weak reference: Python drops what they raise."""
+    earlier = sys.unraisablehook
+
+    def look(unraisable: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+            earlier(unraisable)
+            return
+        number = getattr(signal, str(unraisable.exc_value), signal.SIGINT)
+        # Not here, where it would be dropped, too.
+        timer = threading.Timer(AGAIN_S, os.kill, (os.getpid(), number))
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = look
+    try:
+        yield
+    finally:
+        sys.unraisablehook = earlier
 
 
 @contextmanager
