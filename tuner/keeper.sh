@@ -1084,7 +1084,12 @@ activate() { # SESSION check|restart|reload NAME, SESSION units: under the lock,
         units) serve units 'systemctl daemon-reload' ;;
         check) serve check "$check" ;;
         reload) serve reload "$reload" ;;
-        restart) serve stop "$stop" && serve start "$start" ;;
+        restart)
+            # Somebody decided that it must not start; stopping it then would be the end of it.
+            [ "$systemd" = no ] || is_loaded "$3" ||
+                fail "$REFUSED" "$3: its unit is $loaded, so it was left running. Look there, then begin again."
+            serve stop "$stop" && serve start "$start"
+            ;;
         *) fail "$REFUSED" "$2: is nothing that a service can be told." ;;
     esac
     ended=$?
