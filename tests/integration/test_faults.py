@@ -1,0 +1,26 @@
+"""Managed runs are broken in every way that the benchmark of faults knows; with fixed seeds, and quickly.
+
+`make bench-faults` does the same 300 times.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.faults import KINDS, choose, describe, try_fault
+
+SEED = 17
+LEFT_TO_THE_BENCHMARK = {"clock a day back", "sshd killed"}
+"""So that there are twenty: each of them is much like another one."""
+FAULTS = [
+    choose(number, SEED, longest_s=1.0)
+    for number, name in enumerate(sorted(KINDS))
+    if name not in LEFT_TO_THE_BENCHMARK
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[f"{fault.name}, {fault.server}" for fault in FAULTS])
+def test_a_broken_run_leaves_its_host_as_it_was_or_says_what_is_left(fault, tmp_path: Path):
+    outcome = try_fault(fault, tmp_path)
+
+    assert outcome.is_good, describe(outcome)
