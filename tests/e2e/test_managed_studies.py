@@ -26,7 +26,11 @@ study: {server}
 servers: [{server}]
 space: [{space}, {{only: [{parameter}]}}{narrowed}]
 target: {{host: "{url}", mode: managed}}
-load: {{generator: wrk, path: "http://{address}:{port}{page}", connections: {connections}, keepalive: {keepalive}}}
+load:
+  generator: wrk
+  path: "http://{address}:{port}{page}"
+  connections: {connections}
+  keepalive: {keepalive}
 budget: {{preset: quick, minutes: 0.4, trials: 1}}
 """
 
@@ -133,7 +137,8 @@ def write(tuner: CommandLine, server: str, host: TestHost, file: str = "study.ya
     case = CASES[server]
     text = STUDY.format(
         server=server, space=case.space, parameter=case.parameter, narrowed=case.narrowed, url=host.ssh_url,
-        address=host.address, port=case.port, page=case.page, connections=case.connections, keepalive=str(case.keepalive).lower(),
+        address=host.address, port=case.port, page=case.page, connections=case.connections,
+        keepalive=str(case.keepalive).lower(),
     )  # fmt: skip
     return tuner.write(file, text)
 

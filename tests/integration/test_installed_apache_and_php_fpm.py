@@ -155,7 +155,6 @@ def answers(sandbox: Sandbox) -> bool:
 def test_apache_is_started_reloaded_and_stopped_by_its_service(script: str):
     scripts = [] if script == "with" else ["/etc/init.d"]
     with installed("/etc/apache2", empty=[*APACHE_WRITES, *scripts]) as sandbox:
-        run(sandbox, "mount", "-t", "proc", "proc", "/proc")
         service = Apache().find(sandbox).service
         assert (service.stop[0] == "service") == (script == "with")
 
@@ -173,7 +172,6 @@ def test_apache_is_started_reloaded_and_stopped_by_its_service(script: str):
 def test_php_fpm_is_started_and_stopped_by_its_service(script: str):
     scripts = [] if script == "with" else ["/etc/init.d"]
     with installed("/etc/php", empty=["/var/log", "/run", *scripts]) as sandbox:
-        run(sandbox, "mount", "-t", "proc", "proc", "/proc")
         run(sandbox, "mkdir", "-p", "/run/php")
         service = PhpFpm().find(sandbox).service
         pool = ("pgrep", "-f", "php-fpm: pool www")

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.installed import run
+from tests.installed import mount
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.errors import ConfigRejected, TargetError, UsageError
@@ -18,6 +18,8 @@ WMEM = PurePosixPath("/proc/sys/net/ipv4/tcp_wmem")
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
     with LocalHost().sandbox() as opened:
+        # Its own is read-only, unlike that of a machine.
+        mount(opened, "-t", "proc", "proc", "/proc")
         yield opened
 
 
@@ -49,7 +51,7 @@ def test_what_is_in_force_is_no_change(sandbox):
 
 
 def test_keys_that_can_only_be_read_are_not_offered_and_refused_when_asked_for(sandbox):
-    run(sandbox, "mount", "--bind", "-o", "ro", "/proc/sys/net/core", "/proc/sys/net/core")
+    mount(sandbox, "--bind", "-o", "ro", "/proc/sys/net/core", "/proc/sys/net/core")
 
     before = Sysctl().find(sandbox)
 
@@ -61,7 +63,7 @@ def test_keys_that_can_only_be_read_are_not_offered_and_refused_when_asked_for(s
 
 
 def test_a_container_that_may_change_nothing_is_named(sandbox):
-    run(sandbox, "mount", "--bind", "-o", "ro", "/proc/sys", "/proc/sys")
+    mount(sandbox, "--bind", "-o", "ro", "/proc/sys", "/proc/sys")
 
     with pytest.raises(TargetError, match="read-only here, as in a container"):
         Sysctl().find(sandbox)

@@ -147,6 +147,8 @@ class _Seen:
         self.name = files.name
         self.run_all = network.run_all
         self.write = files.write
+        self.look = files.look
+        self.read = files.read
 
 
 def test_conflicts_are_looked_for_in_one_round_trip(target):

@@ -101,3 +101,5 @@ class Split:
         self.name = "split"
         self.run_all = network.run_all
         self.write = files.write
+        self.look = files.look
+        self.read = files.read

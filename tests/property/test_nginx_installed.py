@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.installed import mount
 from tests.property.space_strategies import points
 from tests.unit.servers.nginx_layouts import LAYOUTS, MAIN, find
 from tuner.adapters.hosts.local import LocalHost
@@ -58,9 +59,9 @@ def place() -> Iterator[Place]:
         for folder in FOLDERS:
             own = f"{sandbox.directory}{folder}"
             run(sandbox, "mkdir", "-p", own)
-            run(sandbox, "mount", "--bind", own, folder)
+            mount(sandbox, "--bind", own, folder)
         for folder in ("/run", "/var/log/nginx", "/var/lib/nginx"):
-            run(sandbox, "mount", "-t", "tmpfs", "tmpfs", folder)
+            mount(sandbox, "-t", "tmpfs", "tmpfs", folder)
         yield Place(sandbox=sandbox)
 
 

@@ -62,7 +62,7 @@ def test_what_is_no_linux_is_refused(missing: str):
 
 def test_lists_of_cpus_are_read():
     assert parse_cpus("0,4-6\n") == (0, 4, 5, 6)
-    with pytest.raises(ValueError, match="invalid literal"):
+    with pytest.raises(ValueError, match="is no list of CPUs"):
         parse_cpus("")
 
 
