@@ -29,14 +29,18 @@ CHANGING = (
 )
 _CALL = re.compile(r"^\d+ +(?P<name>\w+)\((?P<arguments>.*)\) = (?P<result>-?\d+)(?:<(?P<path>.*)>)?")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_BELOW = re.compile(r'(?:AT_FDCWD|\d+)<([^<>]*)>, "((?:[^"\\]|\\.)*)"')
+"""A folder's descriptor and a name below it."""
 _OPENS = frozenset({"open", "openat", "openat2", "creat"})
 _WRITES = re.compile(r"O_(?:WRONLY|RDWR|CREAT|TRUNC|APPEND)")
 # Of a sandbox: its memory, and settings of its network. /dev/shm there is a mount of its own.
 _OF_THE_SANDBOX = re.compile(
     r"(?:/proc/\d+/root)?/dev/shm(?:/tuner(?:/.*)?)?|/tuner(?:/.*)?"
+    # Its /dev is new: the calls are successful only where these are not there yet (O_EXCL, symlink).
+    r"|/dev/(?:zero|full|u?random|fd|stdin|stdout|stderr)"
     r"|/proc/sys/net/.*|/proc/(?:self|\d+)/oom_score_adj"
 )
-_NO_FILES = re.compile(r"/dev/(?:null|tty|pts/.*|ptmx)|pipe:.*|socket:.*|anon_inode:.*")
+_NO_FILES = re.compile(r"/dev/(?:null|tty|pts/.*|ptmx)(?:<char .*>)?|pipe:.*|socket:.*|anon_inode:.*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +110,12 @@ def read_trace(lines: list[str], study: Path) -> tuple[tuple[str, ...], tuple[st
         call = _CALL.match(line)
         if call is None or int(call["result"]) < 0 or "access" in call["name"]:
             continue
-        paths = _QUOTED.findall(call["arguments"])
+        paths = _QUOTED.findall(_BELOW.sub(_join, call["arguments"]))
         if call["name"] == "execve":
             programs[paths[0]] = None
         elif call["name"] not in _OPENS:
-            changed |= dict.fromkeys(paths)
+            # What a link leads to is not changed by making it.
+            changed |= dict.fromkeys(paths[-1:] if call["name"].startswith("symlink") else paths)
         elif call["name"] == "creat" or _WRITES.search(call["arguments"].rpartition('"')[2]):
             changed[call["path"] or paths[0]] = None
     folder = f"{study.parent}/{study.stem}.study"
@@ -121,6 +126,11 @@ def read_trace(lines: list[str], study: Path) -> tuple[tuple[str, ...], tuple[st
         and not _OF_THE_SANDBOX.fullmatch(path) and not _NO_FILES.fullmatch(path)
     ]  # fmt: skip
     return tuple(outside), tuple(programs)
+
+
+def _join(found: re.Match[str]) -> str:
+    """Write a name below a folder as the whole path."""
+    return f'"{Path(found[1]) / found[2]}"'
 
 
 def join_unfinished(lines: list[str]) -> Iterator[str]:
