@@ -22,6 +22,7 @@
 #   journal/NUMBER/after                     of a file: sums of what tuner put there, one a line (fsynced before)
 #   journal/values                           how the kernel showed the settings after the last change
 #   journal/NUMBER/foreign                   what somebody else wrote there meanwhile
+#   journal/NUMBER/ours                      of a setting that somebody else has set: what it was before that
 #   owner                                    who tunes; the first file to come and the last to go
 #   session                                  there while changes are allowed, gone before anything is restored
 #   sessions                                 all that ever began here; without an owner they are all done
@@ -320,8 +321,12 @@ is_rebooted() {
 }
 
 is_foreign() { # ENTRY, after read_entry: what is there is known, and is not what tuner has written
-    # A setting of the kernel may change with another one.
-    [ "$kind/$purpose" != setting/run ] && [ -s "$1/after" ] || return
+    if [ "$kind" = setting ]; then
+        case $foreign_values in *"$newline$real$newline"*) return 0 ;; esac
+        [ ! -e "$1/foreign" ] || is_rebooted || return 0
+        [ "$purpose" != run ] || return
+    fi
+    [ -s "$1/after" ] || return
     found=$(sum_of "$real")
     while IFS= read -r written; do
         [ "$written" != "$found" ] || return
@@ -335,7 +340,10 @@ bring_back() { # ENTRY, after read_entry
             ;;
     esac
     if is_foreign "$1"; then
-        if [ "$purpose" = run ]; then
+        if [ "$kind" = setting ] && [ -e "$1/foreign" ]; then
+            echo "somebody else has set it to '$(cat < "$real")' where it was '$(cat < "$1/ours")' for tuner" \
+                "and '$(cat < "$1/content")' before, so it stays as it is" >&2
+        elif [ "$purpose" = run ]; then
             echo "somebody else has changed it, so it stays as it is" >&2
         else
             echo "it was changed after tuner had applied it" >&2
@@ -586,8 +594,9 @@ restore_all() { # WHY: under the lock; any time again, wherever it was killed
     sync "$state"
     shorten_log
     log "restoring: $1"
-    name_foreign_values
+    mark_foreign_values
     restore_files
+    note_values # whoever sets one after this is somebody else
     ! is_read_only "$state" || complain "$state" 'it is a read-only file system'
     [ "$wrote" = no ] || rm -f "$state/restarted"
     restart=no
@@ -1033,14 +1042,21 @@ note_values() { # as the kernel shows them: it may round what it is given, and o
     { show_values > "$journal/values"; } 2> /dev/null || rm -f "$journal/values"
 }
 
-name_foreign_values() { # before they are put back; once
-    is_rebooted || ! [ -s "$journal/values" ] || show_values | grep -vxF -f "$journal/values" |
-        while IFS= read -r line; do
-            line="$(printable "$line") was set by somebody else while tuner was at work; it is put back"
-            log "$line"
-            printf 'warning\t%s\n' "$line"
+mark_foreign_values() { # → foreign_values; before anything is restored, for one setting may change another
+    foreign_values=$newline
+    if [ -s "$journal/values" ] && ! is_rebooted && differing=$(show_values | grep -vxF -f "$journal/values"); then
+        for entry in "$journal"/[0-9]*; do
+            [ -e "$entry" ] && read_entry "$entry" && [ "$kind" = setting ] || continue
+            case $newline$differing in *"$newline$real:"*) is_back || mark_foreign_value ;; esac
         done
-    rm -f "$journal/values"
+    fi
+    rm -f "$journal/values" # killed in the middle, what is put back would be taken for somebody else's
+}
+
+mark_foreign_value() { # after read_entry; on a disk that cannot be written foreign_values alone knows it
+    foreign_values=$foreign_values$real$newline
+    ours=$(grep -F "$real:" "$journal/values")
+    { printf '%s\n' "${ours#"$real:"}" > "$entry/ours" && cat < "$real" > "$entry/foreign"; } 2> /dev/null
 }
 
 refuse_foreign_values() { # before anything is changed
@@ -1051,7 +1067,7 @@ refuse_foreign_values() { # before anything is changed
     fi
     fail "$REFUSED" "$(printf '%s: %s. %s' "$(printable "$foreign")" \
         "somebody else set that while tuner was at work, where it was $(printable "$(cat "$journal/values")")" \
-        'Nothing was changed. End what sets it, then begin again.')"
+        'Nothing was changed. End what sets it, then run: tuner restore')"
 }
 
 refuse_unkept() {
@@ -1415,7 +1431,7 @@ main() {
         run | apply) ;;
         *) echo 'Run the keeper as: keeper STEP run|apply …' >&2; exit "$REFUSED" ;;
     esac
-    state=$home/$purpose journal=$home/$purpose/journal
+    state=$home/$purpose journal=$home/$purpose/journal foreign_values=''
     cd / || exit "$FAILED"
     # The connection may break at any moment; what was begun is brought to its end.
     trap : HUP PIPE INT

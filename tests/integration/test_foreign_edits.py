@@ -15,7 +15,7 @@ from tests.integration.private_machine import (
     private_machine,
 )
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
-from tuner.guard import Guard
+from tuner.guard import Guard, accept_host
 from tuner.journal import Journal
 from tuner.ports import Files
 
@@ -138,11 +138,54 @@ def test_a_setting_that_somebody_else_set_is_named_with_both_values(machine: Pri
 
     assert machine.read(CONFIGURATION).content == ORIGINAL[CONFIGURATION]
     assert machine.read(SETTING).content == b"6000\n"
-    warnings: list[str] = []
-    guard.restore(warnings.append)
-    assert warnings == [
-        f"local: {SETTING}:6000 was set by somebody else while tuner was at work; it is put back"
-    ]
+
+
+def test_a_setting_that_somebody_else_set_is_left_and_named_until_it_is_accepted(
+    machine: PrivateHost, guard: Guard, journal: Journal
+):
+    original = machine.read(SETTING).content
+    assert original is not None
+    change(guard, machine, {SETTING: b"512\n", TCP_RMEM: b"4097 131072 6291456\n"})
+    rmem = machine.read(TCP_RMEM).content
+    write(machine, SETTING, b"6000\n")
+
+    told = rf"somaxconn .*'6000' .*'512' for tuner and '{original.decode().strip()}' before.* {ENTRY}/content"
+    for _ in range(2):
+        with pytest.raises(RestoreFailed, match=told):
+            guard.restore()
+        assert machine.read(SETTING).content == b"6000\n"
+    assert machine.read(TCP_RMEM).content != rmem
+    assert machine.read(ENTRY / "content").content == original
+    _, given_up = accept_host(machine, journal)
+    assert machine.read(SETTING).content == b"6000\n"
+    assert "somaxconn" in " ".join(given_up)
+
+
+def test_a_setting_that_is_set_while_another_thing_cannot_be_put_back_is_left(
+    machine: PrivateHost, guard: Guard
+):
+    original = machine.read(SETTING).content
+    change(guard, machine, {SETTING: b"512\n", CONFIGURATION: b"demo 2\n"})
+    write(machine, CONFIGURATION, FOREIGN)
+    with pytest.raises(RestoreFailed, match=r"demo\.conf"):
+        guard.restore()
+    assert machine.read(SETTING).content == original
+    write(machine, SETTING, b"6000\n")
+
+    with pytest.raises(RestoreFailed, match=r"somaxconn .*'6000'"):
+        guard.restore()
+
+    assert machine.read(SETTING).content == b"6000\n"
+
+
+def test_a_setting_that_somebody_else_has_put_back_is_no_trouble(machine: PrivateHost, guard: Guard):
+    before = machine.everything()
+    change(guard, machine, {SETTING: b"512\n"})
+    write(machine, SETTING, b"4096\n")
+
+    guard.restore()
+
+    assert machine.everything() == before
 
 
 def test_a_value_that_the_kernel_writes_in_its_own_way_is_tuners(machine: PrivateHost, guard: Guard):
