@@ -44,7 +44,7 @@ BUSY=20 OTHER_VERSION=21 REFUSED=22 ENDED=23 INCOMPLETE=24 REJECTED=25 SERVICE_F
 newline='
 '
 twenty='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'
-TEMPORARY=.tuner-new
+TEMPORARY=.tuner-new DISPLACED=.tuner-old
 LOG_BYTES=1000000
 RESERVE_KIB=256
 SERVICE_TIMEOUT_S=90
@@ -189,8 +189,8 @@ read_entry() { # ENTRY → real kind owner sum
     { IFS= read -r real && IFS= read -r kind && IFS= read -r owner && IFS= read -r sum; } < "$1/meta"
 }
 
-is_ours() { # after read_entry: what is there is the original, or what tuner put
-    found=$(sum_of "$real")
+is_ours() { # [PATH], after read_entry: what is there is the original, or what tuner put
+    found=$(sum_of "${1:-$real}")
     [ "$found" = "$sum" ] || grep -qsxF -e "$found" "$entry/after"
 }
 
@@ -264,9 +264,9 @@ copy() { # FROM TO: with mode, owner, times, access lists and security context
 
 # ------------------------------------------------------------------------------------------------- writing
 # All of these are called as $(…), so that they may change directory and open files.
-replace() { # REAL SOURCE LIKE [IS_OURS]: write beside it and rename; attributes of LIKE (new: of a new file)
+replace() { # REAL SOURCE LIKE IS_OURS: write beside it and rename; attributes of LIKE (new: of a new file)
     enter "$1" || { echo "its directory is not there" >&2; return 1; }
-    rm -f -- "$TEMPORARY"
+    clean
     # Never through a link that somebody planted: noclobber is O_EXCL, and all goes through the descriptor.
     set -C
     exec 4> "$TEMPORARY" || return
@@ -280,11 +280,57 @@ replace() { # REAL SOURCE LIKE [IS_OURS]: write beside it and rename; attributes
     esac &&
         { [ "$3" = "$2" ] || cat < "$2" > /proc/self/fd/4; } &&
         sync /proc/self/fd/4 || { rm -f -- "$TEMPORARY"; return 1; }
-    # In the last moment, for somebody else may write there at any time.
-    ${4:-true} || { rm -f -- "$TEMPORARY"; return "$FOREIGN"; }
-    mv -fT -- "$TEMPORARY" "$name" && sync . && return
+    # Here most of what others have written is seen, and not touched; exchange sees the rest.
+    "$4" || { rm -f -- "$TEMPORARY"; return "$FOREIGN"; }
+    exchange "$4" && sync . && return
+    replaced=$?
     rm -f -- "$TEMPORARY"
-    return 1
+    return "$replaced"
+}
+
+exchange() { # IS_OURS, after enter: TEMPORARY gets the name; what somebody wrote there in this instant stays
+    if [ ! -e "$name" ] && [ ! -L "$name" ]; then
+        mv -nT -- "$TEMPORARY" "$name" || return
+        [ ! -e "$TEMPORARY" ] || return "$FOREIGN"
+        return 0
+    fi
+    # A rename onto it would destroy it unseen: mv renames it away first, at once before the other rename.
+    mv -fT --backup=simple --suffix="$DISPLACED" -- "$TEMPORARY" "$name" || return
+    if "$1" "$name$DISPLACED"; then
+        rm -f -- "$name$DISPLACED"
+        return
+    fi
+    put_displaced "$1" && sync .
+    return "$FOREIGN"
+}
+
+put_displaced() { # IS_OURS, after enter: what was displaced gets its name again
+    if [ -e "$name$DISPLACED" ] || [ -L "$name$DISPLACED" ]; then
+        mv -fT -- "$name$DISPLACED" "$TEMPORARY" &&
+            mv -fT --backup=simple --suffix="$DISPLACED" -- "$TEMPORARY" "$name" || return
+    else
+        mv -fT -- "$name" "$name$DISPLACED" || return # it was removed
+    fi
+    if [ ! -e "$name$DISPLACED" ] || "$1" "$name$DISPLACED"; then
+        rm -f -- "$name$DISPLACED"
+    else # edited again meanwhile: the latest has the name
+        [ ! -f "$name" ] || copy "$name" "$entry/foreign"
+        mv -fT -- "$name$DISPLACED" "$name"
+    fi
+}
+
+clean() { # after enter: a write that was killed leaves its temporary file, or what was there before
+    if [ -e "$TEMPORARY" ] || [ -L "$TEMPORARY" ]; then
+        rm -f -- "$TEMPORARY"
+    fi
+    [ -f "$name$DISPLACED" ] || return 0
+    if is_ours "$name$DISPLACED" && [ -e "$name" ]; then
+        rm -f -- "$name$DISPLACED"
+    elif is_ours || [ ! -e "$name" ]; then
+        mv -fT -- "$name$DISPLACED" "$name"
+    else
+        mv -fT -- "$name$DISPLACED" "$entry/foreign"
+    fi
 }
 
 overwrite() { # REAL SOURCE MODE UID GID: in the blocks that it has; for a full disk
@@ -298,9 +344,19 @@ overwrite() { # REAL SOURCE MODE UID GID: in the blocks that it has; for a full 
         chown "$4:$5" /proc/self/fd/4 && chmod "$3" /proc/self/fd/4 && sync /proc/self/fd/4
 }
 
-remove() { # REAL
+remove() { # REAL IS_OURS
     enter "$1" || return 0
-    rm -f -- "$TEMPORARY" "$name" && sync .
+    clean
+    [ -e "$name" ] || [ -L "$name" ] || return 0
+    mv -fT -- "$name" "$name$DISPLACED" || return
+    if "$2" "$name$DISPLACED"; then
+        rm -f -- "$name$DISPLACED" && sync .
+        return
+    fi
+    mv -nT -- "$name$DISPLACED" "$name"
+    clean
+    sync .
+    return "$FOREIGN"
 }
 
 # ----------------------------------------------------------------------------------------------- restoring
@@ -333,6 +389,10 @@ is_foreign() { # ENTRY, after read_entry: what is there is known, and is not wha
     done < "$1/after"
 }
 
+is_not_foreign() { # [PATH], after read_entry: of a file
+    is_ours "$@" || [ ! -s "$entry/after" ]
+}
+
 bring_back() { # ENTRY, after read_entry
     case $kind in
         file | setting)
@@ -353,19 +413,24 @@ bring_back() { # ENTRY, after read_entry
     case $kind in
         directory) rmdir -- "$real" && sync -- "$(dirname -- "$real")" ;;
         setting) cat < "$1/content" > "$real" ;;
-        absent) remove "$real" ;;
+        absent) (remove "$real" is_not_foreign) ;;
         file)
-            # shellcheck disable=SC2086 - three words
-            (replace "$real" "$1/content" "$1/content") || {
-                rm -f "$1/after" && sync "$1" # killed in the middle, it would be taken for somebody else's
-                (overwrite "$real" "$1/content" $owner)
-            }
+            (replace "$real" "$1/content" "$1/content" is_not_foreign)
+            case $? in
+                0) ;;
+                "$FOREIGN") return 1 ;; # the second attempt says so
+                *)
+                    rm -f "$1/after" && sync "$1" # killed in the middle, it would be taken for somebody else's
+                    # shellcheck disable=SC2086 - three words
+                    (overwrite "$real" "$1/content" $owner)
+                    ;;
+            esac
             ;;
     esac
 }
 
-clean_directory() { # REAL: a write that was killed leaves its temporary file
-    enter "$1" && { [ ! -e "$TEMPORARY" ] || rm -f -- "$TEMPORARY"; }
+clean_directory() { # REAL, after read_entry
+    enter "$1" && clean
 }
 
 restore_files() { # → troubles: how many; foreign: of these, other people's; wrote: whether something was written
@@ -1020,7 +1085,9 @@ put_content() { # PATH EXPECTED SOURCE: EXPECTED is the sum of the original that
 
 refuse_foreign() { # after read_entry: nothing is overwritten, and both versions are kept
     kept_in=''
-    if [ -f "$real" ] && copy "$real" "$entry/foreign" 2> /dev/null && sync "$entry/foreign" "$entry"; then
+    if [ -s "$entry/foreign" ]; then
+        kept_in=" What was there meanwhile is in $entry/foreign."
+    elif [ -f "$real" ] && copy "$real" "$entry/foreign" 2> /dev/null && sync "$entry/foreign" "$entry"; then
         kept_in=" What is there now is also in $entry/foreign."
     fi
     [ "$kind" != file ] || kept_in="$kept_in The original of before is in $entry/content."
@@ -1081,7 +1148,10 @@ put_back() { # PATH
     is_back && return
     case $kind in file | absent) is_ours || refuse_foreign ;; esac
     said=$(bring_back "$entry" 2>&1)
-    is_back || fail "$INCOMPLETE" "$real: cannot be put back: $(printable "$said"). Look there."
+    if ! is_back; then
+        case $kind in file | absent) is_ours || refuse_foreign ;; esac
+        fail "$INCOMPLETE" "$real: cannot be put back: $(printable "$said"). Look there."
+    fi
     log "put back $real"
 }
 
