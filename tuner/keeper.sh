@@ -288,7 +288,7 @@ replace() { # REAL SOURCE LIKE IS_OURS: write beside it and rename; attributes o
     return "$replaced"
 }
 
-exchange() { # IS_OURS, after enter: TEMPORARY gets the name; what somebody wrote there in this instant stays
+exchange() { # IS_OURS, after enter and IS_OURS (→ found): TEMPORARY gets the name; what somebody wrote there in this instant stays
     if [ ! -e "$name" ] && [ ! -L "$name" ]; then
         mv -nT -- "$TEMPORARY" "$name" || return
         [ ! -e "$TEMPORARY" ] || return "$FOREIGN"
@@ -296,7 +296,7 @@ exchange() { # IS_OURS, after enter: TEMPORARY gets the name; what somebody wrot
     fi
     # A rename onto it would destroy it unseen: mv renames it away first, at once before the other rename.
     mv -fT --backup=simple --suffix="$DISPLACED" -- "$TEMPORARY" "$name" || return
-    if "$1" "$name$DISPLACED"; then
+    if [ "$(sum_of "$name$DISPLACED")" = "$found" ] || "$1" "$name$DISPLACED"; then
         rm -f -- "$name$DISPLACED"
         return
     fi
@@ -559,6 +559,8 @@ may_be_stopped() { # after read_service: what serves is not stopped unless it wi
         reason='it is restarted once everything else is back'
     elif [ -n "$pid_file" ] && is_read_only "${pid_file%/*}"; then
         reason="${pid_file%/*} is a read-only file system"
+    elif ! can_read_files; then
+        reason="what it needs cannot be read: $unreadable"
     elif [ "$systemd" = yes ] && ! is_loaded "$service"; then
         reason="its unit is $loaded"
     elif [ -n "$check" ] && ! run_line "$check"; then
@@ -568,6 +570,16 @@ may_be_stopped() { # after read_service: what serves is not stopped unless it wi
     unfinished=yes
     complain "$service" "it was left running with what it has: $reason"
     return 1
+}
+
+can_read_files() { # → unreadable: what is changed and its originals; a service that is stopped needs them
+    set --
+    for entry in "$journal"/[0-9]*; do
+        [ -e "$entry" ] || continue
+        [ ! -f "$entry/content" ] || set -- "$@" "$entry/content"
+        read_entry "$entry" && ! is_setting "$real" && [ -f "$real" ] && set -- "$@" "$real"
+    done
+    unreadable=$(cat -- /dev/null "$@" 2>&1 > /dev/null 8>&- 9>&-)
 }
 
 is_loaded() { # UNIT → loaded: masked, not-found …
@@ -1174,6 +1186,7 @@ activate() { # SESSION check|restart|reload NAME, SESSION units: under the lock,
             # Somebody decided that it must not start; stopping it then would be the end of it.
             [ "$systemd" = no ] || is_loaded "$3" ||
                 fail "$REFUSED" "$3: its unit is $loaded, so it was left running. Look there, then begin again."
+            can_read_files || fail "$REFUSED" "$3: was left running: $(printable "$unreadable"). Look there."
             serve stop "$stop" && serve start "$start"
             ;;
         *) fail "$REFUSED" "$2: is nothing that a service can be told." ;;
