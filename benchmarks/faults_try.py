@@ -94,9 +94,10 @@ def try_fault(fault: Fault, folder: Path) -> Outcome:
                 setting=setting,
             )  # fmt: skip
             outcome.after_s = _await_moment(run, study, fault)
+            outcome.was_changed = differs(run, before)
+            # Last, for looking takes long enough that the next restart may have begun.
             if kind.promise is Promise.LATER and rng.random() < QUIET_SHARE:
                 run.await_quiet()
-            outcome.was_changed = differs(run, before)
             kind.strike(run)
             printed = _judge(run, kind, before, outcome, environment)
         kept = windows_of(study)

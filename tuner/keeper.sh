@@ -22,6 +22,7 @@
 #   journal/NUMBER/after                     of a file: sums of what tuner put there, one a line (fsynced before)
 #   journal/values                           how the kernel showed the settings after the last change
 #   journal/NUMBER/foreign                   what somebody else wrote there meanwhile
+#   journal/NUMBER/ours                      of a setting that somebody else has set: what it was before that
 #   owner                                    who tunes; the first file to come and the last to go
 #   session                                  there while changes are allowed, gone before anything is restored
 #   sessions                                 all that ever began here; without an owner they are all done
@@ -43,7 +44,7 @@ BUSY=20 OTHER_VERSION=21 REFUSED=22 ENDED=23 INCOMPLETE=24 REJECTED=25 SERVICE_F
 newline='
 '
 twenty='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'
-TEMPORARY=.tuner-new
+TEMPORARY=.tuner-new DISPLACED=.tuner-old
 LOG_BYTES=1000000
 RESERVE_KIB=256
 SERVICE_TIMEOUT_S=90
@@ -188,8 +189,8 @@ read_entry() { # ENTRY → real kind owner sum
     { IFS= read -r real && IFS= read -r kind && IFS= read -r owner && IFS= read -r sum; } < "$1/meta"
 }
 
-is_ours() { # after read_entry: what is there is the original, or what tuner put
-    found=$(sum_of "$real")
+is_ours() { # [PATH], after read_entry: what is there is the original, or what tuner put
+    found=$(sum_of "${1:-$real}")
     [ "$found" = "$sum" ] || grep -qsxF -e "$found" "$entry/after"
 }
 
@@ -263,9 +264,9 @@ copy() { # FROM TO: with mode, owner, times, access lists and security context
 
 # ------------------------------------------------------------------------------------------------- writing
 # All of these are called as $(…), so that they may change directory and open files.
-replace() { # REAL SOURCE LIKE [IS_OURS]: write beside it and rename; attributes of LIKE (new: of a new file)
+replace() { # REAL SOURCE LIKE IS_OURS: write beside it and rename; attributes of LIKE (new: of a new file)
     enter "$1" || { echo "its directory is not there" >&2; return 1; }
-    rm -f -- "$TEMPORARY"
+    clean
     # Never through a link that somebody planted: noclobber is O_EXCL, and all goes through the descriptor.
     set -C
     exec 4> "$TEMPORARY" || return
@@ -279,11 +280,57 @@ replace() { # REAL SOURCE LIKE [IS_OURS]: write beside it and rename; attributes
     esac &&
         { [ "$3" = "$2" ] || cat < "$2" > /proc/self/fd/4; } &&
         sync /proc/self/fd/4 || { rm -f -- "$TEMPORARY"; return 1; }
-    # In the last moment, for somebody else may write there at any time.
-    ${4:-true} || { rm -f -- "$TEMPORARY"; return "$FOREIGN"; }
-    mv -fT -- "$TEMPORARY" "$name" && sync . && return
+    # Here most of what others have written is seen, and not touched; exchange sees the rest.
+    "$4" || { rm -f -- "$TEMPORARY"; return "$FOREIGN"; }
+    exchange "$4" && sync . && return
+    replaced=$?
     rm -f -- "$TEMPORARY"
-    return 1
+    return "$replaced"
+}
+
+exchange() { # IS_OURS, after enter and IS_OURS (→ found): TEMPORARY gets the name; what somebody wrote there in this instant stays
+    if [ ! -e "$name" ] && [ ! -L "$name" ]; then
+        mv -nT -- "$TEMPORARY" "$name" || return
+        [ ! -e "$TEMPORARY" ] || return "$FOREIGN"
+        return 0
+    fi
+    # A rename onto it would destroy it unseen: mv renames it away first, at once before the other rename.
+    mv -fT --backup=simple --suffix="$DISPLACED" -- "$TEMPORARY" "$name" || return
+    if [ "$(sum_of "$name$DISPLACED")" = "$found" ] || "$1" "$name$DISPLACED"; then
+        rm -f -- "$name$DISPLACED"
+        return
+    fi
+    put_displaced "$1" && sync .
+    return "$FOREIGN"
+}
+
+put_displaced() { # IS_OURS, after enter: what was displaced gets its name again
+    if [ -e "$name$DISPLACED" ] || [ -L "$name$DISPLACED" ]; then
+        mv -fT -- "$name$DISPLACED" "$TEMPORARY" &&
+            mv -fT --backup=simple --suffix="$DISPLACED" -- "$TEMPORARY" "$name" || return
+    else
+        mv -fT -- "$name" "$name$DISPLACED" || return # it was removed
+    fi
+    if [ ! -e "$name$DISPLACED" ] || "$1" "$name$DISPLACED"; then
+        rm -f -- "$name$DISPLACED"
+    else # edited again meanwhile: the latest has the name
+        [ ! -f "$name" ] || copy "$name" "$entry/foreign"
+        mv -fT -- "$name$DISPLACED" "$name"
+    fi
+}
+
+clean() { # after enter: a write that was killed leaves its temporary file, or what was there before
+    if [ -e "$TEMPORARY" ] || [ -L "$TEMPORARY" ]; then
+        rm -f -- "$TEMPORARY"
+    fi
+    [ -f "$name$DISPLACED" ] || return 0
+    if is_ours "$name$DISPLACED" && [ -e "$name" ]; then
+        rm -f -- "$name$DISPLACED"
+    elif is_ours || [ ! -e "$name" ]; then
+        mv -fT -- "$name$DISPLACED" "$name"
+    else
+        mv -fT -- "$name$DISPLACED" "$entry/foreign"
+    fi
 }
 
 overwrite() { # REAL SOURCE MODE UID GID: in the blocks that it has; for a full disk
@@ -297,9 +344,19 @@ overwrite() { # REAL SOURCE MODE UID GID: in the blocks that it has; for a full 
         chown "$4:$5" /proc/self/fd/4 && chmod "$3" /proc/self/fd/4 && sync /proc/self/fd/4
 }
 
-remove() { # REAL
+remove() { # REAL IS_OURS
     enter "$1" || return 0
-    rm -f -- "$TEMPORARY" "$name" && sync .
+    clean
+    [ -e "$name" ] || [ -L "$name" ] || return 0
+    mv -fT -- "$name" "$name$DISPLACED" || return
+    if "$2" "$name$DISPLACED"; then
+        rm -f -- "$name$DISPLACED" && sync .
+        return
+    fi
+    mv -nT -- "$name$DISPLACED" "$name"
+    clean
+    sync .
+    return "$FOREIGN"
 }
 
 # ----------------------------------------------------------------------------------------------- restoring
@@ -320,12 +377,20 @@ is_rebooted() {
 }
 
 is_foreign() { # ENTRY, after read_entry: what is there is known, and is not what tuner has written
-    # A setting of the kernel may change with another one.
-    [ "$kind/$purpose" != setting/run ] && [ -s "$1/after" ] || return
+    if [ "$kind" = setting ]; then
+        case $foreign_values in *"$newline$real$newline"*) return 0 ;; esac
+        [ ! -e "$1/foreign" ] || is_rebooted || return 0
+        [ "$purpose" != run ] || return
+    fi
+    [ -s "$1/after" ] || return
     found=$(sum_of "$real")
     while IFS= read -r written; do
         [ "$written" != "$found" ] || return
     done < "$1/after"
+}
+
+is_not_foreign() { # [PATH], after read_entry: of a file
+    is_ours "$@" || [ ! -s "$entry/after" ]
 }
 
 bring_back() { # ENTRY, after read_entry
@@ -335,7 +400,10 @@ bring_back() { # ENTRY, after read_entry
             ;;
     esac
     if is_foreign "$1"; then
-        if [ "$purpose" = run ]; then
+        if [ "$kind" = setting ] && [ -e "$1/foreign" ]; then
+            echo "somebody else has set it to '$(cat < "$real")' where it was '$(cat < "$1/ours")' for tuner" \
+                "and '$(cat < "$1/content")' before, so it stays as it is" >&2
+        elif [ "$purpose" = run ]; then
             echo "somebody else has changed it, so it stays as it is" >&2
         else
             echo "it was changed after tuner had applied it" >&2
@@ -345,19 +413,24 @@ bring_back() { # ENTRY, after read_entry
     case $kind in
         directory) rmdir -- "$real" && sync -- "$(dirname -- "$real")" ;;
         setting) cat < "$1/content" > "$real" ;;
-        absent) remove "$real" ;;
+        absent) (remove "$real" is_not_foreign) ;;
         file)
-            # shellcheck disable=SC2086 - three words
-            (replace "$real" "$1/content" "$1/content") || {
-                rm -f "$1/after" && sync "$1" # killed in the middle, it would be taken for somebody else's
-                (overwrite "$real" "$1/content" $owner)
-            }
+            (replace "$real" "$1/content" "$1/content" is_not_foreign)
+            case $? in
+                0) ;;
+                "$FOREIGN") return 1 ;; # the second attempt says so
+                *)
+                    rm -f "$1/after" && sync "$1" # killed in the middle, it would be taken for somebody else's
+                    # shellcheck disable=SC2086 - three words
+                    (overwrite "$real" "$1/content" $owner)
+                    ;;
+            esac
             ;;
     esac
 }
 
-clean_directory() { # REAL: a write that was killed leaves its temporary file
-    enter "$1" && { [ ! -e "$TEMPORARY" ] || rm -f -- "$TEMPORARY"; }
+clean_directory() { # REAL, after read_entry
+    enter "$1" && clean
 }
 
 restore_files() { # → troubles: how many; foreign: of these, other people's; wrote: whether something was written
@@ -486,6 +559,8 @@ may_be_stopped() { # after read_service: what serves is not stopped unless it wi
         reason='it is restarted once everything else is back'
     elif [ -n "$pid_file" ] && is_read_only "${pid_file%/*}"; then
         reason="${pid_file%/*} is a read-only file system"
+    elif ! can_read_files; then
+        reason="what it needs cannot be read: $unreadable"
     elif [ "$systemd" = yes ] && ! is_loaded "$service"; then
         reason="its unit is $loaded"
     elif [ -n "$check" ] && ! run_line "$check"; then
@@ -495,6 +570,16 @@ may_be_stopped() { # after read_service: what serves is not stopped unless it wi
     unfinished=yes
     complain "$service" "it was left running with what it has: $reason"
     return 1
+}
+
+can_read_files() { # → unreadable: what is changed and its originals; a service that is stopped needs them
+    set --
+    for entry in "$journal"/[0-9]*; do
+        [ -e "$entry" ] || continue
+        [ ! -f "$entry/content" ] || set -- "$@" "$entry/content"
+        read_entry "$entry" && ! is_setting "$real" && [ -f "$real" ] && set -- "$@" "$real"
+    done
+    unreadable=$(cat -- /dev/null "$@" 2>&1 > /dev/null 8>&- 9>&-)
 }
 
 is_loaded() { # UNIT → loaded: masked, not-found …
@@ -586,8 +671,9 @@ restore_all() { # WHY: under the lock; any time again, wherever it was killed
     sync "$state"
     shorten_log
     log "restoring: $1"
-    name_foreign_values
+    mark_foreign_values
     restore_files
+    note_values # whoever sets one after this is somebody else
     ! is_read_only "$state" || complain "$state" 'it is a read-only file system'
     [ "$wrote" = no ] || rm -f "$state/restarted"
     restart=no
@@ -1011,7 +1097,9 @@ put_content() { # PATH EXPECTED SOURCE: EXPECTED is the sum of the original that
 
 refuse_foreign() { # after read_entry: nothing is overwritten, and both versions are kept
     kept_in=''
-    if [ -f "$real" ] && copy "$real" "$entry/foreign" 2> /dev/null && sync "$entry/foreign" "$entry"; then
+    if [ -s "$entry/foreign" ]; then
+        kept_in=" What was there meanwhile is in $entry/foreign."
+    elif [ -f "$real" ] && copy "$real" "$entry/foreign" 2> /dev/null && sync "$entry/foreign" "$entry"; then
         kept_in=" What is there now is also in $entry/foreign."
     fi
     [ "$kind" != file ] || kept_in="$kept_in The original of before is in $entry/content."
@@ -1033,14 +1121,21 @@ note_values() { # as the kernel shows them: it may round what it is given, and o
     { show_values > "$journal/values"; } 2> /dev/null || rm -f "$journal/values"
 }
 
-name_foreign_values() { # before they are put back; once
-    is_rebooted || ! [ -s "$journal/values" ] || show_values | grep -vxF -f "$journal/values" |
-        while IFS= read -r line; do
-            line="$(printable "$line") was set by somebody else while tuner was at work; it is put back"
-            log "$line"
-            printf 'warning\t%s\n' "$line"
+mark_foreign_values() { # → foreign_values; before anything is restored, for one setting may change another
+    foreign_values=$newline
+    if [ -s "$journal/values" ] && ! is_rebooted && differing=$(show_values | grep -vxF -f "$journal/values"); then
+        for entry in "$journal"/[0-9]*; do
+            [ -e "$entry" ] && read_entry "$entry" && [ "$kind" = setting ] || continue
+            case $newline$differing in *"$newline$real:"*) is_back || mark_foreign_value ;; esac
         done
-    rm -f "$journal/values"
+    fi
+    rm -f "$journal/values" # killed in the middle, what is put back would be taken for somebody else's
+}
+
+mark_foreign_value() { # after read_entry; on a disk that cannot be written foreign_values alone knows it
+    foreign_values=$foreign_values$real$newline
+    ours=$(grep -F "$real:" "$journal/values")
+    { printf '%s\n' "${ours#"$real:"}" > "$entry/ours" && cat < "$real" > "$entry/foreign"; } 2> /dev/null
 }
 
 refuse_foreign_values() { # before anything is changed
@@ -1051,7 +1146,7 @@ refuse_foreign_values() { # before anything is changed
     fi
     fail "$REFUSED" "$(printf '%s: %s. %s' "$(printable "$foreign")" \
         "somebody else set that while tuner was at work, where it was $(printable "$(cat "$journal/values")")" \
-        'Nothing was changed. End what sets it, then begin again.')"
+        'Nothing was changed. End what sets it, then run: tuner restore')"
 }
 
 refuse_unkept() {
@@ -1065,7 +1160,10 @@ put_back() { # PATH
     is_back && return
     case $kind in file | absent) is_ours || refuse_foreign ;; esac
     said=$(bring_back "$entry" 2>&1)
-    is_back || fail "$INCOMPLETE" "$real: cannot be put back: $(printable "$said"). Look there."
+    if ! is_back; then
+        case $kind in file | absent) is_ours || refuse_foreign ;; esac
+        fail "$INCOMPLETE" "$real: cannot be put back: $(printable "$said"). Look there."
+    fi
     log "put back $real"
 }
 
@@ -1088,6 +1186,7 @@ activate() { # SESSION check|restart|reload NAME, SESSION units: under the lock,
             # Somebody decided that it must not start; stopping it then would be the end of it.
             [ "$systemd" = no ] || is_loaded "$3" ||
                 fail "$REFUSED" "$3: its unit is $loaded, so it was left running. Look there, then begin again."
+            can_read_files || fail "$REFUSED" "$3: was left running: $(printable "$unreadable"). Look there."
             serve stop "$stop" && serve start "$start"
             ;;
         *) fail "$REFUSED" "$2: is nothing that a service can be told." ;;
@@ -1415,7 +1514,7 @@ main() {
         run | apply) ;;
         *) echo 'Run the keeper as: keeper STEP run|apply …' >&2; exit "$REFUSED" ;;
     esac
-    state=$home/$purpose journal=$home/$purpose/journal
+    state=$home/$purpose journal=$home/$purpose/journal foreign_values=''
     cd / || exit "$FAILED"
     # The connection may break at any moment; what was begun is brought to its end.
     trap : HUP PIPE INT

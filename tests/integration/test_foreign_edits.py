@@ -15,7 +15,7 @@ from tests.integration.private_machine import (
     private_machine,
 )
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
-from tuner.guard import Guard
+from tuner.guard import Guard, accept_host
 from tuner.journal import Journal
 from tuner.ports import Files
 
@@ -138,11 +138,54 @@ def test_a_setting_that_somebody_else_set_is_named_with_both_values(machine: Pri
 
     assert machine.read(CONFIGURATION).content == ORIGINAL[CONFIGURATION]
     assert machine.read(SETTING).content == b"6000\n"
-    warnings: list[str] = []
-    guard.restore(warnings.append)
-    assert warnings == [
-        f"local: {SETTING}:6000 was set by somebody else while tuner was at work; it is put back"
-    ]
+
+
+def test_a_setting_that_somebody_else_set_is_left_and_named_until_it_is_accepted(
+    machine: PrivateHost, guard: Guard, journal: Journal
+):
+    original = machine.read(SETTING).content
+    assert original is not None
+    change(guard, machine, {SETTING: b"512\n", TCP_RMEM: b"4097 131072 6291456\n"})
+    rmem = machine.read(TCP_RMEM).content
+    write(machine, SETTING, b"6000\n")
+
+    told = rf"somaxconn .*'6000' .*'512' for tuner and '{original.decode().strip()}' before.* {ENTRY}/content"
+    for _ in range(2):
+        with pytest.raises(RestoreFailed, match=told):
+            guard.restore()
+        assert machine.read(SETTING).content == b"6000\n"
+    assert machine.read(TCP_RMEM).content != rmem
+    assert machine.read(ENTRY / "content").content == original
+    _, given_up = accept_host(machine, journal)
+    assert machine.read(SETTING).content == b"6000\n"
+    assert "somaxconn" in " ".join(given_up)
+
+
+def test_a_setting_that_is_set_while_another_thing_cannot_be_put_back_is_left(
+    machine: PrivateHost, guard: Guard
+):
+    original = machine.read(SETTING).content
+    change(guard, machine, {SETTING: b"512\n", CONFIGURATION: b"demo 2\n"})
+    write(machine, CONFIGURATION, FOREIGN)
+    with pytest.raises(RestoreFailed, match=r"demo\.conf"):
+        guard.restore()
+    assert machine.read(SETTING).content == original
+    write(machine, SETTING, b"6000\n")
+
+    with pytest.raises(RestoreFailed, match=r"somaxconn .*'6000'"):
+        guard.restore()
+
+    assert machine.read(SETTING).content == b"6000\n"
+
+
+def test_a_setting_that_somebody_else_has_put_back_is_no_trouble(machine: PrivateHost, guard: Guard):
+    before = machine.everything()
+    change(guard, machine, {SETTING: b"512\n"})
+    write(machine, SETTING, b"4096\n")
+
+    guard.restore()
+
+    assert machine.everything() == before
 
 
 def test_a_value_that_the_kernel_writes_in_its_own_way_is_tuners(machine: PrivateHost, guard: Guard):
@@ -164,3 +207,100 @@ def test_a_value_that_the_kernel_refused_is_not_taken_for_somebody_elses(machine
     warnings: list[str] = []
     guard.restore(warnings.append)
     assert warnings == []
+
+
+EDITS = {
+    "in place": 'printf "%s" "$content" > "$file"',
+    "by rename": 'printf "%s" "$content" > "$file.swp"; /bin/mv "$file.swp" "$file"',
+}
+HIJACK = """
+mount -t tmpfs tmpfs /usr/local/sbin
+cat > /usr/local/sbin/mv << 'END'
+#!/bin/bash
+file=@file@ content='@content@'
+case "$*" in *@name@*) if [ ! -e /srv/edited ]; then touch /srv/edited; @edit@; fi ;; esac
+exec /bin/mv "$@"
+END
+chmod 755 /usr/local/sbin/mv
+"""
+
+
+def edit_before_next_rename(machine: PrivateHost, path: PurePosixPath, edit: str) -> None:
+    """Let another hand write a file between the keeper's last look at it and its rename."""
+    words = {"file": str(path), "content": FOREIGN.decode().strip(), "name": path.name, "edit": EDITS[edit]}
+    script = HIJACK
+    for word, value in words.items():
+        script = script.replace(f"@{word}@", value)
+    machine.sh(script)
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("files", [{CONFIGURATION: b"demo 3\n"}, {}], ids=["put", "put back"])
+def test_an_edit_in_the_instant_of_the_rename_stays_and_is_named(
+    machine: PrivateHost, guard: Guard, files: Files, edit: str
+):
+    change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    edit_before_next_rename(machine, CONFIGURATION, edit)
+
+    with pytest.raises(TargetError, match=rf"demo\.conf: somebody else .*{ENTRY}/foreign.*{ENTRY}/content"):
+        change(guard, machine, files)
+
+    assert machine.read(CONFIGURATION).content == FOREIGN.strip()
+    assert machine.read(ENTRY / "foreign").content == FOREIGN.strip()
+    assert machine.sh(f"ls -A {SERVED}") == "demo.conf\n"
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("before", [{}, {NEW: b"tuner's\n"}], ids=["not there yet", "there"])
+@pytest.mark.parametrize("files", [{NEW: b"tuner's, too\n"}, {}], ids=["put", "put back"])
+def test_an_edit_of_a_new_file_in_the_instant_of_the_rename_stays(
+    machine: PrivateHost, guard: Guard, before: Files, files: Files, edit: str
+):
+    change(guard, machine, before)
+    edit_before_next_rename(machine, NEW, edit)
+
+    if before or files:
+        with pytest.raises(TargetError, match=r"new\.conf: somebody else"):
+            change(guard, machine, files)
+        assert machine.read(NEW).content == FOREIGN.strip()
+    assert machine.sh(f"ls -A {SERVED}") == ("demo.conf\nnew.conf\n" if before or files else "demo.conf\n")
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_in_the_instant_of_a_restore_stays_and_is_named(
+    machine: PrivateHost, guard: Guard, edit: str
+):
+    change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    edit_before_next_rename(machine, CONFIGURATION, edit)
+
+    with pytest.raises(RestoreFailed, match=r"demo\.conf.*somebody else .*/content"):
+        guard.restore()
+
+    assert machine.read(CONFIGURATION).content == FOREIGN.strip()
+    assert machine.sh(f"ls -A {SERVED}") == "demo.conf\n"
+
+
+def test_a_file_that_was_displaced_when_the_keeper_was_killed_gets_its_name_again(
+    machine: PrivateHost, guard: Guard
+):
+    before = machine.everything()
+    change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    machine.sh(f"mv {CONFIGURATION} {CONFIGURATION}.tuner-old")
+
+    guard.restore()
+
+    machine.sh("/srv/demo stop; /srv/demo start")
+    assert machine.everything() == before
+
+
+def test_an_edit_that_was_displaced_when_the_keeper_was_killed_is_not_lost(
+    machine: PrivateHost, guard: Guard
+):
+    change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    write(machine, PurePosixPath(f"{CONFIGURATION}.tuner-old"), FOREIGN)
+
+    with pytest.raises(RestoreFailed, match=r"demo\.conf.*somebody else"):
+        guard.restore()
+
+    assert machine.read(CONFIGURATION).content == FOREIGN
+    assert machine.sh(f"ls -A {SERVED}") == "demo.conf\n"

@@ -234,3 +234,25 @@ def test_accepting_where_nothing_is_left_does_nothing(machine: PrivateHost, jour
     assert accept_host(machine, journal) == ((), ())
     changed(machine, journal).restore()
     assert accept_host(machine, journal) == ((), ())
+
+
+def test_a_service_is_not_stopped_while_a_file_that_it_needs_cannot_be_read(
+    machine: PrivateHost, journal: Journal
+):
+    before = machine.everything()
+    guard = armed(machine, journal)
+    change(guard, machine, CHANGES)
+    machine.sh(RESTART)
+    pid = pid_of_service(machine)
+    # Whoever reads it from its begin gets EIO; see proc_pid_mem(5).
+    machine.sh(f"mount --bind /proc/1/mem {CONFIGURATION}; ! cat {CONFIGURATION} 2> /dev/null")
+
+    (restarted,) = machine.run_all([guard.command_to_activate("restart", "demo")])
+    assert (restarted.returncode, b"was left running" in restarted.stderr) == (22, True), restarted
+    with pytest.raises(RestoreFailed, match=r"demo \(it was left running .*Input/output error"):
+        guard.restore()
+    assert pid_of_service(machine) == pid
+
+    machine.sh(f"umount --lazy {CONFIGURATION}")
+    guard.restore()
+    assert machine.everything() == before
