@@ -13,7 +13,6 @@ finished window is lost.
 
 import argparse
 import json
-import os
 import random
 import sys
 import tempfile
@@ -65,8 +64,6 @@ def main() -> None:
     parser.add_argument("--only", choices=sorted(KINDS), default="")
     parser.add_argument("--server", choices=sorted(SERVERS), default="")
     arguments = parser.parse_args()
-    # Threads of libraries would wait for each other on a machine that is full.
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     numbers = range(arguments.first, arguments.first + arguments.faults)
     faults = [
         choose(number, arguments.seed, only=arguments.only, server=arguments.server) for number in numbers

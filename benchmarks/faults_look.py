@@ -97,6 +97,13 @@ def has_changed(host: TestHost) -> bool:
     return False
 
 
+def has_tried(host: TestHost) -> bool:
+    """Check whether the keeper has come to the end of a restore that leaves something."""
+    with contextlib.suppress(OSError):
+        return " troubles are left" in (host.root / "var/lib/tuner/log").read_text()
+    return False
+
+
 def changed_files(host: TestHost) -> list[str]:
     """Read from the keeper's log which files it has written, settings of the kernel not among them."""
     with contextlib.suppress(OSError):

@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.faults_edits import SETTING
 from benchmarks.faults_hosts import SERVERS, install, write_study
 from benchmarks.faults_kinds import Kind, Machine, Promise, Run, heal
-from benchmarks.faults_look import contents_of, differing, has_changed, is_armed, see, windows_of
+from benchmarks.faults_look import contents_of, differing, has_changed, has_tried, is_armed, see, windows_of
 from benchmarks.faults_verdict import judge_edits, judge_later
 from tests.testbed import shim
 from tests.testbed.bed import Testbed, open_testbed
@@ -86,7 +86,13 @@ def try_fault(fault: Fault, folder: Path) -> Outcome:
         if kind.machine is Machine.FORGETFUL:
             bed.sync(host)
         study.write_text(write_study(host, fault.server, WATCHDOG_S))
-        environment = {**os.environ, "HOME": str(bed.home), "TUNER_STATE": str(study.with_suffix(".state"))}
+        environment = {
+            # Threads of libraries would wait for each other on a machine that is full.
+            "OMP_NUM_THREADS": "1",
+            **os.environ,
+            "HOME": str(bed.home),
+            "TUNER_STATE": str(study.with_suffix(".state")),
+        }
         seen = shims[1].environment if shims else {}
         with running(study, {**environment, **seen}) as process:
             run = Run(
@@ -213,7 +219,7 @@ def await_end(run: Run) -> str:
         run.process.kill()
     if run.process.returncode == -signal.SIGKILL:
         deadline = time.monotonic() + ALLOWED_S
-        while is_armed(run.host) and time.monotonic() < deadline:
+        while is_armed(run.host) and not has_tried(run.host) and time.monotonic() < deadline:
             time.sleep(0.2)
     return _read_output(run.process)
 

@@ -9,8 +9,9 @@ import pytest
 
 from benchmarks.faults import KINDS, choose, describe, try_fault
 
-SEED = 17
-LEFT_TO_THE_BENCHMARK = {"clock a day back", "sshd killed"}
+SEED = 565
+"""With it all five servers have three faults or more, and another hand edits a file and sets a setting."""
+LEFT_TO_THE_BENCHMARK = {"clock a day ahead", "run directory removed"}
 """So that there are twenty: each of them is much like another one."""
 FAULTS = [
     choose(number, SEED, longest_s=1.0)
