@@ -1,6 +1,7 @@
 """What is to be seen of a test host and of a study before and after a fault."""
 
 import contextlib
+import functools
 import hashlib
 import os
 import sqlite3
@@ -19,6 +20,7 @@ COMM_CHARACTERS = 15
 """What the kernel keeps of a program's name."""
 TICK_S = 0.05
 """In these the kernel counts when a process began and when a file was changed, and some more."""
+REMEMBERED_FILES = 50_000
 LOOK_AT_SETTINGS = "grep -rs '' /proc/sys/net/core /proc/sys/net/ipv4/tcp_* | sort | sed 's/:/: /'"
 ASK = "curl -sS -m 5 -o /dev/null -w 'page: %{{http_code}}\\n' 'http://127.0.0.1{page}' 2> /dev/null"
 
@@ -56,10 +58,18 @@ def describe_files(root: Path) -> Iterator[str]:
             names[:] = sorted(name for name in names if str(inside / name) not in OTHERS_STATE)
             for name in sorted([*names, *files]):
                 with contextlib.suppress(FileNotFoundError):
-                    yield f"/{inside / name}: {_describe(Path(directory, name), has_content=top == 'etc')}"
+                    path = Path(directory, name)
+                    found = path.lstat()
+                    has_content = top == "etc" and stat.S_ISREG(found.st_mode)
+                    # What was changed just now may change again within the same tick of the kernel's clock.
+                    is_settled = time.time() - found.st_ctime > TICK_S
+                    describe = _describe if is_settled else _describe.__wrapped__
+                    yield f"/{inside / name}: {describe(path, found.st_ino, found.st_ctime_ns, has_content)}"
 
 
-def _describe(path: Path, *, has_content: bool) -> str:
+@functools.lru_cache(maxsize=REMEMBERED_FILES)
+def _describe(path: Path, inode: int, changed_ns: int, has_content: bool) -> str:  # noqa: ARG001, FBT001 - of the key
+    """Describe a file; whatever changes it, its access list or its attributes sets its time of change."""
     found = path.lstat()
     words = [stat.filemode(found.st_mode), str(found.st_uid), str(found.st_gid)]
     if stat.S_ISLNK(found.st_mode):
@@ -69,7 +79,7 @@ def _describe(path: Path, *, has_content: bool) -> str:
         f"{name}={os.getxattr(path, name, follow_symlinks=False).hex()}"
         for name in sorted(os.listxattr(path, follow_symlinks=False))
     ]
-    if has_content and stat.S_ISREG(found.st_mode):
+    if has_content:
         words.append(hashlib.sha256(path.read_bytes()).hexdigest())
     return " ".join(words)
 
