@@ -236,15 +236,21 @@ def _open(share: PurePosixPath | None) -> LocalSandbox:
 
 
 def without_powers() -> Argv:
+    """Name the program that keeps a command in a sandbox of this machine from more than a server needs."""
+    if os.geteuid() == 0 and _commands.effective_capabilities() & 1 << SETPCAP:
+        return powers_dropped(int(Path("/proc/sys/kernel/cap_last_cap").read_text()))
+    return powers_dropped(None)
+
+
+def powers_dropped(last_capability: int | None) -> Argv:
     """Name the program that keeps a command in a sandbox from more than a server needs (capabilities(7)).
 
-    An ordinary user's command has lost every capability when it entered, and root in a container may lack the
-    right to give them up.
+    Nothing can be given up without the right to do so: an ordinary user's command has lost every capability
+    when it entered, and root in a container may lack that right. Then there is no last capability.
     """
     wrapper: Argv = ("setpriv", "--no-new-privs")
-    if os.geteuid() == 0 and _commands.effective_capabilities() & 1 << SETPCAP:
-        last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
-        every = range(last + 1)
+    if last_capability is not None:
+        every = range(last_capability + 1)
         dropped = ",".join(f"-cap_{each}" for each in every if each not in KEPT_CAPABILITIES.values())
         # Inheritable ones would come back with the next program that root runs.
         inherited = ",".join(f"-cap_{each}" for each in every)

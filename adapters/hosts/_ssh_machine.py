@@ -11,7 +11,7 @@ from tuner.adapters.hosts._ssh_frames import ConnectionBroke, Frame
 from tuner.adapters.hosts._ssh_process import Signaller, SshProcess
 from tuner.adapters.hosts._ssh_requests import Step
 from tuner.errors import TargetError
-from tuner.ports import Argv, Command, Completed, CpuSet, FileReader, FileState
+from tuner.ports import Command, Completed, CpuSet, FileReader, FileState
 
 if TYPE_CHECKING:
     from tuner.adapters.hosts._ssh_shell import RemoteShell
@@ -22,15 +22,19 @@ FILES_TIMEOUT_S = 30.0
 SHOWN_CHARACTERS = 200
 
 
-class ShellSource(Protocol):
+class Lender(Protocol):
+    """Lends shells."""
+
+    def borrow(self) -> AbstractContextManager["RemoteShell"]:
+        """Give a shell to one thread; when its use fails, it is closed."""
+
+
+class ShellSource(Lender, Protocol):
     """Where shells come from."""
 
     @property
     def requests(self) -> int:
         """How many requests were sent."""
-
-    def borrow(self) -> AbstractContextManager["RemoteShell"]:
-        """Give a shell to one thread; when its use fails, it is closed."""
 
     def hire(self) -> "RemoteShell":
         """Give a shell away for as long as a program runs in it."""
@@ -83,6 +87,7 @@ class RemoteMachine:
         step = Step(
             asked=tuple(argv),
             wrappers=_commands.wrappers(cpus=cpus, open_files=open_files),
+            open_files=open_files,
             timeout_s=timeout_s,
             stdin=stdin,
             as_root=as_root and self._unlock is not None,
@@ -105,26 +110,25 @@ class RemoteMachine:
     def start(
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
     ) -> SshProcess:
-        return self._start(argv, cpus=cpus, open_files=open_files)
+        placed = (*_commands.wrappers(cpus=cpus, open_files=open_files), *argv)
+        return self._start(argv[0], placed)
 
     def read(self, path: PurePosixPath) -> FileState:
-        frames, mark = self._look([path], ())
+        frames, mark = self._look([path], (), self._shells_for(path))
         return _ssh_look.file_of(frames, path, mark, where=self._name)
 
     def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
-        frames, mark = self._look(paths, trees)
+        frames, mark = self._look(paths, trees, self._shells)
         return _ssh_look.Snapshot(_ssh_look.files_of(frames, paths, mark), self)
 
     def write(self, path: PurePosixPath, state: FileState) -> None:
         self._write(path, state)
 
-    def _start(
-        self, argv: Sequence[str], *, cpus: CpuSet | None, open_files: int | None, before: Argv = ()
-    ) -> SshProcess:
-        placed = (*before, *_commands.wrappers(cpus=cpus, open_files=open_files), *argv)
+    def _start(self, program: str, placed: Sequence[str], *, before: bytes = b"") -> SshProcess:
         shell = self._shells.hire()
         try:
-            shell.send(b"tuner_start %b %b" % (_ssh_requests.quote(argv[0]), _ssh_requests.join(placed)))
+            quoted = _ssh_requests.quote(program), _ssh_requests.join(placed)
+            shell.send(before + b"tuner_start %b %b" % quoted)
             pid = _ssh_requests.started_pid(shell.read_frame(ANSWER_S), self._name)
         except BaseException:
             shell.close()
@@ -139,9 +143,10 @@ class RemoteMachine:
         shell: "RemoteShell | None" = None,
         *,
         with_parents: bool = False,
+        reached: PurePosixPath | None = None,
     ) -> None:
         step = _ssh_requests.write_step(
-            path, state, timeout_s=FILES_TIMEOUT_S, where=self._name, with_parents=with_parents
+            reached or path, state, timeout_s=FILES_TIMEOUT_S, where=self._name, with_parents=with_parents
         )
         # The same content may be written twice: the first writing either is whole or left nothing.
         written = self._run_in(shell, [step])[0] if shell else self._run([step], may_repeat=True)[0]
@@ -155,7 +160,7 @@ class RemoteMachine:
     def _run(self, steps: Sequence[Step], *, may_repeat: bool = False) -> tuple[Completed, ...]:
         """Run commands in as few requests as possible: one, unless stdin is long or sudo wants a password."""
         done: list[Completed] = []
-        for together in _ssh_requests.split(steps):
+        for together in _ssh_requests.split([self._entering(step) for step in steps]):
             done += self._run_together(together, may_repeat=may_repeat)
             if done[-1].returncode != 0 and not steps[len(done) - 1].may_fail:
                 break
@@ -211,13 +216,25 @@ class RemoteMachine:
             unlocked_at = len(done)
             self._unlock(shell)
 
-    def _look(self, paths: Sequence[PurePosixPath], trees: Sequence[int]) -> tuple[list[Frame], bytes]:
-        try:
-            return self._look_once(paths, trees)
-        except ConnectionBroke:
-            return self._look_once(paths, trees)
+    def _shells_for(self, path: PurePosixPath) -> Lender:  # noqa: ARG002 - a sandbox has several
+        """Tell which shells read a file."""
+        return self._shells
 
-    def _look_once(self, paths: Sequence[PurePosixPath], trees: Sequence[int]) -> tuple[list[Frame], bytes]:
+    def _entering(self, step: Step) -> Step:
+        """Change a command so that it runs where it shall."""
+        return step
+
+    def _look(
+        self, paths: Sequence[PurePosixPath], trees: Sequence[int], shells: Lender
+    ) -> tuple[list[Frame], bytes]:
+        try:
+            return self._look_once(paths, trees, shells)
+        except ConnectionBroke:
+            return self._look_once(paths, trees, shells)
+
+    def _look_once(
+        self, paths: Sequence[PurePosixPath], trees: Sequence[int], shells: Lender
+    ) -> tuple[list[Frame], bytes]:
         script = _ssh_requests.look_script(paths, trees, timeout_s=FILES_TIMEOUT_S)
-        with self._shells.borrow() as shell:
+        with shells.borrow() as shell:
             return shell.ask(script, timeout_s=2 * FILES_TIMEOUT_S + ANSWER_S), shell.mark

@@ -73,6 +73,8 @@ class Step:
     """What the caller named: the result names it, and its program must exist."""
     wrappers: Argv = ()
     """What is put in front."""
+    open_files: int | None = None
+    """The limit that one of those sets."""
     timeout_s: float
     stdin: bytes = b""
     as_root: bool = False
@@ -164,9 +166,9 @@ def understand(step: Step, frame: Frame, where: str) -> Completed:
             "kill it: it still runs. Look there."
         )
         raise TargetError(message)
-    if step.wrappers and frame.err.startswith(b"prlimit: failed to set the NOFILE"):
+    if step.open_files and frame.err.startswith(b"prlimit: failed to set the NOFILE"):
         message = (
-            f"{where}: {step.wrappers[-1].partition(':')[2]} open files are needed, more than are allowed. "
+            f"{where}: {step.open_files} open files are needed, more than are allowed. "
             "Raise the limit (`ulimit -Hn`, /etc/security/limits.conf, fs.nr_open), or use fewer connections."
         )
         raise ConfigRejected(message)

@@ -1,115 +1,193 @@
 """A private place on a host over SSH: namespaces of its own, files in memory, made by a shell alone.
 
 Its first process is a remote shell. That ends when its channel closes, and the kernel ends everything in a
-process namespace together with its first process (pid_namespaces(7)). /proc is the host's, as are the ids of
-processes that are told here.
+process namespace together with its first process (pid_namespaces(7)). Nothing else of ours is inside: what
+runs there is put there from outside, and the ids of processes that are told here are the host's.
 """
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts._sandbox import DIRECTORY, NOT_PERMITTED, OUT_OF_MEMORY_SCORE
+from tuner.adapters.hosts import _commands, _ssh_look
+from tuner.adapters.hosts._sandbox import DIRECTORY, NOT_PERMITTED, OUT_OF_MEMORY_SCORE, powers_dropped
 from tuner.adapters.hosts._ssh_connection import Connection
 from tuner.adapters.hosts._ssh_frames import ConnectionBroke, Frame
-from tuner.adapters.hosts._ssh_machine import ANSWER_S, RemoteMachine
+from tuner.adapters.hosts._ssh_machine import ANSWER_S, Lender, RemoteMachine
 from tuner.adapters.hosts._ssh_process import Signaller, SshProcess
-from tuner.adapters.hosts._ssh_requests import normal, quote, read_pid
-from tuner.adapters.hosts._ssh_shell import RemoteShell, within
+from tuner.adapters.hosts._ssh_requests import Step, misunderstood, normal, quote
+from tuner.adapters.hosts._ssh_shell import COMMAND, RemoteShell, within
 from tuner.adapters.hosts._ssh_shells import Shells
 from tuner.errors import TargetError
-from tuner.ports import CpuSet, FileState, Sandbox
+from tuner.ports import Argv, CpuSet, FileReader, FileState, Sandbox
 
-NAMESPACES = "--net --pid --ipc --mount"
+NAMESPACES = ("--net", "--pid", "--ipc", "--mount")
 OPEN = (
     'user=; [ "$(id -u)" -eq 0 ] || user="--user --map-current-user --keep-caps"; '
-    f'exec unshare $user {NAMESPACES} --fork --kill-child -- sh -c "$0"'
+    f'exec unshare $user {" ".join(NAMESPACES)} --fork --kill-child -- sh -c "$0"'
 )
-ENTER = (
-    'user=; [ "$(id -u)" -eq 0 ] || user="--user --preserve-credentials"; '
-    f'exec nsenter --target=%d $user {NAMESPACES} -- sh -c "$0"'
-)
-PREPARE = b"""
+PREPARE = rb"""
 prepare() {
   set -e
   share=%b
   [ -z "$share" ] || exec 6<"$share"
+  command -v setpriv >/dev/null || { echo "there is no program setpriv, of util-linux" >&2; exit 1; }
   ip link set lo up
-  mount -t tmpfs -o nosuid,nodev,mode=1777 tmpfs /dev/shm
+  # This /proc is still the host's: it tells our id as the host knows it.
+  read -r pid _ </proc/self/stat
+  # Not read(1): settings of the kernel do not come byte by byte.
+  last=$(cat /proc/sys/kernel/cap_last_cap)
+  while read -r key value; do
+    # CAP_SETPCAP is the bit 8.
+    case $key$value in CapEff:*[13579bdf]??) powers=$((last + 1)) ;; CapEff:*) powers=0 ;; esac
+  done </proc/self/status
+  as_user=1
+  [ "$(id -u)" -ne 0 ] || as_user=0
+
+  # What this shell writes by itself lies where no server comes: none can make it write elsewhere.
+  mount -n -t tmpfs -o nosuid,nodev,noexec,mode=700 tuner-own /run
+  exec 8</run
+  : >/run/empty
+  # Everything can only be read, but for this and /tmp: to stay writable, it must be a mount.
+  writable=/run
+  [ ! -w /tmp ] || writable='/run /tmp'
+  mount -n --rbind /tmp /tmp
+  mount -n --all -t noproc --fstab /run/empty -o remount,bind,ro 2>/dev/null || :
+  for each in $writable; do mount -n -o remount,bind,rw "$each"; done
+
+  # Of the devices those that every program needs, and no sockets of the host's services.
+  mount -n -t tmpfs -o nosuid,nodev,noexec,mode=755 tuner-dev /run
+  mkdir /run/shm
+  cp -P /dev/fd /dev/stdin /dev/stdout /dev/stderr /run || :
+  for each in null zero full random urandom; do
+    : >"/run/$each"
+    echo "/dev/$each /run/$each none bind 0 0"
+  done >/proc/self/fd/8/fstab
+  echo "/run /dev none rbind 0 0
+tuner-run /run tmpfs nosuid,nodev,noexec,mode=755 0 0
+tuner-files /dev/shm tmpfs nosuid,nodev,mode=1777 0 0" >>/proc/self/fd/8/fstab
+  mount -n --all --fstab /proc/self/fd/8/fstab
   mkdir -m 755 %b
   if [ -n "$share" ]; then
     mkdir %b/shared
-    mount --rbind /proc/self/fd/6 %b/shared
+    mount -n --rbind /proc/self/fd/6 %b/shared
     exec 6<&-
   fi
-  # To stay writable, it must be a mount.
-  mount --rbind /tmp /tmp
+
+  # Where a container hides parts of /proc, the kernel permits no fresh one; then the host's stays.
+  fresh=1
+  mount -n -t proc -o nosuid,nodev,noexec tuner /proc 2>/dev/null || fresh=
+  exec 9</proc
+  mount -n --rbind /proc /proc
+  [ -n "$fresh" ] || mount -n --all -t proc --fstab /proc/self/fd/8/empty -o remount,bind,ro 2>/dev/null || :
+  mount -n -o remount,bind,ro,nosuid,nodev,noexec /proc
   set +e
-  while read -r _ point _ options _; do
-    case $point in /proc | /proc/* | /sys | /sys/* | /dev | /dev/* | /tmp | /tmp/*) continue ;; esac
-    flags= words=$IFS IFS=,
-    for each in $options; do
-      case $each in nosuid | nodev | noexec | noatime | nodiratime | relatime) flags=$flags,$each ;; esac
-    done
-    IFS=$words
-    mount -o "remount,bind,ro$flags" "$(printf %%b "$point")" 2>/dev/null
-  done </proc/self/mounts
-  read -r pid _ </proc/self/stat
+  tuner_directory=/proc/self/fd/8
 }
 prepare
 """
 END_TIMEOUT_S = 10.0
 MOST_SHELLS = 4
+TOLD_WORDS = 3
 SETTINGS = "/proc/sys/net/"
+OWN_PROC = PurePosixPath("/proc/self/fd/9")
+"""The /proc that the first shell alone can write, and only what it starts by itself."""
+OF_PROCESS = re.compile(r"/proc/[0-9]+(/|$)")
 KILLED_FIRST = ("sh", "-c", f'echo {OUT_OF_MEMORY_SCORE} >/proc/self/oom_score_adj; exec "$@"', "sh")
+MAKE_GATE = b'tuner_enters=1\nmkfifo "$tuner_directory/gate" && exec 3<>"$tuner_directory/gate"\n'
+TELL = (
+    "sh", "-c",
+    '{ read -r _ <&3; exec "$@" 3<&-; } & echo "started $!"; echo >&3; exec 3<&-; { wait "$!"; } 2>/dev/null',
+    "sh",
+)  # fmt: skip
+"""Only its children are in the process namespace, so the id that it knows is the host's."""
 
 
-class SandboxShells:
-    """The sandbox's first process, as long as that is free; others come in beside it."""
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """How a command gets into the sandbox."""
 
-    def __init__(self, first: RemoteShell, beside: Shells) -> None:
-        self._first = first
-        self._beside = beside
+    pid: int
+    """Of its first process, as the host numbers it."""
+    as_user: bool
+    powerless: Argv
+
+    def enter(self, *options: str) -> Argv:
+        """Name the program that enters."""
+        user = ("--user", "--preserve-credentials") if self.as_user else ()
+        return ("nsenter", f"--target={self.pid}", *options, *user, *NAMESPACES, "--")
+
+
+class FirstShell:
+    """The sandbox's first process: reads its files, and alone may change its settings."""
+
+    def __init__(self, shell: RemoteShell) -> None:
+        self._shell = shell
         self._conversation = threading.Lock()
-
-    @property
-    def requests(self) -> int:
-        return self._beside.requests
 
     @contextlib.contextmanager
     def borrow(self) -> Iterator[RemoteShell]:
-        if not self._conversation.acquire(blocking=False):
-            with self._beside.borrow() as shell:
-                yield shell
-            return
-        try:
-            yield self._first
-        finally:
-            self._conversation.release()
+        with self._conversation:
+            yield self._shell
+
+
+class ShellsBeside:
+    """Shells outside of the sandbox, for as long as that is there: later its id may be another process's."""
+
+    def __init__(self, first: RemoteShell, shells: Shells, where: str) -> None:
+        self._first = first
+        self._shells = shells
+        self._where = where
+
+    @property
+    def requests(self) -> int:
+        return self._shells.requests
 
     @contextlib.contextmanager
-    def borrow_first(self) -> Iterator[RemoteShell]:
-        """Give the first process, which alone may change settings where the user is an ordinary one."""
-        with self._conversation:
-            yield self._first
+    def borrow(self) -> Iterator[RemoteShell]:
+        self._require_open()
+        with self._shells.borrow() as shell:
+            # The connection may just have been made anew.
+            self._require_open()
+            yield shell
 
     def hire(self) -> RemoteShell:
-        return self._beside.hire()
+        self._require_open()
+        shell = self._shells.hire()
+        try:
+            self._require_open()
+        except TargetError:
+            shell.close()
+            self._shells.dismiss()
+            raise
+        return shell
 
     def dismiss(self) -> None:
-        self._beside.dismiss()
+        self._shells.dismiss()
+
+    def _require_open(self) -> None:
+        if not self._first.is_usable:
+            message = (
+                f"{self._where}: the connection broke, and the sandbox ended with it, or its first process "
+                "was killed. Try again."
+            )
+            raise TargetError(message)
 
 
 class SshSandbox(RemoteMachine):
     """Runs commands and keeps files inside; made by `open_sandbox`."""
 
-    def __init__(self, name: str, shells: SandboxShells, pid: int, signal: Signaller) -> None:
-        super().__init__(name, shells, unlock=None, signal=signal)
-        self._inside = shells
-        self._pid = pid
+    def __init__(
+        self, name: str, first: FirstShell, beside: ShellsBeside, inside: Inside, signal: Signaller
+    ) -> None:
+        super().__init__(name, beside, unlock=None, signal=signal)
+        self._first = first
+        self._inside = inside
         self._started: list[SshProcess] = []
 
     @property
@@ -118,21 +196,36 @@ class SshSandbox(RemoteMachine):
 
     @property
     def pid(self) -> int:
-        return self._pid
+        return self._inside.pid
 
     def start(
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
     ) -> SshProcess:
+        limits = _commands.wrappers(cpus=cpus, open_files=open_files)
         # When memory runs out, the server has to go, not what must notice it.
-        process = self._start(argv, cpus=cpus, open_files=open_files, before=KILLED_FIRST)
+        entering = (*KILLED_FIRST, *self._inside.enter("--no-fork"), *TELL)
+        placed = (*entering, *limits, *self._inside.powerless, *argv)
+        process = self._start(argv[0], placed, before=MAKE_GATE)
         self._started.append(process)
         return process
+
+    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
+        found: dict[str, FileState] = {}
+        inside = [path for path in paths if self._shells_for(path) is self._first]
+        outside = [path for path in paths if self._shells_for(path) is not self._first]
+        if inside:
+            frames, mark = self._look(inside, (), self._first)
+            found |= _ssh_look.files_of(frames, inside, mark)
+        if outside or trees:
+            frames, mark = self._look(outside, trees, self._shells)
+            found |= _ssh_look.files_of(frames, outside, mark)
+        return _ssh_look.Snapshot(found, self)
 
     def write(self, path: PurePosixPath, state: FileState) -> None:
         place = normal(path)
         if place.startswith(SETTINGS):
-            with self._inside.borrow_first() as shell:
-                self._write(path, state, shell)
+            with self._first.borrow() as shell:
+                self._write(path, state, shell, reached=OWN_PROC / place.removeprefix("/proc/"))
         elif PurePosixPath(place).is_relative_to(DIRECTORY):
             self._write(path, state, with_parents=True)
         else:
@@ -145,6 +238,14 @@ class SshSandbox(RemoteMachine):
     def sandbox(self, *, share: PurePosixPath | None = None) -> AbstractContextManager[Sandbox]:
         message = f"{self.name}: a sandbox cannot hold another (share: {share}). Open it on the host."
         raise TargetError(message)
+
+    def _shells_for(self, path: PurePosixPath) -> Lender:
+        """Let the first shell read what is inside; processes are known by their ids outside."""
+        return self._shells if OF_PROCESS.match(normal(path)) else self._first
+
+    def _entering(self, step: Step) -> Step:
+        # Last what takes rights away: the limit of open files is raised with one of them.
+        return replace(step, wrappers=(*self._inside.enter(), *step.wrappers, *self._inside.powerless))
 
     def end(self) -> None:
         """Let those that were started here know that they have ended."""
@@ -161,9 +262,11 @@ def open_sandbox(
     before = PREPARE % (shared, place, place, place)
     first = RemoteShell(connection.open_channel(within(OPEN)), name, outside.count, before=before)
     try:
-        pid = _ask_pid(first, name)
-        beside = Shells(partial(connection.open_channel, within(ENTER % pid)), name, MOST_SHELLS)
-        sandbox = SshSandbox(name, SandboxShells(first, beside), pid, outside.signal)
+        inside = _ask_inside(first, name)
+        beside = Shells(partial(connection.open_channel, COMMAND), name, MOST_SHELLS)
+        sandbox = SshSandbox(
+            name, FirstShell(first), ShellsBeside(first, beside, name), inside, outside.signal
+        )
         try:
             yield sandbox
         finally:
@@ -176,10 +279,15 @@ def open_sandbox(
         first.close()
 
 
-def _ask_pid(first: RemoteShell, where: str) -> int:
+def _ask_inside(first: RemoteShell, where: str) -> Inside:
     try:
-        frames = first.ask(b'echo "started $pid"', timeout_s=ANSWER_S)
+        frames = first.ask(b'echo "started $pid $as_user $powers"', timeout_s=ANSWER_S)
     except ConnectionBroke as error:
         message = f"{error} So no sandbox can be opened. {NOT_PERMITTED}"
         raise TargetError(message) from error
-    return read_pid(frames[0] if frames else Frame(kind="end"), where)
+    told = frames[0] if frames else Frame(kind="end")
+    if told.kind != "started" or len(told.words) != TOLD_WORDS:
+        raise misunderstood(told.kind, where)
+    pid, as_user, powers = (int(word) for word in told.words)
+    powerless = powers_dropped(powers - 1 if powers and not as_user else None)
+    return Inside(pid=pid, as_user=bool(as_user), powerless=powerless)

@@ -14,7 +14,9 @@ export LC_ALL=C
 # Debian keeps servers where an ordinary user's PATH does not look.
 export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 # In memory, if possible: what tuner does still works when the disk is full, and does not use it.
-tuner_directory=$(mktemp -d /dev/shm/tuner.XXXXXXXXXX 2>/dev/null || mktemp -d /tmp/tuner.XXXXXXXXXX) || exit
+# A sandbox's first shell has one already, where no server can reach it.
+[ -n "$tuner_directory" ] || tuner_directory=$(mktemp -d /dev/shm/tuner.XXXXXXXXXX 2>/dev/null) ||
+  tuner_directory=$(mktemp -d /tmp/tuner.XXXXXXXXXX) || exit
 # No handlers of EXIT and TERM: tuner_guard would start with them, and run or swallow what is not meant for it.
 trap 'tuner_late=1' USR1
 # When nobody listens any more, the end comes with the end of the input.
@@ -246,6 +248,7 @@ tuner_look() {
 }
 
 # Runs a program for as long as the channel is open; what it prints is the rest of the answer. Arguments: program, argv.
+# When $tuner_enters is set, it goes into a sandbox first and tells by itself what was started there.
 tuner_start() {
   if ! tuner_has "$1"; then
     echo "missing ${#1}"
@@ -258,7 +261,7 @@ tuner_start() {
   {
     read -r tuner_self _ </proc/self/stat
     echo "$tuner_self" >"$tuner_directory/pid"
-    echo "started $tuner_self"
+    [ -n "$tuner_enters" ] || echo "started $tuner_self"
     exec "$@"
   } </dev/null 2>&1 5<&- &
   tuner_job=$!

@@ -107,4 +107,6 @@ def test_a_sandbox_ends_with_its_connection(machine: TestHost, host: SshHost):
         wait_until(lambda: not running(machine, "sleep"))
         with pytest.raises(TargetError, match="the connection broke"):
             sandbox.run(["true"], timeout_s=5)
+    wait_until(lambda: not machine.run(["pgrep", "-x", "nsenter|unshare|sleep"], check=False).stdout)
+    wait_until(lambda: not list((machine.root / "dev/shm").iterdir()))
     machine.start_sshd()
