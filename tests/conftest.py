@@ -4,7 +4,11 @@ import os
 from collections.abc import Generator, Iterator
 
 import pytest
+from hypothesis import settings
 
+# How long an example takes depends on what else runs here.
+settings.register_profile("tuner", settings(), deadline=None)
+settings.load_profile("tuner")
 # As the command has it: with more threads, those of the workers wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

@@ -160,15 +160,20 @@ def test_a_server_that_is_killed_is_seen_to_have_crashed_and_runs_again_afterwar
     assert look_at(web) == before
 
 
-def test_a_setting_that_somebody_else_changes_is_noticed(web: TestHost, tmp_path: Path):
+def test_a_setting_that_somebody_else_changes_is_noticed_and_stays(web: TestHost, tmp_path: Path):
     target, space = find(web, tmp_path)
 
-    with target.hold(print), target.deploy(space.complete({SOMAXCONN: 5000})) as deployment:
-        web.run(["sh", "-c", "echo 6000 > /proc/sys/net/core/somaxconn"])
-        deployment.host.look()
-        assert deployment.no_longer_effective() == (
-            "sysctl: net.core.somaxconn: 5000 was asked, 6000 is in force",
-        )
+    def run() -> None:
+        with target.hold(print), target.deploy(space.complete({SOMAXCONN: 5000})) as deployment:
+            web.run(["sh", "-c", "echo 6000 > /proc/sys/net/core/somaxconn"])
+            deployment.host.look()
+            assert deployment.no_longer_effective() == (
+                "sysctl: net.core.somaxconn: 5000 was asked, 6000 is in force",
+            )
+
+    with pytest.raises(RestoreFailed, match="somebody else has set it to '6000'"):
+        run()
+    assert web.run(["cat", "/proc/sys/net/core/somaxconn"]).stdout == b"6000\n"
 
 
 def test_a_second_tuner_is_refused_with_the_name_of_the_first(web: TestHost, tmp_path: Path, monkeypatch):
