@@ -160,8 +160,14 @@ class TestHost:
             time.sleep(POLL_S)
 
     def kill_sshd(self) -> None:
-        """Kill sshd with all its sessions, not what runs in them."""
-        kill_each(self.processes("sshd"))
+        """Kill sshd with all its sessions, not what runs in them; its port is free when this returns."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while found := self.processes("sshd"):
+            kill_each(found)
+            if time.monotonic() > deadline:
+                message = f"testbed: sshd of {self.name} does not end."
+                raise RuntimeError(message)
+            time.sleep(POLL_S)
 
     def change_host_key(self) -> None:
         """Give it another key, as an impostor or a new installation has; known_hosts stays."""
