@@ -57,6 +57,14 @@ def wait_for_end(pid: int, timeout_s: float) -> bool:
         return bool(selector.select(timeout_s))
 
 
+def has_ended(pid: int) -> bool:
+    """Tell whether a process has ended, reaped or not. For an id that cannot have been given away since."""
+    try:
+        return wait_for_end(pid, 0.0)
+    except ProcessLookupError:
+        return True
+
+
 def send(pid: int, number: signal.Signals) -> None:
     """Send a signal to a process that may be gone, or that has taken another user's rights."""
     with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -73,9 +73,13 @@ class LocalSandbox:
         as_root: bool = False,  # noqa: ARG002 - inside, everybody is as much root as can be
     ) -> Completed:
         command = self._inside(argv, cpus, open_files)
-        return _commands.run_to_end(
+        completed = _commands.run_to_end(
             command, asked=tuple(argv), timeout_s=timeout_s, stdin=stdin, is_entered=True
         )
+        if completed.returncode != 0:
+            # What failed because the sandbox went is not the command's own failure.
+            self._require_open()
+        return completed
 
     def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
         return _commands.run_each(self, commands)
@@ -155,10 +159,10 @@ class LocalSandbox:
         return f"/proc/{self._pid}/root{path}"
 
     def _require_open(self) -> None:
-        if self._first.poll() is not None:
-            message = (
-                f"local: the sandbox ended by itself ({self._first.returncode}). Look for what killed it."
-            )
+        if self._first.poll() is not None or _processes.has_ended(self._pid):
+            # What made it (unshare) ends just after it.
+            status = self._first.wait(ANSWER_TIMEOUT_S)
+            message = f"local: the sandbox ended by itself ({status}). Look for what killed it."
             raise TargetError(message)
 
     def _read_setting(self, shown: str) -> FileState:

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from tuner.adapters.hosts import _commands, _ssh_look
 from tuner.adapters.hosts._sandbox import DIRECTORY, NOT_PERMITTED, OUT_OF_MEMORY_SCORE, powers_dropped
 from tuner.adapters.hosts._ssh_connection import Connection
-from tuner.adapters.hosts._ssh_frames import ConnectionBroke, Frame
+from tuner.adapters.hosts._ssh_frames import ConnectionBroke, Frame, read_count
 from tuner.adapters.hosts._ssh_machine import ANSWER_S, Lender, RemoteMachine
 from tuner.adapters.hosts._ssh_process import Signaller, SshProcess
 from tuner.adapters.hosts._ssh_requests import Step, misunderstood, normal, quote
@@ -94,6 +94,8 @@ prepare
 END_TIMEOUT_S = 10.0
 MOST_SHELLS = 4
 TOLD_WORDS = 3
+MOST_POWERS = 64
+"""The kernel keeps capabilities in 64 bits (capability.h)."""
 SETTINGS = "/proc/sys/net/"
 OWN_PROC = PurePosixPath("/proc/self/fd/9")
 """The /proc that the first shell alone can write, and only what it starts by itself."""
@@ -288,6 +290,8 @@ def _ask_inside(first: RemoteShell, where: str) -> Inside:
     told = frames[0] if frames else Frame(kind="end")
     if told.kind != "started" or len(told.words) != TOLD_WORDS:
         raise misunderstood(told.kind, where)
-    pid, as_user, powers = (int(word) for word in told.words)
+    pid, as_user, powers = (read_count(word, where) for word in told.words)
+    if powers > MOST_POWERS:
+        raise misunderstood(told.kind, where)
     powerless = powers_dropped(powers - 1 if powers and not as_user else None)
     return Inside(pid=pid, as_user=bool(as_user), powerless=powerless)

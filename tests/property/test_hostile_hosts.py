@@ -56,7 +56,8 @@ LINES = st.one_of(
     st.lists(WORDS, max_size=14).map(" ".join),
     st.lists(WORDS, min_size=4, max_size=4).map(lambda counts: " ".join((RAN, *counts))),
     st.tuples(st.integers(0, 20), st.integers(0, 20)).map(lambda sizes: f"{RAN} {sizes[0]} 0 {sizes[1]} 0"),
-    st.sampled_from(["end", "tree 1 2", "started 7", f"{RAN} 0 0 0 0"]),
+    st.lists(WORDS, min_size=3, max_size=3).map(lambda told: " ".join(("started", *told))),
+    st.sampled_from(["end", "tree 1 2", "started 7", "started 7 0 999999999", f"{RAN} 0 0 0 0"]),
 )
 ANSWERS = st.lists(
     st.one_of(LINES.map(lambda line: f"{line}\n".encode()), st.binary(max_size=40)), max_size=8
@@ -132,7 +133,7 @@ def ask_in_every_way(chunks: Callable[[], Iterable[bytes]]) -> list[OtherEnd]:
         lambda machine: machine.write(PATH, FileState(content=b"x")),
         lambda machine: machine.start(["sleep", "1"]).pid,
         lambda machine: sudo.unlock(machine._shells.hire()),
-        lambda machine: _ssh_sandbox._ask_pid(machine._shells.hire(), "ssh://web"),
+        lambda machine: _ssh_sandbox._ask_inside(machine._shells.hire(), "ssh://web"),
     )
     ends = []
     for way in ways:
