@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 
 import paramiko
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tuner.adapters.hosts import _ssh_sandbox, _ssh_shell, _ssh_transport
@@ -147,6 +147,8 @@ def ask_in_every_way(chunks: Callable[[], Iterable[bytes]]) -> list[OtherEnd]:
 
 
 @given(answers=ANSWERS)
+@example(answers=[b"started 7 0 999999999\nend\n"])
+@example(answers=[b"started 7 0 nan\nend\n"])
 def test_what_a_shell_answers_is_a_result_or_an_error_of_ours(answers):
     ask_in_every_way(lambda: answers)
 
