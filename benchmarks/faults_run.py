@@ -13,15 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from tuner.campaign.prepare import prepare
+from tuner.campaign.start_runner import Starter
 from tuner.errors import TunerError
 from tuner.interrupts import signals_interrupt
-from tuner.plan import PRESETS
 from tuner.records import Role
-from tuner.rig import prepare
-from tuner.settings import load_study
-from tuner.starter import Starter
-from tuner.storage import Opening, open_storage
-from tuner.study_lock import locked
+from tuner.study import load_study
+from tuner.study.lock import locked
+from tuner.study.presets import PRESETS
+from tuner.study.storage import Opening, open_storage
 
 
 def main(path: Path) -> None:

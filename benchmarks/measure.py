@@ -16,10 +16,10 @@ from benchmarks.figures import Figure
 from benchmarks.real_host import measure_busy_neighbour, measure_real_claims
 from benchmarks.simulated_host import HostKind, SimulatedHost, confirm_pairs
 from benchmarks.simulated_study import Campaign, draw_effects, take_best_observed, tune
-from tuner.measure.confirm import Gain, claim, needs_extension, pair_order
-from tuner.measure.noise import Noise, start_variance
-from tuner.plan import PRESETS
 from tuner.records import State
+from tuner.statistics.confirm import Gain, claim, needs_extension, pair_order
+from tuner.statistics.noise import Noise, start_variance
+from tuner.study.presets import PRESETS
 
 
 def seeded(name: str) -> Random:

@@ -12,19 +12,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.figures import Figure
-from tuner.figures import pair_ratios
-from tuner.finals import confirm, read_gain
-from tuner.measure.confirm import Gain, claim
+from tuner.campaign.campaign import Campaign
+from tuner.campaign.finals import confirm, read_gain
+from tuner.campaign.prepare import prepare
+from tuner.campaign.progress import Silence
+from tuner.commands.session import read, run
 from tuner.optimize.catalogue import make_optimizer
-from tuner.plan import PRESETS
-from tuner.progress import Silence
 from tuner.records import Blame, Start, Window
-from tuner.rig import prepare
-from tuner.session import read, run
-from tuner.settings import Study, load_study
-from tuner.storage import open_storage
-from tuner.study import Campaign
-from tuner.wording import say_gain
+from tuner.report.figures import pair_ratios
+from tuner.report.wording import say_gain
+from tuner.statistics.confirm import Gain, claim
+from tuner.study import Study, load_study
+from tuner.study.presets import PRESETS
+from tuner.study.storage import open_storage
 
 TUNER = Path(sys.executable).with_name("tuner")
 STUDY = """\

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from random import Random
 
 from benchmarks.simulated_host import SimulatedHost, confirm_pairs
-from tuner.measure.confirm import Gain, claim, needs_extension, pair_order
-from tuner.measure.control import ControlLevel, Speedup, combine, speedups
-from tuner.measure.noise import Noise, control_interval, estimate_noise
-from tuner.measure.promotion import promising, shrunk, top
-from tuner.measure.pruning import should_prune
-from tuner.measure.race import race_order, survivors
-from tuner.plan import PRESETS
 from tuner.records import Role, Start, Window
+from tuner.statistics.confirm import Gain, claim, needs_extension, pair_order
+from tuner.statistics.control_level import ControlLevel, Speedup, combine, speedups
+from tuner.statistics.noise import Noise, control_interval, estimate_noise
+from tuner.statistics.promotion import promising, shrunk, top
+from tuner.statistics.pruning import should_prune
+from tuner.statistics.race import race_order, survivors
+from tuner.study.presets import PRESETS
 
 DEFAULT = "default"
 PLAN = PRESETS["standard"]

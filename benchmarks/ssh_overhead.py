@@ -51,11 +51,11 @@ WINDOW_S = 1.0
 
 def make_starts(study: Path, count: int) -> dict[str, float]:
     """Make starts of so many windows as a run plans, whatever their noise; give medians."""
+    from tuner.campaign.prepare import prepare
     from tuner.errors import TrialFailed
-    from tuner.measure.load import run_window
-    from tuner.plan import PRESETS
-    from tuner.rig import prepare
-    from tuner.settings import load_study
+    from tuner.measure.window import run_window
+    from tuner.study import load_study
+    from tuner.study.presets import PRESETS
 
     settings = load_study(study)
     rng = Random(1)  # noqa: S311 - no secret
@@ -163,7 +163,7 @@ def main() -> None:
 
 def loads_s() -> dict[str, float]:
     """Tell for how long a start is under load, by preset: warm-up and all its windows."""
-    from tuner.plan import PRESETS
+    from tuner.study.presets import PRESETS
 
     return {
         name: PRESETS[name].warmup_s + PRESETS[name].windows[1] * PRESETS[name].window_s

@@ -23,8 +23,8 @@ import optuna
 
 from benchmarks.peers import Ours
 from benchmarks.surfaces import FOLDER, Recorded
+from tuner.campaign.warm_start import SHARE
 from tuner.optimize import NoisyGPSampler
-from tuner.warm_start import SHARE
 
 STARTS = 40
 LOOKS = (5, 10, 20, 40)

@@ -18,8 +18,8 @@ from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import PHP_PORT, TestHost
 from tests.testbed.processors import idle_processors
 from tuner import plugins
-from tuner.rig import find_target
-from tuner.settings import load_study
+from tuner.campaign.prepare import find_target
+from tuner.study import load_study
 
 STUDY = """\
 study: {server}

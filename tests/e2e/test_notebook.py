@@ -13,7 +13,7 @@ pytestmark = pytest.mark.alone
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 BUDGET = "minutes: 0.9"
-PUBLIC = ("tuner.session", "tuner.settings", "tuner.terminal", "tuner.measure.control")
+PUBLIC = ("tuner.commands.session", "tuner.study", "tuner.report.terminal", "tuner.statistics.control_level")
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)

@@ -11,8 +11,8 @@ from tests.e2e.command_line import CommandLine
 from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import Sudo, TestHost, User
 from tuner import plugins
-from tuner.rig import find_target
-from tuner.settings import load_study
+from tuner.campaign.prepare import find_target
+from tuner.study import load_study
 
 STUDY = """\
 study: web

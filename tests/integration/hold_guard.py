@@ -10,8 +10,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.integration.private_machine import CONFIGURATION, DEMO, SETTING, PrivateHost
-from tuner.guard import Guard
-from tuner.journal import Journal
+from tuner.restore.guard import Guard
+from tuner.restore.journal import Journal
 
 
 def main(first_pid: int, directory: Path, watchdog_s: float) -> None:

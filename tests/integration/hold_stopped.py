@@ -13,10 +13,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tuner.adapters.hosts.local import LocalHost
+from tuner.campaign.prepare import find_target
 from tuner.errors import TunerError
 from tuner.ports import Completed
-from tuner.rig import find_target
-from tuner.settings import load_study
+from tuner.study import load_study
 
 
 class StoppingHost(LocalHost):

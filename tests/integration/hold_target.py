@@ -11,8 +11,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tuner import plugins
-from tuner.rig import find_target
-from tuner.settings import load_study
+from tuner.campaign.prepare import find_target
+from tuner.study import load_study
 
 
 def main(study: Path, changes: dict[str, int]) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.aim import parse_url, take_aim
+from tuner.deploy.load_target import take_aim
+from tuner.hosts.url import parse_url
 from tuner.ports import Completed
 
 

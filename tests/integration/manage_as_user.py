@@ -10,9 +10,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tuner import plugins
-from tuner.guard import describe_use
-from tuner.rig import find_target
-from tuner.settings import load_study
+from tuner.campaign.prepare import find_target
+from tuner.restore.guard import describe_use
+from tuner.study import load_study
 
 
 def main(study: Path, changes: list[dict[str, int]]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import TestHost
 from tuner import plugins
-from tuner.conflicts import Conflict, find_conflicts
+from tuner.hosts.conflicts import Conflict, find_conflicts
 
 HOLD = """
 import fcntl, os, pathlib, sys

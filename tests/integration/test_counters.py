@@ -11,7 +11,7 @@ import pytest
 from tests.integration.waiting import wait_until
 from tuner.adapters.hosts.local import LocalHost
 from tuner.measure.counters import difference, take
-from tuner.measure.process_trees import INTERRUPT_THREADS, find_interrupt_threads, find_own_process
+from tuner.measure.processes import INTERRUPT_THREADS, find_interrupt_threads, find_own_process
 from tuner.ports import FileState, Sandbox
 
 pytestmark = pytest.mark.alone

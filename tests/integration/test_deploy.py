@@ -11,10 +11,10 @@ import pytest
 from tests.integration.waiting import is_running, wait_until
 from tests.page_server import KernelSettings, PageServer, split
 from tuner.adapters.hosts.local import LocalHost
-from tuner.content import open_content
-from tuner.deploy import Deadlines, SandboxTarget, deploy
+from tuner.deploy.content import open_content
+from tuner.deploy.sandbox import Deadlines, SandboxTarget, deploy
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
-from tuner.placement import place
+from tuner.hosts.placement import place
 from tuner.ports import FileState
 
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")

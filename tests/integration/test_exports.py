@@ -16,8 +16,8 @@ from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.export import export, paths_to_read, render_both
 from tuner.ports import Facts, FileState, Scalar, Server
+from tuner.report.summary import Arm, Summary
 from tuner.space import Space, SpaceFacts, load_space
-from tuner.summary import Arm, Summary
 
 COPIES = {"nginx": "/etc/nginx", "apache2": "/etc/apache2", "states": "/var/lib/apache2"}
 FACTS = {"cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096}

@@ -11,12 +11,12 @@ from benchmarks.faults import look_at
 from tests.testbed.bed import open_testbed
 from tests.testbed.host import TestHost
 from tests.unit.simulated_study import make_summary
-from tuner.files import write_export, write_results
+from tuner.campaign.prepare import prepare
+from tuner.commands.outputs import write_export, write_results
+from tuner.commands.session import Reading
 from tuner.ports import Scalar
-from tuner.rig import prepare
-from tuner.session import Reading
-from tuner.settings import load_study
-from tuner.summary import Summary
+from tuner.report.summary import Summary
+from tuner.study import load_study
 
 STUDY = """\
 study: managed

@@ -17,11 +17,11 @@ from benchmarks.ssh_overhead import OWN_MACHINE
 from tests.integration import hold_stopped
 from tests.integration.private_machine import CONFIGURATION, DEMO, PrivateHost, private_machine
 from tests.integration.waiting import wait_until
-from tuner import keeper
 from tuner.errors import TargetError
-from tuner.guard import Guard
-from tuner.journal import Journal
 from tuner.ports import Completed
+from tuner.restore import keeper
+from tuner.restore.guard import Guard
+from tuner.restore.journal import Journal
 
 STUDY = """\
 study: stopped

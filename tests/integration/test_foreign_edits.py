@@ -15,9 +15,9 @@ from tests.integration.private_machine import (
     private_machine,
 )
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
-from tuner.guard import Guard, accept_host
-from tuner.journal import Journal
 from tuner.ports import Files
+from tuner.restore.guard import Guard, accept_host
+from tuner.restore.journal import Journal
 
 SHELLS = [shell for shell in ("dash", "busybox") if shutil.which(shell)]
 ORIGINAL: Files = {CONFIGURATION: b"demo 1\n"}

@@ -17,11 +17,11 @@ from tests.integration.private_machine import (
     private_machine,
 )
 from tests.integration.waiting import wait_until
-from tuner import keeper
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
-from tuner.guard import Guard, describe_use, restore_host
-from tuner.journal import Journal
 from tuner.ports import Completed, Files, Service
+from tuner.restore import keeper
+from tuner.restore.guard import Guard, describe_use, restore_host
+from tuner.restore.journal import Journal
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 LONG_S = 120.0

@@ -10,8 +10,8 @@ from tests.integration.private_machine import (
     PrivateHost,
     private_machine,
 )
-from tuner import keeper
 from tuner.ports import Command
+from tuner.restore import keeper
 
 SESSION = "0123456789abcdef"
 STEPS = """

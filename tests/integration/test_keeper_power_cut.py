@@ -13,11 +13,11 @@ from tests.integration.private_machine import (
     PrivateHost,
     private_machine,
 )
-from tuner import keeper
 from tuner.errors import TargetError
-from tuner.guard import Guard
-from tuner.journal import Journal
 from tuner.ports import Files
+from tuner.restore import keeper
+from tuner.restore.guard import Guard
+from tuner.restore.journal import Journal
 
 NEW = SERVED / "new.d" / "tuner.conf"
 CHANGES: Files = {CONFIGURATION: b"demo 2\n", NEW: b"more\n", SETTING: b"512\n"}

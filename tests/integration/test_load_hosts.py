@@ -12,12 +12,13 @@ from tests.testbed.host import TestHost
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.hosts.ssh import SshHost
 from tuner.adapters.loads.wrk import Wrk
-from tuner.aim import parse_url, take_aim
-from tuner.conflicts import find_conflicts
+from tuner.deploy.load_target import take_aim
 from tuner.errors import TargetError
-from tuner.load_places import find_generators, open_load_places
+from tuner.hosts.conflicts import find_conflicts
+from tuner.hosts.load_places import find_generators, open_load_places
+from tuner.hosts.url import parse_url
 from tuner.measure.counters import difference, take
-from tuner.measure.process_trees import find_interrupt_threads, find_own_process
+from tuner.measure.processes import find_interrupt_threads, find_own_process
 from tuner.measure.sending import send, share_out
 from tuner.ports import Host, Workload
 

@@ -10,9 +10,10 @@ from tests.integration.test_loads_with_servers import BODY, URL, serve_nginx
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.wrk import Wrk
-from tuner.aim import parse_url, take_aim
+from tuner.deploy.load_target import take_aim
 from tuner.errors import TargetError
-from tuner.load_places import LoadPlace, find_generators, open_load_places
+from tuner.hosts.load_places import LoadPlace, find_generators, open_load_places
+from tuner.hosts.url import parse_url
 from tuner.measure.sending import send, share_out
 from tuner.ports import FileState, Host, LoadGenerator, Sandbox, Workload
 

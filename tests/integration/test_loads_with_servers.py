@@ -8,8 +8,8 @@ from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
+from tuner.deploy.readiness import await_listener, request
 from tuner.ports import FileState, LoadGenerator, LoadResult, Process, Sandbox, Workload
-from tuner.readiness import await_listener, request
 
 BODY = b"a page of this length\n" * 20
 PORT = 8080

@@ -12,11 +12,11 @@ from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import TestHost
 from tests.testbed.namespaces import kill_each
 from tuner import plugins
+from tuner.campaign.prepare import find_target
+from tuner.deploy.managed import ManagedTarget
 from tuner.errors import ConfigRejected, Crashed, NotReady, RestoreFailed, TargetError
-from tuner.managed import ManagedTarget
-from tuner.rig import find_target
-from tuner.settings import load_study
 from tuner.space import Space
+from tuner.study import load_study
 
 STUDY = """\
 study: managed
@@ -198,8 +198,8 @@ def test_what_cannot_be_put_back_is_told_and_can_be_later(web: TestHost, tmp_pat
     with pytest.raises(RestoreFailed, match=r"/etc/nginx/nginx\.conf .*tuner restore"):
         run()
     web.run(["umount", "/etc/nginx"])
-    from tuner.guard import restore_host
-    from tuner.journal import open_journal
+    from tuner.restore.guard import restore_host
+    from tuner.restore.journal import open_journal
 
     with open_journal() as journal:
         restore_host(plugins.make_host(web.ssh_url), journal)

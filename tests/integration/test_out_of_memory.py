@@ -13,15 +13,15 @@ from tests.integration.waiting import is_running, wait_until
 from tests.page_server import PageServer, split
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.wrk import Wrk
-from tuner.content import open_content
-from tuner.deploy import SandboxTarget, deploy
+from tuner.deploy.content import open_content
+from tuner.deploy.sandbox import SandboxTarget, deploy
 from tuner.errors import Crashed
+from tuner.hosts.placement import place
 from tuner.measure.gates import RetryBudget
-from tuner.measure.load import Load
 from tuner.measure.start import NO_JUDGES, measure_start
-from tuner.placement import place
-from tuner.plan import PRESETS
+from tuner.measure.window import Load
 from tuner.records import Window
+from tuner.study.presets import PRESETS
 
 MEMORY = (
     (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"),

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.measure.process_trees import find_interrupt_threads
+from tuner.measure.processes import find_interrupt_threads
 from tuner.measure.quiet import wait_until_quiet
 
 pytestmark = pytest.mark.alone

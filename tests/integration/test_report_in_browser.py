@@ -9,8 +9,8 @@ import pytest
 from tests.integration.browser import Page, open_browser
 from tests.unit.simulated_study import make_summary
 from tuner.records import Failure, State
-from tuner.report import render_report
-from tuner.summary import Summary
+from tuner.report.page import render_report
+from tuner.report.summary import Summary
 
 WIDTHS = (1280, 390)
 UNDRAWN = """

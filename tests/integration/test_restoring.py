@@ -17,9 +17,9 @@ from tests.integration.private_machine import (
 from tests.integration.test_keeper import IN_EACH_SHELL, LONG_S, armed, change
 from tests.integration.waiting import wait_until
 from tuner.errors import RestoreFailed
-from tuner.guard import Guard, accept_host, describe_use, restore_host
-from tuner.journal import Journal
 from tuner.ports import ABSENT, Files
+from tuner.restore.guard import Guard, accept_host, describe_use, restore_host
+from tuner.restore.journal import Journal
 
 CHECKED = replace(DEMO, check=("grep", "-q", "demo", str(CONFIGURATION)))
 CHANGES: Files = {CONFIGURATION: b"demo 2\n", SERVED / "new.conf": b"more\n", SETTING: b"512\n"}

@@ -15,9 +15,9 @@ from tests.integration.private_machine import (
 )
 from tests.integration.test_keeper import IN_EACH_SHELL, LONG_S, armed, change
 from tuner.errors import RestoreFailed, TargetError
-from tuner.guard import Guard, restore_host
-from tuner.journal import Journal
 from tuner.ports import Files
+from tuner.restore.guard import Guard, restore_host
+from tuner.restore.journal import Journal
 
 NEW = SERVED / "new.d" / "limits" / "tuner.conf"
 CHANGES: Files = {CONFIGURATION: b"demo 2, longer\n", NEW: b"more\n", SETTING: b"512\n"}

@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from benchmarks.slow_clients import BESIDE, measure_start, open_rig
-from tuner.settings import load_study
+from tuner.study import load_study
 
 STUDY = """\
 study: slow

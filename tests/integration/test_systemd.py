@@ -15,14 +15,14 @@ from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import TestHost
 from tuner import plugins
-from tuner.apply import SYSCTL_FILE
-from tuner.guard import Guard, confirm, restore_host, undo
-from tuner.journal import Journal
-from tuner.managed import ManagedTarget
+from tuner.campaign.prepare import find_target
+from tuner.commands.apply import SYSCTL_FILE
+from tuner.deploy.managed import ManagedTarget
 from tuner.ports import Service
-from tuner.rig import find_target
-from tuner.settings import load_study
+from tuner.restore.guard import Guard, confirm, restore_host, undo
+from tuner.restore.journal import Journal
 from tuner.space import Space
+from tuner.study import load_study
 
 STUDY = """\
 study: units

@@ -9,8 +9,9 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.aim import parse_url, remove_tokens, take_aim
+from tuner.deploy.load_target import remove_tokens, take_aim
 from tuner.errors import RestoreFailed, TargetError
+from tuner.hosts.url import parse_url
 
 HOLD = Path(__file__).with_name("hold_token.py")
 TUNER = Path(sys.executable).with_name("tuner")

@@ -16,11 +16,11 @@ import pytest
 from tests.integration import hold_guard
 from tests.integration.private_machine import CONFIGURATION, DEMO, SETTING, PrivateHost, private_machine
 from tests.integration.waiting import wait_until
-from tuner import keeper
 from tuner.errors import TargetError
-from tuner.guard import Guard, confirm, restore_host, undo
-from tuner.journal import Journal
 from tuner.ports import Files
+from tuner.restore import keeper
+from tuner.restore.guard import Guard, confirm, restore_host, undo
+from tuner.restore.journal import Journal
 
 WATCHDOG_S = 1.0
 LONG_S = 120.0

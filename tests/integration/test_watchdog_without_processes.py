@@ -11,7 +11,7 @@ from tests.integration.private_machine import PrivateHost, private_machine
 from tests.integration.test_keeper import SHELLS, armed, change
 from tests.integration.test_restoring import CHANGES
 from tests.integration.waiting import wait_until
-from tuner.journal import Journal
+from tuner.restore.journal import Journal
 
 WATCHDOG_S = 1.0
 STARVED_S = 4.0

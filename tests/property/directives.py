@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from tests.unit.servers import nginx_layouts
-from tests.unit.servers.apache_layouts import DEBIAN, find
-from tests.unit.servers.php_layouts import BOOKWORM, find_pool
+from tests.unit.adapters.servers import nginx_layouts
+from tests.unit.adapters.servers.apache_layouts import DEBIAN, find
+from tests.unit.adapters.servers.php_layouts import BOOKWORM, find_pool
 from tuner.adapters.servers._apache_syntax import logical_lines
 from tuner.adapters.servers._h2o_installed import MAIN as H2O_MAIN
 from tuner.adapters.servers._nginx_settings import SETTINGS

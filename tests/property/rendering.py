@@ -6,8 +6,8 @@ from pathlib import Path
 from tests.property.directives import KERNEL, NAMES, Writer, beyond, writers
 from tuner.errors import TunerError
 from tuner.ports import Config
-from tuner.settings import load_study
 from tuner.space import Dimension, Space, SpaceFacts, load_space
+from tuner.study import load_study
 
 POINTS = 4
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.loads.golden import cases, load_of, read
+from tests.unit.adapters.loads.golden import cases, load_of, read
 from tuner.errors import LoadFailed
 from tuner.ports import Completed, Files, LoadGenerator, LoadResult, Workload
 

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.measure.made_starts import BASE, make_start, make_window
-from tuner.measure.confirm import confirm, p_sign_flip, pair_order
-from tuner.measure.control import ControlLevel, Speedup, combine, speedups
-from tuner.measure.latency import merge, quantile
-from tuner.measure.noise import Noise, estimate_noise
-from tuner.measure.promotion import promising, shrunk
-from tuner.measure.pruning import should_prune
-from tuner.measure.race import race_order, survivors
+from tests.unit.statistics.made_starts import BASE, make_start, make_window
 from tuner.ports import Latency
 from tuner.records import Role
+from tuner.records.latency import merge, quantile
+from tuner.statistics.confirm import confirm, p_sign_flip, pair_order
+from tuner.statistics.control_level import ControlLevel, Speedup, combine, speedups
+from tuner.statistics.noise import Noise, estimate_noise
+from tuner.statistics.promotion import promising, shrunk
+from tuner.statistics.pruning import should_prune
+from tuner.statistics.race import race_order, survivors
 
 logs = st.floats(-3, 3)
 small_logs = st.floats(-0.3, 0.3)

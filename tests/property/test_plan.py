@@ -3,7 +3,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.plan import LEAST_CALIBRATION, LEAST_PAIRS, PRESETS, Plan
+from tuner.study.presets import LEAST_CALIBRATION, LEAST_PAIRS, PRESETS, Plan
 
 plans = st.sampled_from(list(PRESETS.values()))
 budgets = st.floats(0.1, 7 * 24 * 60)

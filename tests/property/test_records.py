@@ -17,7 +17,7 @@ from tuner.records import (
     Verdict,
     Window,
 )
-from tuner.records_json import (
+from tuner.records.as_json import (
     ending_from_json,
     ending_to_json,
     fingerprint_from_json,

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tuner.adapters.hosts.local import LocalHost
+from tuner.hosts.sudoers import write_sudoers
 from tuner.ports import Argv
-from tuner.sudoers import write_sudoers
 
 USER = "daemon"
 """Every machine has it, and sudo lets it do nothing."""

@@ -7,9 +7,6 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from tuner.explain import explain
-from tuner.measure.confirm import claim
-from tuner.measure.mechanism import Mechanism
 from tuner.optimize.sparse import draw_sparse
 from tuner.ports import Config, Failures, Latency, Scalar
 from tuner.records import (
@@ -23,9 +20,12 @@ from tuner.records import (
     Verdict,
     Window,
 )
+from tuner.report.sensitivity import explain
+from tuner.report.summary import Summary, gather_arm, timing
 from tuner.space import Space, SpaceFacts, load_space
-from tuner.standing import follow_incumbent, stand
-from tuner.summary import Summary, gather_arm, timing
+from tuner.statistics.confirm import claim
+from tuner.statistics.mechanism import Mechanism
+from tuner.statistics.ranking import follow_incumbent, stand
 
 FINGERPRINT = Fingerprint(
     host="web1", kernel="6.18.44", cpu="Example CPU", cores=2, memory_mib=7900,

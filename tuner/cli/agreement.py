@@ -14,12 +14,12 @@ from tuner.cli.printing import say
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
-    from tuner.settings import Study
+    from tuner.study import Study
 
 
 def agree_to_run(settings: "Study", study: Path, *, yes: bool) -> None:
     """Let a person agree before the first managed run on a host."""
-    from tuner.consent import has_agreed, remember_agreement
+    from tuner.restore.consent import has_agreed, remember_agreement
 
     host = settings.target.host
     if has_agreed(host):

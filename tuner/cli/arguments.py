@@ -8,7 +8,7 @@ import typer
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
-    from tuner.settings import Study
+    from tuner.study import Study
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="Path of the study file.")]
 Agreed = Annotated[bool, typer.Option("--yes", help="Do not ask before installed services change.")]
@@ -18,7 +18,7 @@ LEAST_CONFIRM_S, MOST_CONFIRM_S = 10, 24 * 3600
 
 def read_study(study: Path) -> "Study":
     """Read the study file before all else is imported, which takes a second: a wrong one is said at once."""
-    from tuner.settings import load_study
+    from tuner.study import load_study
 
     return load_study(study)
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tuner.summary import Summary
+    from tuner.report.summary import Summary
 
 NOTHING_BETTER = 1
 INTERRUPTED = 130

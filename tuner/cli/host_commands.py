@@ -28,15 +28,15 @@ def apply(
 
     place = host or settings.target.host
     if undo:
-        from tuner.guard import undo as undo_host
+        from tuner.restore.guard import undo as undo_host
 
         paths = undo_host(plugins.make_host(place))
         for path in paths:
             print_text(str(path))
         say(f"{place}: {len(paths)} originals put back." if paths else f"{place}: nothing was applied.")
         return
-    from tuner import session
-    from tuner.apply import apply_winner
+    from tuner.commands import session
+    from tuner.commands.apply import apply_winner
 
     within_s = read_duration("--confirm-within", confirm_within)
     reading = session.read(settings, with_sensitivity=False)
@@ -57,8 +57,8 @@ def apply(
 def confirm(host: Annotated[str, typer.Option(help="Where it was applied.")] = "local") -> None:
     """Keep what `tuner apply` has put on a host."""
     from tuner import plugins
-    from tuner.guard import confirm as confirm_host
-    from tuner.journal import open_journal
+    from tuner.restore.guard import confirm as confirm_host
+    from tuner.restore.journal import open_journal
 
     target = plugins.make_host(host)
     with open_journal() as journal:
@@ -76,9 +76,9 @@ def restore(
 ) -> None:
     """Put back what an earlier run changed outside a sandbox."""
     from tuner import plugins
-    from tuner.aim import remove_tokens
-    from tuner.guard import accept_host, restore_host
-    from tuner.journal import open_journal
+    from tuner.deploy.load_target import remove_tokens
+    from tuner.restore.guard import accept_host, restore_host
+    from tuner.restore.journal import open_journal
 
     target = plugins.make_host(host)
     with open_journal() as journal:

@@ -21,8 +21,8 @@ def spaces(
     elif name is None:
         print("\n".join(row["name"] for row in rows))
     else:
+        from tuner.commands.tables import parameter_list
         from tuner.space import describe_dead, describe_presets
-        from tuner.tables import parameter_list
 
         make_console().print(parameter_list(rows, describe_dead(name), describe_presets(name)))
 

@@ -25,14 +25,14 @@ def print_json(value: object) -> None:
 
 def print_text(text: str) -> None:
     """Print a result for people; nothing in it steers the terminal."""
-    from tuner.wording import make_lines_printable
+    from tuner.report.wording import make_lines_printable
 
     print(make_lines_printable(text))
 
 
 def say(text: str) -> None:
     """Print a message, which may quote what a server or a host said: nothing in it steers the terminal."""
-    from tuner.wording import make_lines_printable
+    from tuner.report.wording import make_lines_printable
 
     print(make_lines_printable(text), file=sys.stderr)
 

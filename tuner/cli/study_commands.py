@@ -18,7 +18,7 @@ from tuner.cli.printing import make_console, make_error_console, print_json, pri
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
-    from tuner.settings import Study
+    from tuner.study import Study
 
 
 class Preset(StrEnum):
@@ -37,7 +37,7 @@ def init(
     ] = None,
 ) -> None:
     """Detect the server and write a commented study file."""
-    from tuner.template import write_study
+    from tuner.commands.template import write_study
 
     path = write_study(server, output or Path(f"{server}.yaml"), url=url)
     print_text(str(path))
@@ -69,8 +69,8 @@ def check(
         option = "--plan" if plan else "--sudoers"
         msg = f"{option}: {study} tunes private instances; nothing of the host is changed. Leave it out."
         raise UsageError(msg)
-    from tuner.preflight import check_study
-    from tuner.terminal import open_progress
+    from tuner.commands.check import check_study
+    from tuner.report.terminal import open_progress
 
     with open_progress(make_error_console()) as progress:
         findings = check_study(settings, trusts=trust, measure_noise=noise, progress=progress)
@@ -80,7 +80,7 @@ def check(
 def _check_managed(
     settings: "Study", *, trust: bool, plan: bool, noise: bool, sudoers: bool, as_json: bool
 ) -> None:
-    from tuner import managed_check
+    from tuner.commands import check_managed as managed_check
 
     if noise:
         msg = "--noise: it restarts the server, and a check changes nothing. `tuner run` measures it."
@@ -106,9 +106,9 @@ def run(
     settings = read_study(study)
     if settings.target.is_managed:
         agree_to_run(settings, study, yes=yes)
-    from tuner import session
-    from tuner.files import write_results
-    from tuner.terminal import final_screen, open_progress
+    from tuner.commands import session
+    from tuner.commands.outputs import write_results
+    from tuner.report.terminal import final_screen, open_progress
 
     if session.is_finished(settings):
         say(f"{study}: this study is finished; here is its result.")
@@ -123,7 +123,7 @@ def run(
         sys.exit(INTERRUPTED)
     results = write_results(reading)
     if as_json:
-        from tuner.summary import as_json as summary_json
+        from tuner.report.summary import as_json as summary_json
 
         print_json(summary_json(reading.summary))
     else:
@@ -134,10 +134,10 @@ def run(
 def show(study: StudyPath, as_json: AsJson = False) -> None:
     """Show the state of a study: incumbent, winner, gain."""
     settings = read_study(study)
-    from tuner import session
-    from tuner.files import find_results
-    from tuner.summary import as_json as summary_json
-    from tuner.terminal import final_screen
+    from tuner.commands import session
+    from tuner.commands.outputs import find_results
+    from tuner.report.summary import as_json as summary_json
+    from tuner.report.terminal import final_screen
 
     summary = session.read(settings, with_sensitivity=as_json).summary
     if as_json:
@@ -150,9 +150,9 @@ def show(study: StudyPath, as_json: AsJson = False) -> None:
 def explain(study: StudyPath, as_json: AsJson = False) -> None:
     """Say which settings mattered, and how sure that is."""
     settings = read_study(study)
-    from tuner import session
-    from tuner.explain import describe
-    from tuner.summary import as_json as summary_json
+    from tuner.commands import session
+    from tuner.report.sensitivity import describe
+    from tuner.report.summary import as_json as summary_json
 
     summary = session.read(settings).summary
     if as_json:
@@ -167,8 +167,8 @@ def report(
 ) -> None:
     """Write one self-contained HTML page."""
     settings = read_study(study)
-    from tuner import session
-    from tuner.files import write_report
+    from tuner.commands import session
+    from tuner.commands.outputs import write_report
 
     print_text(str(write_report(session.read(settings), output)))
 
@@ -183,8 +183,8 @@ def export(
 ) -> None:
     """Write the winning settings in a format that operators use, with an undo file."""
     settings = read_study(study)
-    from tuner import session
-    from tuner.files import write_export
+    from tuner.commands import session
+    from tuner.commands.outputs import write_export
 
     reading = session.read(settings, with_sensitivity=False)
     for path in write_export(reading if pick is None else reading.pick(pick), form, output):
@@ -206,11 +206,11 @@ def compare(
     settings = read_study(study)
     if settings.target.is_managed:
         agree_to_run(settings, study, yes=yes)
-    from tuner import session
-    from tuner.settings import load_values
-    from tuner.summary import gain_json
-    from tuner.tables import comparison_table
-    from tuner.terminal import open_progress
+    from tuner.commands import session
+    from tuner.commands.tables import comparison_table
+    from tuner.report.summary import gain_json
+    from tuner.report.terminal import open_progress
+    from tuner.study import load_values
 
     sides = [
         load_values(Path(name)) if "/" in name or name.endswith((".yaml", ".yml")) else name

@@ -19,7 +19,7 @@ from tuner.export.rewritten import Rewritten, export_rewritten
 
 if TYPE_CHECKING:
     from tuner.ports import Files
-    from tuner.summary import Summary
+    from tuner.report.summary import Summary
 
 __all__ = [
     "FORMATS",

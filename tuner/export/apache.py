@@ -12,7 +12,7 @@ from tuner.export.rendered import SITE, Rendered
 from tuner.ports import Files
 
 if TYPE_CHECKING:
-    from tuner.summary import Summary
+    from tuner.report.summary import Summary
 
 NAME, UNDO = "tuner-apache.conf", "tuner-apache-undo.sh"
 DIRECTORY = "/etc/apache2/conf-available"

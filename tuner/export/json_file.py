@@ -4,10 +4,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tuner.ports import Config
-from tuner.wording import say_gain
+from tuner.report.wording import say_gain
 
 if TYPE_CHECKING:
-    from tuner.summary import Summary
+    from tuner.report.summary import Summary
 
 
 def export_json(summary: "Summary") -> dict[str, bytes]:

@@ -18,7 +18,7 @@ from tuner.export.rendered import SITE, Rendered
 from tuner.ports import Files
 
 if TYPE_CHECKING:
-    from tuner.summary import Summary
+    from tuner.report.summary import Summary
 
 ROOT = PurePosixPath("/etc/nginx")
 MAIN_FILE = ROOT / "nginx.conf"

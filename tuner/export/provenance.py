@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from tuner.wording import make_printable, say_gain, say_speedup
+from tuner.report.wording import make_printable, say_gain, say_speedup
 
 if TYPE_CHECKING:
-    from tuner.summary import Summary
+    from tuner.report.summary import Summary
 
 
 def describe_origin(summary: "Summary") -> tuple[str, ...]:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from tuner.deploy.systemd_limits import RELOAD, UNITS, touches_units
 from tuner.export.patches import make_patch
 from tuner.export.provenance import comment, describe_origin
 from tuner.ports import Argv, Files, Service
-from tuner.unit_limits import RELOAD, UNITS, touches_units
 
 if TYPE_CHECKING:
-    from tuner.summary import Summary
+    from tuner.report.summary import Summary
 
 ONE_TO_ONE = "latin-1"
 """Any bytes are text in it, and the same bytes again."""

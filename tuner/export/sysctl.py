@@ -8,7 +8,7 @@ from tuner.export.rendered import Rendered
 from tuner.ports import Files
 
 if TYPE_CHECKING:
-    from tuner.summary import Summary
+    from tuner.report.summary import Summary
 
 ROOT = PurePosixPath("/proc/sys")
 NAME, UNDO = "99-tuner.conf", "tuner-sysctl-undo.conf"

@@ -1,1 +1,1 @@
-"""Measuring under noise: windows and gates, noise and drift, pruning, racing, confirmation, latency."""
+"""Measures one start: load, counters and validity gates."""

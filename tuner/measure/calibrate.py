@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tuner.deployment import Deployment, Target
+from tuner.deploy.deployment import Deployment, Target
 from tuner.measure.gates import RetryBudget
-from tuner.measure.load import Load, run_window, send_beside
-from tuner.measure.noise import Noise, detectable_gain, estimate_noise, half_width, plan_pairs
 from tuner.measure.start import NO_JUDGES, measure_start
-from tuner.plan import Plan
+from tuner.measure.window import Load, run_window, send_beside
 from tuner.ports import Config
 from tuner.records import Role, Start, State, Timing, Window
+from tuner.statistics.noise import Noise, detectable_gain, estimate_noise, half_width, plan_pairs
+from tuner.study.presets import Plan
 
 HEADROOM = 0.05
 """Two generators together that get so much more show that one is too small."""

@@ -54,7 +54,7 @@ from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
 from tuner.measure import procfs
-from tuner.measure.process_trees import Spent, Tree, read_forest, softirq_threads, spend
+from tuner.measure.processes import Spent, Tree, read_forest, softirq_threads, spend
 from tuner.measure.processor_time import (
     charges_interrupts_apart,
     grown,

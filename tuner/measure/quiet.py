@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from tuner.measure.counters import TUNER, difference, take
-from tuner.measure.thresholds import DEFAULTS
+from tuner.measure.gates.thresholds import DEFAULTS
 from tuner.ports import Clock, Lookable
 
 LOOK_S = 2.0

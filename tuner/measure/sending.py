@@ -6,10 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from pathlib import PurePosixPath
 
-from tuner.aim import refuse_excess
 from tuner.errors import LoadFailed, TargetError
-from tuner.load_places import LoadPlace
-from tuner.measure.latency import merge
+from tuner.hosts.load_places import LoadPlace
 from tuner.ports import (
     Completed,
     ConnectTime,
@@ -20,6 +18,8 @@ from tuner.ports import (
     LoadResult,
     Workload,
 )
+from tuner.records.latency import merge
+from tuner.study.load_bounds import refuse_excess
 
 GRACE_S = 10.0
 """A generator that has not ended so long after its window is killed."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from tuner.deployment import Deployment
+from tuner.deploy.deployment import Deployment
 from tuner.errors import LoadFailed, Stalled
-from tuner.measure.gates import HEALTHY, ControlFacts, Gate, RetryBudget
-from tuner.measure.load import Load, run_window
-from tuner.measure.steady import is_steady
-from tuner.plan import Plan
-from tuner.records import Blame, Window
+from tuner.measure.gates import HEALTHY, ControlFacts, RetryBudget
+from tuner.measure.window import Load, run_window
+from tuner.records import Blame, Gate, Window
+from tuner.statistics.steady import is_steady
+from tuner.study.presets import Plan
 
 SLICE_S = 1.0
 SLICES_TO_JUDGE = 6

@@ -10,19 +10,19 @@ from pathlib import Path, PurePosixPath
 import pytest
 from rich.console import Console
 
-from tests.unit.core.simulation import make_rig, write_study
 from tests.unit.simulated_study import make_summary
+from tests.unit.simulation import make_rig, write_study
 from tests.unit.space.samples import facts
-from tuner.apply import apply_winner
+from tuner.commands.apply import apply_winner
+from tuner.commands.outputs import write_results
+from tuner.commands.session import Reading
 from tuner.errors import UsageError
 from tuner.export import Rendered, export
-from tuner.files import write_results
 from tuner.ports import Scalar
-from tuner.report import render_report
-from tuner.session import Reading
+from tuner.report.page import render_report
+from tuner.report.summary import Summary, as_json
+from tuner.report.terminal import final_screen
 from tuner.space import Space, load_space
-from tuner.summary import Summary, as_json
-from tuner.terminal import final_screen
 
 OUTAGE: Mapping[str, Scalar] = {"ThreadsPerChild": 25, "Processes": 1}
 FAST: Mapping[str, Scalar] = {

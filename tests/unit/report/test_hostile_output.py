@@ -21,9 +21,9 @@ from tuner.errors import Crashed
 from tuner.export import Rendered, export
 from tuner.export.provenance import comment
 from tuner.records import Blame, Failure, Fingerprint, State, Verdict
-from tuner.report import render_report
-from tuner.summary import Summary, as_json
-from tuner.terminal import LineProgress, LiveProgress, final_screen
+from tuner.report.page import render_report
+from tuner.report.summary import Summary, as_json
+from tuner.report.terminal import LineProgress, LiveProgress, final_screen
 
 PAYLOADS = [
     "<script>alert(1)</script>",

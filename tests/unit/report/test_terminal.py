@@ -7,10 +7,10 @@ import pytest
 from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
-from tuner.measure.control import Speedup
-from tuner.progress import Progress
+from tuner.campaign.progress import Progress
 from tuner.records import Failure, Role, State
-from tuner.terminal import LineProgress, LiveProgress, final_screen, open_progress
+from tuner.report.terminal import LineProgress, LiveProgress, final_screen, open_progress
+from tuner.statistics.control_level import Speedup
 
 SPEEDUP = Speedup(log_ratio=0.27, variance=0.0004)
 SUMMARY = make_summary(searches=6)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tuner import wording
+from tuner.report import wording
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,453 @@
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.simulation import (
+    BASE_RPS,
+    SMALL_PLAN,
+    TUNED,
+    SimulatedHost,
+    cached_files_win,
+    make_campaign,
+    nothing_helps,
+    nothing_matters,
+    open_in_memory,
+    space_of,
+    write_study,
+)
+from tuner.campaign.finals import read_gain
+from tuner.errors import TargetError, UsageError
+from tuner.optimize.optimizer import Suggestion
+from tuner.optimize.tpe import STARTUP_TRIALS
+from tuner.records import Failure, Role, State
+from tuner.space import SpaceFacts, load_space
+from tuner.statistics.noise import control_interval
+from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, config_key
+from tuner.study.presets import PRESETS
+
+DEFAULT = space_of(*TUNED).default()
+CRASH = Failure(kind="crashed", reason="nginx: it was killed by signal -11")
+NOTHING_BEAT = "nothing beat the default in the search"
+
+
+def is_default(config):
+    return dict(config) == DEFAULT
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return write_study(tmp_path)
+
+
+def run(settings, host, **given):
+    """Run a whole campaign; returns it and why it stopped."""
+    campaign = make_campaign(settings, host, open_in_memory(host.clock), **given)
+    return campaign, campaign.run()
+
+
+def of_role(campaign, role):
+    return [start for start in campaign.starts if start.role is role]
+
+
+def gain_of(campaign):
+    constraints = campaign.rig.settings.constraints
+    return read_gain(campaign.storage, campaign.starts, campaign.default, constraints)
+
+
+def test_a_configuration_that_is_really_better_is_found_simplified_and_confirmed(settings):
+    campaign, verdict = run(settings, SimulatedHost())
+
+    gain = gain_of(campaign)
+    winner = campaign.storage.recall("confirm")["config"]
+    assert verdict == "confirmed"
+    assert gain.verdict == "improved"
+    assert gain.low < 1.197 < gain.high
+    assert winner["open_file_cache"]
+    assert winner["sendfile"]
+    assert campaign.progress.stages == ["calibrate", "search", "race", "simplify", "confirm"]
+    assert campaign.progress.ended == campaign.starts
+
+
+def test_the_last_incumbent_told_is_the_best_of_the_standing(settings):
+    campaign, _ = run(settings, SimulatedHost())
+
+    best = campaign.standing().incumbent
+    assert campaign.progress.incumbents[-1] == campaign.rig.space.changes(best.config)
+
+
+def test_when_every_change_costs_something_nothing_beats_the_default(settings):
+    campaign, verdict = run(settings, SimulatedHost(worth=nothing_helps))
+
+    assert verdict == NOTHING_BEAT
+    assert not of_role(campaign, Role.CONFIRM)
+    assert gain_of(campaign) is None
+
+
+def test_when_nothing_matters_an_improvement_is_hardly_ever_claimed(tmp_path):
+    verdicts = Counter()
+    for seed in range(20):
+        host = SimulatedHost(worth=nothing_matters, seed=seed)
+        _, verdict = run(write_study(tmp_path, seed=seed), host)
+        verdicts[verdict] += 1
+
+    # The claim's error rate is 5 %: three of 20 or more happen with a probability of 0.08, four of 0.02.
+    assert verdicts["confirmed"] <= 2
+    assert verdicts.keys() <= {"confirmed", "not proven", NOTHING_BEAT}
+
+
+def test_when_every_candidate_crashes_the_study_ends_without_a_winner(settings):
+    host = SimulatedHost(fault=lambda config: None if is_default(config) else CRASH)
+
+    campaign, verdict = run(settings, host)
+
+    assert verdict == NOTHING_BEAT
+    assert Counter(start.state for start in of_role(campaign, Role.SEARCH)) == {State.FAILED: 10}
+    assert campaign.standing().ranking == ()
+
+
+def test_a_default_that_fails_three_times_in_a_row_is_the_targets_fault(settings):
+    host = SimulatedHost(fault=lambda config: CRASH if is_default(config) else None)
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+
+    with pytest.raises(TargetError, match=r"default configuration failed 3 times in a row. nginx: it was"):
+        campaign.run()
+    assert len(campaign.starts) == 3
+
+
+def test_a_default_that_fails_twice_is_tolerated(settings):
+    host = SimulatedHost()
+    host.fault = lambda _: CRASH if host.steps < 6 else None
+
+    campaign, verdict = run(settings, host)
+
+    assert verdict == "confirmed"
+    assert [start.state for start in campaign.starts[:3]] == [State.FAILED, State.FAILED, State.COMPLETE]
+
+
+def test_every_few_starts_the_default_is_measured_again(settings):
+    campaign, _ = run(settings, SimulatedHost())
+
+    since, most = 0, 0
+    for start in campaign.starts:
+        if start.role in {Role.SEARCH, Role.REPEAT}:
+            since += 1
+            most = max(most, since)
+        elif start.role is Role.CONTROL:
+            since = 0
+    interval = control_interval(campaign.standing().noise, campaign.mean_cost_s(), SMALL_PLAN.windows[1])
+    assert 2 <= interval <= 4
+    assert 2 <= most <= 4
+
+
+def test_the_search_ends_with_the_default(settings):
+    campaign, _ = run(settings, SimulatedHost())
+
+    last = max(n for n, start in enumerate(campaign.starts) if start.role in {Role.SEARCH, Role.REPEAT})
+    assert campaign.starts[last + 1].role is Role.CONTROL
+
+
+def test_presets_are_tried_first_in_their_order(settings):
+    campaign, _ = run(settings, SimulatedHost())
+
+    space = campaign.rig.space
+    tried = [start.config for start in of_role(campaign, Role.SEARCH)]
+    assert len(space.presets) == 3
+    assert tried[:3] == [space.complete(preset.values) for preset in space.presets]
+
+
+def test_no_configuration_is_searched_twice_while_there_are_others(settings):
+    campaign, _ = run(settings, SimulatedHost(), plan=replace(SMALL_PLAN, trials=25))
+
+    keys = [config_key(start.config) for start in of_role(campaign, Role.SEARCH)]
+    assert len(keys) > STARTUP_TRIALS
+    assert len(set(keys)) == len(keys)
+    assert config_key(DEFAULT) not in keys
+
+
+def test_a_space_with_two_configurations_is_searched_without_end_or_error(settings):
+    host = SimulatedHost(worth=lambda config: 0.0 if config["multi_accept"] else -0.2)
+    space = space_of("multi_accept")
+    plan = replace(SMALL_PLAN, trials=14)
+
+    campaign, verdict = run(settings, host, space=space, plan=plan)
+
+    assert verdict == "confirmed"
+    assert len([s for s in campaign.starts if s.role in {Role.SEARCH, Role.REPEAT}]) == 14
+
+
+class Stubborn:
+    """Suggests what cannot be built, whatever it is told."""
+
+    def suggest(self, dimensions, observations, *, seed, refused=0):
+        moment = seed + len(observations) + refused
+        return Suggestion(point={each.name: each.high if moment % 3 else each.low for each in dimensions})
+
+
+def test_what_breaks_a_constraint_is_never_deployed(settings):
+    parameter = {"kind": "int", "low": 1, "high": 10, "default": 2, "why": "x", "source": "y"}
+    source = {
+        "space": "two", "server": "nginx", "parameters": {"a": parameter, "b": parameter},
+        "constraints": [{"rule": "a + b <= 15", "why": "there is no more"}],
+    }  # fmt: skip
+    space = load_space([source], facts=SpaceFacts(names={}), base=settings.path.parent)
+    host = SimulatedHost(worth=lambda config: 0.05 * config["a"])
+    campaign = make_campaign(settings, host, open_in_memory(host.clock), space=space)
+    campaign.optimizer = Stubborn()
+
+    campaign.run()
+
+    assert not any(space.violations(start.config) for start in campaign.starts)
+    assert len(of_role(campaign, Role.SEARCH)) == SMALL_PLAN.trials
+
+
+def test_a_server_that_answers_503_quickly_never_wins(settings):
+    """It answers three times as fast, and nearly everything that it answers is an error."""
+    host = SimulatedHost(
+        worth=lambda config: 1.1 if config["multi_accept"] else cached_files_win(config),
+        failure_rate=lambda config: 0.2 if config["multi_accept"] else 0.0,
+    )
+
+    campaign, verdict = run(settings, host, plan=replace(SMALL_PLAN, trials=16))
+
+    errant = [start for start in campaign.starts if start.config["multi_accept"]]
+    assert any(start.log_goodput > max(s.log_goodput for s in campaign.controls()) for start in errant)
+    assert verdict == "confirmed"
+    assert not campaign.storage.recall("confirm")["config"]["multi_accept"]
+    assert not any(entry.config["multi_accept"] for entry in campaign.standing().ranking)
+    assert not any("multi_accept" in changes for changes in campaign.progress.incumbents)
+
+
+def test_a_winner_that_fails_too_many_requests_in_the_confirmation_is_not_confirmed(settings):
+    host = SimulatedHost()
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+    host.failure_rate = lambda config: (
+        0.005 if campaign.storage.recall("confirm") and not is_default(config) else 0.0
+    )
+
+    verdict = campaign.run()
+
+    assert verdict == "not confirmed: the winner breaks failure_rate <= 0.001"
+    assert gain_of(campaign).verdict == "not proven"
+    assert gain_of(campaign).low > 1.1
+
+
+def test_a_simplification_that_fails_requests_is_not_taken(settings):
+    """Without `multi_accept` the cached configuration fails requests, though it is as fast."""
+    host = SimulatedHost(
+        failure_rate=lambda config: 0.01 if config["open_file_cache"] and not config["multi_accept"] else 0.0
+    )
+
+    campaign, verdict = run(settings, host, plan=replace(SMALL_PLAN, trials=16, simplify_steps=4))
+
+    winner = campaign.storage.recall("confirm")["config"]
+    assert verdict == "confirmed"
+    assert winner["open_file_cache"]
+    assert winner["multi_accept"]
+
+
+def test_a_winner_that_crashes_twice_in_the_confirmation_ends_it_with_the_reason(settings):
+    host = SimulatedHost()
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+    host.fault = lambda config: (
+        CRASH if campaign.storage.recall("confirm") and not is_default(config) else None
+    )
+
+    verdict = campaign.run()
+
+    assert verdict == "not confirmed: winner: nginx: it was killed by signal -11"
+    assert gain_of(campaign) is None
+
+
+def test_one_spoiled_start_does_not_end_the_race(settings):
+    host = SimulatedHost()
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+
+    def spoils(_time_s):
+        races = of_role(campaign, Role.RACE)
+        return campaign.storage.recall("race") is not None and len(races) < 1
+
+    host.is_spoiled = spoils
+
+    verdict = campaign.run()
+
+    assert [start.state for start in of_role(campaign, Role.RACE)][:2] == [State.INVALID, State.COMPLETE]
+    assert verdict == "confirmed"
+
+
+def test_a_finalist_that_crashes_leaves_the_race_and_the_other_goes_on(settings):
+    host = SimulatedHost()
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+    host.fault = lambda config: (
+        CRASH if dict(config) == (campaign.storage.recall("race") or {}).get("#1") else None
+    )
+
+    verdict = campaign.run()
+
+    races = of_role(campaign, Role.RACE)
+    assert sum(start.arm == "#1" for start in races) == 1
+    assert verdict == "confirmed"
+    assert campaign.storage.recall("finalist") == [campaign.storage.recall("race")["#2"]]
+
+
+def test_a_host_that_changes_its_speed_has_the_doubtful_starts_measured_again(settings):
+    host = SimulatedHost()
+    jump_s = host.clock.now_s + 40
+    host.level = lambda time_s: 0.0 if time_s < jump_s else -0.4
+
+    campaign, verdict = run(settings, host, plan=replace(SMALL_PLAN, trials=16))
+
+    notes = " ".join(campaign.progress.notes)
+    assert "the control is far from where it was" in notes
+    assert "the machine has changed" in notes
+    repeated = [config_key(start.config) for start in of_role(campaign, Role.REPEAT)]
+    first = [config_key(start.config) for start in of_role(campaign, Role.SEARCH)]
+    assert repeated
+    assert set(repeated) <= set(first)
+    assert verdict == "confirmed"
+
+
+def test_a_configuration_after_which_the_default_is_slower_twice_never_wins(settings):
+    host = SimulatedHost()
+    damage = []
+
+    def level(_time_s):
+        return -0.4 * len(damage)
+
+    host.level = level
+    worth = host.worth
+    seen = []
+
+    def leave_something_behind(config):
+        if not config["sendfile"]:
+            seen.append(config_key(config))
+            if seen.count(seen[-1]) in {1, 2} and seen[0] == seen[-1]:
+                damage.append(seen[-1])
+        return worth(config) + (0.5 if seen and config_key(config) == seen[0] else 0.0)
+
+    host.worth = leave_something_behind
+
+    campaign, _ = run(settings, host, plan=replace(SMALL_PLAN, trials=20))
+
+    assert seen.count(seen[0]) >= 2
+    assert seen[0] not in {entry.key for entry in campaign.standing().ranking}
+
+
+def test_where_the_default_failed_a_generator_that_fails_blames_no_configuration(settings):
+    host = SimulatedHost()
+    asked = []
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+    make = campaign.starter.make
+
+    def note(opening, **given):
+        asked.append((opening.role, given["judges"].control.is_healthy))
+        return make(opening, **given)
+
+    campaign.starter.make = note
+    campaign.calibrate()
+    host.fault = lambda config: CRASH if is_default(config) else None
+    campaign.make_control()
+    campaign._try_next()
+
+    assert asked[-2:] == [(Role.CONTROL, True), (Role.SEARCH, False)]
+
+
+def test_a_bound_on_response_times_that_nobody_reports_is_refused(tmp_path):
+    settings = write_study(tmp_path, more="constraints: [latency_p99_ms <= 20]\n")
+    host = SimulatedHost(reports_latency=False)
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+
+    with pytest.raises(
+        UsageError, match=r"constraint latency_p99_ms <= 20 cannot be told: the load generator reports no"
+    ):
+        campaign.run()
+
+
+def test_a_host_that_does_not_calm_down_is_given_up_with_the_figures(settings):
+    host = SimulatedHost(is_spoiled=lambda _: True)
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+    campaign.starter.wait_until_quiet = lambda _: False
+
+    with pytest.raises(TargetError, match=r"20 of the last 20 windows \(100 %\).* did not pass within 120 s"):
+        campaign.run()
+
+
+def test_the_standard_preset_keeps_to_its_minutes(settings):
+    host = SimulatedHost()
+    began_s = host.clock.monotonic()
+
+    campaign, verdict = run(settings, host, plan=PRESETS["standard"])
+
+    assert verdict == "confirmed"
+    assert host.clock.monotonic() - began_s <= 75 * 60
+    assert len(of_role(campaign, Role.SEARCH)) + len(of_role(campaign, Role.REPEAT)) == 60
+
+
+def test_a_promising_configuration_gets_more_starts(settings):
+    campaign, _ = run(settings, SimulatedHost(), plan=replace(SMALL_PLAN, trials=16))
+
+    repeats = of_role(campaign, Role.REPEAT)
+    assert repeats
+    assert all(start.config["open_file_cache"] for start in repeats)
+
+
+def test_what_is_clearly_worse_is_ended_early_and_still_counts(settings):
+    host = SimulatedHost(worth=lambda config: cached_files_win(config) - (not config["sendfile"]))
+
+    campaign, _ = run(settings, host)
+
+    hopeless = [start for start in campaign.starts if not start.config["sendfile"]]
+    assert hopeless
+    assert all(start.state is State.PRUNED for start in hopeless)
+    assert all("less than half of the default's" in start.failure.reason for start in hopeless)
+    assert all(start.number in campaign.standing().speedups for start in hopeless)
+
+
+@pytest.mark.parametrize("minutes", [0.5, 1, 3, 5])
+def test_the_whole_campaign_keeps_to_its_minutes(settings, minutes):
+    plan = PRESETS["quick"].fit(minutes=minutes, trials=1000)
+    host = SimulatedHost(sigma_start=0.02, sigma_window=0.04)
+
+    campaign, _ = run(settings, host, plan=plan)
+
+    begun_s = campaign.starts[0].started_s
+    # A stage is finished once it has begun, and the smallest study still calibrates and ends its search.
+    assert host.clock.time() - begun_s <= 60 * minutes * 1.15 + 15
+
+
+def test_more_minutes_try_more_configurations(settings):
+    tried = []
+    for minutes in (1, 2, 4):
+        plan = PRESETS["quick"].fit(minutes=minutes, trials=1000)
+        campaign, _ = run(settings, SimulatedHost(), plan=plan)
+        tried.append(len(of_role(campaign, Role.SEARCH)))
+
+    assert tried[0] < tried[1] < tried[2]
+
+
+def test_a_host_that_spoils_nearly_every_window_is_given_up_after_one_pause(settings):
+    host = SimulatedHost(is_spoiled=lambda time_s: int(time_s) % 10 > 0)
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+
+    with pytest.raises(TargetError, match=r"too noisy, .* windows .* were spoiled by foreign CPU"):
+        campaign.run()
+    assert len(campaign.progress.notes) == 1
+    assert "Waiting up to 120 s" in campaign.progress.notes[0]
+
+
+def test_all_goodputs_are_on_the_scale_of_the_host(settings):
+    campaign, _ = run(settings, SimulatedHost())
+
+    rates = [window.goodput_rps for start in campaign.starts for window in start.windows]
+    assert all(0.7 * BASE_RPS < rate < 1.5 * BASE_RPS for rate in rates)
+
+
+def test_every_pair_of_the_confirmation_is_default_and_winner(settings):
+    campaign, _ = run(settings, SimulatedHost())
+
+    pairs: dict[int, list[str]] = {}
+    for start in of_role(campaign, Role.CONFIRM):
+        pairs.setdefault(start.block, []).append(start.arm)
+    assert len(pairs) == SMALL_PLAN.pairs
+    assert all(sorted(arms) == [DEFAULT_ARM, WINNER_ARM] for arms in pairs.values())
+    assert sum(arms[0] == DEFAULT_ARM for arms in pairs.values()) == SMALL_PLAN.pairs / 2

@@ -1,0 +1,257 @@
+"""A campaign that is cut off anywhere goes on with the next one, and nothing that was finished is lost."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.simulation import (
+    SMALL_PLAN,
+    SimulatedHost,
+    make_campaign,
+    nothing_helps,
+    open_in_memory,
+    open_on_disk,
+    write_study,
+)
+from tuner.records import Role, State
+from tuner.statistics.ranking import config_key
+from tuner.study.storage import open_storage
+
+LAST_STEP = 160
+"""A campaign of this size takes a few more."""
+WHOLE_STUDY = 38
+"""Starts of one when nothing goes wrong, at the most: 33 where a step of the simplification is spared."""
+FAR_APART_S = 3600
+
+
+def run_cut_off(settings, host, storage, cuts):
+    """Run one campaign after the other, each cut off after so many steps, until one comes to its end."""
+    for number, cut in enumerate((*cuts, None)):
+        host.steps, host.cut_at = 0, cut
+        campaign = make_campaign(settings, host, storage, session=f"session {number}")
+        try:
+            return campaign, campaign.run()
+        except KeyboardInterrupt:
+            host.clock.sleep(FAR_APART_S)
+    raise AssertionError
+
+
+@pytest.mark.parametrize("cut", range(0, LAST_STEP, 11))
+def test_a_study_that_was_cut_off_anywhere_reaches_its_verdict_and_keeps_every_window(tmp_path, cut):
+    settings = write_study(tmp_path)
+    host = SimulatedHost(cut_at=cut)
+    storage = open_in_memory(host.clock)
+    with pytest.raises(KeyboardInterrupt):
+        make_campaign(settings, host, storage).run()
+    before = {start.number: start for start in storage.starts()}
+    host.clock.sleep(FAR_APART_S)
+    host.cut_at = None
+
+    campaign = make_campaign(settings, host, storage, session="second")
+    verdict = campaign.run()
+
+    after = {start.number: start for start in storage.starts()}
+    assert verdict == "confirmed"
+    assert all(after[number].windows == start.windows for number, start in before.items())
+    assert all(start.state is not State.RUNNING for start in after.values())
+    assert campaign.starts == list(after.values())
+    assert len(after) <= WHOLE_STUDY + 3
+
+
+def test_a_study_that_is_cut_off_again_and_again_reaches_its_verdict(tmp_path):
+    settings = write_study(tmp_path)
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+
+    campaign, verdict = run_cut_off(settings, host, storage, cuts=range(13, 34, 3))
+
+    assert verdict == "confirmed"
+    assert len({start.session for start in campaign.starts}) == 8
+
+
+@pytest.mark.parametrize("cut", range(3, LAST_STEP, 17))
+def test_every_arm_of_every_comparison_is_one_configuration(tmp_path, cut):
+    """What is compared is settled before the first pair; a later session must not put in another."""
+    settings = write_study(tmp_path)
+    host = SimulatedHost()
+    campaign, _ = run_cut_off(settings, host, open_in_memory(host.clock), cuts=[cut])
+
+    arms: dict[tuple[Role, str], set[str]] = {}
+    for start in campaign.starts:
+        if start.arm:
+            arms.setdefault((start.role, start.arm), set()).add(config_key(start.config))
+    assert {arm: len(configs) for arm, configs in arms.items()} == dict.fromkeys(arms, 1)
+
+
+def test_the_finished_pairs_of_a_confirmation_are_not_measured_again(tmp_path):
+    settings = write_study(tmp_path)
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    campaign = make_campaign(settings, host, storage)
+    host.fault = lambda _: cut_off_in_the_third_pair(campaign)
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run()
+    host.fault = lambda _: None
+
+    again = make_campaign(settings, host, storage, session="second")
+    again.run()
+
+    per_block: dict[int, list[str]] = {}
+    for start in again.starts:
+        if start.role is Role.CONFIRM and start.state is State.COMPLETE:
+            per_block.setdefault(start.block, []).append(start.session)
+    assert per_block[0] == per_block[1] == ["first", "first"]
+    # Its first side was measured in the first session, and hours lie between them.
+    assert per_block[2] == ["first", "second", "second"]
+    assert per_block[3] == ["second", "second"]
+
+
+def cut_off_in_the_third_pair(campaign):
+    confirmed = [start for start in campaign.starts if start.role is Role.CONFIRM]
+    if len(confirmed) == 5:
+        raise KeyboardInterrupt
+
+
+def test_a_block_of_the_race_that_was_cut_off_is_measured_whole_in_the_next_session(tmp_path):
+    settings = write_study(tmp_path)
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    campaign = make_campaign(settings, host, storage)
+    host.fault = lambda _: cut_off_in_the_second_block(campaign)
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run()
+    host.fault = lambda _: None
+    host.clock.sleep(FAR_APART_S)
+
+    again = make_campaign(settings, host, storage, session="second")
+    again.run()
+
+    sessions: dict[int, list[str]] = {}
+    for start in again.starts:
+        if start.role is Role.RACE and start.state is State.COMPLETE:
+            sessions.setdefault(start.block, []).append(start.session)
+    assert sessions[0] == ["first"] * 3
+    assert sessions[1] == ["first"] + ["second"] * 3
+    assert sessions[2] == ["second"] * 3
+
+
+def cut_off_in_the_second_block(campaign):
+    if sum(start.role is Role.RACE for start in campaign.starts) == 4:
+        raise KeyboardInterrupt
+
+
+def test_a_study_on_disk_goes_on_in_another_process_that_opens_it_anew(tmp_path):
+    settings = write_study(tmp_path)
+    host = SimulatedHost(cut_at=60)
+    with pytest.raises(KeyboardInterrupt):
+        make_campaign(settings, host, open_on_disk(settings, host.clock)).run()
+    before = open_storage(settings.storage_url, settings.name, create=False).starts()
+    host.cut_at = None
+
+    verdict = make_campaign(settings, host, open_on_disk(settings, host.clock), session="second").run()
+
+    after = open_storage(settings.storage_url, settings.name, create=False).starts()
+    assert verdict == "confirmed"
+    assert [start.windows for start in after[: len(before)]] == [start.windows for start in before]
+
+
+def test_a_preset_that_was_cut_off_is_tried_again(tmp_path):
+    settings = write_study(tmp_path)
+    host = SimulatedHost(worth=nothing_helps)
+    storage = open_in_memory(host.clock)
+    campaign = make_campaign(settings, host, storage)
+    space = campaign.rig.space
+    first = space.complete(space.presets[0].values)
+
+    def cut_off(config):
+        if dict(config) == first:
+            raise KeyboardInterrupt
+
+    host.fault = cut_off
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run()
+    host.fault = lambda _: None
+
+    again = make_campaign(settings, host, storage, session="second")
+    again.run()
+
+    tried = [start for start in again.starts if start.role is Role.SEARCH]
+    assert [start.state for start in tried][:2] == [State.INVALID, State.COMPLETE]
+    assert tried[0].config == tried[1].config == first
+
+
+def test_what_waits_to_be_measured_again_still_waits_in_the_next_session(tmp_path):
+    settings = write_study(tmp_path)
+    host = SimulatedHost()
+    jump_s = host.clock.now_s + 40
+    host.level = lambda time_s: 0.0 if time_s < jump_s else -0.4
+    storage = open_in_memory(host.clock)
+    plan = replace(SMALL_PLAN, trials=16)
+    campaign = make_campaign(settings, host, storage, plan=plan)
+
+    def cut_off(_config):
+        if "the machine has changed" in " ".join(campaign.progress.notes):
+            raise KeyboardInterrupt
+
+    host.fault = cut_off
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run()
+    waiting = campaign.starter.openings[-1].config
+    host.fault = lambda _: None
+
+    again = make_campaign(settings, host, storage, plan=plan, session="second")
+    again.run()
+
+    repeated = [start for start in again.starts if start.role is Role.REPEAT and start.session == "second"]
+    assert repeated[0].config == waiting
+
+
+def test_a_cut_off_start_with_all_its_windows_counts(tmp_path):
+    settings = write_study(tmp_path)
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    campaign = make_campaign(settings, host, storage)
+    # Steps of a start with two windows: before it, begun, a window, a window, before it is ended.
+    host.cut_at = 4
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run()
+    assert storage.starts()[0].state is State.RUNNING
+
+    again = make_campaign(settings, host, storage, session="second")
+
+    assert again.starts[0].state is State.COMPLETE
+    assert len(again.starts[0].windows) == SMALL_PLAN.windows[1]
+    assert len(again.controls()) == 1
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_a_cut_off_start_without_all_its_windows_says_nothing(tmp_path, cut):
+    settings = write_study(tmp_path)
+    host = SimulatedHost(cut_at=min(cut, 2))
+    storage = open_in_memory(host.clock)
+    with pytest.raises(KeyboardInterrupt):
+        make_campaign(settings, host, storage).run()
+
+    again = make_campaign(settings, host, storage, session="second")
+
+    assert again.starts[0].state is State.INVALID
+    assert again.starts[0].failure.kind == "interrupted"
+    assert again.controls() == []
+
+
+def test_the_time_of_earlier_sessions_is_spent(tmp_path):
+    settings = write_study(tmp_path)
+    host = SimulatedHost(cut_at=60)
+    storage = open_in_memory(host.clock)
+    first = make_campaign(settings, host, storage)
+    with pytest.raises(KeyboardInterrupt):
+        first.run()
+    spent_s = 60 * SMALL_PLAN.minutes - first.time_left_s()
+    host.clock.sleep(FAR_APART_S)
+
+    again = make_campaign(settings, host, storage, session="second")
+
+    # But for the start that was cut off, of which nobody knows what it took.
+    one_start_s = 4
+    assert 60 * SMALL_PLAN.minutes - spent_s <= again.time_left_s()
+    assert again.time_left_s() <= 60 * SMALL_PLAN.minutes - spent_s + one_start_s

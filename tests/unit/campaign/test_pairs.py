@@ -1,0 +1,212 @@
+from random import Random
+
+import pytest
+
+from tests.unit.starts import DEFAULT, config_of, failed, start, window
+from tuner.campaign.pairs import MAX_FAILURES, MAX_SPOILED, Pairing, finished_pair, measure_pairs, read_pairs
+from tuner.errors import TargetError
+from tuner.records import Failure, Role, State
+
+WINNER = config_of(open_file_cache=1000)
+
+
+def pairing(pairs=4, *, first_block=0, seed=1):
+    return Pairing(
+        role=Role.CONFIRM, sides={"default": DEFAULT, "winner": WINNER}, pairs=pairs,
+        rng=Random(seed), first_block=first_block,  # noqa: S311 - no secret
+    )  # fmt: skip
+
+
+class Bench:
+    """Makes starts as told, in one session after the other."""
+
+    def __init__(self, session="one"):
+        self.session = session
+        self.starts = []
+        self.openings = []
+        self.told = []
+        self.ends = {}
+        """Number of a start → how it ends instead of well."""
+
+    def make(self, opening):
+        number = len(self.starts)
+        self.openings.append(opening)
+        rate = 1000 + number if opening.arm == "default" else 1200 + number
+        given = {"role": opening.role, "arm": opening.arm, "block": opening.block, "session": self.session}
+        made = self.ends.get(number, lambda n, **g: start(n, rate, **g))(
+            number, config=opening.config, **given
+        )
+        self.starts.append(made)
+        return made
+
+    def run(self, what):
+        self.told = []
+        return measure_pairs(what, self.starts, self.make, lambda *told: self.told.append(told))
+
+
+def crashes(number, *, config, **given):
+    failure = Failure(kind="crashed", reason="it crashed")
+    return start(number, config=config, state=State.FAILED, failure=failure, **given)
+
+
+def is_spoiled(number, *, config, **given):
+    failure = Failure(kind="environment", reason="every window was spoiled")
+    windows = (window(spoiled=True),)
+    return start(number, config=config, state=State.INVALID, failure=failure, **given | {"windows": windows})
+
+
+def test_every_pair_has_both_sides_and_tells_their_logarithms():
+    bench = Bench()
+
+    paired = bench.run(pairing())
+
+    assert paired.failed is None
+    assert len(paired.logs) == 4
+    assert all(default < winner for default, winner in paired.logs)
+    assert [(opening.block, opening.role) for opening in bench.openings] == [
+        (block, Role.CONFIRM) for block in (0, 0, 1, 1, 2, 2, 3, 3)
+    ]
+    assert bench.told == [(0, 4), (1, 4), (2, 4), (3, 4)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_side_comes_first_equally_often(seed):
+    bench = Bench()
+
+    bench.run(pairing(10, seed=seed))
+
+    first = [opening.arm for opening in bench.openings[::2]]
+    assert first.count("default") == 5
+
+
+def test_the_order_is_the_same_in_every_session():
+    first, second = Bench(), Bench("two")
+
+    first.run(pairing())
+    second.run(pairing())
+
+    assert [opening.arm for opening in first.openings] == [opening.arm for opening in second.openings]
+
+
+def test_a_longer_comparison_begins_with_the_order_of_the_shorter():
+    short, long = Bench(), Bench()
+
+    short.run(pairing(4))
+    long.run(pairing(8))
+
+    assert [opening.arm for opening in long.openings[:8]] == [opening.arm for opening in short.openings]
+
+
+def test_what_is_finished_is_not_measured_again():
+    bench = Bench()
+    bench.run(pairing(2))
+    bench.session = "two"
+
+    paired = bench.run(pairing(4))
+
+    assert len(bench.starts) == 8
+    assert len(paired.logs) == 4
+
+
+def test_sides_of_different_sessions_are_no_pair():
+    what = pairing(1)
+    apart = [
+        start(0, 1000, role=Role.CONFIRM, arm="default", block=0, session="one"),
+        start(1, 1200, config=WINNER, role=Role.CONFIRM, arm="winner", block=0, session="two"),
+    ]
+
+    assert finished_pair(apart, what, 0) is None
+    assert read_pairs(apart, what) == ()
+
+
+def test_half_a_pair_is_measured_whole_in_the_next_session():
+    bench = Bench()
+    bench.ends[1] = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(pairing(2))
+    bench.session = "two"
+    bench.ends = {}
+
+    paired = bench.run(pairing(2))
+
+    assert len(paired.logs) == 2
+    assert [each.session for each in bench.starts] == ["one"] + ["two"] * 4
+
+
+def interrupted(_number, **_given):
+    raise KeyboardInterrupt
+
+
+def test_pairs_of_another_role_or_block_do_not_count():
+    what = pairing(2, first_block=10)
+    bench = Bench()
+    bench.run(pairing(2))
+
+    assert read_pairs(bench.starts, what) == ()
+    bench.run(what)
+    assert [opening.block for opening in bench.openings[4:]] == [10, 10, 11, 11]
+
+
+@pytest.mark.parametrize("end", [crashes, is_spoiled])
+def test_a_start_that_fails_once_is_made_again(end):
+    bench = Bench()
+    bench.ends[2] = end
+
+    paired = bench.run(pairing(2))
+
+    assert paired.failed is None
+    assert len(paired.logs) == 2
+    assert len(bench.starts) == 5
+    assert bench.openings[2] == bench.openings[3]
+
+
+def test_a_side_that_fails_twice_in_a_row_ends_the_comparison_with_the_reason():
+    bench = Bench()
+    bench.ends |= {2: crashes, 3: crashes}
+
+    paired = bench.run(pairing(4))
+
+    assert MAX_FAILURES == 2
+    assert paired.failed == f"{bench.openings[2].arm}: it crashed"
+    assert len(paired.logs) == 1
+    assert len(bench.starts) == 4
+
+
+def test_a_side_that_the_environment_spoils_again_and_again_has_not_failed():
+    bench = Bench()
+    bench.ends |= dict.fromkeys(range(2, 2 + MAX_SPOILED - 1), is_spoiled)
+
+    paired = bench.run(pairing(4))
+
+    assert paired.failed is None
+    assert len(paired.logs) == 4
+
+
+def test_where_nothing_can_be_measured_the_comparison_stops_and_can_go_on_later():
+    bench = Bench()
+    bench.ends |= dict.fromkeys(range(2, 2 + MAX_SPOILED), is_spoiled)
+
+    with pytest.raises(TargetError, match=r"could not be measured 5 times in a row: every window"):
+        bench.run(pairing(4))
+    paired = bench.run(pairing(4))
+
+    assert len(paired.logs) == 4
+
+
+def test_a_side_that_fails_once_in_every_pair_does_not_end_the_comparison():
+    bench = Bench()
+    bench.ends |= dict.fromkeys((0, 3, 6, 9), crashes)
+
+    paired = bench.run(pairing(4))
+
+    assert paired.failed is None
+    assert len(paired.logs) == 4
+
+
+def test_a_failed_start_is_no_side_of_a_pair():
+    what = pairing(1)
+    given = {"role": Role.CONFIRM, "block": 0, "session": "one"}
+    starts = [start(0, 1000, arm="default", **given), crashes(1, config=WINNER, arm="winner", **given)]
+
+    assert finished_pair(starts, what, 0) is None
+    assert failed(2, config=WINNER).log_goodput is None

@@ -1,0 +1,55 @@
+from dataclasses import replace
+
+import pytest
+
+from tests.fakes import MemoryHost, completed
+from tests.unit.bench import ScriptedGenerator
+from tests.unit.simulation import make_rig, space_of, write_study
+from tuner.campaign.prepare import _refuse_strangers
+from tuner.errors import TargetError, UsageError
+from tuner.hosts.load_places import LOCAL, find_generators
+from tuner.study import LoadSettings
+
+
+class NamedGenerator(ScriptedGenerator):
+    """A load generator that says its version."""
+
+    name = "named"
+    package = "named-tools"
+
+    def version_command(self):
+        return ("named", "-V")
+
+    def read_version(self, printed):
+        return printed.stdout.decode().removeprefix("named ")
+
+
+def test_the_version_of_a_load_generator_is_what_it_prints():
+    host = MemoryHost(commands={"named": lambda _host, argv, _stdin: completed(argv, stdout=b"named 4.2")})
+
+    assert find_generators(NamedGenerator(), {LOCAL: host}) == "4.2"
+
+
+def test_a_load_generator_without_a_version_has_none():
+    assert find_generators(ScriptedGenerator(), {LOCAL: MemoryHost()}) == ""
+
+
+def test_a_missing_load_generator_is_named_with_its_package():
+    with pytest.raises(TargetError, match=r"named is not installed .* apt-get install named-tools"):
+        find_generators(NamedGenerator(), {LOCAL: MemoryHost()})
+
+
+def test_a_parameter_whose_server_is_not_in_the_study_is_refused(tmp_path):
+    settings = replace(write_study(tmp_path), servers=("apache",))
+
+    with pytest.raises(UsageError, match=r"belongs to the server 'nginx', which is not among `servers:`"):
+        _refuse_strangers(settings, space_of("sendfile"))
+
+
+def test_a_rig_knows_its_study_and_its_load(tmp_path):
+    settings = write_study(tmp_path)
+
+    rig = make_rig(settings, space_of("sendfile"))
+
+    assert rig.settings.load == LoadSettings()
+    assert {parameter.name for parameter in rig.space.parameters} >= {"sendfile"}

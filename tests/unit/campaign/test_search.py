@@ -1,0 +1,110 @@
+"""What the search proposes, and when it finds that nothing is left."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.simulation import (
+    SMALL_PLAN,
+    SimulatedHost,
+    make_campaign,
+    nothing_matters,
+    open_in_memory,
+    space_of,
+    write_study,
+)
+from tuner.campaign.search import is_exhausted, left_to_gain
+from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
+from tuner.records import Role
+from tuner.statistics.ranking import config_key
+
+SEARCHED = {Role.SEARCH, Role.REPEAT}
+
+
+def run(tmp_path, host, *, trials, only=(), optimizer=DEFAULT_OPTIMIZER):
+    """Run a campaign with the default optimizer; returns it, its verdict and what was searched."""
+    campaign = make_campaign(
+        write_study(tmp_path, optimizer=optimizer), host, open_in_memory(host.clock),
+        plan=replace(SMALL_PLAN, trials=trials), space=space_of(*only) if only else None,
+    )  # fmt: skip
+    verdict = campaign.run()
+    return campaign, verdict, [start.config for start in campaign.starts if start.role in SEARCHED]
+
+
+def test_the_default_optimizer_finds_what_is_better(tmp_path):
+    campaign, verdict, searched = run(tmp_path, SimulatedHost(), trials=24)
+
+    assert verdict == "confirmed"
+    assert campaign.storage.recall("confirm")["config"]["open_file_cache"]
+    assert len({config_key(config) for config in searched}) > 12
+
+
+def test_a_space_with_few_configurations_is_searched_and_then_left(tmp_path):
+    """Without sendfile, tcp_nopush is off: its two points are one configuration."""
+    host = SimulatedHost(worth=lambda config: 0.0 if config["sendfile"] else -0.1)
+    campaign, _, searched = run(tmp_path, host, trials=80, only=("sendfile", "multi_accept", "tcp_nopush"))
+
+    tried = Counter(config_key(config) for config in searched)
+    slow = sum(count for key, count in tried.items() if '"sendfile": false' in key)
+    assert len(tried) >= 5
+    assert slow <= 6
+    assert len(searched) < 50
+    assert any(
+        "another configuration is expected to gain 0.0% more" in note for note in campaign.progress.notes
+    )
+
+
+def test_a_search_that_promises_nothing_ends_before_its_budget(tmp_path):
+    _, _, searched = run(tmp_path, SimulatedHost(worth=nothing_matters), trials=90, only=("multi_accept",))
+
+    assert len(searched) < 50
+
+
+@pytest.mark.parametrize(
+    ("expected", "ends"),
+    [
+        ([None] * 40, False),
+        ([0.001] * 29, False),
+        ([0.001] * 30, True),
+        ([0.2] * 25 + [0.001] * 5, True),
+        ([0.2] * 26 + [0.001] * 4, False),
+        ([0.2] * 25 + [0.001, None, 0.001, 0.001, None, 0.0, 0.0], True),
+        ([0.001] * 30 + [0.006], False),
+    ],
+)
+def test_the_search_ends_when_five_in_a_row_promise_less_than_it_costs(expected, ends):
+    assert is_exhausted(expected) is ends
+
+
+@pytest.mark.parametrize(
+    ("expected", "ends", "left"),
+    [
+        ([None] * 30 + [0.0], False, 0.0),
+        ([None] * 30 + [0.0] * 5, True, 0.0),
+        ([None] * 30 + [0.0, None] * 5, False, None),
+        ([0.2] * 29 + [0.0, 0.0, None], False, 0.2),
+    ],
+)
+def test_that_nothing_is_left_holds_until_something_is_found(expected, ends, left):
+    """An optimizer without a model tells no gain, and may meet ten known configurations by chance."""
+    assert is_exhausted(expected) is ends
+    assert left_to_gain(expected) == (None if left is None else pytest.approx(math.expm1(left)))
+
+
+def test_where_constraints_refuse_everything_nobody_says_that_nothing_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "tuner.space.Space.violations", lambda _space, config: ("no",) * (config["listen_backlog"] > 0)
+    )
+    campaign, _, searched = run(
+        tmp_path, SimulatedHost(), trials=3, only=("listen_backlog",), optimizer="random"
+    )
+
+    assert len(searched) == 3
+    assert left_to_gain(campaign.storage.recall("expected")) is None
+
+
+def test_what_is_left_to_gain_is_what_the_last_suggestion_promised():
+    assert left_to_gain([0.3, 0.0953, None]) == pytest.approx(0.1, abs=1e-4)
+    assert left_to_gain([None]) is None

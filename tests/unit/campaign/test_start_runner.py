@@ -1,0 +1,208 @@
+from dataclasses import replace
+
+import optuna
+import pytest
+from sqlalchemy import event
+
+from tests.unit.bench import CONFIG, Bench, Happening, scripted
+from tests.unit.simulation import SMALL_PLAN, TUNED, make_rig, open_on_disk, space_of, write_study
+from tuner.campaign.start_runner import Starter
+from tuner.errors import TargetError
+from tuner.measure import counters
+from tuner.measure import start as start_module
+from tuner.measure import window as load_module
+from tuner.measure.start import NO_JUDGES
+from tuner.records import Role, State
+from tuner.study.storage import FAILED_VALUE, Opening, open_storage
+
+FINE = Happening()
+OPENING = Opening(role=Role.SEARCH, config=CONFIG, arm="")
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    made = Bench()
+    for module in (counters, load_module, start_module):
+        monkeypatch.setattr(module, "time", made.clock)
+    return made
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return write_study(tmp_path)
+
+
+@pytest.fixture
+def storage(settings, bench):
+    return open_on_disk(settings, bench.clock)
+
+
+@pytest.fixture
+def starter(settings, storage, bench):
+    rig = replace(make_rig(settings, space_of(*TUNED)), target=bench.site, load=bench.load)
+    return Starter(rig=rig, plan=SMALL_PLAN, storage=storage, session="one")
+
+
+def kept(settings):
+    return open_storage(settings.storage_url, settings.name, create=False).starts()
+
+
+def told(settings):
+    (trial,) = optuna.load_study(study_name=settings.name, storage=settings.storage_url).trials
+    return trial
+
+
+def test_a_start_is_made_measured_and_kept(starter, settings):
+    made = starter.make(OPENING, value=lambda start: 0.25 if start.counts else None, suggest_s=0.5)
+
+    assert made.state is State.COMPLETE
+    assert [window.correct for window in made.windows] == [1000, 1000]
+    assert kept(settings) == (made,)
+    assert made.timing.suggest_s == 0.5
+    assert made.timing.deploy_s > 0
+    assert made.timing.store_s > 0
+    assert told(settings).value == 0.25
+
+
+def test_the_sandbox_is_left_whatever_happens(starter, bench):
+    bench.script = scripted(FINE, Happening(kills_server=True))
+
+    starter.make(OPENING)
+
+    assert not any(sandbox.is_open for sandbox in bench.host.sandboxes)
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "said"),
+    [
+        (scripted(Happening(rate=0)), "stalled", "no correct response in 1.0 s of load"),
+        (scripted(FINE, Happening(kills_server=True)), "crashed", "it was killed by signal 11"),
+        (scripted(FINE, Happening(garbage=True)), "load failed", "is not understood"),
+    ],
+)
+def test_what_goes_wrong_under_load_is_kept_with_its_class_and_reason(
+    starter, settings, bench, script, kind, said
+):
+    bench.script = script
+
+    made = starter.make(OPENING, value=lambda _: 0.0)
+
+    assert made.state is State.FAILED
+    assert made.failure.kind == kind
+    assert said in made.failure.reason
+    assert kept(settings) == (made,)
+    assert told(settings).value == FAILED_VALUE
+    assert told(settings).constraints["started"] > 0
+
+
+@pytest.mark.parametrize(
+    ("config", "kind", "said"),
+    [
+        ({"refusal": "refused: backlog is too high"}, "rejected", "backlog is too high"),
+        ({"never_listens": True}, "not ready", "listen"),
+        ({"last_words": "no memory left"}, "crashed", "no memory left"),
+        ({"backlog": 9999, "net.core.somaxconn": 512}, "not effective", "512 is in force"),
+    ],
+)
+def test_what_goes_wrong_before_the_load_is_kept_with_its_class_and_reason(
+    starter, settings, bench, config, kind, said
+):
+    made = starter.make(replace(OPENING, config=config))
+
+    assert (made.state, made.failure.kind) == (State.FAILED, kind)
+    assert said in made.failure.reason
+    assert made.windows == ()
+    assert bench.asked == []
+    assert kept(settings) == (made,)
+
+
+def test_a_start_whose_windows_were_all_spoiled_says_nothing_about_its_configuration(
+    starter, settings, bench
+):
+    bench.script = scripted(FINE, Happening(stolen=0.3))
+
+    made = starter.make(OPENING, value=lambda _: 0.5)
+
+    assert made.state is State.INVALID
+    assert "every window was spoiled: the hypervisor gave" in made.failure.reason
+    assert len(made.windows) == 3
+    assert told(settings).state is optuna.trial.TrialState.FAIL
+
+
+def test_a_start_that_is_hopeless_after_its_warm_up_is_pruned_and_counts(starter, settings):
+    judges = replace(NO_JUDGES, gate_zero=lambda _: "less than half")
+
+    made = starter.make(OPENING, judges=judges, value=lambda start: start.log_goodput)
+
+    assert (made.state, made.failure.reason) == (State.PRUNED, "less than half")
+    assert made.counts
+    assert told(settings).value == pytest.approx(made.log_goodput)
+
+
+def test_an_interruption_ends_the_start_as_invalid_and_goes_on_up(starter, settings, bench):
+    bench.script = interrupting(at=2)
+
+    with pytest.raises(KeyboardInterrupt):
+        starter.make(OPENING)
+
+    (made,) = kept(settings)
+    assert (made.state, made.failure.kind) == (State.INVALID, "interrupted")
+    assert len(made.windows) == 1
+    assert not any(sandbox.is_open for sandbox in bench.host.sandboxes)
+
+
+def test_trouble_with_the_target_is_not_the_configurations(starter, settings, bench):
+    del bench.host.commands["load"]
+
+    with pytest.raises(TargetError, match="there is no program 'load'"):
+        starter.make(OPENING)
+    assert kept(settings)[0].state is State.INVALID
+
+
+def interrupting(*, at):
+    def script(number, *_):
+        if number == at:
+            raise KeyboardInterrupt
+        return FINE
+
+    return script
+
+
+def test_a_full_disk_ends_the_run_with_a_sentence_and_what_was_written_stays(starter, settings, storage):
+    made = starter.make(OPENING)
+
+    @event.listens_for(storage._storage.engine, "connect")
+    def allow_no_more(connection, _record):
+        connection.execute("PRAGMA max_page_count = 1")
+
+    storage._storage.engine.dispose()
+
+    with pytest.raises(
+        TargetError, match=r"study.db: the storage cannot be used \(.*full.*\). Free some space"
+    ):
+        make_many(starter)
+    assert kept(settings)[0] == made
+
+
+def make_many(starter):
+    for _ in range(200):
+        starter.make(OPENING)
+
+
+def test_a_stage_with_a_plan_and_a_load_of_its_own_gets_them(starter, bench):
+    own = replace(SMALL_PLAN, window_s=20, windows=(1, 1))
+
+    made = starter.make(OPENING, plan=own, load=replace(bench.load, rate_rps=500.0))
+
+    assert [window.duration_s for window in made.windows] == [20.0]
+    assert [argv[3] for argv in bench.asked] == ["500", "500"]
+
+
+def test_failed_requests_make_a_measured_start_infeasible(starter, settings, bench):
+    bench.script = scripted(FINE, Happening(failures={"status": 5}))
+
+    made = starter.make(OPENING)
+
+    assert made.state is State.COMPLETE
+    assert told(settings).constraints["failure_rate <= 0.001"] > 0
+    assert told(settings).constraints["started"] <= 0

@@ -1,0 +1,120 @@
+import shutil
+
+import pytest
+
+from tests.unit.simulation import (
+    STUDY,
+    TUNED,
+    SimulatedHost,
+    cached_files_win,
+    make_campaign,
+    open_in_memory,
+    open_on_disk,
+    space_of,
+)
+from tuner.campaign.warm_start import fit_into, read_warmth
+from tuner.errors import UsageError
+from tuner.records import Role
+from tuner.study import load_study
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished study in which cached files win; not to be changed."""
+    settings = write(tmp_path_factory.mktemp("finished"), "earlier")
+    host = SimulatedHost(worth=cached_files_win)
+    make_campaign(settings, host, open_on_disk(settings, host.clock)).run()
+    return settings
+
+
+@pytest.fixture
+def earlier(tmp_path, finished):
+    shutil.copytree(finished.path.parent, tmp_path, dirs_exist_ok=True)
+    return load_study(tmp_path / finished.path.name)
+
+
+def write(folder, name, *more, servers="nginx"):
+    path = folder / f"{name}.yaml"
+    text = STUDY % (", ".join(TUNED), "tpe", 1)
+    text = text.replace("study: simulated", f"study: {name}").replace("[nginx]", f"[{servers}]", 1)
+    path.write_text("\n".join([text, *more]))
+    return load_study(path)
+
+
+def test_what_was_best_before_is_tried_first(tmp_path, earlier):
+    settings = write(tmp_path, "later", "warm_start: [earlier.yaml]")
+    best = space_of(*TUNED).decode(read_warmth(settings, space_of(*TUNED)).first[0])
+    host = SimulatedHost(worth=cached_files_win)
+    campaign = make_campaign(settings, host, open_in_memory(host.clock))
+
+    campaign.run()
+
+    searched = [start.config for start in campaign.starts if start.role is Role.SEARCH]
+    assert earlier.name == "earlier"
+    assert best["open_file_cache"]
+    presets = len(space_of(*TUNED).presets)
+    assert best in searched[: presets + 1]
+    assert searched.count(best) == 1
+
+
+def test_the_good_points_are_a_few_of_the_best(tmp_path, earlier):
+    settings = write(tmp_path, "later", "warm_start: [earlier.yaml]")
+
+    warmth = read_warmth(settings, space_of(*TUNED))
+
+    assert earlier.folder.is_dir()
+    assert len(warmth.first) == 1
+    assert 1 <= len(warmth.good) <= 4
+    assert all(point["open_file_cache"] for point in warmth.good)
+
+
+@pytest.mark.usefixtures("earlier")
+def test_what_the_new_space_lacks_is_left_out(tmp_path):
+    settings = write(tmp_path, "later", "warm_start: [earlier.yaml]")
+    narrow = space_of("sendfile", "open_file_cache")
+
+    warmth = read_warmth(settings, narrow)
+
+    assert warmth.good[0].keys() == {each.name for each in narrow.dimensions}
+
+
+def test_values_out_of_range_are_pulled_into_it():
+    space = space_of(*TUNED)
+
+    config = fit_into(space, {**space.default(), "worker_connections": 10**9, "unknown": 3})
+
+    assert not space.violations(config)
+
+
+@pytest.mark.parametrize(
+    ("more", "servers", "words"),
+    [
+        ("warm_start: [nowhere.yaml]", "nginx", ["nowhere.yaml", "no such file"]),
+        ("warm_start: [later.yaml]", "nginx", ["later.yaml", "cannot begin with itself"]),
+        ("warm_start: [earlier.yaml]", "apache", ["earlier.yaml", "nginx", "Leave it out"]),
+    ],
+)
+@pytest.mark.usefixtures("earlier")
+def test_a_study_that_cannot_help_is_refused(tmp_path, more, servers, words):
+    settings = write(tmp_path, "later", more, servers=servers)
+
+    with pytest.raises(UsageError) as refused:
+        read_warmth(settings, space_of(*TUNED))
+    for word in words:
+        assert word in str(refused.value)
+
+
+def test_a_study_that_never_ran_is_refused(tmp_path):
+    write(tmp_path, "idle")
+    settings = write(tmp_path, "later", "warm_start: [idle.yaml]")
+
+    with pytest.raises(UsageError, match="idle"):
+        read_warmth(settings, space_of(*TUNED))
+
+
+def test_a_choice_that_this_space_lacks_is_left_out():
+    space = space_of("lingering_close", "sendfile")
+
+    config = fit_into(space, {"lingering_close": "never", "sendfile": False})
+
+    assert config == space.complete({"sendfile": False})

@@ -1,0 +1,89 @@
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.bench import CONFIG, Bench
+from tests.unit.simulation import SMALL_PLAN, TUNED, make_rig, space_of, write_study
+from tests.unit.starts import window
+from tuner.commands.check import Findings, refuse_failures
+from tuner.errors import TargetError
+from tuner.measure import calibrate as calibrate_module
+from tuner.measure import counters
+from tuner.measure import start as start_module
+from tuner.measure import window as load_module
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return write_study(tmp_path)
+
+
+def findings(settings, **given):
+    rig = make_rig(settings, space_of(*TUNED))
+    seen = given.pop("window", window(1234, failed=0))
+    return Findings(rig=rig, window=seen, deploy_s=0.123, calibration=given.pop("calibration", None))
+
+
+def test_a_check_says_what_will_run_where_and_how_the_default_did(settings):
+    text = findings(settings).as_text()
+
+    for said in (
+        "study      simulated", "nginx 1.22.1", "wrk 4.1.0", "100 connections", "web1, Linux 6.18.44, 2 CPUs",
+        "5 parameters are tuned", "server on CPU 0, generator on CPU 1", "simulated.study/ only",
+        "started in 0.12 s, 1,234 requests/s, 0 failures",
+    ):  # fmt: skip
+        assert said in text
+    assert text.splitlines()[-1] == f"ready      tuner run {settings.path}"
+    assert "noise" not in text
+
+
+def test_a_check_tells_scripts_the_same(settings):
+    shown = findings(settings).as_json()
+
+    assert shown["servers"]["nginx"] == "1.22.1"
+    assert shown["default"] == {"goodput_rps": 1234.0, "failures": 0, "deploy_s": 0.123}
+    assert shown["parameters"] == sorted(TUNED)
+    assert shown["noise"] is None
+    assert shown["warnings"] == []
+
+
+def test_warnings_of_the_gates_are_passed_on(settings):
+    warned = findings(settings, window=window(1000, spoiled=True))
+
+    assert "warning    steal: stolen." in warned.as_text()
+    assert warned.as_json()["warnings"] == ["steal: stolen."]
+
+
+def test_a_check_says_when_servers_see_the_hosts_processes(settings):
+    found = replace(findings(settings), sees_host=True)
+
+    assert "warning    sandbox: servers in it see this machine's processes" in found.as_text()
+    assert "see this machine's processes" in found.as_json()["warnings"][0]
+    assert "see this machine's processes" not in findings(settings).as_text()
+
+
+def test_the_calibration_is_part_of_the_findings(settings, monkeypatch):
+    bench = Bench()
+    for module in (calibrate_module, counters, load_module, start_module):
+        monkeypatch.setattr(module, "time", bench.clock)
+    found = calibrate_module.calibrate(bench.site, CONFIG, bench.load, SMALL_PLAN, lambda *_: None)
+
+    checked = findings(settings, calibration=found)
+
+    assert "this host can prove gains of" in checked.as_text()
+    assert checked.as_json()["noise"]["plateau"] == found.plateau
+
+
+def test_a_default_that_fails_more_than_one_request_in_a_hundred_is_refused(settings):
+    refuse_failures(settings, window(990, failed=10))
+
+    with pytest.raises(TargetError, match=r"20 of 1000 requests of the default fail .*status=20.* Lower"):
+        refuse_failures(settings, window(980, failed=20))
+
+
+def test_left_out_parameters_are_told_with_their_reason(settings):
+    rig = make_rig(settings, space_of(*TUNED))
+    left_out = replace(rig.space, left_out={"net.core.odd": "this kernel does not have it"})
+    found = Findings(rig=replace(rig, space=left_out), window=window(), deploy_s=0.1, calibration=None)
+
+    assert "left out   net.core.odd: this kernel does not have it" in found.as_text()

@@ -1,0 +1,85 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.simulated_study import make_summary, small_space
+from tests.unit.simulation import make_rig, write_study
+from tuner.commands.outputs import find_results, write_export, write_report, write_results
+from tuner.commands.session import Reading
+from tuner.errors import TargetError, UsageError
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return write_study(tmp_path)
+
+
+@pytest.fixture
+def reading(settings):
+    rig = make_rig(settings, small_space())
+    return Reading(settings=settings, space=rig.space, summary=make_summary(searches=6), rig=rig)
+
+
+@pytest.fixture
+def unfinished(reading):
+    return replace(reading, summary=make_summary(searches=6, pairs=0))
+
+
+def test_report_and_exports_are_written_beside_the_study(reading, settings):
+    results = write_results(reading)
+
+    assert results.report == str(settings.folder / "report.html")
+    exports = settings.folder / "exports"
+    assert set(results.exports) == {str(exports / "tuner.json"), str(exports / "tuner-undo.json")}
+    winner = json.loads((settings.folder / "exports" / "tuner.json").read_text())
+    assert "sendfile" in json.dumps(winner)
+
+
+def test_without_a_winner_there_is_a_report_and_nothing_to_export(unfinished, settings):
+    results = write_results(unfinished)
+
+    assert results.exports == ()
+    assert (settings.folder / "report.html").is_file()
+    assert not (settings.folder / "exports").exists()
+
+
+def test_what_was_written_is_found_again(reading, settings):
+    assert find_results(settings).report is None
+    assert find_results(settings).exports == ()
+
+    written = write_results(reading)
+
+    found = find_results(settings)
+    assert (found.report, set(found.exports)) == (written.report, set(written.exports))
+
+
+def test_a_report_may_be_written_anywhere(reading, tmp_path):
+    path = write_report(reading, tmp_path / "new" / "page.html")
+
+    assert path.read_bytes().startswith(b"<!DOCTYPE html>")
+
+
+def test_an_export_without_a_winner_is_refused(unfinished):
+    with pytest.raises(UsageError):
+        write_export(unfinished, "json", None)
+
+
+def test_an_unknown_format_is_refused_before_anything_is_rendered(reading, tmp_path):
+    with pytest.raises(UsageError, match="jsn"):
+        write_export(reading, "jsn", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_format_of_a_server_that_is_not_tuned_is_refused(reading):
+    with pytest.raises(UsageError, match="nginx"):
+        write_export(reading, "nginx", None)
+
+
+def test_a_folder_that_cannot_be_written_is_said(reading, tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(TargetError, match=r"file/out/tuner.json: cannot be written"):
+        write_export(reading, "json", tmp_path / "file" / "out")
+    with pytest.raises(TargetError, match=r"cannot be written \(Is a directory\)"):
+        write_report(reading, tmp_path)

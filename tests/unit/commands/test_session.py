@@ -1,0 +1,109 @@
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.simulation import SimulatedHost, make_rig, open_in_memory, space_of, write_study
+from tests.unit.space.samples import HOST
+from tests.unit.starts import DEFAULT, SPACE
+from tuner.commands.session import is_finished, resolve, settle_plan, settle_preset
+from tuner.errors import UsageError
+from tuner.space import Preset, SpaceFacts, load_space
+from tuner.study.storage import open_storage
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return write_study(tmp_path)
+
+
+@pytest.fixture
+def storage():
+    return open_in_memory(SimulatedHost().clock)
+
+
+def test_a_new_study_begins_with_the_preset_of_its_file_unless_another_is_asked(settings, storage):
+    assert settle_preset(settings, None) == "quick"
+    assert settle_preset(settings, storage) == "quick"
+    assert settle_preset(settings, storage, "standard") == "standard"
+
+
+def test_a_study_goes_on_with_the_preset_that_it_began_with(settings, storage):
+    storage.remember("preset", "standard")
+
+    assert settle_preset(settings, storage) == "standard"
+    with pytest.raises(
+        UsageError, match=r"began with the preset 'standard', not 'quick'. Go on with --preset"
+    ):
+        settle_preset(settings, storage, "quick")
+
+
+def test_the_budget_of_a_study_may_be_changed(tmp_path, storage):
+    settings = write_study(tmp_path, more="")
+
+    assert settle_plan(settings, storage, preset="quick", minutes=2).minutes == 2
+    assert settle_plan(settings, storage, preset="quick", minutes=4, trials=3).trials == 3
+
+
+def test_time_that_is_too_short_for_the_preset_is_refused_and_another_preset_can_be_taken(settings, storage):
+    with pytest.raises(UsageError, match=r"0\.5 are too few for the preset 'standard', .* takes 3\.0"):
+        settle_plan(settings, storage, preset="standard", minutes=0.5)
+
+    assert settle_plan(settings, storage, preset="quick", minutes=0.5).minutes == 0.5
+    storage.remember("finished", "improved")
+    assert settle_plan(settings, storage, preset="quick", minutes=0.1).minutes == 0.1
+
+
+def test_a_study_is_finished_once_it_has_its_verdict(settings):
+    assert not is_finished(settings)
+    settings.folder.mkdir()
+    storage = open_storage(settings.storage_url, settings.name)
+    assert not is_finished(settings)
+    storage.remember("finished", "not proven")
+    assert is_finished(settings)
+
+
+def test_a_side_of_a_comparison_is_the_default_or_values_over_it(settings):
+    rig = make_rig(settings, SPACE)
+
+    assert resolve(settings, rig, "default") == DEFAULT
+    assert resolve(settings, rig, {"sendfile": "off"}) == SPACE.complete({"sendfile": False})
+
+
+def test_a_side_of_a_comparison_may_be_a_preset(settings):
+    preset = Preset(name="copied", title="", source="", values={"sendfile": False})
+    rig = make_rig(settings, replace(SPACE, presets=(preset,)))
+
+    assert resolve(settings, rig, "copied") == SPACE.complete({"sendfile": False})
+    with pytest.raises(UsageError, match=r"'copid' is no configuration\. Did you mean copied"):
+        resolve(settings, rig, "copid")
+
+
+def test_a_side_of_a_comparison_may_hold_less_than_the_default(settings):
+    """To be measured is not to be shipped: recipes from elsewhere are tried as they are."""
+    facts = SpaceFacts(names={**HOST})
+    space = load_space(["apache-event"], facts=facts, base=settings.path.parent)
+    rig = make_rig(settings, space)
+
+    assert resolve(settings, rig, "hand-tuned-2012")["MaxRequestWorkers"] == 2
+    assert resolve(settings, rig, {"ThreadsPerChild": 25, "Processes": 1})["MaxRequestWorkers"] == 25
+    assert resolve(settings, rig, "few-processes")["MaxRequestWorkers"] == 192
+
+
+def test_a_value_that_is_wrong_is_refused(settings):
+    rig = make_rig(settings, SPACE)
+
+    with pytest.raises(UsageError, match="sendfiles"):
+        resolve(settings, rig, {"sendfiles": "off"})
+    with pytest.raises(UsageError, match="worker_connections"):
+        resolve(settings, rig, {"worker_connections": "-5"})
+
+
+def test_there_is_no_winner_before_the_confirmation(settings):
+    rig = make_rig(settings, space_of("sendfile"))
+    settings.folder.mkdir()
+    storage = open_storage(settings.storage_url, settings.name)
+
+    with pytest.raises(UsageError, match=r"there is no winner yet. Finish the study with `tuner run`"):
+        resolve(settings, rig, "winner")
+    storage.remember("confirm", {"config": {"sendfile": False}})
+    assert resolve(settings, rig, "winner") == {"sendfile": False}

@@ -1,0 +1,80 @@
+import io
+from dataclasses import replace
+
+from rich.console import Console
+
+from tests.unit.starts import DEFAULT, SPACE, config_of, start, window
+from tuner.commands.session import Comparison
+from tuner.commands.tables import comparison_table, parameter_list
+from tuner.report.summary import gather_arm
+from tuner.space import describe_dead, describe_presets, describe_space
+from tuner.statistics.confirm import confirm
+
+WINNER = config_of(open_file_cache=1000)
+
+
+def text_of(renderable, width=100):
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(renderable)
+    return console.file.getvalue()
+
+
+def comparison(*, failed=0):
+    first = gather_arm(DEFAULT, [start(0, windows=(window(1000, p99_ms=8.0),))])
+    second = gather_arm(WINNER, [start(1, windows=(window(1300, failed=failed, p99_ms=6.0),))])
+    return Comparison(first=first, second=second, gain=confirm([(6.9, 7.16), (6.91, 7.18), (6.9, 7.17)]))
+
+
+def test_a_comparison_says_first_what_it_found():
+    lines = text_of(comparison_table(comparison(), "default", "hand-tuned.yaml")).splitlines()
+
+    assert lines[0].startswith("hand-tuned.yaml is 1.3")
+    assert "of default: improved" in lines[0]
+    assert "3 pairs" in lines[0]
+    assert "requests/s" in lines[2]
+
+
+def test_a_side_that_holds_less_than_the_default_has_its_warning():
+    less = replace(comparison(), lacks={"second": ("apache holds 2 requests at once, the default 150",)})
+
+    shown = text_of(comparison_table(less, "default", "hand-tuned-2012"), width=200).splitlines()
+
+    assert shown[1] == (
+        "hand-tuned-2012 holds less than the default: apache holds 2 requests at once, the default 150. "
+        "Its figures say nothing of slow clients."
+    )
+
+
+def test_both_sides_stand_with_their_numbers():
+    shown = text_of(comparison_table(comparison(failed=1300), "default", "winner")).splitlines()
+
+    assert "1,000" in shown[3]
+    assert "8.00 ms" in shown[3]
+    assert "1,300 (50 %)" in shown[4]
+
+
+def test_a_name_with_control_characters_is_made_harmless():
+    shown = text_of(comparison_table(comparison(), "default", "\x1b[31mred\n.yaml"))
+
+    assert "\x1b" not in shown
+    assert shown.splitlines()[0].count("red") == 1
+
+
+def test_every_parameter_of_a_space_is_shown_with_range_default_reason_and_source():
+    rows = describe_space("nginx")
+
+    shown = text_of(parameter_list(rows, describe_dead("nginx"), describe_presets("nginx")), width=4000)
+
+    for row in rows:
+        assert row["name"] in shown
+        assert row["why"] in shown
+        assert row["source"] in shown
+    assert "presets, tried first" in shown
+    assert all(preset.name in shown for preset in SPACE.presets)
+
+
+def test_settings_that_are_dead_are_named_with_what_became_of_them():
+    shown = text_of(parameter_list([], {"net.ipv4.tcp_tw_recycle": "removed in Linux 4.12"}, []), width=200)
+
+    assert "not tuned, though old guides give them" in shown
+    assert "net.ipv4.tcp_tw_recycle: removed in Linux 4.12" in shown

@@ -1,0 +1,85 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from tuner.commands.template import space_for, write_study
+from tuner.errors import TargetError, UsageError
+from tuner.study import load_study
+
+
+@pytest.mark.parametrize("server", ["nginx", "apache"])
+def test_what_is_written_can_be_read_and_names_what_was_found(tmp_path, server):
+    path = write_study(server, tmp_path / f"{server}.yaml")
+
+    study = load_study(path)
+    assert (study.name, study.servers, study.space) == (server, (server,), (space_for(server),))
+    assert study.load.keepalive == (server == "nginx")
+    assert f"Found here: {server} " in path.read_text()
+    assert study.folder.name in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "study_name"),
+    [
+        ("my study.yaml", "my-study"),
+        ("a: b.yaml", "a-b"),
+        (".hidden", "hidden"),
+        ("-x.yaml", "x"),
+        ("Über.yaml", "ber"),
+        ("{}.yaml", "nginx"),
+        ("#1.yaml", "1"),
+        (f"{'n' * 90}.yaml", "n" * 64),
+        ("a.b.yaml", "a.b"),
+        ("null.yaml", "nginx-null"),
+        ("On.yaml", "nginx-On"),
+        ("2026-11-21.yaml", "2026-11-21"),
+    ],
+)
+def test_any_file_name_gives_a_study_that_can_be_loaded(tmp_path, name, study_name):
+    assert load_study(write_study("nginx", tmp_path / name)).name == study_name
+
+
+def test_missing_folders_are_made(tmp_path):
+    assert write_study("nginx", tmp_path / "a" / "b" / "nginx.yaml").is_file()
+
+
+def test_a_file_that_is_there_is_never_overwritten(tmp_path):
+    (tmp_path / "nginx.yaml").write_text("mine\n")
+
+    with pytest.raises(UsageError, match="this file is there already"):
+        write_study("nginx", tmp_path / "nginx.yaml")
+    assert (tmp_path / "nginx.yaml").read_text() == "mine\n"
+
+
+def test_a_broken_link_is_not_followed(tmp_path):
+    (tmp_path / "nginx.yaml").symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(UsageError, match="this file is there already"):
+        write_study("nginx", tmp_path / "nginx.yaml")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("path", [".", "/"])
+def test_a_folder_is_refused(path):
+    with pytest.raises(UsageError, match="this is a folder"):
+        write_study("nginx", Path(path))
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises((TargetError, UsageError)) as refused:
+        write_study("nginx", tmp_path / "file" / "nginx.yaml")
+    assert str(tmp_path / "file" / "nginx.yaml") in str(refused.value)
+
+
+def test_an_unknown_server_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(UsageError, match="ngnix"):
+        write_study("ngnix", tmp_path / "new" / "study.yaml")
+    assert os.listdir(tmp_path) == []  # noqa: PTH208 - names are enough
+
+
+def test_a_server_without_a_space_of_its_own_is_told_to_bring_one():
+    with pytest.raises(UsageError, match=r"varnish: there is no built-in space for it. Write one"):
+        space_for("varnish")

@@ -1,0 +1,114 @@
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.fakes import MemorySandbox, completed, curl_gets
+from tuner.deploy.readiness import Answer, await_answer, await_listener, is_listening, request
+from tuner.errors import NotReady, TargetError
+
+URL = "http://127.0.0.1:8080/index.html"
+
+
+def answering(*answers: Answer) -> Callable[[], Answer]:
+    """Give one answer after the other, and the last again and again."""
+
+    def sequence() -> Iterator[Answer]:
+        yield from answers
+        while True:
+            yield answers[-1]
+
+    following = sequence()
+    return lambda: next(following)
+
+
+def answer(status: int, body_bytes: int = 5, said: str = "hello") -> Answer:
+    return Answer(status=status, body_bytes=body_bytes, response_bytes=body_bytes + 100, said=said)
+
+
+def test_only_a_listener_on_the_very_port_counts():
+    sandbox = MemorySandbox(listening={80, 18080})
+
+    assert not is_listening(sandbox, 8080)
+    sandbox.listening.add(8080)
+    assert is_listening(sandbox, 8080)
+
+
+def test_waiting_for_a_listener_ends_at_the_deadline():
+    with pytest.raises(NotReady, match=r"nothing listens on port 8080 after 0\.01 s"):
+        await_listener(MemorySandbox(), 8080, timeout_s=0.01, check_alive=lambda: None)
+
+
+def test_waiting_for_a_listener_ends_at_once_when_the_server_is_gone():
+    def gone():
+        raise TargetError
+
+    with pytest.raises(TargetError):
+        await_listener(MemorySandbox(), 8080, timeout_s=3600, check_alive=gone)
+
+
+def test_the_right_answer_is_given_back():
+    assert await_answer(answering(answer(200)), body_bytes=5, url=URL, retry_s=0) == answer(200)
+    assert await_answer(answering(answer(200)), body_bytes=None, url=URL, retry_s=0) == answer(200)
+
+
+def test_a_page_that_is_404_names_both_what_came_and_what_was_expected():
+    with pytest.raises(NotReady) as raised:
+        await_answer(answering(answer(404, 9, "Not found")), body_bytes=5, url=URL, retry_s=3600)
+
+    assert f"{URL} answered 404 with 9 bytes, where 200 with 5 bytes was expected: 'Not found'" in str(
+        raised.value
+    )
+
+
+def test_a_body_of_another_length_is_not_ready():
+    with pytest.raises(NotReady, match="answered 200 with 4 bytes, where 200 with 5 bytes"):
+        await_answer(answering(answer(200, 4)), body_bytes=5, url=URL, retry_s=3600)
+
+
+@pytest.mark.parametrize("status", [0, 502, 503, 504])
+def test_a_backend_that_is_still_starting_is_asked_again(status: int):
+    ask = answering(answer(status), answer(status), answer(200))
+
+    assert await_answer(ask, body_bytes=5, url=URL, retry_s=3600).status == 200
+
+
+def test_a_server_that_keeps_answering_503_is_not_ready():
+    with pytest.raises(NotReady, match="answered 503"):
+        await_answer(answering(answer(503)), body_bytes=None, url=URL, retry_s=0)
+
+
+def test_a_server_that_never_answers_is_not_ready():
+    silent = Answer(status=0, body_bytes=0, response_bytes=0, said="curl: (28) Operation timed out")
+
+    with pytest.raises(NotReady, match=r"gave no answer \(curl: \(28\) Operation timed out\)"):
+        await_answer(answering(silent), body_bytes=5, url=URL, retry_s=0)
+
+
+def test_a_request_counts_header_and_body():
+    sandbox = MemorySandbox(commands={"curl": curl_gets(200, b"hello", header_bytes=231)})
+
+    assert request(sandbox, URL, keepalive=True, timeout_s=5) == Answer(
+        status=200, body_bytes=5, response_bytes=236, said="hello"
+    )
+
+
+@pytest.mark.parametrize(("keepalive", "header"), [(True, "keep-alive"), (False, "close")])
+def test_a_request_asks_for_the_connection_that_the_load_will_use(keepalive: bool, header: str):  # noqa: FBT001
+    sandbox = MemorySandbox(commands={"curl": curl_gets(200, b"hello")})
+
+    request(sandbox, URL, keepalive=keepalive, timeout_s=5)
+
+    assert f"Connection: {header}" in sandbox.ran[0]
+
+
+def test_a_request_that_fails_says_why():
+    failed = completed(returncode=52, stderr=b"curl: (52) Empty reply from server\n\n000 0 0")
+    sandbox = MemorySandbox(commands={"curl": lambda *_: failed})
+
+    assert request(sandbox, URL, keepalive=True, timeout_s=5).said == "curl: (52) Empty reply from server"
+
+
+def test_a_request_that_was_killed_is_no_answer():
+    sandbox = MemorySandbox(commands={"curl": lambda *_: completed(returncode=-9)})
+
+    assert request(sandbox, URL, keepalive=True, timeout_s=5).status == 0

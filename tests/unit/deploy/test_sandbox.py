@@ -1,0 +1,261 @@
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from tests.fakes import Command, MemoryHost, MemoryProcess, Program, completed, curl_gets, tail
+from tests.page_server import KernelSettings, PageServer, split
+from tuner.deploy.content import BUILTIN_PAGE, Content, open_content
+from tuner.deploy.sandbox import Deadlines, SandboxTarget, deploy
+from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
+from tuner.hosts.placement import place
+from tuner.ports import Argv, Completed, FileState
+
+SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
+LOG = PurePosixPath("/sandbox/page/error.log")
+GETS_THE_PAGE = curl_gets(200, BUILTIN_PAGE)
+HASTY = Deadlines(check_s=1, listen_s=0.01, answer_s=0.01, retry_s=0, log_s=1)
+
+
+def serve(host: MemoryHost, argv: Argv, process: MemoryProcess) -> None:
+    settings = json.loads(host.read(PurePosixPath(argv[4])).content or b"")
+    process.printed = b"starting\n"
+    if "last_words" in settings:
+        host.files[LOG] = FileState(content=b"notice: up\nerror: " + settings["last_words"].encode() + b"\n")
+        process.end(1)
+    elif not settings.get("never_listens"):
+        host.listening.add(settings["port"])
+
+
+def check(host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
+    settings = json.loads(host.read(PurePosixPath(argv[4])).content or b"")
+    refusal = settings.get("refusal")
+    return completed(argv, returncode=1 if refusal else 0, stderr=(refusal or "").encode())
+
+
+def listing(host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
+    """Answer as ss does: the queue is what was asked, unless somaxconn is less."""
+    settings = json.loads(host.read(PurePosixPath("/sandbox/page/settings.json")).content or b"")
+    queue = min(settings["backlog"], int(host.read(SOMAXCONN).content or b"0"))
+    return completed(argv, stdout=b"LISTEN 0 %d 127.0.0.1:8080 0.0.0.0:*" % queue)
+
+
+def plan(
+    *, curl: Command = GETS_THE_PAGE, program: Program = serve, content: Content | None = None
+) -> SandboxTarget:
+    host = MemoryHost(
+        files={SOMAXCONN: FileState(content=b"4096\n")},
+        commands={"curl": curl, "tail": tail, "ss": listing, sys.executable: check},
+        programs={sys.executable: program},
+    )
+    servers: Mapping[str, Any] = {"page": PageServer(), "kernel": KernelSettings()}
+    return SandboxTarget(
+        host=host,
+        servers=servers,
+        facts={name: server.detect(host) for name, server in servers.items()},
+        split=split,
+        content=content or open_content("builtin", "/index.html"),
+        placement=place({0, 1}),
+        deadlines=HASTY,
+    )
+
+
+def host_of(site_plan: SandboxTarget) -> MemoryHost:
+    host = site_plan.host
+    assert isinstance(host, MemoryHost)
+    return host
+
+
+def test_a_deployment_runs_answers_and_is_in_force():
+    site_plan = plan()
+
+    with deploy(site_plan, {"backlog": 100, "net.core.somaxconn": 512}) as deployment:
+        assert deployment.is_alive()
+        assert deployment.url == "http://127.0.0.1:8080/index.html"
+        assert (deployment.body_bytes, deployment.response_bytes) == (615, 815)
+        assert deployment.effective == {"backlog": 100, "net.core.somaxconn": 512}
+        assert deployment.processes.keys() == {"page"}
+        assert deployment.duration_s > 0
+
+
+def test_leaving_a_deployment_ends_its_processes():
+    site_plan = plan()
+
+    with deploy(site_plan, {}) as deployment:
+        process = deployment.processes["page"]
+
+    assert process.poll() is not None
+    assert not host_of(site_plan).sandboxes[0].is_open
+
+
+def test_an_error_of_the_caller_ends_the_processes_too():
+    site_plan = plan()
+
+    with pytest.raises(KeyboardInterrupt), deploy(site_plan, {}):
+        raise KeyboardInterrupt
+
+    assert not host_of(site_plan).sandboxes[0].is_open
+
+
+def test_kernel_settings_are_written_before_any_server_starts():
+    def refuse_to_start_early(host: MemoryHost, argv: Argv, process: MemoryProcess) -> None:
+        assert host.read(SOMAXCONN).content == b"512"
+        serve(host, argv, process)
+
+    with deploy(plan(program=refuse_to_start_early), {"net.core.somaxconn": 512}) as deployment:
+        assert deployment.is_alive()
+
+
+def test_nothing_is_written_outside_the_sandbox():
+    site_plan = plan()
+
+    with deploy(site_plan, {"net.core.somaxconn": 512}):
+        pass
+
+    assert not host_of(site_plan).written
+
+
+def test_a_server_runs_on_the_cpus_that_it_was_given_with_the_open_files_that_it_needs():
+    def limits(host: MemoryHost, argv: Argv, process: MemoryProcess) -> None:
+        host.files[PurePosixPath(f"/proc/{process.pid}/limits")] = FileState(
+            content=b"Max open files            3000                 3000                 files\n"
+        )
+        serve(host, argv, process)
+
+    with deploy(plan(program=limits), {"open_files": 3000}) as deployment:
+        process = deployment.processes["page"]
+        assert isinstance(process, MemoryProcess)
+        assert (process.cpus, process.open_files) == ({0}, 3000)
+
+
+def test_a_document_root_is_shared_with_the_sandbox():
+    directory = PurePosixPath("/srv/www")
+    site_plan = plan(content=Content(directory=directory, path="/index.html", body_bytes=None))
+
+    with deploy(site_plan, {}) as deployment:
+        assert host_of(site_plan).sandboxes[0].share == directory
+        settings = deployment.sandbox.read(PurePosixPath("/sandbox/page/settings.json")).content
+
+    assert json.loads(settings or b"")["page"] == "/sandbox/shared/index.html"
+
+
+def test_a_configuration_that_the_check_refuses_is_rejected_in_its_own_words():
+    with (
+        pytest.raises(ConfigRejected, match=r"^page: the configuration is refused: refused: too many$"),
+        deploy(plan(), {"refusal": "refused: too many"}),
+    ):
+        pass
+
+
+def test_a_check_that_only_fails_is_rejected_with_what_it_printed():
+    with pytest.raises(ConfigRejected, match="refused: Traceback"), deploy(plan(), {"refusal": "Traceback"}):
+        pass
+
+
+def test_a_check_that_succeeds_but_complains_is_rejected():
+    site_plan = plan()
+    host_of(site_plan).commands[sys.executable] = lambda *_: completed(stderr=b"refused: 5 is raised to 6\n")
+
+    with pytest.raises(ConfigRejected, match="5 is raised to 6"), deploy(site_plan, {}):
+        pass
+
+
+def test_a_check_that_hangs_is_rejected():
+    site_plan = plan()
+    host_of(site_plan).commands[sys.executable] = lambda *_: completed(returncode=-9, timed_out=True)
+
+    with pytest.raises(ConfigRejected, match="did not finish its check within 1 s"), deploy(site_plan, {}):
+        pass
+
+
+def test_a_refused_configuration_is_never_started():
+    site_plan = plan()
+
+    with pytest.raises(ConfigRejected), deploy(site_plan, {"refusal": "refused: no"}):
+        pass
+
+    assert not host_of(site_plan).sandboxes[0].started
+
+
+def test_a_server_that_ends_by_itself_has_crashed_and_its_log_says_why():
+    with (
+        pytest.raises(Crashed, match=r"^page: it ended by itself with status 1: error: out of memory$"),
+        deploy(plan(), {"last_words": "out of memory"}),
+    ):
+        pass
+
+
+def test_a_server_that_is_killed_later_is_seen_by_who_asks():
+    with deploy(plan(), {}) as deployment:
+        process = deployment.processes["page"]
+        assert isinstance(process, MemoryProcess)
+        process.end(-11)
+
+        assert not deployment.is_alive()
+        with pytest.raises(Crashed, match=r"page: it was killed by signal 11: starting$"):
+            deployment.check_alive()
+
+
+def test_a_server_that_never_listens_is_not_ready():
+    with (
+        pytest.raises(NotReady, match=r"^page: nothing listens on port 8080 after 0\.01 s"),
+        deploy(plan(), {"never_listens": True}),
+    ):
+        pass
+
+
+def test_a_server_that_answers_503_is_not_ready_and_its_log_is_quoted():
+    def complaining(host: MemoryHost, argv: Argv, process: MemoryProcess) -> None:
+        host.files[LOG] = FileState(content=b"error: no workers\n")
+        serve(host, argv, process)
+
+    with (
+        pytest.raises(
+            NotReady, match=r"page: .* answered 503 with 4 bytes.* Its log says: error: no workers"
+        ),
+        deploy(plan(curl=curl_gets(503, b"Busy"), program=complaining), {}),
+    ):
+        pass
+
+
+def test_a_value_that_did_not_take_is_not_effective_and_names_both():
+    with (
+        pytest.raises(NotEffective, match=r"^page: backlog: 9999 was asked, 4096 is in force\.$"),
+        deploy(plan(), {"backlog": 9999}),
+    ):
+        pass
+
+
+def test_a_kernel_setting_that_did_not_take_stops_before_anything_is_started():
+    class Rounding(KernelSettings):
+        def effective(self, *arguments: Any, **named: Any) -> Any:
+            return {name: int(value) + 1 for name, value in super().effective(*arguments, **named).items()}
+
+    site_plan = plan()
+    site_plan.servers["kernel"] = Rounding()  # type: ignore[index]
+
+    with (
+        pytest.raises(NotEffective, match=r"net\.core\.somaxconn: 512 was asked, 513 is in force"),
+        deploy(site_plan, {"net.core.somaxconn": 512}),
+    ):
+        pass
+
+    assert not host_of(site_plan).sandboxes[0].started
+
+
+def test_a_program_that_is_missing_is_the_targets_fault_and_not_the_configurations():
+    site_plan = plan()
+    del host_of(site_plan).programs[sys.executable]
+
+    with pytest.raises(TargetError, match="there is no program"), deploy(site_plan, {}):
+        pass
+
+
+def test_the_log_of_a_deployment_is_what_was_printed_and_what_was_logged():
+    with deploy(plan(), {}) as deployment:
+        deployment.sandbox.write(LOG, FileState(content=b"logged\n"))
+
+        assert deployment.server_log() == b"starting\nlogged\n"

@@ -1,0 +1,296 @@
+import dataclasses
+
+import pytest
+
+from tests.unit.measure.golden import GoldenWindow
+from tuner.measure.gates import ControlFacts, Thresholds, WindowFacts, judge
+from tuner.ports import Failures, LoadResult
+from tuner.records import Blame, Gate, Window, is_censored
+
+QUIET = {
+    "elapsed_s": 5.0,
+    "cpus": 2.0,
+    "steal_share": 0.003,
+    "foreign_cpu_share": 0.02,
+    "foreign_cpu_error_s": 0.012,
+    "clock_step_s": 0.00002,
+    "memory_total_bytes": 4e9,
+    "memory_available_bytes": 3e9,
+    "server_rss_bytes": 2e7,
+    "time_wait": 120.0,
+}
+GOOD = LoadResult(duration_s=5.01, correct=100_000, failures=Failures())
+
+
+def window(result=GOOD, counters=None, **facts):
+    return WindowFacts(asked_s=5.0, result=result, counters={**QUIET, **(counters or {})}, **facts)
+
+
+def failing(**failures):
+    return dataclasses.replace(GOOD, failures=Failures(**failures))
+
+
+def only(facts):
+    (verdict,) = judge(facts)
+    return verdict
+
+
+def test_a_quiet_window_has_no_verdict():
+    assert judge(window()) == ()
+
+
+def test_missing_counters_blame_nobody():
+    assert judge(WindowFacts(asked_s=5.0, result=GOOD, counters={})) == ()
+
+
+@pytest.mark.parametrize(
+    ("counter", "limit", "gate", "blame"),
+    [
+        ("steal_share", 0.02, Gate.STEAL, Blame.WARNING),
+        ("steal_share", 0.05, Gate.STEAL, Blame.ENVIRONMENT),
+        # Two standard errors of 0.012 s in 5 s.
+        ("foreign_cpu_share", 0.20 + 0.0048, Gate.FOREIGN, Blame.WARNING),
+        ("foreign_cpu_share", 0.30 + 0.0048, Gate.FOREIGN, Blame.ENVIRONMENT),
+        ("clock_step_s", 0.010, Gate.CLOCK, Blame.ENVIRONMENT),
+    ],
+)
+def test_a_gate_speaks_from_its_limit_on(counter, limit, gate, blame):
+    below = judge(window(counters={counter: limit * 0.999}))
+    above = only(window(counters={counter: limit * 1.001}))
+
+    assert blame not in {verdict.blame for verdict in below}
+    assert (above.gate, above.blame) == (gate, blame)
+
+
+@pytest.mark.parametrize("in_row", [1, 2, 5])
+def test_a_load_host_that_is_lost_is_never_the_configurations_fault(in_row):
+    facts = window(result=None, lost="load host b: the connection was closed.", problems_in_row=in_row)
+
+    verdict = only(facts)
+
+    assert (verdict.gate, verdict.blame) == (Gate.GENERATOR, Blame.ENVIRONMENT)
+    assert verdict.reason == "load host b: the connection was closed; the window is measured again."
+
+
+def test_a_clock_set_back_is_seen_as_well():
+    assert only(window(counters={"clock_step_s": -2.0})).gate == Gate.CLOCK
+
+
+def test_foreign_cpu_within_the_rounding_of_many_processes_is_not_sure():
+    # 100 busy processes: 200 numbers rounded down to 10 ms.
+    counters = {"elapsed_s": 1.0, "foreign_cpu_share": 0.14, "foreign_cpu_error_s": 0.01 * (200 / 6) ** 0.5}
+
+    assert judge(window(counters=counters)) == ()
+
+
+def test_stolen_cpu_of_a_real_machine_spoils_the_window():
+    verdicts = judge(window(counters=GoldenWindow("stolen").counters()))
+
+    assert [verdict.gate for verdict in verdicts] == [Gate.STEAL, Gate.FOREIGN]
+    assert {verdict.blame for verdict in verdicts} == {Blame.ENVIRONMENT}
+    assert "6.8 %" in verdicts[0].reason
+    assert "129 % of one CPU" in verdicts[1].reason
+
+
+def test_a_real_machine_with_little_else_to_do_passes_every_gate():
+    counters = GoldenWindow("loaded").counters()
+
+    assert 0.05 < counters["foreign_cpu_share"] < 0.15, "what waking halted CPUs costs, and nobody's work"
+    assert judge(window(counters=counters)) == ()
+
+
+def test_a_saturated_generator_is_a_warning():
+    verdict = only(window(generator_cpu=0.93))
+
+    assert (verdict.gate, verdict.blame) == (Gate.SATURATED, Blame.WARNING)
+    assert "93 %" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("cpus", "censored"),
+    [((), False), ((0.89, 0.5), False), ((0.95, 0.89), False), ((0.95, 0.89, 1.0), True)],
+)
+def test_goodput_is_a_lower_bound_where_the_generator_was_saturated_in_most_windows(cpus, censored):
+    windows = [
+        Window(
+            started_s=0.0, duration_s=5.0, correct=1, failures=Failures(),
+            verdicts=judge(window(generator_cpu=cpu)),
+        )
+        for cpu in cpus
+    ]  # fmt: skip
+
+    assert is_censored(windows) is censored
+
+
+@pytest.mark.parametrize("duration_s", [4.44, 5.56])
+def test_a_window_of_the_wrong_length_is_measured_again(duration_s):
+    verdict = only(window(dataclasses.replace(GOOD, duration_s=duration_s)))
+
+    assert (verdict.gate, verdict.blame) == (Gate.DURATION, Blame.ENVIRONMENT)
+    assert f"{duration_s} s" in verdict.reason
+
+
+@pytest.mark.parametrize("duration_s", [4.46, 5.54])
+def test_a_window_may_be_a_little_longer_or_shorter(duration_s):
+    assert judge(window(dataclasses.replace(GOOD, duration_s=duration_s))) == ()
+
+
+def test_a_generator_that_failed_once_is_the_environments_fault():
+    verdict = only(window(None, problem="wrk: no summary in 12 bytes of output."))
+
+    assert (verdict.gate, verdict.blame) == (Gate.GENERATOR, Blame.ENVIRONMENT)
+    assert "no summary in 12 bytes of output" in verdict.reason
+
+
+def test_a_generator_that_fails_again_for_one_configuration_alone_counts_against_it():
+    verdict = only(window(None, problem="killed at its deadline", problems_in_row=2))
+
+    assert (verdict.gate, verdict.blame) == (Gate.GENERATOR, Blame.CONFIGURATION)
+
+
+def test_a_generator_that_fails_with_the_default_too_is_never_the_configurations_fault():
+    verdict = only(window(None, problem="crashed", problems_in_row=5, control=ControlFacts(is_healthy=False)))
+
+    assert verdict.blame is Blame.ENVIRONMENT
+
+
+def test_a_generator_that_gave_up_is_asked_why_and_not_how_long_it_ran():
+    said = "apr_socket_recv: Connection reset by peer (104)"
+    gave_up = dataclasses.replace(GOOD, duration_s=0.2, aborted=said)
+
+    verdict = only(window(gave_up))
+
+    assert verdict.gate == Gate.GENERATOR
+    assert "Connection reset by peer (104)" in verdict.reason
+
+
+def test_a_generator_without_ports_or_files_is_not_the_servers_failure():
+    fault = "Cannot assign requested address"
+    out_of_ports = dataclasses.replace(failing(connect=50_000), generator_fault=fault)
+
+    verdict = only(window(out_of_ports))
+
+    assert (verdict.gate, verdict.blame) == (Gate.GENERATOR, Blame.ENVIRONMENT)
+    assert "Cannot assign requested address" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("failures", "blame"),
+    [(99, None), (101, Blame.WARNING), (1_009, Blame.WARNING), (1_011, Blame.CONFIGURATION)],
+)
+def test_failed_requests_warn_above_one_in_a_thousand_and_are_blamed_above_one_in_a_hundred(failures, blame):
+    verdicts = judge(window(failing(timeout=failures)))
+
+    assert [verdict.blame for verdict in verdicts] == ([] if blame is None else [blame])
+    assert all(f"timeout {failures:,}" in verdict.reason for verdict in verdicts)
+
+
+def test_a_server_that_answers_503_is_blamed_however_fast_it_is():
+    verdict = only(window(LoadResult(duration_s=5.0, correct=10, failures=Failures(status=500_000))))
+
+    assert verdict.blame is Blame.CONFIGURATION
+    assert "100.00 %" in verdict.reason
+
+
+def test_a_server_that_answers_nothing_is_blamed():
+    verdict = only(window(LoadResult(duration_s=5.0, correct=0, failures=Failures())))
+
+    assert (verdict.gate, verdict.blame) == (Gate.ERRORS, Blame.CONFIGURATION)
+
+
+def test_responses_of_a_wrong_length_are_blamed_on_the_configuration():
+    verdicts = judge(window(failing(length=600)))
+
+    assert [verdict.gate for verdict in verdicts] == [Gate.BODY, Gate.ERRORS]
+    assert verdicts[0].blame is Blame.CONFIGURATION
+    assert "600 of 100,600" in verdicts[0].reason
+
+
+def test_half_of_all_ports_waiting_is_how_close_settles_and_nothing_is_wrong():
+    assert judge(window(counters={"time_wait": 14_110.0})) == ()
+
+
+def test_most_ports_waiting_is_a_warning_while_connections_are_made():
+    verdict = only(window(counters={"time_wait": 20_000.0}))
+
+    assert (verdict.gate, verdict.blame) == (Gate.PORTS, Blame.WARNING)
+    assert "20,000 sockets in TIME_WAIT hold 71 % of the local ports" in verdict.reason
+
+
+def test_connections_that_fail_for_want_of_ports_are_the_environments_fault():
+    verdict = only(window(failing(connect=40_000), counters={"time_wait": 28_000.0}))
+
+    assert (verdict.gate, verdict.blame) == (Gate.PORTS, Blame.ENVIRONMENT)
+
+
+def test_a_wider_range_of_ports_bears_more():
+    assert judge(window(counters={"time_wait": 20_000.0}, local_ports=64_000)) == ()
+
+
+@pytest.mark.parametrize(("own_network", "blame"), [(True, Blame.WARNING), (False, Blame.ENVIRONMENT)])
+def test_a_full_time_wait_table_may_be_of_others_only_where_the_network_is_shared(own_network, blame):
+    assert only(window(counters={"time_wait_overflows": 12.0}, own_network=own_network)).blame is blame
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        {"oom_kills": 1.0},
+        {"pressure_memory_full_s": 0.06},
+        {"swap_ins": 400.0},
+        {"server_faults_major": 150.0},
+    ],
+)
+def test_want_of_memory_is_blamed_on_the_server_only_if_it_holds_most_of_it(sign):
+    small = only(window(counters=sign))
+    large = only(window(counters={**sign, "server_rss_bytes": 6e8}))
+
+    assert (small.gate, small.blame) == (Gate.MEMORY, Blame.ENVIRONMENT)
+    assert (large.gate, large.blame) == (Gate.MEMORY, Blame.CONFIGURATION)
+    assert "572 MiB" in large.reason
+
+
+def test_a_server_that_the_kernel_killed_needed_too_much():
+    killed = {"oom_kills": 1.0, "server_exits": 1.0, "server_rss_bytes": 0.0}
+
+    assert only(window(counters=killed)).blame is Blame.CONFIGURATION
+
+
+def test_major_faults_that_the_default_has_too_are_nothing_new():
+    assert (
+        judge(window(counters={"server_faults_major": 150.0}, control=ControlFacts(major_faults_per_s=25.0)))
+        == ()
+    )
+
+
+def test_settings_that_are_not_in_force_are_blamed_and_named():
+    verdict = only(window(not_effective=("backlog is 128, 4096 was asked",)))
+
+    assert (verdict.gate, verdict.blame) == (Gate.EFFECTIVE, Blame.CONFIGURATION)
+    assert "backlog is 128, 4096 was asked" in verdict.reason
+
+
+def test_a_cpu_quota_is_a_warning():
+    verdict = only(window(counters={"throttled_periods": 12.0}))
+
+    assert (verdict.gate, verdict.blame) == (Gate.QUOTA, Blame.WARNING)
+
+
+def test_a_gate_may_be_set_differently():
+    strict = Thresholds(steal_fault=0.001)
+
+    assert only(window(limits=strict)).gate == Gate.STEAL
+
+
+def test_every_reason_is_one_sentence():
+    bad = window(
+        failing(timeout=9_000, length=3_000),
+        counters={"steal_share": 0.3, "foreign_cpu_share": 1.4, "clock_step_s": 1.0, "oom_kills": 2.0},
+        generator_cpu=0.99,
+        not_effective=("a is 1, 2 was asked",),
+    )
+
+    for verdict in judge(bad):
+        assert verdict.reason.endswith(".")
+        assert ". " not in verdict.reason
+        assert any(sign in verdict.reason for sign in "0123456789")

@@ -1,0 +1,232 @@
+"""Everything that is shown comes from the storage alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.simulated_study import FINGERPRINT
+from tests.unit.simulation import (
+    SMALL_PLAN,
+    TUNED,
+    SimulatedHost,
+    make_campaign,
+    nothing_helps,
+    open_in_memory,
+    open_on_disk,
+    space_of,
+    write_study,
+)
+from tuner.campaign.fixed_rate import RATE_SHARE, capacity_rps, read_latency
+from tuner.errors import UsageError
+from tuner.measure.window import Load
+from tuner.records import Role
+from tuner.report.summary import as_json, summarize
+from tuner.statistics.ranking import DEFAULT_ARM
+from tuner.study.storage import open_storage
+
+SPACE = space_of(*TUNED)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return write_study(tmp_path)
+
+
+def fixed_rate_load():
+    nothing = object()
+    return Load(generator=nothing, shape=nothing, interrupt_threads=())
+
+
+def finish(settings, host, storage, **given):
+    """Run a campaign as `tuner run` does; returns it."""
+    storage.claim(FINGERPRINT, definition={"study": "test"})
+    storage.remember("preset", "quick")
+    campaign = make_campaign(settings, host, storage, **given)
+    storage.remember("finished", campaign.run())
+    return campaign
+
+
+def summary_of(settings, storage, *, running=False):
+    return summarize(settings, SPACE, storage, running=running, version="1")
+
+
+def test_a_summary_is_the_same_from_a_storage_that_was_opened_anew(settings):
+    host = SimulatedHost()
+    storage = open_on_disk(settings, host.clock)
+    campaign = finish(settings, host, storage)
+
+    here = summary_of(settings, storage)
+    anew = summary_of(settings, open_storage(settings.storage_url, settings.name, create=False))
+
+    assert as_json(anew) == as_json(here)
+    assert anew.starts == tuple(campaign.starts)
+    assert anew.noise == campaign.standing().noise
+    assert anew.speedups == campaign.standing().speedups
+    assert anew.incumbent == (campaign.standing().incumbent.config, campaign.standing().incumbent.posterior)
+
+
+def test_a_summary_of_a_confirmed_study_tells_winner_and_gain(settings):
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    finish(settings, host, storage)
+
+    summary = summary_of(settings, storage)
+    shown = as_json(summary)
+
+    assert (summary.state, summary.stop_reason) == ("finished", "confirmed")
+    assert shown["gain"]["verdict"] == "improved"
+    assert shown["gain"]["low"] < 1.197 < shown["gain"]["high"]
+    assert shown["winner"]["config"]["open_file_cache"] > 0
+    assert "open_file_cache" in shown["winner"]["changes"]
+    assert shown["winner"]["goodput_rps"] / shown["default"]["goodput_rps"] == pytest.approx(1.2, rel=0.03)
+    assert shown["fingerprint"]["host"] == "web1"
+    assert [trial["number"] for trial in shown["trials"]] == list(range(len(summary.starts)))
+    assert shown["timing"]["load_s"] > 0.7 * shown["timing"]["total_s"]
+
+
+def test_a_summary_before_the_confirmation_has_an_incumbent_and_no_winner(settings):
+    host = SimulatedHost(cut_at=100)
+    storage = open_in_memory(host.clock)
+    with pytest.raises(KeyboardInterrupt):
+        finish(settings, host, storage)
+
+    summary = summary_of(settings, storage)
+
+    assert summary.state == "stopped"
+    assert summary_of(settings, storage, running=True).state == "running"
+    assert summary.winner is None
+    assert summary.gain is None
+    assert summary.incumbent is not None
+    assert as_json(summary)["winner"] is None
+    assert as_json(summary)["gain"] is None
+    assert "open_file_cache" in summary.changes
+
+
+def test_a_study_in_which_nothing_beat_the_default_has_no_winner(settings):
+    host = SimulatedHost(worth=nothing_helps)
+    storage = open_in_memory(host.clock)
+    finish(settings, host, storage)
+
+    summary = summary_of(settings, storage)
+
+    assert summary.state == "finished"
+    assert summary.winner is None
+    assert summary.default.starts >= SMALL_PLAN.calibration_starts
+
+
+def test_a_study_that_was_never_begun_is_refused(settings):
+    with pytest.raises(UsageError, match="simulated: this study was never begun"):
+        summary_of(settings, open_in_memory(SimulatedHost().clock))
+
+
+def test_a_claim_does_not_depend_on_the_budget_that_it_is_read_with(settings):
+    """A study with a planned second look keeps it, and one without gets none."""
+    host = SimulatedHost(sigma_start=0.03)
+    gains = {}
+    for extend_to in (4, 8):
+        storage = open_in_memory(host.clock)
+        plan = replace(SMALL_PLAN, extend_to=extend_to)
+        campaign = make_campaign(settings, host, storage, plan=plan)
+        storage.claim(FINGERPRINT, definition={"study": "test"})
+        campaign.run()
+        record = storage.recall("confirm")
+        gains[extend_to] = summary_of(settings, storage).gain
+        assert record["looks"] == (2 if extend_to > 4 else 1)
+        assert record["extend_to"] == extend_to
+
+    assert gains[4].alpha == 0.05
+    assert gains[8].alpha == 0.025
+
+
+def test_pairs_that_do_not_decide_are_extended_once_as_planned(settings):
+    for seed in range(20):
+        host = SimulatedHost(
+            worth=lambda config: 0.03 if config["open_file_cache"] else -0.02, sigma_start=0.02, seed=seed
+        )
+        storage = open_in_memory(host.clock)
+        campaign = make_campaign(settings, host, storage, plan=replace(SMALL_PLAN, extend_to=12))
+        campaign.run()
+        if "the pairs do not decide; the planned extension follows" in campaign.progress.notes:
+            break
+
+    assert storage.recall("confirm")["pairs"] == 12
+    confirmed = [start for start in campaign.starts if start.role is Role.CONFIRM]
+    assert len({start.block for start in confirmed}) == 12
+
+
+def test_response_times_are_compared_at_one_rate_well_below_what_the_default_can_take(settings):
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    plan = replace(SMALL_PLAN, rate_pairs=3, rate_window_s=20)
+    campaign = finish(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load())
+
+    at_rate = [start for start in campaign.starts if start.role is Role.LATENCY]
+    rates = {round(window.goodput_rps) for start in at_rate for window in start.windows}
+    latency = summary_of(settings, storage).latency
+    assert len(at_rate) == 6
+    assert rates == {round(RATE_SHARE * capacity_rps(campaign.starts))}
+    assert latency.rate_rps == pytest.approx(14_000, rel=0.03)
+    # Twice 20 % quicker: response times of this host go with the square of the speed, at one rate.
+    assert latency.ratio.ratio == pytest.approx(1 / 1.2**2, rel=0.05)
+    assert latency.winner_p99.value_ms < latency.default_p99.value_ms
+    assert as_json(summary_of(settings, storage))["latency"]["pairs"] == 3
+
+
+def test_starts_at_a_fixed_rate_change_nothing_else(settings):
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    plan = replace(SMALL_PLAN, rate_pairs=2, rate_window_s=5)
+    campaign = finish(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load())
+    summary = summary_of(settings, storage)
+
+    at_rate = {start.number for start in campaign.starts if start.role is Role.LATENCY}
+    assert at_rate
+    assert not at_rate & summary.speedups.keys()
+    assert summary.default.goodput_rps == pytest.approx(20_000, rel=0.02)
+
+
+def test_half_a_comparison_of_response_times_claims_nothing(settings):
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    plan = replace(SMALL_PLAN, rate_pairs=3, rate_window_s=5)
+    campaign = make_campaign(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load())
+    host.fault = lambda _: cut_off_in_the_second_pair(campaign)
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run()
+
+    assert read_latency(storage, storage.starts(), SPACE.default()) is None
+
+    host.fault = lambda _: None
+    host.clock.sleep(3600)
+    again = make_campaign(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load(), session="second")
+    again.run()
+    claimed = read_latency(storage, storage.starts(), SPACE.default())
+    assert claimed.pairs == 3
+
+
+def cut_off_in_the_second_pair(campaign):
+    if sum(start.role is Role.LATENCY for start in campaign.starts) == 3:
+        raise KeyboardInterrupt
+
+
+def test_without_a_generator_that_keeps_a_rate_this_is_said(settings):
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    campaign = finish(settings, host, storage, plan=replace(SMALL_PLAN, rate_pairs=3))
+
+    assert any("no comparison at a fixed rate: that needs h2load" in note for note in campaign.progress.notes)
+    assert storage.recall("finished") == "confirmed"
+    assert summary_of(settings, storage).latency is None
+
+
+def test_without_a_confirmation_the_default_has_no_capacity():
+    assert capacity_rps([]) == 0.0
+
+
+def test_the_default_of_a_confirmed_study_is_the_one_of_its_pairs(settings):
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    campaign = finish(settings, host, storage)
+
+    of_pairs = [s for s in campaign.starts if s.role is Role.CONFIRM and s.arm == DEFAULT_ARM]
+    assert summary_of(settings, storage).default.starts == len(of_pairs) == SMALL_PLAN.pairs

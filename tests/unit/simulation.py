@@ -1,0 +1,313 @@
+"""Campaigns on a host that only exists as numbers: everything else, storage and space included, is real."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import optuna
+
+from tests.fakes import MemoryHost
+from tests.unit.simulated_study import FINGERPRINT
+from tuner.campaign.campaign import Campaign
+from tuner.campaign.prepare import Rig
+from tuner.campaign.warm_start import read_warmth
+from tuner.hosts.placement import place
+from tuner.measure.gates import RetryBudget
+from tuner.measure.start import NO_JUDGES, Judges
+from tuner.measure.window import Load
+from tuner.optimize.catalogue import make_optimizer
+from tuner.optimize.replay import distributions
+from tuner.ports import Config, Failures, Latency, Scalar
+from tuner.records import Blame, Failure, Role, Start, State, Timing, Verdict, Window
+from tuner.space import Space, SpaceFacts, load_space
+from tuner.study import Study, load_study
+from tuner.study.objective import SERVER_CPU, slacks
+from tuner.study.presets import Plan
+from tuner.study.storage import Opening, Storage, open_storage
+
+BASE_RPS = 20_000.0
+DEPLOY_S = 0.2
+TUNED = ("worker_connections", "multi_accept", "sendfile", "open_file_cache", "access_log_buffer")
+STUDY = """\
+study: simulated
+servers: [nginx]
+space: [nginx, {only: [%s]}]
+load: {generator: wrk, connections: 100}
+budget: {preset: quick}
+optimizer: %s
+seed: %d
+"""
+SMALL_PLAN = Plan(
+    minutes=60, trials=10, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
+    calibration_starts=3, race_arms=2, race_blocks=3, race_first_test=3,
+    simplify_steps=2, simplify_pairs=2, pairs=4, extend_to=4,
+)  # fmt: skip
+
+
+@cache
+def space_of(*only: str) -> Space:
+    """Load nginx's space, narrowed."""
+    facts = SpaceFacts(
+        names={
+            "cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096,
+        },
+        versions={"nginx": (1, 22, 1)},
+    )  # fmt: skip
+    return load_space(["nginx", {"only": list(only)}] if only else ["nginx"], facts=facts, base=Path("/"))
+
+
+def write_study(folder: Path, *, seed: int = 1, optimizer: str = "tpe", more: str = "") -> Study:
+    """Write a study file and load it."""
+    path = folder / "simulated.yaml"
+    path.write_text(STUDY % (", ".join(TUNED), optimizer, seed) + more)
+    return load_study(path)
+
+
+def make_rig(settings: Study, space: Space, fixed_rate: Load | None = None) -> Rig:
+    """Make a rig for a host that is never asked for anything."""
+    nothing: Any = SimpleNamespace()
+    return Rig(
+        settings=settings, host=MemoryHost(), servers={}, facts={}, space=space, space_facts={}, load=nothing,
+        target=nothing, placement=place({0, 1}), fingerprint=FINGERPRINT, fixed_rate=fixed_rate,
+    )  # fmt: skip
+
+
+class SimulatedClock:
+    """Time that passes only as it is used."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_767_225_600.0
+
+    def time(self) -> float:
+        return self.now_s
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+def cached_files_win(config: Config) -> float:
+    """Log speedup where one setting is worth 20 %, one costs 10 % and the others do nothing."""
+    return (0.18 if config["open_file_cache"] else 0.0) + (0.0 if config["sendfile"] else -0.1)
+
+
+def nothing_matters(_config: Config) -> float:
+    return 0.0
+
+
+def nothing_helps(config: Config) -> float:
+    """Whatever is changed costs something."""
+    return -0.05 * len(space_of(*TUNED).changes(config))
+
+
+@dataclass(kw_only=True)
+class SimulatedHost:
+    """What is true of the machine and of every configuration on it, and when it is cut off."""
+
+    worth: Callable[[Config], float] = cached_files_win
+    fault: Callable[[Config], Failure | None] = lambda _: None
+    """Why a configuration gives no measurement."""
+    failure_rate: Callable[[Config], float] = lambda _: 0.0
+    level: Callable[[float], float] = lambda _: 0.0
+    """Log speed of the host at a time."""
+    cpu_us: Callable[[Config], float] = lambda _: 40.0
+    """CPU time of the server per request."""
+    reports_latency: bool = True
+    is_spoiled: Callable[[float], bool] = lambda _: False
+    """Whether something else spoils a window at a time."""
+    sigma_start: float = 0.006
+    sigma_window: float = 0.01
+    seed: int = 1
+    clock: SimulatedClock = field(default_factory=SimulatedClock)
+    cut_at: int | None = None
+    """Number of the step at which everything stops."""
+    steps: int = 0
+    rng: Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rng = Random(self.seed)  # noqa: S311 - no secret
+
+    def step(self) -> None:
+        """Go on, unless this is where the run is cut off."""
+        self.steps += 1
+        if self.steps - 1 == self.cut_at:
+            raise KeyboardInterrupt
+
+    def window(self, config: Config, own: float, duration_s: float, rate_rps: float | None = None) -> Window:
+        """Load the server for so long."""
+        begun_s = self.clock.time()
+        self.clock.sleep(duration_s)
+        log = self.level(begun_s) + own + self.rng.gauss(0.0, self.sigma_window)
+        capacity = BASE_RPS * math.exp(log)
+        asked = (capacity if rate_rps is None else min(rate_rps, capacity)) * duration_s
+        failed = round(asked * self.failure_rate(config))
+        busy = 1.0 if rate_rps is None else rate_rps / capacity
+        cpu_s = asked * self.cpu_us(config) * math.exp(self.rng.gauss(0.0, 0.02)) / 1e6
+        p99_ms = 2.0 * busy * BASE_RPS / capacity
+        spoiled = Verdict(gate="foreign CPU", blame=Blame.ENVIRONMENT, reason="a compiler ran.")
+        return Window(
+            started_s=begun_s, duration_s=duration_s, correct=round(asked) - failed,
+            failures=Failures(status=failed), bytes=round(asked) * 850,
+            latency=Latency(
+                quantiles_ms={0.5: p99_ms / 4, 0.99: p99_ms}, samples=round(asked),
+                histogram={p99_ms / 2: round(0.98 * asked), p99_ms: round(asked) - round(0.98 * asked)},
+            ) if self.reports_latency else None,
+            generator_cpu=0.7,
+            counters={SERVER_CPU: round(cpu_s, 4)},
+            verdicts=(spoiled,) if self.is_spoiled(begun_s) else (),
+        )  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class SimulatedStarter:
+    """Makes starts as `tuner.campaign.start_runner.Starter` does, on a simulated host."""
+
+    host: SimulatedHost
+    rig: Rig
+    plan: Plan
+    storage: Storage
+    session: str
+    retries: RetryBudget = field(default_factory=RetryBudget)
+    openings: list[Opening] = field(default_factory=list)
+
+    def wait_until_quiet(self, most_s: float) -> bool:
+        self.host.clock.sleep(most_s)
+        return True
+
+    def make(
+        self,
+        opening: Opening,
+        *,
+        judges: Judges = NO_JUDGES,
+        value: Callable[[Start], float | None] = lambda _: None,
+        suggest_s: float = 0.0,
+        plan: Plan | None = None,
+        load: Load | None = None,
+    ) -> Start:
+        self.openings.append(opening)
+        plan = plan or self.plan
+        dimensions = self.rig.space.dimensions
+        self.host.step()
+        start = self.storage.begin(
+            opening, distributions=distributions(dimensions) if opening.point else {}, session=self.session
+        )
+        self.host.step()
+        self.host.clock.sleep(DEPLOY_S)
+        loading_s = self.host.clock.monotonic()
+        fault = self.host.fault(opening.config)
+        if fault is None:
+            start = self._measure(start, judges, plan, None if load is None else load.rate_rps)
+        else:
+            start = replace(start, state=State.FAILED, failure=fault)
+        self.host.step()
+        load_s = self.host.clock.monotonic() - loading_s
+        start = replace(start, timing=Timing(suggest_s=suggest_s, deploy_s=DEPLOY_S, load_s=load_s))
+        self.storage.end(
+            start,
+            log_ratio=value(start) if start.counts else None,
+            slacks=slacks(start, self.rig.settings.constraints),
+        )
+        return start
+
+    def _measure(self, start: Start, judges: Judges, plan: Plan, rate_rps: float | None) -> Start:
+        own = self.host.worth(start.config) + self.host.rng.gauss(0.0, self.host.sigma_start)
+        warm_up = self.host.window(start.config, own, plan.warmup_s, rate_rps)
+        reason = judges.gate_zero(warm_up)
+        if reason is not None:
+            return self._pruned(self.storage.keep_window(start, warm_up), reason)
+        self.retries.begin_start()
+        while len(start.valid_windows) < plan.windows[1]:
+            window = self.host.window(start.config, own, plan.window_s, rate_rps)
+            start = self.storage.keep_window(start, window)
+            self.host.step()
+            self.retries.begin_window()
+            again = self.retries.allows_another(window.verdicts, at_s=self.host.clock.monotonic())
+            if not window.is_valid and not again:
+                break
+            seen = start.valid_windows
+            reason = judges.prune(seen) if plan.windows[0] <= len(seen) < plan.windows[1] else None
+            if reason is not None:
+                return self._pruned(start, reason)
+        if not start.valid_windows:
+            failure = Failure(kind="environment", reason="every window was spoiled")
+            return replace(start, state=State.INVALID, failure=failure)
+        return replace(start, state=State.COMPLETE)
+
+    def _pruned(self, start: Start, reason: str) -> Start:
+        return replace(start, state=State.PRUNED, failure=Failure(kind="pruned", reason=reason))
+
+
+class Log:
+    """Writes down what a campaign tells."""
+
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+        self.notes: list[str] = []
+        self.ended: list[Start] = []
+        self.incumbents: list[Mapping[str, tuple[Scalar, Scalar]]] = []
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        assert 0 <= done <= total
+        if not self.stages or self.stages[-1] != name:
+            self.stages.append(name)
+
+    def start_begins(self, role: Role, label: str) -> None:
+        assert role
+        assert label
+
+    def start_ends(self, start: Start, speedup: object) -> None:
+        assert start.state is not State.RUNNING
+        assert (speedup is not None) == (start.counts and start.role is not Role.LATENCY)
+        self.ended.append(start)
+
+    def incumbent(self, changes: Mapping[str, tuple[Scalar, Scalar]], speedup: object) -> None:
+        assert speedup
+        self.incumbents.append(changes)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def time_left(self, seconds: float) -> None:
+        assert seconds >= 0
+
+
+def open_on_disk(settings: Study, clock: SimulatedClock) -> Storage:
+    settings.folder.mkdir(exist_ok=True)
+    return open_storage(settings.storage_url, settings.name, clock=clock)
+
+
+def open_in_memory(clock: SimulatedClock) -> Storage:
+    """Keep a study in memory: the same code, without a disk."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage = optuna.storages.InMemoryStorage()
+    study = optuna.create_study(storage=storage, study_name="simulated", direction="maximize")
+    return Storage(storage, study, "memory", clock=clock)
+
+
+def make_campaign(
+    settings: Study,
+    host: SimulatedHost,
+    storage: Storage,
+    *,
+    plan: Plan = SMALL_PLAN,
+    session: str = "first",
+    space: Space | None = None,
+    fixed_rate: Load | None = None,
+) -> Campaign:
+    """Take up a study on a simulated host."""
+    space = space or space_of(*TUNED)
+    rig = make_rig(settings, space, fixed_rate)
+    warmth = read_warmth(settings, space)
+    default = space.encode(space.default())
+    optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
+    campaign = Campaign(rig, plan, storage, optimizer, Log(), session=session, clock=host.clock)
+    starter: Any = SimulatedStarter(host=host, rig=rig, plan=plan, storage=storage, session=session)
+    campaign.starter = starter
+    return campaign

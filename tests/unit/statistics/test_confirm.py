@@ -1,0 +1,116 @@
+import math
+from collections import Counter
+from itertools import product
+from random import Random
+
+import pytest
+
+from tuner.errors import UsageError
+from tuner.statistics.confirm import claim, confirm, needs_extension, p_sign_flip, pair_order
+
+LOGS = (0.10, 0.05, 0.12, -0.02, 0.08, 0.09)
+
+
+def pairs_of(*logs):
+    return [(9.0, 9.0 + log) for log in logs]
+
+
+def test_the_gain_is_the_t_interval_of_the_log_ratios():
+    # Worked by hand: mean 0.07, SD 0.0498, t(5, 0.975) = 2.5706.
+    gain = confirm(pairs_of(*LOGS))
+    reach = 2.5706 * gain.log_sd / math.sqrt(6)
+
+    assert gain.log_sd == pytest.approx(0.0498, abs=5e-5)
+    assert gain.ratio == pytest.approx(math.exp(0.07))
+    assert (gain.low, gain.high) == pytest.approx((math.exp(0.07 - reach), math.exp(0.07 + reach)), rel=1e-5)
+    assert (gain.pairs, gain.verdict, gain.alpha) == (6, "improved", 0.05)
+
+
+def test_hodges_lehmann_is_the_median_of_all_pairwise_means():
+    assert confirm(pairs_of(0.0, 0.1, 0.2, 5.0)).hodges_lehmann == pytest.approx(math.exp(0.175))
+
+
+def test_a_gain_below_one_percent_is_not_called_an_improvement():
+    gain = confirm(pairs_of(*(0.005 + 0.0001 * n for n in range(6))))
+
+    assert gain.low > 1
+    assert gain.verdict == "no worse"
+
+
+def test_an_interval_that_ends_within_one_percent_below_is_no_worse():
+    assert confirm(pairs_of(-0.004, 0.006, 0.001, -0.002, 0.003, 0.0)).verdict == "no worse"
+
+
+def test_a_wide_interval_proves_nothing():
+    assert confirm(pairs_of(-0.3, 0.4, 0.2, -0.1)).verdict == "not proven"
+
+
+def test_with_two_looks_a_claim_takes_more_than_the_interval_above_one():
+    once, twice = claim(pairs_of(*LOGS)), claim(pairs_of(*LOGS), looks=2)
+
+    assert (once.verdict, twice.verdict) == ("improved", "improved")
+    assert twice.low < once.low
+    assert twice.alpha == 0.025
+    narrow = claim(pairs_of(0.105, 0.013, 0.109, 0.004, 0.024, 0.094), looks=2)
+    assert narrow.low > 1
+    assert narrow.verdict != "improved"
+
+
+@pytest.mark.parametrize("pairs", [[], [(9.0, 9.1)]])
+def test_fewer_than_two_pairs_are_refused(pairs):
+    with pytest.raises(UsageError, match=f"{len(pairs)} pairs give no interval. Measure at least 2"):
+        confirm(pairs)
+
+
+def test_pairs_that_do_not_differ_at_all_give_a_point():
+    gain = confirm(pairs_of(0.0, 0.0, 0.0))
+
+    assert (gain.low, gain.ratio, gain.high) == (1.0, 1.0, 1.0)
+    assert gain.p_sign_flip == 1.0
+
+
+def test_undecided_pairs_that_point_upwards_are_extended():
+    assert needs_extension(claim(pairs_of(0.2, -0.1, 0.1, 0.05), looks=2))
+
+
+def test_what_is_proved_or_hopeless_or_behind_is_not_extended():
+    proved = claim(pairs_of(0.2, 0.21, 0.2, 0.19), looks=2)
+    tiny = claim(pairs_of(0.0011, 0.0012, 0.0009, 0.001), looks=2)
+    behind = claim(pairs_of(-0.2, 0.1, -0.1, 0.05), looks=2)
+
+    assert not any(map(needs_extension, (proved, tiny, behind)))
+
+
+@pytest.mark.parametrize("logs", [LOGS, (0.1, 0.2, 0.3), (0.1, -0.1), (0.0, 0.2, 0.2, -0.1, 0.3), (0.4,)])
+def test_sign_flips_agree_with_plain_enumeration(logs):
+    sums = [
+        sum(s * log for s, log in zip(signs, logs, strict=True))
+        for signs in product((1, -1), repeat=len(logs))
+    ]
+    expected = sum(abs(each) >= abs(sum(logs)) - 1e-12 for each in sums) / len(sums)
+
+    assert p_sign_flip(logs) == pytest.approx(expected)
+
+
+def test_twenty_pairs_all_ahead_leave_two_in_a_million():
+    assert p_sign_flip([0.1 + 0.001 * n for n in range(20)]) == pytest.approx(2 / 2**20)
+
+
+def test_beyond_forty_pairs_sign_flips_are_counted_by_the_normal_law():
+    logs = [0.03 * math.sin(7 * n) + 0.005 for n in range(41)]
+
+    assert p_sign_flip(logs) == pytest.approx(p_sign_flip(logs[:40]), rel=0.4)
+
+
+def test_pairs_are_balanced_within_every_two():
+    order = pair_order(10, Random(4))  # noqa: S311 - no secret
+
+    for first, second in zip(order[::2], order[1::2], strict=True):
+        assert {first, second} == {("default", "winner"), ("winner", "default")}
+    assert len(set(order[::2])) == 2
+
+
+def test_an_odd_number_of_pairs_is_balanced_but_for_one():
+    order = pair_order(7, Random(4), sides=("a", "b"))  # noqa: S311 - no secret
+
+    assert sorted(Counter(order).values()) == [3, 4]

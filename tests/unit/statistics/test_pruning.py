@@ -1,0 +1,100 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.statistics.made_starts import BASE, BASE_RPS, make_window
+from tuner.statistics.control_level import Speedup
+from tuner.statistics.noise import Noise
+from tuner.statistics.pruning import gate_zero, should_prune
+
+INCUMBENT = Speedup(log_ratio=0.2, variance=0.0004)
+
+
+def judge(logs, **changed):
+    asked = {
+        "level": BASE,
+        "level_variance": 0.0001,
+        "incumbent": INCUMBENT,
+        "noise": Noise.PRIOR,
+        "max_windows": 3,
+    } | changed
+    windows = [log if not isinstance(log, float) else make_window(log) for log in logs]
+    return should_prune(windows, **asked)
+
+
+def test_a_start_far_behind_the_incumbent_ends_after_two_windows():
+    assert judge([0.0, 0.0]).prune
+
+
+def test_z_is_the_deficit_in_standard_deviations_of_everything_that_is_uncertain():
+    verdict = judge([0.0, 0.02])
+
+    assert verdict.z == pytest.approx(0.19 / math.sqrt(0.03**2 / 2 + 0.02**2 + 0.0001 + 0.0004))
+
+
+def test_a_start_as_good_as_the_incumbent_goes_on():
+    assert not judge([0.2, 0.19]).prune
+
+
+def test_a_start_that_leads_goes_on():
+    verdict = judge([0.4, 0.4])
+
+    assert not verdict.prune
+    assert verdict.z < 0
+
+
+def test_one_window_far_behind_is_enough_where_there_are_two():
+    assert judge([-1.0], max_windows=2).prune
+    assert not judge([0.15], max_windows=2).prune
+
+
+def test_after_the_last_window_there_is_nothing_left_to_save():
+    assert not judge([-1.0, -1.0, -1.0]).prune
+
+
+def test_windows_that_the_environment_spoiled_are_not_held_against_it():
+    spoiled = make_window(-2.0, valid=False)
+
+    assert not judge([0.2, spoiled]).prune
+    assert not judge([0.2, 0.2, spoiled]).prune
+
+
+def test_without_an_incumbent_or_a_window_nothing_can_be_said():
+    assert judge([0.0, 0.0], incumbent=None).z == 0.0
+    assert not judge([]).prune
+
+
+def test_more_looks_take_a_clearer_deficit():
+    z = judge([0.1, 0.1], max_windows=6).z
+    scale = 2.3 / z
+    logs = [0.2 - 0.1 * scale] * 2
+
+    assert judge(logs, max_windows=6).prune
+    assert not judge(logs, max_windows=12).prune
+
+
+def test_the_noise_between_starts_protects_a_start_that_began_badly():
+    logs = [0.1, 0.1]
+
+    assert judge(logs, noise=replace(Noise.PRIOR, sigma_start=0.0)).prune
+    assert not judge(logs, noise=replace(Noise.PRIOR, sigma_start=0.05)).prune
+
+
+def test_gate_zero_names_failures():
+    window = make_window(0.0, failed=round(BASE_RPS / 9))
+
+    assert gate_zero(window, BASE_RPS) == "10% of requests failed in the warm-up, more than 5 %"
+
+
+def test_gate_zero_names_less_than_half_of_the_control():
+    reason = gate_zero(make_window(math.log(0.49)), BASE_RPS)
+
+    assert reason is not None
+    assert (
+        "490000000 correct responses/s in the warm-up, less than half of the default's 1000000000" in reason
+    )
+
+
+def test_gate_zero_lets_pass_what_may_still_win():
+    assert gate_zero(make_window(math.log(0.6), failed=3), BASE_RPS) is None

@@ -1,0 +1,163 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.starts import DEFAULT, config_of, control, failed, start, window
+from tuner.records import Role, State
+from tuner.statistics.ranking import DEFAULT_ARM, as_controls, config_key, follow_incumbent, stand
+from tuner.study.objective import Constraint
+
+FEW_FAILURES = (Constraint(metric="failure_rate", limit=0.001),)
+CACHED = config_of(open_file_cache=1000)
+EAGER = config_of(multi_accept=True)
+COPIED = config_of(sendfile=False)
+CONTROLS = [control(0, 1000, 1010), control(1, 1005, 995), control(9, 1000, 1000)]
+
+
+def ranked(*starts):
+    return [entry.config for entry in stand([*CONTROLS, *starts], FEW_FAILURES, DEFAULT).ranking]
+
+
+def test_equal_configurations_have_one_key_whatever_their_order():
+    assert config_key({"a": 1, "b": True}) == config_key({"b": True, "a": 1})
+    assert config_key({"a": 1}) != config_key({"a": True})
+
+
+def test_the_best_comes_first():
+    assert ranked(
+        start(2, 1100, 1110, config=EAGER),
+        start(3, 1300, 1290, config=CACHED),
+        start(4, 900, 900, config=COPIED),
+    ) == [CACHED, EAGER, COPIED]
+
+
+def test_speedups_are_relative_to_the_default_at_that_time():
+    standing = stand([*CONTROLS, start(2, 1200, 1200, config=CACHED)], (), DEFAULT)
+
+    assert standing.speedups[2].ratio == pytest.approx(1.2, rel=0.02)
+    assert standing.incumbent.speedup.ratio == pytest.approx(1.2, rel=0.02)
+
+
+def test_a_lucky_start_does_not_outrank_a_configuration_that_was_good_three_times():
+    steady = [start(number, 1290, 1290, config=CACHED) for number in (3, 4, 5)]
+    lucky = start(6, 1292, config=EAGER)
+    middling = [start(10 + n, 1000, 1000, config=config_of(worker_connections=1000 + n)) for n in range(6)]
+
+    standing = stand([*CONTROLS, *steady, lucky, *middling], FEW_FAILURES, DEFAULT)
+
+    by_config = {entry.key: entry for entry in standing.ranking}
+    assert by_config[config_key(EAGER)].speedup.log_ratio > by_config[config_key(CACHED)].speedup.log_ratio
+    assert standing.incumbent.config == CACHED
+    assert standing.incumbent.starts == 3
+
+
+def test_the_incumbent_is_followed_among_what_is_feasible():
+    lucky = start(3, 1500, 1500, config=EAGER)
+    starts = [*CONTROLS, start(2, 1100, 1100, config=CACHED), lucky, start(4, 1200, 1200, config=COPIED)]
+    starts += [start(5, 1160, 1160, config=CACHED), failed(6, config=EAGER)]
+
+    path = follow_incumbent(starts, stand(starts, FEW_FAILURES, DEFAULT))
+
+    assert [number for number, _ in path] == [2, 4, 5]
+    assert [ratio for _, ratio in path] == pytest.approx([1.1, 1.2, 1.2], rel=0.03)
+
+
+def test_repeats_of_a_configuration_are_one_entry():
+    standing = stand(
+        [
+            *CONTROLS,
+            start(2, 1200, config=CACHED),
+            start(3, 1300, config=CACHED, role=Role.REPEAT),
+            start(4, 1250, config=CACHED, role=Role.RACE, arm="#1", block=0),
+        ],
+        FEW_FAILURES,
+        DEFAULT,
+    )
+
+    (entry,) = standing.ranking
+    assert entry.starts == 3
+    assert entry.speedup.ratio == pytest.approx(1.25, rel=0.02)
+
+
+def test_the_default_is_never_ranked_not_even_as_a_candidate():
+    assert ranked(start(2, 2000, 2000, config=DEFAULT), start(3, 1100, 1100, config=EAGER)) == [EAGER]
+
+
+def test_a_failed_start_takes_its_configuration_out_even_when_others_of_it_were_good():
+    assert ranked(start(2, 1300, 1300, config=CACHED), failed(3, config=CACHED)) == []
+
+
+def test_an_invalid_start_says_nothing_about_its_configuration():
+    lost = start(3, config=CACHED, state=State.INVALID)
+
+    assert ranked(start(2, 1300, 1300, config=CACHED), lost) == [CACHED]
+    assert ranked(lost) == []
+
+
+def test_a_running_start_says_nothing_yet():
+    running = start(3, config=CACHED, state=State.RUNNING)
+
+    assert ranked(start(2, 1300, 1300, config=CACHED), running) == [CACHED]
+
+
+def test_a_server_that_answers_503_quickly_is_never_the_incumbent():
+    """Nine of ten responses are errors, and those that are none come three times as fast as the default's."""
+    quick = start(2, config=EAGER, windows=(window(3000, failed=27_000),) * 2)
+
+    assert ranked(quick) == []
+    assert ranked(quick, start(3, 1001, 1001, config=CACHED)) == [CACHED]
+
+
+def test_a_server_that_answers_only_errors_is_never_the_incumbent():
+    only_errors = start(2, config=EAGER, windows=(window(0, failed=30_000),) * 2)
+
+    assert ranked(only_errors) == []
+    assert stand([*CONTROLS, only_errors], (), DEFAULT).incumbent.posterior.log_ratio < math.log(0.01)
+
+
+def test_pruned_starts_count():
+    pruned = start(2, 700, config=COPIED, state=State.PRUNED)
+
+    assert ranked(pruned) == [COPIED]
+
+
+def test_starts_at_a_fixed_rate_say_nothing_about_goodput():
+    slow = [
+        start(2, 300, config=CACHED, role=Role.LATENCY, arm="winner", block=0),
+        start(3, 300, config=DEFAULT, role=Role.LATENCY, arm=DEFAULT_ARM, block=0),
+    ]
+
+    standing = stand([*CONTROLS, start(4, 1300, 1300, config=CACHED), *slow], FEW_FAILURES, DEFAULT)
+
+    assert standing.incumbent.speedup.ratio == pytest.approx(1.3, rel=0.02)
+    assert not {2, 3} & standing.speedups.keys()
+
+
+def test_the_defaults_starts_in_races_and_confirmations_are_controls():
+    race = start(2, 1000, config=DEFAULT, role=Role.RACE, arm=DEFAULT_ARM, block=0)
+    other = replace(race, number=3, arm="#1", config=CACHED)
+
+    assert [each.role for each in as_controls([race, other])] == [Role.CONTROL, Role.RACE]
+
+
+def test_a_new_control_revises_the_past():
+    candidate = start(4, 1200, 1200, config=CACHED)
+    before = stand([control(0, 1000, 1000), candidate], (), DEFAULT).speedups[4]
+
+    after = stand([control(0, 1000, 1000), candidate, control(5, 1060, 1060)], (), DEFAULT).speedups[4]
+
+    assert after.log_ratio < before.log_ratio
+    assert after.variance < before.variance
+
+
+def test_before_the_first_control_nothing_is_known():
+    standing = stand([start(0, 1000, config=CACHED)], (), DEFAULT)
+
+    assert standing.speedups == {}
+    assert standing.ranking == ()
+    assert standing.incumbent is None
+
+
+def test_a_study_without_starts_has_no_standing():
+    assert stand([], (), DEFAULT).incumbent is None

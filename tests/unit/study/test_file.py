@@ -1,0 +1,310 @@
+import re
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.unit.simulation import space_of
+from tuner.errors import UsageError
+from tuner.study import LoadSettings, Target, load_study, load_values
+from tuner.study.objective import Constraint, Objective
+
+LEAST = "study: test\nservers: [nginx]\nspace: [nginx]\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_text(text, name="study.yaml"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write_text
+
+
+@pytest.fixture
+def study(write):
+    return lambda more="": load_study(write(LEAST + more))
+
+
+def test_three_keys_are_enough_and_everything_else_has_its_default(study, tmp_path):
+    found = study()
+
+    assert (found.name, found.servers, found.space) == ("test", ("nginx",), ("nginx",))
+    assert found.target == Target(host="local", mode="sandbox")
+    assert found.load == LoadSettings(
+        generator="wrk", hosts=("local",), path="/index.html", connections=100, keepalive=True, threads=1,
+        protocol="http/1.1",
+    )  # fmt: skip
+    assert found.content == "builtin"
+    assert found.objective == Objective()
+    assert found.constraints == (Constraint(metric="failure_rate", limit=0.001),)
+    assert (found.preset, found.minutes, found.trials, found.seed) == ("standard", None, None, 1)
+    assert found.folder == tmp_path / "study.study"
+    assert found.storage_url == f"sqlite:///{tmp_path / 'study.study' / 'study.db'}"
+
+
+def test_every_key_is_read(study, tmp_path):
+    found = study(
+        "target: {host: local, mode: sandbox}\n"
+        "load:\n"
+        "  generator: ab\n  host: local\n  path: /a/b?c=d\n  connections: 20000\n  keepalive: off\n"
+        "  threads: 4\n  protocol: h2c\n  script: load.js\n  command: [bench, '{url}']\n"
+        "  result: {correct: /ok}\n"
+        "content: pages\nobjective: maximize  goodput_rps\n"
+        "constraints: [failure_rate <= 0.01, latency_p99_ms <= 20]\n"
+        "budget: {preset: quick, minutes: 2.5, trials: 7}\nstorage: postgresql://db/tuner\nseed: 42\n"
+    )
+
+    load = found.load
+    assert (load.generator, load.path, load.connections, load.keepalive) == ("ab", "/a/b?c=d", 20000, False)
+    assert (load.threads, load.protocol, load.script) == (4, "h2c", tmp_path / "load.js")
+    assert load.options() == {
+        "command": ("bench", "{url}"), "result": {"correct": "/ok"}, "script": tmp_path / "load.js",
+    }  # fmt: skip
+    assert found.content == "pages"
+    assert [str(each) for each in found.constraints] == ["failure_rate <= 0.01", "latency_p99_ms <= 20"]
+    assert (found.preset, found.minutes, found.trials, found.seed) == ("quick", 2.5, 7, 42)
+    assert found.storage_url == "postgresql://db/tuner"
+
+
+def test_no_constraints_at_all_is_a_choice(study):
+    assert study("constraints: []\n").constraints == ()
+
+
+@pytest.mark.parametrize("empty", ["", " ~", " null"])
+def test_a_key_without_a_value_has_its_default(study, empty):
+    assert study(f"seed:{empty}\nload:{empty}\n").seed == 1
+
+
+@pytest.mark.parametrize(("word", "truth"), [("yes", True), ("On", True), ("FALSE", False), ("no", False)])
+def test_truths_may_be_written_in_many_ways(study, word, truth):
+    assert study(f"load: {{keepalive: {word}}}\n").load.keepalive is truth
+
+
+@pytest.mark.parametrize(
+    ("more", "line", "said"),
+    [
+        ("seeds: 1\n", 4, "seeds: this key is not known. Did you mean seed?"),
+        ("seed: one\n", 4, "seed: 'one' is not a whole number"),
+        ("seed: 1.5\n", 4, "'1.5' is not a whole number"),
+        ("seed: -1\n", 4, "-1 is out of range. Give 0 to"),
+        ("seed: [1]\n", 4, "is not a whole number"),
+        ("target: {host: local, modes: sandbox}\n", 4, "target.modes: this key is not known"),
+        ("target: local\n", 4, "target: 'local' is not a mapping"),
+        ("target: {mode: manged}\n", 4, "there is no 'manged'. Did you mean managed?"),
+        ("target: {mode: managed, watchdog_s: 1}\n", 4, "1 is out of range. Give 5 to 3600"),
+        ("load:\n  connection: 5\n", 5, "load.connection: this key is not known. Did you mean connections?"),
+        ("load:\n  connections: 20001\n", 5, "20001 is out of range. Give 1 to 20000"),
+        ("load:\n  connections: 0\n", 5, "0 is out of range"),
+        ("load:\n  connections: 4\n  threads: 5\n", 6, "5 threads for 4 connections. Use fewer threads"),
+        ("load:\n  path: index.html\n", 5, "'index.html' is not a path on the server. Begin with /"),
+        ("load:\n  path: '/a b'\n", 5, "without spaces"),
+        ('load:\n  path: "/a\\r\\nHost: b"\n', 5, "is not a path on the server"),
+        ("load:\n  keepalive: maybe\n", 5, "'maybe' is neither true nor false"),
+        ("load:\n  protocol: http/3\n", 5, "there is no 'http/3'"),
+        ("load:\n  host: ssh://web1\n", 5, "'ssh://web1' cannot reach a sandbox, whose network is its own"),
+        ("load:\n  token_directory: /srv\n", 5, "'/srv' is no document root on the target of a managed"),
+        ("load:\n  path: http://web1/\n", 5, "'http://web1/' is not a path on the server"),
+        ("load:\n  command: wrk\n", 5, "'wrk' is not a list. Write [first, second]"),
+        ("load:\n  result: /ok\n", 5, "'/ok' is not a mapping"),
+        ("content: []\n", 4, "content: [] is not a text"),
+        ("objective: maximize happiness\n", 4, "there is no objective 'maximize happiness'"),
+        ("constraints: failure_rate <= 1\n", 4, "is not a list"),
+        ("constraints:\n  - failure_rate <= 1\n  - latency <= 1\n", 6, "there is no metric 'latency'"),
+        ("constraints: [{failure_rate: 1}]\n", 4, "is not a list"),
+        ("budget: {preset: quik}\n", 4, "there is no 'quik'. Did you mean quick?"),
+        ("budget: {minutes: 0}\n", 4, "0 is out of range. Give 0.1 to 10080"),
+        ("budget: {minutes: nan}\n", 4, "nan is out of range"),
+        ("budget: {minutes: soon}\n", 4, "'soon' is not a number"),
+        ("budget: {trials: 0}\n", 4, "0 is out of range. Give 1 to"),
+        ("budget: quick\n", 4, "budget: 'quick' is not a mapping"),
+        ("storage: here\n", 4, "'here' is no storage. Write `sqlite`"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_file_line_value_and_remedy(study, tmp_path, more, line, said):
+    with pytest.raises(UsageError) as refused:
+        study(more)
+
+    assert str(refused.value).startswith(f"{tmp_path / 'study.yaml'}:{line}: ")
+    assert said in str(refused.value)
+
+
+MANAGED = "target: {host: 'ssh://web1', mode: managed}\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "hosts"),
+    [
+        ("", ("local",)),
+        ("  host: local\n", ("local",)),
+        ("  host: ssh://gen1\n", ("ssh://gen1",)),
+        ("  host: ['ssh://me@gen1:2222', 'ssh://[2001:db8::7]', local]\n",
+         ("ssh://me@gen1:2222", "ssh://[2001:db8::7]", "local")),
+    ],
+)  # fmt: skip
+def test_a_managed_study_may_send_load_from_several_hosts(study, host, hosts):
+    found = study(f"{MANAGED}load:\n  path: http://web1:8080/a?b\n  token_directory: /var/www/html\n{host}")
+
+    assert found.load.hosts == hosts
+    assert found.load.path == "http://web1:8080/a?b"
+    assert found.load.token_directory == PurePosixPath("/var/www/html")
+
+
+@pytest.mark.parametrize(
+    ("load", "said"),
+    [
+        ("host: web1", "load.host: 'web1' is no host. Write local, or ssh://user@host:port"),
+        ("host: ssh://", "is no host"),
+        ("host: ssh://web1/etc", "is no host"),
+        ("host: 'ssh://web1 -oProxyCommand=id'", "is no host"),
+        ('host: "ssh://web1\\nx"', "is no host"),
+        ('host: "ssh://web1\\x1b[2J"', "is no host"),
+        ("host: [local, local]", "is not a list of hosts. Name each once"),
+        ("host: []", "is not a list of hosts"),
+        ("host: {a: b}", "is not a text"),
+        ("host: [local, ssh://b]\n  connections: 1", "2 hosts for 1 connections. Use fewer hosts"),
+        ("path: http://root@web1/", "it has a user in it"),
+        ("path: http://2130706433/", "is not a whole address"),
+        ("path: ftp://web1/", "it is no URL of a web server"),
+        ("path: index.html", "is not a path on the server"),
+        ("token_directory: html", "is no document root on the target"),
+        ("token_directory: /var/www/../../etc", "is no document root on the target"),
+    ],
+)
+def test_load_of_a_managed_study_that_may_go_astray_is_refused(study, load, said):
+    with pytest.raises(UsageError, match=re.escape(said)) as refused:
+        study(f"{MANAGED}load:\n  {load}\n")
+
+    assert "study.yaml:" in str(refused.value)
+    assert str(refused.value).isprintable()
+
+
+def test_where_the_load_comes_from_belongs_to_what_is_measured(study):
+    space = space_of()
+    alone, apart = study(MANAGED), study(f"{MANAGED}load: {{host: 'ssh://gen1'}}\n")
+
+    assert alone.definition(space)["load"] != apart.definition(space)["load"]
+    assert "ssh://gen1" in apart.definition(space)["load"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("servers: [nginx]\nspace: [nginx]\n", "the key 'study' is missing. Add `study:`"),
+        ("study: a\nspace: [nginx]\n", "the key 'servers' is missing"),
+        ("study: a\nservers: [nginx]\n", "the key 'space' is missing"),
+        ("study: a b\nservers: [nginx]\nspace: [nginx]\n", ":1: study: 'a b' cannot be a name"),
+        ("study: ''\nservers: [nginx]\nspace: [nginx]\n", ":1: study: '' "),
+        (f"study: {'a' * 65}\nservers: [nginx]\nspace: [nginx]\n", "cannot be a name"),
+        ("study: ../a\nservers: [nginx]\nspace: [nginx]\n", "'../a' cannot be a name"),
+        ("study: a\nservers: nginx\nspace: [nginx]\n", ":2: servers: 'nginx' is not a list"),
+        ("study: a\nservers: []\nspace: [nginx]\n", "is not a list of adapters"),
+        ("study: a\nservers: [nginx, nginx]\nspace: [nginx]\n", "Name each once"),
+        ("study: a\nservers: [nginx]\nspace: nginx\n", ":3: space: 'nginx' is not a list. Write `space:"),
+        ("study: a\nservers: [nginx]\nspace: []\n", "is not a list"),
+        ("study: a\nservers: [nginx]\nspace: [[nginx]]\n", ":3: "),
+        ("study: a\nservers: [nginx\n", ":"),
+        ("- study\n", ""),
+        ("", ""),
+        ("study: [", ""),
+        ("study: a\nstudy: b\nservers: [nginx]\nspace: [nginx]\n", ":2: "),
+    ],
+)
+def test_a_study_without_what_it_needs_is_refused(write, tmp_path, text, said):
+    path = write(text)
+
+    with pytest.raises(UsageError) as refused:
+        load_study(path)
+    assert str(refused.value).startswith(str(tmp_path))
+    assert said in str(refused.value)
+
+
+def test_a_missing_study_is_refused_with_how_to_write_one(tmp_path):
+    with pytest.raises(UsageError, match=r"there is no such file. Write one with `tuner init SERVER -o"):
+        load_study(tmp_path / "nothing.yaml")
+
+
+def test_a_folder_is_no_study(tmp_path):
+    with pytest.raises(UsageError, match=r"cannot be read \(Is a directory\)"):
+        load_study(tmp_path)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "study.yaml"
+    path.write_bytes(b"study: \xff\xfe\n")
+
+    with pytest.raises(UsageError, match="is not UTF-8"):
+        load_study(path)
+
+
+def test_a_study_belongs_to_its_definition_and_not_to_its_budget(study):
+    space = space_of("sendfile")
+    first = study("budget: {preset: quick, minutes: 3}\nseed: 1\n").definition(space)
+
+    assert study("budget: {preset: thorough, trials: 9}\nseed: 2\n").definition(space) == first
+    assert study("storage: postgresql://db/tuner\n").definition(space) == first
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "load: {connections: 101}\n",
+        "load: {keepalive: false}\n",
+        "load: {path: /other.html}\n",
+        "load: {generator: ab}\n",
+        "load: {threads: 2}\n",
+        "load: {protocol: h2c}\n",
+        "load: {script: load.js}\n",
+        "load: {command: [bench]}\n",
+        "load: {result: {correct: /ok}}\n",
+        "content: pages\n",
+        "constraints: []\n",
+    ],
+)
+def test_whatever_makes_two_starts_incomparable_is_another_definition(study, more):
+    space = space_of("sendfile")
+
+    assert study(more).definition(space) != study().definition(space)
+
+
+def test_another_space_is_another_definition(study):
+    assert study().definition(space_of("sendfile")) != study().definition(space_of("multi_accept"))
+
+
+def test_a_definition_is_the_same_from_wherever_the_file_is_named(write, tmp_path, monkeypatch):
+    path = write(LEAST + "load: {script: load.js}\n")
+    monkeypatch.chdir(tmp_path)
+    space = space_of("sendfile")
+
+    here = load_study(path.relative_to(tmp_path))
+
+    assert here.definition(space) == load_study(path).definition(space)
+    assert here.storage_url == load_study(path).storage_url
+
+
+def test_values_of_a_configuration_are_read_line_by_line(write):
+    path = write("sendfile: off\nopen_file_cache: 1000\nnet.core.somaxconn: '4096'\n", "values.yaml")
+
+    assert load_values(path) == {"sendfile": "off", "open_file_cache": "1000", "net.core.somaxconn": "4096"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("sendfile: [off]\n", ":1: sendfile: "), ("a: 1\nb: {c: 1}\n", ":2: b: ")]
+)
+def test_a_value_that_is_none_is_refused_with_its_line(write, text, said):
+    path = write(text, "values.yaml")
+
+    with pytest.raises(UsageError, match=r"is not one value. Write `name: value`") as refused:
+        load_values(path)
+    assert said in str(refused.value)
+
+
+def test_a_missing_file_of_values_is_refused_with_what_may_be_given(tmp_path):
+    with pytest.raises(UsageError, match=r"Give default, winner, a preset.s name, or the path"):
+        load_values(tmp_path / "values.yaml")
+
+
+def test_a_workload_is_described_in_one_line():
+    assert LoadSettings(keepalive=False).describe() == (
+        "wrk, /index.html, 100 connections, Connection: close, http/1.1"
+    )

@@ -1,0 +1,187 @@
+import math
+import re
+
+import pytest
+
+from tests.unit.starts import DEFAULT, failed, start, window
+from tuner.errors import UsageError
+from tuner.records import State
+from tuner.study.objective import (
+    STARTED,
+    Constraint,
+    broken,
+    failure_rate,
+    parse_constraint,
+    parse_objective,
+    slacks,
+)
+
+FEW_FAILURES = Constraint(metric="failure_rate", limit=0.001)
+QUICK = Constraint(metric="latency_p99_ms", limit=5.0)
+WHERE = "study.yaml:9: constraints[0]"
+
+
+def with_windows(*windows, **given):
+    return start(0, windows=windows, **given)
+
+
+@pytest.mark.parametrize(
+    ("text", "constraint"),
+    [
+        ("failure_rate <= 0.001", FEW_FAILURES),
+        ("  failure_rate<=1e-3 ", FEW_FAILURES),
+        ("latency_p99_ms <= 5", QUICK),
+        ("latency_p50_ms <= +.5", Constraint(metric="latency_p50_ms", limit=0.5)),
+        ("failure_rate <= 0", Constraint(metric="failure_rate", limit=0.0)),
+    ],
+)
+def test_a_bound_on_a_known_metric_is_read(text, constraint):
+    assert parse_constraint(text, WHERE) == constraint
+    assert parse_constraint(str(constraint), WHERE) == constraint
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("failure_rate", "'failure_rate' is not a constraint"),
+        ("failure_rate < 0.001", "is not a constraint. Write METRIC <= NUMBER"),
+        ("failure_rate >= 0.001", "is not a constraint"),
+        ("failure_rate <= ", "is not a constraint"),
+        ("failure_rate <= 0.1 %", "is not a constraint"),
+        ("failure_rate <= nan", "is not a constraint"),
+        ("failure_rate <= 1e", "'1e' is not a number"),
+        ("failure_rate <= 1.2.3", "'1.2.3' is not a number"),
+        ("failure_rate <= -1", "is -1. Give a number of at least 0"),
+        ("failure_rate <= 1e999", "is inf. Give a number of at least 0"),
+        ("failures <= 1", "there is no metric 'failures'. Did you mean failure_rate?"),
+        ("latency_p90_ms <= 1", "Did you mean latency_p99_ms? There are: failure_rate, cpu_us_per_request"),
+        ("", "is not a constraint"),
+    ],
+)
+def test_what_is_no_bound_is_refused_with_the_place_the_value_and_the_form(text, said):
+    with pytest.raises(UsageError, match=re.escape(said)) as refused:
+        parse_constraint(text, WHERE)
+    assert str(refused.value).startswith(f"{WHERE}: ")
+
+
+def test_an_objective_is_read_whatever_its_blanks():
+    assert str(parse_objective([" maximize   goodput_rps "], WHERE)) == "maximize goodput_rps"
+
+
+def test_an_objective_that_does_not_exist_is_refused_with_those_that_do():
+    with pytest.raises(UsageError, match=r"there is no objective 'minimize cost'.*maximize goodput_rps"):
+        parse_objective(["minimize cost"], WHERE)
+
+
+def test_goodput_may_be_weighed_against_one_cost():
+    objective = parse_objective(["minimize latency_p99_ms", "maximize goodput_rps"], WHERE)
+
+    assert objective.cost == "latency_p99_ms"
+    assert str(objective) == "maximize goodput_rps, minimize latency_p99_ms"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [],
+        ["minimize latency_p99_ms"],
+        ["maximize goodput_rps", "maximize goodput_rps"],
+        ["maximize goodput_rps", "minimize latency_p99_ms", "minimize cpu_us_per_request"],
+    ],
+)
+def test_what_cannot_be_optimized_together_is_refused(texts):
+    with pytest.raises(UsageError, match=r"is not what can be optimized. Write maximize goodput_rps, and"):
+        parse_objective(texts, WHERE)
+
+
+def test_a_cost_that_does_not_exist_names_the_nearest():
+    with pytest.raises(UsageError, match="Did you mean 'minimize latency_p99_ms'"):
+        parse_objective(["maximize goodput_rps", "minimize latency_p98_ms"], WHERE)
+
+
+@pytest.mark.parametrize(("failures", "slack"), [(0, -1.0), (1, -0.0004), (10, 0.9957), (1000, 2.699)])
+def test_the_slack_of_failures_is_positive_above_the_bound_on_a_log_scale(failures, slack):
+    assert FEW_FAILURES.slack(with_windows(window(1000, failed=failures))) == pytest.approx(slack, abs=1e-4)
+
+
+def test_exactly_the_bound_is_feasible():
+    assert FEW_FAILURES.slack(with_windows(window(999, failed=1))) == 0.0
+
+
+def test_a_bound_of_zero_is_broken_by_a_single_failure():
+    none_at_all = Constraint(metric="failure_rate", limit=0.0)
+
+    assert none_at_all.slack(with_windows(window(1000))) <= 0
+    assert none_at_all.slack(with_windows(window(1_000_000, failed=1))) > 0
+
+
+def test_failures_are_counted_over_all_windows_of_a_start():
+    assert failure_rate(with_windows(window(980), window(1000, failed=20))) == 0.01
+
+
+def test_failures_in_a_window_that_the_environment_spoiled_are_not_the_configurations():
+    begun = with_windows(window(1000), window(500, failed=500, spoiled=True))
+
+    assert failure_rate(begun) == 0.0
+    assert FEW_FAILURES.slack(begun) <= 0
+
+
+def test_a_start_in_which_nothing_was_answered_fails_completely():
+    assert failure_rate(with_windows(window(0))) == 1.0
+    assert FEW_FAILURES.slack(with_windows(window(0))) == 3.0
+
+
+def test_the_latency_of_a_start_comes_from_the_added_histograms():
+    quick = window(1000, p99_ms=1.0, histogram={1.0: 1000})
+    slow = window(1000, p99_ms=9.0, histogram={1.0: 985, 9.0: 15})
+
+    assert QUICK.slack(with_windows(quick, slow)) == pytest.approx(math.log10(1.0 / 5))
+
+
+def test_without_histograms_the_slowest_window_speaks():
+    begun = with_windows(window(p99_ms=1.0), window(p99_ms=9.0))
+
+    assert QUICK.slack(begun) == pytest.approx(math.log10(9 / 5))
+
+
+def test_a_start_without_response_times_breaks_no_bound_on_them():
+    assert QUICK.slack(with_windows(window())) <= 0
+
+
+def test_a_failed_start_breaks_only_the_bound_that_it_must_start():
+    found = slacks(failed(0, config=DEFAULT), (FEW_FAILURES, QUICK))
+
+    assert found == {STARTED: 1.0, "failure_rate <= 0.001": 0.0, "latency_p99_ms <= 5": 0.0}
+
+
+def test_a_start_that_fails_after_its_first_window_breaks_the_same_bound():
+    begun = with_windows(window(1000), state=State.FAILED)
+
+    assert slacks(begun, (FEW_FAILURES,)) == {STARTED: 1.0, "failure_rate <= 0.001": 0.0}
+
+
+@pytest.mark.parametrize("state", [State.COMPLETE, State.PRUNED])
+def test_a_measured_start_has_the_slack_of_every_bound(state):
+    found = slacks(with_windows(window(900, failed=100), state=state), (FEW_FAILURES,))
+
+    assert found == {STARTED: -1.0, "failure_rate <= 0.001": pytest.approx(2.0)}
+
+
+def test_without_any_bounds_every_measured_start_is_feasible():
+    assert slacks(with_windows(window(1, failed=999)), ()) == {STARTED: -1.0}
+
+
+def test_starts_of_one_configuration_are_judged_together():
+    quiet, failing = with_windows(window(1000)), with_windows(window(1000, failed=1))
+
+    assert broken([quiet, quiet, failing], (FEW_FAILURES,)) == ()
+    assert broken([quiet, with_windows(window(1000, failed=20))], (FEW_FAILURES, QUICK)) == (
+        "failure_rate <= 0.001",
+    )
+
+
+def test_starts_that_are_no_measurement_break_nothing():
+    lost = with_windows(window(0, failed=1000), state=State.INVALID)
+
+    assert broken([], (FEW_FAILURES,)) == ()
+    assert broken([lost, failed(1, config=DEFAULT)], (FEW_FAILURES,)) == ()

@@ -1,0 +1,120 @@
+"""Response times at a fixed rate: the only ones of which something is claimed.
+
+Under a closed loop a slow answer delays the next request, so response times there are goodput once more
+(mean latency = connections / goodput, Little's law), and stalls are sampled too rarely (Schroeder et al.,
+"Open Versus Closed", NSDI 2006). So both sides get the same rate, well below what the default can take.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tuner.campaign.pairs import Pairing, finished_pair, measure_pairs
+from tuner.ports import Config
+from tuner.records import Role, Start
+from tuner.records.latency import Quantile, merge, quantile
+from tuner.statistics.confirm import Gain, confirm
+from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
+
+if TYPE_CHECKING:
+    from tuner.campaign.campaign import Campaign
+    from tuner.study.storage import Storage
+
+RATE_SHARE = 0.7
+"""Of the default's goodput: far from the limit where queues explode, busy enough to show a difference."""
+P99 = 0.99
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyClaim:
+    """What may be said of response times."""
+
+    rate_rps: float
+    pairs: int
+    default_p99: Quantile | None
+    winner_p99: Quantile | None
+    ratio: Gain
+    """Winner p99 over default p99, pair by pair: below 1 is better."""
+
+
+def measure_latency(campaign: "Campaign", winner: Config) -> None:
+    """Measure default and winner at the same fixed rate, in pairs; nothing when the plan leaves it out."""
+    plan, load = campaign.plan, campaign.rig.fixed_rate
+    if not plan.rate_pairs:
+        return
+    if load is None:
+        campaign.progress.note("no comparison at a fixed rate: that needs h2load and kept connections")
+        return
+    record = campaign.storage.recall("latency")
+    if record is None:
+        rate_rps = RATE_SHARE * capacity_rps(campaign.starts)
+        record = {"config": dict(winner), "rate_rps": rate_rps, "pairs": plan.rate_pairs}
+        campaign.storage.remember("latency", record)
+    own_plan = replace(plan, window_s=plan.rate_window_s, windows=(1, 1))
+    own_load = replace(load, rate_rps=record["rate_rps"])
+    measure_pairs(
+        at_fixed_rate(record["config"], campaign.default, record["pairs"]),
+        campaign.starts,
+        lambda opening: campaign.make(opening, plan=own_plan, load=own_load),
+        lambda done, total: campaign.progress.stage("latency", done, total),
+    )
+
+
+def capacity_rps(starts: Sequence[Start]) -> float:
+    """Take the default's goodput in the confirmation as what it can do."""
+    logs = [
+        start.log_goodput
+        for start in starts
+        if start.role is Role.CONFIRM and start.arm == DEFAULT_ARM and start.log_goodput is not None
+    ]
+    return math.exp(median(logs)) if logs else 0.0
+
+
+def at_fixed_rate(winner: Config, default: Config, pairs: int) -> Pairing:
+    """Describe the comparison, the same in every session and in every report."""
+    return Pairing(
+        role=Role.LATENCY,
+        sides={DEFAULT_ARM: default, WINNER_ARM: winner},
+        pairs=pairs,
+        rng=Random("latency"),  # noqa: S311 - no secret
+    )
+
+
+def read_latency(storage: "Storage", starts: Sequence[Start], default: Config) -> LatencyClaim | None:
+    """Recompute the claim from the stored windows; None before all pairs are there."""
+    record = storage.recall("latency")
+    if record is None:
+        return None
+    pairing = at_fixed_rate(record["config"], default, record["pairs"])
+    mine = [start for start in starts if start.role is Role.LATENCY and start.counts]
+    whole = {block for block in range(pairing.pairs) if finished_pair(mine, pairing, block) is not None}
+    if len(whole) < pairing.pairs:
+        return None
+    logs = []
+    for block in sorted(whole):
+        sides = [_p99_ms([s for s in mine if s.block == block and s.arm == arm]) for arm in pairing.sides]
+        if sides[0] is None or sides[1] is None:
+            return None
+        logs.append((math.log(sides[0]), math.log(sides[1])))
+    return LatencyClaim(
+        rate_rps=record["rate_rps"],
+        pairs=len(logs),
+        default_p99=_merged_p99([start for start in mine if start.arm == DEFAULT_ARM]),
+        winner_p99=_merged_p99([start for start in mine if start.arm == WINNER_ARM]),
+        ratio=confirm(logs),
+    )
+
+
+def _p99_ms(starts: Sequence[Start]) -> float | None:
+    found = _merged_p99(starts)
+    return None if found is None or found.value_ms <= 0 else found.value_ms
+
+
+def _merged_p99(starts: Sequence[Start]) -> Quantile | None:
+    """Merge the windows of these starts; None when there are too few requests to know a p99."""
+    windows = [window for start in starts for window in start.valid_windows]
+    latencies = [window.latency for window in windows if window.latency is not None]
+    return quantile(merge(latencies), P99) if latencies else None

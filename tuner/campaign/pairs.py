@@ -1,0 +1,107 @@
+"""Two configurations measured in adjacent pairs of fresh starts, in balanced random order."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from tuner.errors import TargetError
+from tuner.measure.gates.retries import LEAVE
+from tuner.ports import Config
+from tuner.records import Role, Start, State
+from tuner.statistics.confirm import pair_order
+from tuner.study.storage import Opening
+
+MAX_FAILURES = 2
+"""Failed starts in a row before the side of a pair is held to have failed."""
+MAX_SPOILED = 5
+"""Starts in a row that the environment may spoil: that is nobody's failure, but no time to measure either."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """A paired comparison: of what, in which role, how often."""
+
+    role: Role
+    sides: Mapping[str, Config]
+    """Two arms by name; ratios are of the second over the first."""
+    pairs: int
+    rng: Random
+    first_block: int = 0
+    """Number of the first pair, so that several comparisons of one role do not mix."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paired:
+    """What a paired comparison gave."""
+
+    logs: tuple[tuple[float, float], ...]
+    """Log goodput of the first and of the second side, pair by pair."""
+    failed: str | None = None
+    """The side that failed twice in a row and ended the comparison, with the reason."""
+
+
+def measure_pairs(
+    pairing: Pairing,
+    starts: Sequence[Start],
+    make: Callable[[Opening], Start],
+    tell: Callable[[int, int], None],
+) -> Paired:
+    """Measure the pairs that are missing. `starts` is the growing list of all starts of the study.
+
+    Both starts of a pair belong to one session: hours between them would make it no pair.
+    """
+    order = pair_order(pairing.pairs, pairing.rng, sides=tuple(pairing.sides))
+    for index, sequence in enumerate(order):
+        block = pairing.first_block + index
+        tell(index, pairing.pairs)
+        for arm in sequence:
+            if finished_pair(starts, pairing, block) is not None:
+                break
+            failed = _measure_side(pairing, arm, block, make)
+            if failed is not None:
+                return Paired(logs=read_pairs(starts, pairing), failed=f"{arm}: {failed}")
+    return Paired(logs=read_pairs(starts, pairing))
+
+
+def _measure_side(pairing: Pairing, arm: str, block: int, make: Callable[[Opening], Start]) -> str | None:
+    """Make starts until one counts; returns why the side failed, or None.
+
+    Raises:
+        TargetError: the environment spoils one after the other.
+    """
+    failures = spoiled = 0
+    while True:
+        start = make(Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block))
+        if start.counts:
+            return None
+        reason = start.failure.reason if start.failure else "no valid window"
+        failures += start.state is State.FAILED
+        spoiled += start.state is not State.FAILED
+        if failures == MAX_FAILURES:
+            return reason
+        if spoiled == MAX_SPOILED:
+            what = f"{arm} could not be measured {MAX_SPOILED} times in a row"
+            msg = f"host: too noisy, {what}: {reason} {LEAVE}"
+            raise TargetError(msg)
+
+
+def read_pairs(starts: Sequence[Start], pairing: Pairing) -> tuple[tuple[float, float], ...]:
+    """Give the log goodputs of all finished pairs, in order."""
+    blocks = range(pairing.first_block, pairing.first_block + pairing.pairs)
+    pairs = (finished_pair(starts, pairing, block) for block in blocks)
+    return tuple(pair for pair in pairs if pair is not None)
+
+
+def finished_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[float, float] | None:
+    """Give both log goodputs of one pair when both sides were measured in the same session."""
+    sessions: dict[str, dict[str, float]] = {}
+    for start in starts:
+        if start.role is pairing.role and start.block == block and start.state is State.COMPLETE:
+            log = start.log_goodput
+            if log is not None:
+                sessions.setdefault(start.session, {})[start.arm] = log
+    first, second = pairing.sides
+    for sides in sessions.values():
+        if first in sides and second in sides:
+            return sides[first], sides[second]
+    return None

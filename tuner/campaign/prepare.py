@@ -1,0 +1,241 @@
+"""Everything that a start needs, found and checked once, before anything runs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tuner import plugins
+from tuner.deploy.content import open_content
+from tuner.deploy.deployment import Target
+from tuner.deploy.discovery import choose_url, find_installed, read_page
+from tuner.deploy.managed import ManagedTarget
+from tuner.deploy.sandbox import SandboxTarget
+from tuner.errors import TargetError, UsageError
+from tuner.hosts.load_places import LOCAL, find_generators
+from tuner.hosts.machine import Machine, read_machine
+from tuner.hosts.placement import Placement, apart, beside, place, read_cores
+from tuner.measure.window import Load
+from tuner.ports import Facts, Host, LoadGenerator, Server
+from tuner.records import Fingerprint
+from tuner.space import Space, SpaceFacts, available_spaces, describe_space, facts_to_json, load_space
+from tuner.study import Study
+
+SETTINGS = "/proc/sys"
+RATE_GENERATOR = "h2load"
+"""Keeps a rate over HTTP/1.1 and logs every response; wrk and ab know no rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rig:
+    """A study's target, servers, space and load, ready to make starts."""
+
+    settings: Study
+    host: Host
+    servers: Mapping[str, Server]
+    facts: Mapping[str, Facts]
+    space: Space
+    space_facts: Mapping[str, Any]
+    """What the space was loaded with, as JSON values."""
+    load: Load
+    target: Target
+    placement: Placement
+    fingerprint: Fingerprint
+    fixed_rate: Load | None
+    """The load with the generator that can keep a rate; None when it is not installed."""
+
+
+def prepare(settings: Study) -> Rig:
+    """Find the programs, read the facts, build the space.
+
+    Raises:
+        UsageError: an adapter, a space or the content is wrong.
+        TargetError: a program or a right is missing.
+    """
+    host = plugins.make_host(settings.target.host)
+    generator = plugins.make_load_generator(settings.load.generator, **settings.load.options())
+    prepare_mode = _prepare_managed if settings.target.is_managed else _prepare_sandbox
+    return prepare_mode(settings, host, generator)
+
+
+def _prepare_sandbox(settings: Study, host: Host, generator: LoadGenerator) -> Rig:
+    """Private instances, with the load generator beside them."""
+    content = open_content(settings.content, settings.load.path, base=settings.path.parent)
+    servers = {name: plugins.make_server(name) for name in settings.servers}
+    version = find_generators(generator, {LOCAL: host})
+    with host.sandbox() as sandbox:
+        # A new network namespace has other values than the host.
+        machine = read_machine(sandbox)
+        facts = {name: server.detect(sandbox) for name, server in servers.items()}
+    placement = place(machine.allowed, read_cores(host, machine.allowed))
+    space, space_facts = _load_space(settings, host, machine, facts, sandbox=True, loopback=True)
+    target = SandboxTarget(
+        host=host, servers=servers, facts=facts, split=space.for_server, content=content,
+        placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
+    )  # fmt: skip
+    load = Load.prepare(generator, settings.load, host)
+    return Rig(
+        settings=settings, host=host, servers=servers, facts=facts, space=space, space_facts=space_facts,
+        target=target, load=load, fixed_rate=_fixed_rate(load, {LOCAL: host}), placement=placement,
+        fingerprint=_fingerprint(machine, facts, f"{generator.name} {version}".strip(), placement),
+    )  # fmt: skip
+
+
+def _prepare_managed(settings: Study, host: Host, generator: LoadGenerator) -> Rig:
+    """Installed services, loaded from the load hosts."""
+    hosts = {name: plugins.make_host(name) for name in settings.load.hosts}
+    load_hosts = {name: host if name == settings.target.host else each for name, each in hosts.items()}
+    version = find_generators(generator, load_hosts)
+    found = find_target(settings, host)
+    target, machine = found.target, found.machine
+    facts = {part.name: part.installation.facts for part in target.parts}
+    is_beside = settings.target.host in load_hosts
+    placement = (
+        beside(machine.allowed, read_cores(host, machine.allowed)) if is_beside else apart(machine.allowed)
+    )
+    target.load_hosts = load_hosts
+    target.generator_cpus = placement.generator_cpus if is_beside else frozenset()
+    target.token_directory = settings.load.token_directory
+    load = Load.prepare(generator, settings.load, host)
+    return Rig(
+        settings=settings, host=host, servers={part.name: part.server for part in target.parts}, facts=facts,
+        space=found.space, space_facts=found.space_facts, target=target, load=load,
+        fixed_rate=_fixed_rate(load, load_hosts), placement=placement,
+        fingerprint=_fingerprint(machine, facts, f"{generator.name} {version}".strip(), placement),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The installed services of a host, and the space around what is in force there."""
+
+    target: ManagedTarget
+    space: Space
+    space_facts: Mapping[str, Any]
+    machine: Machine
+
+
+def find_target(settings: Study, host: Host) -> Found:
+    """Find the installed services of a host, and the space around what is in force there.
+
+    Raises:
+        UsageError: an adapter or a space does not fit.
+        TargetError: a service is missing, does not run, or does not answer.
+    """
+    machine = read_machine(host)
+    parts = find_installed(host, {name: plugins.make_server(name) for name in settings.servers})
+    url = choose_url(settings, parts)
+    page = read_page(host, url, keepalive=settings.load.keepalive)
+    facts = {part.name: part.installation.facts for part in parts}
+    is_beside = settings.target.host in settings.load.hosts
+    space, space_facts = _load_space(settings, host, machine, facts, sandbox=False, loopback=is_beside)
+    target = ManagedTarget(
+        host=host, parts=parts, split=space.for_server, original=space.default(), apply_of=space.apply_of,
+        url=url, page=page, keepalive=settings.load.keepalive, study=settings.name,
+        watchdog_s=settings.target.watchdog_s,
+        tuned=tuple(sorted({dimension.parameter for dimension in space.dimensions})),
+    )  # fmt: skip
+    return Found(target=target, space=space, space_facts=space_facts, machine=machine)
+
+
+def _load_space(
+    settings: Study,
+    host: Host,
+    machine: Machine,
+    facts: Mapping[str, Facts],
+    *,
+    sandbox: bool,
+    loopback: bool,
+) -> tuple[Space, Mapping[str, Any]]:
+    paths = _Paths(host)
+    space_facts = SpaceFacts(
+        names={
+            "cores": machine.cores,
+            "memory_mib": machine.memory_mib,
+            "connections": settings.load.connections,
+            "open_files_max": machine.open_files_max,
+            "somaxconn": machine.somaxconn,
+        },
+        versions={name: each.version for name, each in facts.items() if each.version},
+        current={name: value for each in facts.values() for name, value in each.current.items()},
+        exists=paths,
+        sandbox=sandbox,
+        loopback=loopback,
+        installed=not sandbox,
+    )
+    space = load_space(settings.space, facts=space_facts, base=settings.path.parent)
+    _refuse_strangers(settings, space)
+    return space, facts_to_json(space_facts, paths.told)
+
+
+class _Paths:
+    """Tells which paths a host has, and keeps what it has told."""
+
+    def __init__(self, host: Host) -> None:
+        """List the kernel's settings in one go; other paths are asked for one by one."""
+        self.told: dict[str, bool] = {}
+        self._host = host
+        # Those of single interfaces and routes are in no space, and on some hosts they are many.
+        single = ("-path", "*/conf", "-o", "-path", "*/neigh", "-o", "-path", "*/route")
+        listed = host.run(("find", SETTINGS, "(", *single, ")", "-prune", "-o", "-print"), timeout_s=10.0)
+        self._settings = frozenset(listed.stdout.decode(errors="replace").splitlines())
+
+    def __call__(self, path: str) -> bool:
+        """Say whether there is such a path."""
+        if path not in self.told:
+            self.told[path] = (
+                path in self._settings
+                if path.startswith(f"{SETTINGS}/")
+                else self._host.run(("test", "-e", path), timeout_s=10.0).returncode == 0
+            )
+        return self.told[path]
+
+
+def _fixed_rate(load: Load, hosts: Mapping[str, Host]) -> Load | None:
+    """Take the generator that can keep a rate, when it is there; it cannot without kept connections."""
+    if not load.shape.keepalive:
+        return None
+    generator = plugins.make_load_generator(RATE_GENERATOR)
+    try:
+        find_generators(generator, hosts)
+    except TargetError:
+        return None
+    return replace(load, generator=generator)
+
+
+def _refuse_strangers(settings: Study, space: Space) -> None:
+    """Every parameter needs its server in the study, or nobody would apply it."""
+    tuned = {parameter.server: parameter.name for parameter in space.parameters}
+    # A space whose server is missing may have nothing left that this host is known to have.
+    tuned |= {
+        row["server"]: name
+        for name in settings.space
+        if isinstance(name, str) and name in available_spaces()
+        for row in describe_space(name)
+    }
+    for server, name in tuned.items():
+        if server not in settings.servers:
+            msg = (
+                f"{settings.path}: space: {name} belongs to the server {server!r}, which "
+                "is not among `servers:`. Add it there, or leave its space out."
+            )
+            raise UsageError(msg)
+    if not space.dimensions:
+        msg = f"{settings.path}: space: nothing is left to tune. Widen `only:`, or name a space."
+        raise UsageError(msg)
+
+
+def _fingerprint(
+    machine: Machine, facts: Mapping[str, Facts], generator: str, placement: Placement
+) -> Fingerprint:
+    return Fingerprint(
+        host=machine.name,
+        kernel=machine.kernel,
+        cpu=machine.cpu,
+        cores=machine.cores,
+        memory_mib=machine.memory_mib,
+        servers={name: ".".join(map(str, each.version)) for name, each in facts.items()},
+        generator=generator,
+        co_located=placement.is_co_located,
+        server_cpus=tuple(sorted(placement.server_cpus)),
+        generator_cpus=tuple(sorted(placement.generator_cpus)),
+    )

@@ -1,0 +1,57 @@
+"""What a running study tells whoever watches it."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from tuner.ports import Scalar
+from tuner.records import Role, Start
+
+if TYPE_CHECKING:
+    from tuner.statistics.control_level import Speedup
+
+Changes = Mapping[str, tuple[Scalar, Scalar]]
+"""Parameter name → default and value."""
+
+
+class Progress(Protocol):
+    """Told by the study as it goes; whoever listens never fails a study."""
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """A stage (calibrate, search, race …) stands at `done` of `total` starts; `total` 0 is unknown."""
+
+    def start_begins(self, role: Role, label: str) -> None:
+        """A start is being made; the label says in a few words of what."""
+
+    def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
+        """A start is over and on disk; the speedup is None when it gave no measurement."""
+
+    def incumbent(self, changes: Changes, speedup: "Speedup") -> None:
+        """The best configuration so far is another one."""
+
+    def note(self, text: str) -> None:
+        """Something worth a line: a gate, a warning, a retry."""
+
+    def time_left(self, seconds: float) -> None:
+        """The rest of the run will take about this long."""
+
+
+class Silence:
+    """Listens and says nothing."""
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """Say nothing."""
+
+    def start_begins(self, role: Role, label: str) -> None:
+        """Say nothing."""
+
+    def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
+        """Say nothing."""
+
+    def incumbent(self, changes: Changes, speedup: "Speedup") -> None:
+        """Say nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+    def time_left(self, seconds: float) -> None:
+        """Say nothing."""

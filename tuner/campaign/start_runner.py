@@ -1,0 +1,117 @@
+"""Makes one start: deploy, measure, keep. What goes wrong with a configuration is data, not an abort."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from tuner.campaign.prepare import Rig
+from tuner.errors import TrialFailed
+from tuner.measure.gates import RetryBudget
+from tuner.measure.quiet import wait_until_quiet
+from tuner.measure.start import NO_JUDGES, Judges, measure_start
+from tuner.measure.window import Load
+from tuner.optimize.replay import distributions
+from tuner.records import Failure, Start, State, Timing, Window
+from tuner.study.objective import slacks
+from tuner.study.presets import Plan
+from tuner.study.storage import Opening, Storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starter:
+    """Everything that a start needs and that stays the same from start to start."""
+
+    rig: Rig
+    plan: Plan
+    storage: Storage
+    session: str
+    retries: RetryBudget = field(default_factory=RetryBudget)
+    writes_s: list[float] = field(default_factory=list)
+    """What each write of a result took since the last start was told: windows, and how the start before
+    ended."""
+
+    def wait_until_quiet(self, most_s: float) -> bool:
+        """Wait until other programs leave the machine alone; tell whether they do."""
+        return wait_until_quiet(self.rig.host, self.rig.load.interrupt_threads, most_s=most_s)
+
+    def make(
+        self,
+        opening: Opening,
+        *,
+        judges: Judges = NO_JUDGES,
+        value: Callable[[Start], float | None] = lambda _: None,
+        suggest_s: float = 0.0,
+        plan: Plan | None = None,
+        load: Load | None = None,
+    ) -> Start:
+        """Make one start and keep it, whatever becomes of it.
+
+        Args:
+            opening: the configuration, and why it is measured.
+            judges: what may end it early.
+            value: gives the log speedup with which the start is told to the storage.
+            suggest_s: what it took to choose the configuration.
+            plan: instead of the campaign's, for a stage with windows of its own.
+            load: instead of the study's.
+        """
+        rig = self.rig
+        spaces = distributions(rig.space.dimensions) if opening.point else {}
+        start = self.storage.begin(opening, distributions=spaces, session=self.session)
+
+        def keep(window: Window) -> None:
+            nonlocal start
+            with self._write():
+                start = self.storage.keep_window(start, window)
+
+        deploy_s = load_s = 0.0
+        try:
+            deploying = time.monotonic()
+            with rig.target.deploy(opening.config) as deployment:
+                deploy_s = time.monotonic() - deploying
+                loading = time.monotonic()
+                try:
+                    outcome = measure_start(
+                        deployment, load or rig.load, plan or self.plan, judges, self.retries, keep
+                    )
+                finally:
+                    load_s = time.monotonic() - loading
+            state = State.COMPLETE if outcome.pruned is None else State.PRUNED
+            failure = None if outcome.pruned is None else Failure(kind="pruned", reason=outcome.pruned)
+            start = replace(start, state=state, failure=failure, steady=outcome.steady)
+            if not start.valid_windows:
+                start = replace(
+                    start, state=State.INVALID,
+                    failure=Failure(kind="environment", reason=_spoiled(start)),
+                )  # fmt: skip
+        except TrialFailed as failed:
+            start = replace(start, state=State.FAILED, failure=Failure(kind=failed.kind, reason=str(failed)))
+        except BaseException:
+            # Interrupted, or the target itself is in trouble: nothing is learned of the configuration.
+            start = replace(
+                start, state=State.INVALID, failure=Failure(kind="interrupted", reason="cut off"),
+            )  # fmt: skip
+            self.storage.end(start, log_ratio=None, slacks={})
+            raise
+        start = replace(
+            start,
+            timing=Timing(
+                suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s, store_s=max(self.writes_s, default=0.0)
+            ),
+        )
+        self.writes_s.clear()
+        log_ratio = value(start) if start.counts else None
+        with self._write():
+            self.storage.end(start, log_ratio=log_ratio, slacks=slacks(start, rig.settings.constraints))
+        return start
+
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        moment = time.monotonic()
+        yield
+        self.writes_s.append(time.monotonic() - moment)
+
+
+def _spoiled(start: Start) -> str:
+    reasons = {verdict.reason for window in start.windows for verdict in window.verdicts}
+    return "every window was spoiled: " + "; ".join(sorted(reasons))

@@ -1,0 +1,148 @@
+"""Writes what a study gives into its folder: the report and the exports."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from tuner.campaign.prepare import Rig, prepare
+from tuner.commands.session import Reading
+from tuner.deploy.managed import ManagedTarget
+from tuner.errors import TargetError
+from tuner.export import Rendered, Rewritten, export, find_format, formats_of, paths_to_read, render_both
+from tuner.ports import Config, Files, Host
+from tuner.study import Study
+from tuner.study.folder import list_files, write_file
+
+REPORT = "report.html"
+EXPORTS = "exports"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Where a study's report and exports are."""
+
+    report: str | None
+    exports: tuple[str, ...]
+
+
+def write_results(reading: Reading) -> Results:
+    """Write the report, and every export that the study's servers have when there is a winner."""
+    report = write_report(reading, None)
+    winner = reading.summary.winner
+    if winner is None or reading.summary.is_held_back:
+        return Results(report=str(report), exports=())
+    written: list[str] = []
+    rig = reading.rig or prepare(reading.settings)
+    for form in formats_of(_render(reading, rig, winner.config)):
+        written += map(str, write_export(replace(reading, rig=rig), form, None))
+    return Results(report=str(report), exports=tuple(written))
+
+
+def find_results(settings: Study) -> Results:
+    """Find what an earlier run wrote. Raises UsageError when the exports are a link or another user's."""
+    folder = settings.folder
+    report = folder / REPORT
+    return Results(
+        report=str(report) if report.is_file() and not report.is_symlink() else None,
+        exports=tuple(map(str, list_files(folder / EXPORTS, study_folder=folder))),
+    )
+
+
+def write_report(reading: Reading, output: Path | None) -> Path:
+    """Write the report; beside the study by default."""
+    from tuner.report.page import render_report
+
+    folder = reading.settings.folder
+    # A name that is not UTF-8 comes from Python with signs that cannot be encoded.
+    content = render_report(reading.summary).encode(errors="replace")
+    if output is not None:
+        _write(output, content)
+        return output
+    write_file(folder / REPORT, content, study_folder=folder)
+    return folder / REPORT
+
+
+def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[Path]:
+    """Write one export format.
+
+    Raises:
+        UsageError: an unknown format, a server that is not tuned, nothing confirmed yet, or a file in the
+            study's folder is a link or another user's.
+        TargetError: the folder cannot be written.
+    """
+    find_format(form)
+    rendered: Mapping[str, Rendered | Rewritten] = {}
+    installed: Files = {}
+    winner = reading.summary.winner
+    if winner is not None:
+        rig = reading.rig or prepare(reading.settings)
+        rendered = _render(reading, rig, winner.config)
+        installed = _read(rig.host, paths_to_read(form, rendered))
+    files = export(reading.summary, form, rendered=rendered, installed=installed)
+    if output is not None:
+        for name, content in files.items():
+            _write(output / name, content)
+        return [output / name for name in files]
+    own = reading.settings.folder
+    for name, content in files.items():
+        write_file(own / EXPORTS / name, content, study_folder=own)
+    return [own / EXPORTS / name for name in files]
+
+
+def _render(reading: Reading, rig: Rig, winner: Config) -> Mapping[str, Rendered | Rewritten]:
+    """Let every server's adapter say what the winner makes of its files, in the way in which it ran."""
+    target = rig.target
+    if isinstance(target, ManagedTarget):
+        return _rewrite(reading, rig, target, winner)
+    return {
+        name: render_both(server, rig.space, winner, rig.facts[name]) for name, server in rig.servers.items()
+    }
+
+
+def _rewrite(reading: Reading, rig: Rig, target: ManagedTarget, winner: Config) -> Mapping[str, Rewritten]:
+    """Let the servers rewrite what is installed now, as `tuner apply` does."""
+    chosen = {name: new for name, (_, new) in reading.space.changes(winner).items()}
+    config = rig.space.complete(chosen)
+    rewritten = {}
+    for part in target.parts:
+        files = target.files_of(part, config)
+        known = part.installation.files
+        before = {path: known[path] for path in files if path in known}
+        before |= _read(rig.host, [path for path in files if path not in known])
+        real = _real_paths(rig.host, list(before))
+        rewritten[part.name] = Rewritten(
+            before={real[path]: content for path, content in before.items()},
+            after={real.get(path, path): content for path, content in files.items()},
+            service=part.installation.service,
+        )
+    return rewritten
+
+
+def _real_paths(host: Host, paths: Sequence[PurePosixPath]) -> Mapping[PurePosixPath, PurePosixPath]:
+    """Follow links, as Debian's sites-enabled has them: patch changes no file through one."""
+    if not paths:
+        return {}
+    printed = host.run(("readlink", "-f", "--", *map(str, paths)), timeout_s=10.0).stdout
+    real = [PurePosixPath(line) for line in printed.decode(errors="surrogateescape").split("\n")[:-1]]
+    if len(real) != len(paths):
+        names = ", ".join(map(str, paths))
+        msg = f"{host.name}: {names}: it cannot be told where they really are. Export to json instead."
+        raise TargetError(msg)
+    return dict(zip(paths, real, strict=True))
+
+
+def _read(host: Host, paths: Sequence[PurePosixPath]) -> Files:
+    contents = {path: host.read(path).content for path in paths}
+    return {path: content for path, content in contents.items() if content is not None}
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write what the user named; that it may be a link is the user's choice."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        msg = (
+            f"{path}: cannot be written ({error.strerror}). Check the folder, its permissions and free space."
+        )
+        raise TargetError(msg) from error

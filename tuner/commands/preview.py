@@ -1,0 +1,178 @@
+"""What a run may do to a host with installed services, before it does anything: `tuner check --plan`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from pathlib import PurePosixPath
+from typing import Any
+
+from tuner.campaign.prepare import Rig
+from tuner.deploy.managed import ManagedTarget
+from tuner.errors import TrialFailed
+from tuner.ports import Config, Files, Scalar
+from tuner.space import Dimension, Space
+from tuner.study.presets import Plan
+
+Point = dict[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """One setting that is tuned, and how far."""
+
+    name: str
+    present: str
+    values: str
+    """From the lowest to the highest, or all there are."""
+    needs: str
+    """live, reload or restart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """What one file would be with every setting at one end of its range."""
+
+    path: str
+    text: str
+    """Unified diff against what is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """The largest changes that a trial may make, what is restarted, and what is left alone."""
+
+    host: str
+    reaches: tuple[Reach, ...]
+    diffs: Mapping[str, tuple[Diff, ...]]
+    """Which end of the ranges → one diff for each file."""
+    services: tuple[str, ...]
+    starts: int
+    minutes: float
+    watchdog_s: float
+    refused: Mapping[str, str]
+    """Setting → why no trial touches it."""
+
+    def as_text(self) -> str:
+        """Say everything, the files last."""
+        width = max((len(reach.name) for reach in self.reaches), default=0)
+        lines = [f"a run changes on {self.host}:"]
+        lines += [
+            f"  {reach.name:<{width}}  {reach.present} now, {reach.values}; {reach.needs}"
+            for reach in self.reaches
+        ]
+        lines += [f"  {name}: not touched: {reason}" for name, reason in self.refused.items()]
+        if self.services:
+            lines.append(
+                f"restarts   {', '.join(self.services)}: {self.starts} times or so in {self.minutes:g} min; "
+                "it does not answer from each stop until the start has succeeded, and answers with a trial's "
+                "settings in between"
+            )
+        lines.append(
+            "afterwards everything is put back and checked; so it is when the run is cut off: at the latest "
+            f"{self.watchdog_s:g} s after the last sign of life, by a watchdog on the host"
+        )
+        for end, diffs in self.diffs.items():
+            lines.append(f"with every setting at its {end}:")
+            lines += [diff.text.rstrip("\n") for diff in diffs] or ["  (nothing would change)"]
+        return "\n".join(lines)
+
+    def as_json(self) -> dict[str, Any]:
+        """Give the same for scripts."""
+        return {
+            "host": self.host,
+            "parameters": [
+                {"name": each.name, "present": each.present, "values": each.values, "needs": each.needs}
+                for each in self.reaches
+            ],
+            "refused": dict(self.refused),
+            "restarts": {"services": list(self.services), "starts": self.starts, "minutes": self.minutes},
+            "watchdog_s": self.watchdog_s,
+            "diffs": {end: {diff.path: diff.text for diff in diffs} for end, diffs in self.diffs.items()},
+        }
+
+
+def preview(rig: Rig, target: ManagedTarget, plan: Plan) -> Preview:
+    """Work out what a run may change, without changing anything."""
+    space = rig.space
+    tuned = {dimension.parameter for dimension in space.dimensions}
+    default = space.default()
+    point = space.encode(default)
+    held = {each.name: each.pinned for each in space.parameters if each.pinned and each.name not in tuned}
+    window_s = plan.windows[1] * plan.window_s + plan.warmup_s
+    return Preview(
+        host=rig.host.name,
+        reaches=tuple(_reach(space, name, default, point) for name in sorted(tuned)),
+        diffs={end: _diffs(target, space, end) for end in ("lowest", "highest")},
+        services=tuple(
+            part.installation.service.name for part in target.parts if part.installation.service is not None
+        ),
+        starts=round(plan.minutes * 60 / (window_s + 1)),
+        minutes=plan.minutes,
+        watchdog_s=target.watchdog_s,
+        refused={**space.left_out, **held},
+    )
+
+
+def _reach(space: Space, name: str, default: Config, point: Point) -> Reach:
+    """Say between what values one setting may lie while the others are as they are."""
+    parameter = next(each for each in space.parameters if each.name == name)
+    present = default.get(name)
+    own = [each for each in space.dimensions if each.parameter == name]
+    ends = [
+        space.decode({**point, **{each.name: _end_of(each, end) for each in own}}).get(name)
+        for end in ("lowest", "highest")
+    ]
+    shown = [space.show(name, value) for value in ends if value is not None]
+    if parameter.is_numeric:
+        values = " to ".join(dict.fromkeys(shown)) + "".join(f", or {label}" for label in parameter.special)
+    else:
+        values = "one of " + ", ".join(space.show(name, choice) for choice in parameter.choices)
+    return Reach(
+        name=name, present="not in force" if present is None else space.show(name, present), values=values,
+        needs=space.apply_of(name),
+    )  # fmt: skip
+
+
+def _end_of(dimension: Dimension, end: str) -> Scalar:
+    if dimension.kind == "categorical":
+        # Of "a number or a special value", the number; of plain choices, the first and the last.
+        return dimension.choices[0 if end == "lowest" or dimension.name != dimension.parameter else -1]
+    low, high = dimension.low, dimension.high
+    value = low if end == "lowest" else high
+    return int(value) if dimension.kind == "int" else value
+
+
+def _diffs(target: ManagedTarget, space: Space, end: str) -> tuple[Diff, ...]:
+    config = space.decode({each.name: _end_of(each, end) for each in space.dimensions})
+    files = _files(target, config)
+    look = target.host.look(tuple(files))
+    return tuple(_diff(path, look.read(path).content, content) for path, content in files.items())
+
+
+def _files(target: ManagedTarget, config: Config) -> Files:
+    """Give what a configuration would write; nothing where it would be refused before it is written."""
+    try:
+        return target.files(config)
+    except TrialFailed:
+        return {}
+
+
+def _diff(path: PurePosixPath, before: bytes | None, after: bytes) -> Diff:
+    return Diff(
+        path=str(path),
+        text="".join(
+            f"{line}\n"
+            for line in unified_diff(
+                _lines(before),
+                _lines(after),
+                fromfile=str(path) if before is not None else "/dev/null",
+                tofile=str(path),
+                lineterm="",
+                n=1,
+            )
+        ),
+    )
+
+
+def _lines(content: bytes | None) -> Sequence[str]:
+    return (content or b"").decode(errors="replace").splitlines()

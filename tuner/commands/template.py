@@ -1,0 +1,190 @@
+"""Writes a commented study file for a server that is installed here."""
+
+import json
+import os
+import re
+from enum import StrEnum
+from pathlib import Path
+
+from tuner import plugins
+from tuner.deploy.discovery import LOCAL, find_installed, read_page
+from tuner.deploy.managed import NOWHERE
+from tuner.errors import TargetError, UsageError
+from tuner.hosts.url import parse_url
+from tuner.ports import Facts, Host, Server
+from tuner.space import available_spaces, describe_space
+
+HEAD = """\
+# What to tune, under which load, for how long. Check it with `tuner check {path}`,
+# run it with `tuner run {path}`. {detected}
+study: {name}
+servers: [{servers}]
+
+# Search spaces: built-in names or paths; later entries refine earlier ones.
+#   - {{only: [a, b]}}             tune only these
+#   - {{set: {{a: 1}}}}              keep a at 1
+#   - {{allow: [semantic, risky]}}  also tune what changes behaviour or may hurt
+space:
+  - {space}
+
+"""
+PRIVATE = """\
+# A private instance in a network namespace of its own; the installed service is not touched.
+# To tune what is installed, here or elsewhere: {{host: "ssh://user@web1", mode: managed}}
+target: {{host: local, mode: sandbox}}
+
+load:
+  generator: wrk          # {generators}
+  path: /index.html
+  connections: 100
+  keepalive: {keepalive}
+
+content: builtin          # one small page; or the path of a document root
+"""
+MANAGED = """\
+# The installed service is changed while a run measures, and is given back as it was; elsewhere:
+# {{host: "ssh://user@web1", mode: managed}}. `tuner check {path} --plan` shows what a run would change.
+target: {{host: local, mode: managed}}
+
+load:
+  generator: wrk          # {generators}
+  path: {url}             # a page that {server} makes
+  connections: 100
+  keepalive: {keepalive}
+"""
+TAIL = """\
+
+# Or with what it costs: [maximize goodput_rps, minimize latency_p99_ms] (or cpu_us_per_request).
+objective: maximize goodput_rps
+constraints: [failure_rate <= 0.001]
+
+budget: {{preset: standard}}   # quick (5 minutes), standard (about 75), thorough
+storage: sqlite           # beside this file, in {folder}/
+seed: 1
+
+# optimizer: noisy-gp     # or tpe, gp, random, qmc, cmaes, or an Optuna sampler as module:Class
+# warm_start: [old.yaml]  # earlier studies of the same server, whose best settings are tried first
+"""
+
+
+NO_TEXT = frozenset({"null", "true", "false", "yes", "no", "on", "off"})
+"""Words that are no text in YAML 1.1 (yaml.org/type)."""
+
+
+class Kind(StrEnum):
+    """How a server can be tuned here."""
+
+    PRIVATE = "as a private instance"
+    INSTALLED = "as an installed service only"
+    SETTINGS = "while another one serves"
+
+
+def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
+    """Detect the server and write a study file for it.
+
+    Args:
+        server: the adapter's name.
+        path: the file.
+        url: a page that the server makes, for one that is tuned as an installed service only.
+
+    Raises:
+        UsageError: no such adapter, no space for it, the page is not known, or the file is there already.
+        TargetError: the server is not installed or does not run, the page does not answer, nothing is
+            installed that serves meanwhile, or the file cannot be written.
+    """
+    if not path.name:
+        msg = f"{path}: this is a folder. Give the name of a file with -o."
+        raise UsageError(msg)
+    host, adapter = plugins.make_host(LOCAL), plugins.make_server(server)
+    facts = adapter.detect(host)
+    kind = _kind_of(adapter, facts)
+    if kind is Kind.INSTALLED:
+        _refuse_what_a_check_would(host, adapter, url)
+    elif url is not None:
+        msg = f"--url: {server} is tuned as a private instance, which has its own page. Leave it out."
+        raise UsageError(msg)
+    serving = _find_serving(host, server) if kind is Kind.SETTINGS else server
+    space = space_for(server)
+    version = ".".join(map(str, facts.version))
+    text = (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
+        path=path,
+        name=_name_after(path, server),
+        server=server,
+        servers=server if serving == server else f"{serving}, {server}",
+        url=json.dumps(url),
+        space=space,
+        detected=f"Found here: {server} {version}." if version else "",
+        generators=", ".join(plugins.adapter_names(plugins.Kind.LOAD_GENERATOR)),
+        # A server that ties a thread to each connection differs most when connections are not kept.
+        keepalive="false" if serving == "apache" else "true",
+        folder=path.with_suffix(".study").name,
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        msg = f"{path}: this file is there already. Give another with -o, or remove it."
+        raise UsageError(msg) from error
+    except OSError as error:
+        msg = f"{path}: cannot be written ({error.strerror}). Give another path with -o."
+        raise TargetError(msg) from error
+    return path
+
+
+def _kind_of(adapter: Server, facts: Facts) -> Kind:
+    """Ask the adapter what it would start."""
+    try:
+        return Kind.SETTINGS if adapter.start(NOWHERE, facts) is None else Kind.PRIVATE
+    except UsageError:
+        return Kind.INSTALLED
+
+
+def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> None:
+    """Raise what `tuner check` would stumble over: no running service, no page of it."""
+    find_installed(host, {adapter.name: adapter})
+    if url is None:
+        msg = (
+            f"{adapter.name}: it is tuned as the installed service behind a web server, and which page it "
+            f"makes is not known. Name one: tuner init {adapter.name} --url http://127.0.0.1/index.php"
+        )
+        raise UsageError(msg)
+    parse_url(url, where="--url")
+    read_page(host, url, keepalive=True)
+
+
+def _find_serving(host: Host, settings: str) -> str:
+    """Find an installed server that answers requests while other settings are tuned."""
+    for name in plugins.adapter_names(plugins.Kind.SERVER):
+        adapter = plugins.make_server(name)
+        try:
+            if _kind_of(adapter, adapter.detect(host)) is Kind.PRIVATE:
+                return name
+        except TargetError:  # it is not installed
+            continue
+    msg = (
+        f"{settings}: it serves nothing itself, and no server is installed that could meanwhile. Install "
+        "one: apt-get install nginx"
+    )
+    raise TargetError(msg)
+
+
+def _name_after(path: Path, server: str) -> str:
+    """Name a study after its file, with the letters that a name may have.
+
+    A word that YAML takes for something else than text comes after the server's name.
+    """
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).lstrip("._-")[:64]
+    if not name:
+        return server
+    return f"{server}-{name}"[:64] if name.lower() in NO_TEXT else name
+
+
+def space_for(server: str) -> str:
+    """Name the first built-in space of a server."""
+    for space in available_spaces():
+        if any(row["server"] == server for row in describe_space(space)):
+            return space
+    msg = f"{server}: there is no built-in space for it. Write one and name its path in the study file."
+    raise UsageError(msg)

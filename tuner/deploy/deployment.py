@@ -1,0 +1,81 @@
+"""What a configuration in force looks like to those who measure it, wherever and however it was deployed."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from tuner.hosts.load_places import LoadPlace
+from tuner.ports import Config, Lookable
+
+
+class Deployment(Protocol):
+    """A configuration that runs, answers, and is in force."""
+
+    @property
+    def host(self) -> Lookable:
+        """Where the servers run: there the counters are read."""
+
+    @property
+    def network_pid(self) -> int:
+        """A process there whose network namespace the load goes through."""
+
+    @property
+    def server_pids(self) -> Mapping[str, int]:
+        """The first process of each server, by the server's name."""
+
+    @property
+    def load_places(self) -> tuple[LoadPlace, ...]:
+        """Where the load comes from."""
+
+    @property
+    def config(self) -> Config:
+        """What was asked."""
+
+    @property
+    def effective(self) -> Config:
+        """What was read back, for those parameters that can be."""
+
+    @property
+    def url(self) -> str:
+        """What the load requests."""
+
+    @property
+    def body_bytes(self) -> int | None:
+        """Length of the correct body; None when it differs from response to response."""
+
+    @property
+    def response_bytes(self) -> int | None:
+        """Header and body of one correct response of this start; None like `body_bytes`."""
+
+    @property
+    def duration_s(self) -> float:
+        """From the request to deploy until it was in force."""
+
+    def check_alive(self) -> None:
+        """Raise Crashed, with the server's own words, when a server has ended."""
+
+    def no_longer_effective(self) -> tuple[str, ...]:
+        """Name the kernel's settings that are not in force any more: something else has changed them."""
+
+
+class Target(Protocol):
+    """What configurations are deployed on."""
+
+    def hold(self, warn: Callable[[str], None]) -> AbstractContextManager[None]:
+        """Take it for a session; leaving it puts everything back, whatever happened.
+
+        Args:
+            warn: told what is worth a warning.
+
+        Raises:
+            TargetError: it cannot be taken, or another tuner is at work on it.
+            RestoreFailed: on leaving, something could not be put back.
+        """
+
+    def deploy(self, config: Config) -> AbstractContextManager[Deployment]:
+        """Run one configuration; leaving it ends the deployment.
+
+        Raises:
+            TrialFailed: the configuration was refused, crashed, does not answer, or is not in force.
+            TargetError: the host cannot do it with any configuration.
+        """

@@ -1,0 +1,191 @@
+"""Load goes to the study's target and to nothing else."""
+
+import ipaddress
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from tuner.errors import TargetError
+from tuner.hosts.url import Address, Url
+from tuner.interrupts import uninterrupted
+from tuner.ports import Command, Completed, FileState, Host
+from tuner.restore.journal import Journal, find_state_directory, open_journal
+
+TOKEN_MODE = 0o644
+TOKENS = "tokens"
+"""Directory of their journal, in that for what must outlive a run."""
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+NETWORK_FILES = ("/proc/net/fib_trie", "/proc/net/if_inet6", "/proc/sys/kernel/random/boot_id")
+ASK_NETWORK = (
+    *(Command(argv=("cat", "--", path), may_fail=True) for path in NETWORK_FILES),
+    Command(argv=("readlink", "--", "/proc/self/ns/net"), may_fail=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkView:
+    """Which addresses a host has, and which of its networks that was."""
+
+    addresses: tuple[Network, ...]
+    """What it takes for itself: single addresses, 127.0.0.0/8, and what a local route adds."""
+    identity: tuple[str, str]
+    """Boot and network namespace: equal for two names of the same place."""
+
+    def has(self, address: Address) -> bool:
+        return any(address.version == each.version and address in each for each in self.addresses)
+
+
+def take_aim(
+    url: Url,
+    target: Host,
+    sources: Mapping[str, Host],
+    *,
+    token_directory: PurePosixPath | None = None,
+) -> str:
+    """Make sure that load from all sources arrives at the target; say in one line how that is known.
+
+    The host of the URL must be, for each load host, an address that the target has and the load host has not,
+    unless they are the same. Behind a load balancer or NAT the target's address is another one: there a file
+    that is put into `token_directory` must be what the URL's origin serves.
+
+    Raises:
+        TargetError: it would arrive elsewhere, or that cannot be told.
+    """
+    remove_tokens(target)
+    own = read_network(target)
+    doubts = {name: doubt for name, host in sources.items() if (doubt := _doubt(url, own, host))}
+    if not doubts:
+        return f"{url.origin} is an address of {target.name}"
+    if token_directory is None:
+        name, doubt = next(iter(doubts.items()))
+        message = (
+            f"load.path: no load is sent to {url.origin}: seen from {name}, {doubt}. Write the target's own "
+            "address, or, behind a load balancer or NAT, set `load.token_directory:` to its document root."
+        )
+        raise TargetError(message)
+    with _token(target, token_directory) as (file_name, content):
+        for name in doubts:
+            _expect_token(url, name, sources[name], file_name, content)
+    return f"{url.origin} serves what was put into {token_directory} on {target.name}"
+
+
+def read_network(host: Host) -> NetworkView:
+    """Read which addresses a host has. Raises TargetError when that cannot be told."""
+    return _network(host.name, host.run_all(ASK_NETWORK))
+
+
+def _network(name: str, done: tuple[Completed, ...]) -> NetworkView:
+    texts = [each.stdout.decode(errors="replace") for each in done]
+    if len(texts) != len(ASK_NETWORK) or "LOCAL" not in texts[0]:
+        message = f"{name}: /proc/net/fib_trie does not tell its addresses. tuner needs Linux with /proc."
+        raise TargetError(message)
+    try:
+        addresses = (*_local_networks(texts[0]), *_interface_addresses(texts[1]))
+    except ValueError as error:
+        message = f"{name}: what /proc/net tells of its addresses cannot be read: {error}. Look there."
+        raise TargetError(message) from error
+    return NetworkView(addresses=addresses, identity=(texts[2].strip(), texts[3].strip()))
+
+
+def _local_networks(trie: str) -> tuple[Network, ...]:
+    """Read what the kernel routes to itself: `|-- ADDRESS`, `/LENGTH host LOCAL` (net/ipv4/fib_trie.c)."""
+    found: dict[Network, None] = {}
+    address = ""
+    for line in trie.splitlines():
+        words = line.split()
+        if words[:1] == ["|--"]:
+            address = "".join(words[1:2])
+        elif words[1:] == ["host", "LOCAL"]:
+            found[ipaddress.IPv4Network(f"{address}{words[0]}")] = None
+    return tuple(found)
+
+
+def _interface_addresses(listed: str) -> tuple[Network, ...]:
+    """Read the first column of /proc/net/if_inet6: 32 hexadecimal digits."""
+    columns = (line.split() for line in listed.splitlines())
+    return tuple(ipaddress.IPv6Network(bytes.fromhex(words[0])) for words in columns if words)
+
+
+def _doubt(url: Url, target: NetworkView, source: Host) -> str | None:
+    """Say why load from one host may arrive elsewhere; None when it arrives at the target."""
+    asks = () if url.address else (Command(argv=("getent", "ahosts", url.host), may_fail=True),)
+    done = source.run_all((*asks, *ASK_NETWORK))
+    try:
+        addresses = [url.address] if url.address else _resolved(done[0])
+    except ValueError as error:
+        message = f"{source.name}: what getent tells of {url.host} cannot be read: {error}. Look there."
+        raise TargetError(message) from error
+    here = _network(source.name, done[len(asks) :])
+    if not addresses:
+        return f"the name {url.host} cannot be resolved"
+    for address in addresses:
+        if not target.has(address):
+            return f"that is {address}, which the target does not have"
+        if here.has(address) and here.identity != target.identity:
+            return f"that is {address}, which is the load host's own"
+    return None
+
+
+def _resolved(printed: Completed) -> list[Address]:
+    """Read `getent ahosts`: one line for each address and type of socket."""
+    words = (line.split() for line in printed.stdout.decode(errors="replace").splitlines())
+    texts = dict.fromkeys(each[0].partition("%")[0] for each in words if each)
+    addresses = [ipaddress.ip_address(text) for text in texts]
+    return [getattr(address, "ipv4_mapped", None) or address for address in addresses]
+
+
+@contextmanager
+def _token(target: Host, directory: PurePosixPath) -> Iterator[tuple[str, bytes]]:
+    """Put a file with a secret name and content into the document root; remove it in any case."""
+    name, content = f"tuner-{secrets.token_hex(16)}.txt", secrets.token_hex(32).encode()
+    path = directory / name
+    with _open_tokens() as tokens:
+        # On this side's disk before it is on the target: after a crash, whoever comes next removes it.
+        tokens.record(target, [path])
+        try:
+            target.write(path, FileState(content=content, mode=TOKEN_MODE))
+            yield name, content
+        finally:
+            with uninterrupted():
+                tokens.restore(target)
+
+
+def remove_tokens(target: Host) -> tuple[PurePosixPath, ...]:
+    """Remove from a document root what a run or a check that was killed has left there. Returns the paths.
+
+    It asks the target only when something is known to be there.
+
+    Raises:
+        RestoreFailed: a file cannot be removed.
+        TargetError: the target cannot be reached, or another tuner is at work on it from here.
+    """
+    with _open_tokens() as tokens:
+        return tokens.restore(target)
+
+
+def _open_tokens() -> Journal:
+    """Open a journal of its own: no run holds it, and the target's keeper knows nothing of it."""
+    return open_journal(find_state_directory() / TOKENS)
+
+
+def _expect_token(url: Url, name: str, source: Host, file_name: str, content: bytes) -> None:
+    asked = f"{url.origin}/{file_name}"
+    served = source.run(
+        (
+            "curl", "--disable", "--silent", "--fail", "--globoff", "--insecure", "--noproxy", "*",
+            "--proto", "=http,https", "--max-redirs", "0", "--max-filesize", "1000", "--max-time", "5",
+            "--url", asked,
+        ),
+        timeout_s=10,
+    )  # fmt: skip
+    if served.returncode == 0 and served.stdout == content:
+        return
+    message = (
+        f"load.path: no load is sent to {url.origin}: asked from {name}, it does not serve the file that was "
+        "put into `load.token_directory:` on the target. Write the document root of that very site."
+    )
+    raise TargetError(message)

@@ -1,0 +1,96 @@
+"""Decides which CPUs the server gets and which the load generator: disjoint ones where there are enough."""
+
+import contextlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from tuner.hosts.machine import parse_cpus
+from tuner.ports import CpuSet, Host
+
+TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
+GENERATOR_SHARE = 4
+"""One CPU in so many is the generator's: wrk and h2load need less CPU per request than the servers do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Who runs where, when server and generator are on the same machine."""
+
+    server_cpus: CpuSet
+    generator_cpus: CpuSet
+    note: str
+    """One line for reports."""
+    is_co_located: bool = True
+    """Whether both are on the same machine."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether server and generator compete for the same CPUs."""
+        return bool(self.server_cpus & self.generator_cpus)
+
+
+def place(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
+    """Divide the CPUs between the server and the generator.
+
+    Args:
+        allowed: CPUs that may be used, as os.sched_getaffinity gives them.
+        cores: CPUs that share a physical core, from `read_cores`; each CPU is its own core when left out.
+    """
+    groups = _group(frozenset(allowed), cores)
+    if len(groups) == 1 and len(groups[0]) == 1:
+        only = groups[0]
+        return Placement(
+            server_cpus=only, generator_cpus=only,
+            note=f"co-located: server and generator share the only CPU, {_show(only)}",
+        )  # fmt: skip
+    caution = ""
+    if len(groups) == 1:
+        groups = [frozenset({cpu}) for cpu in sorted(groups[0])]
+        caution = " (threads of one core)"
+    # The last ones: interrupts tend to be handled by the first.
+    count = max(1, len(groups) // GENERATOR_SHARE)
+    server = frozenset[int]().union(*groups[:-count])
+    generator = frozenset[int]().union(*groups[-count:])
+    note = f"co-located: server on {_show(server)}, generator on {_show(generator)}{caution}"
+    return Placement(server_cpus=server, generator_cpus=generator, note=note)
+
+
+def beside(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
+    """Give the generator CPUs of the machine whose installed servers run wherever the kernel puts them."""
+    divided = place(allowed, cores)
+    return Placement(
+        server_cpus=frozenset(allowed), generator_cpus=divided.generator_cpus,
+        note=f"co-located: server anywhere, generator on {_show(divided.generator_cpus)}",
+    )  # fmt: skip
+
+
+def apart(target: Collection[int]) -> Placement:
+    """Let the server have its machine for itself; the load hosts place their generators."""
+    return Placement(
+        server_cpus=frozenset(target), generator_cpus=frozenset(), is_co_located=False,
+        note="apart: server and load generator each have a machine of their own",
+    )  # fmt: skip
+
+
+def read_cores(host: Host, allowed: Collection[int]) -> tuple[CpuSet, ...]:
+    """Read which CPUs share a physical core; those of which the kernel says nothing are left out."""
+    cores: list[CpuSet] = []
+    look = host.look([PurePosixPath(TOPOLOGY.format(cpu)) for cpu in sorted(allowed)])
+    for cpu in sorted(allowed):
+        content = look.read(PurePosixPath(TOPOLOGY.format(cpu))).content
+        with contextlib.suppress(ValueError):
+            cores.append(frozenset(parse_cpus((content or b"").decode())))
+    return tuple(dict.fromkeys(cores))
+
+
+def _group(allowed: CpuSet, cores: Sequence[CpuSet]) -> list[CpuSet]:
+    """Sort CPUs into physical cores; what is not known to share one stands alone."""
+    known = [core & allowed for core in cores if core & allowed]
+    alone = allowed.difference(*known)
+    return sorted([*known, *(frozenset({cpu}) for cpu in alone)], key=min)
+
+
+def _show(cpus: CpuSet) -> str:
+    listed = ", ".join(str(cpu) for cpu in sorted(cpus))
+    return f"CPU {listed}" if len(cpus) == 1 else f"CPUs {listed}"

@@ -1,0 +1,117 @@
+"""Gates for what the host did during a window. Pure."""
+
+from tuner.measure.gates.facts import WindowFacts, blamed, fault, percent, warning
+from tuner.records import Gate, Verdict
+
+MIB = 2**20
+MORE_PORTS = "wait a minute, or widen net.ipv4.ip_local_port_range"
+
+
+def steal(facts: WindowFacts) -> Verdict | None:
+    """Look at what the hypervisor took away."""
+    share = facts.counters.get("steal_share", 0.0)
+    return _graded(
+        Gate.STEAL,
+        share,
+        (facts.limits.steal_warning, facts.limits.steal_fault),
+        f"the hypervisor gave {percent(share, 1)} of the CPUs to others; use a machine with CPUs of its own",
+    )
+
+
+def foreign(facts: WindowFacts) -> Verdict | None:
+    """Look for programs that are neither server nor generator nor tuner."""
+    share = facts.counters.get("foreign_cpu_share", 0.0)
+    surely = share - facts.limits.foreign_errors * facts.rate("foreign_cpu_error_s")
+    return _graded(
+        Gate.FOREIGN,
+        surely,
+        (facts.limits.foreign_warning, facts.limits.foreign_fault),
+        f"other programs used {percent(share)} of one CPU; stop them (`top` shows which)",
+    )
+
+
+def quota(facts: WindowFacts) -> Verdict | None:
+    """Look for a CPU quota: only a warning, since one that is always there is part of the machine."""
+    periods = facts.counters.get("throttled_periods", 0.0)
+    if not periods:
+        return None
+    return warning(
+        Gate.QUOTA,
+        f"the CPU quota of its cgroup stopped the server in {periods:.0f} periods; raise it (CPUQuota= of "
+        "systemd, --cpus of docker) unless the server will run with it",
+    )
+
+
+def ports(facts: WindowFacts) -> Verdict | None:
+    """Look for local ports that earlier connections still hold."""
+    waiting = facts.counters.get("time_wait", 0.0)
+    share = waiting / facts.local_ports
+    said = f"{waiting:,.0f} sockets in TIME_WAIT hold {percent(share)} of the local ports"
+    if no_ports_left(facts) and facts.result is not None:
+        failed = facts.result.failures.connect
+        return fault(Gate.PORTS, f"{said} and {failed:,} connections failed; {MORE_PORTS}")
+    if share > facts.limits.time_wait_share:
+        return warning(Gate.PORTS, f"{said}; {MORE_PORTS}")
+    overflows = facts.counters.get("time_wait_overflows", 0.0)
+    if not overflows:
+        return None
+    said = f"{overflows:,.0f} sockets found no place in TIME_WAIT; raise net.ipv4.tcp_max_tw_buckets"
+    # In a namespace of its own, this start alone has filled it, and another try would fill it again.
+    return warning(Gate.PORTS, said) if facts.own_network else fault(Gate.PORTS, said)
+
+
+def no_ports_left(facts: WindowFacts) -> bool:
+    """Tell whether connections failed while most local ports were waiting: not the server's errors."""
+    full = facts.counters.get("time_wait", 0.0) > facts.limits.time_wait_share * facts.local_ports
+    return full and facts.result is not None and facts.result.failures.connect > 0
+
+
+def memory(facts: WindowFacts) -> Verdict | None:
+    """Look for want of memory, and whether the server is the reason."""
+    limits = facts.limits
+    kills = facts.counters.get("oom_kills", 0.0)
+    full = facts.rate("pressure_memory_full_s")
+    swapped = facts.rate("swap_ins")
+    faults = facts.rate("server_faults_major") - facts.control.major_faults_per_s
+    signs = (
+        (kills > 0, f"the kernel killed {kills:.0f} processes for want of memory"),
+        (full > limits.memory_full_share, f"everything waited for memory in {percent(full, 1)} of the time"),
+        (swapped > limits.swap_ins_per_s, f"{swapped:,.0f} pages/s came back from swap"),
+        (
+            faults > limits.major_faults_per_s,
+            f"the server read {faults:,.0f} pages/s more from disk than with the default",
+        ),
+    )
+    seen = [sign for is_seen, sign in signs if is_seen]
+    if not seen:
+        return None
+    said = f"{', '.join(seen)} (it holds {facts.counters.get('server_rss_bytes', 0.0) / MIB:,.0f} MiB)"
+    if _is_the_servers(facts):
+        return blamed(Gate.MEMORY, f"{said}; this configuration needs too much memory")
+    return fault(Gate.MEMORY, f"{said}; stop the programs that need so much, the window is measured again")
+
+
+def clock(facts: WindowFacts) -> Verdict | None:
+    """Look for a clock that was set."""
+    step_s = facts.counters.get("clock_step_s", 0.0)
+    if abs(step_s) <= facts.limits.clock_step_s:
+        return None
+    return fault(
+        Gate.CLOCK,
+        f"the clock was set by {step_s:+.3f} s; let NTP slew it instead, the window is measured again",
+    )
+
+
+def _is_the_servers(facts: WindowFacts) -> bool:
+    """Tell whether the server was what the kernel killed, or holds most of the memory that is in use."""
+    counters = facts.counters
+    was_killed = counters.get("oom_kills", 0.0) > 0 and counters.get("server_exits", 0.0) > 0
+    in_use_bytes = counters.get("memory_total_bytes", 0.0) - counters.get("memory_available_bytes", 0.0)
+    return was_killed or counters.get("server_rss_bytes", 0.0) > in_use_bytes / 2 > 0
+
+
+def _graded(gate: Gate, value: float, steps: tuple[float, float], said: str) -> Verdict | None:
+    """Warn from the first step on, and blame the environment from the second."""
+    if value > steps[1]:
+        return fault(gate, f"{said}, the window is measured again")
+    return warning(gate, said) if value > steps[0] else None

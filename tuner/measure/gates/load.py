@@ -1,0 +1,97 @@
+"""Gates for what the load generator and the server did in a window. Pure."""
+
+from dataclasses import fields
+
+from tuner.measure.gates.facts import WindowFacts, blamed, fault, percent, warning
+from tuner.measure.gates.host import no_ports_left
+from tuner.records import Gate, Verdict
+
+
+def generator(facts: WindowFacts) -> Verdict | None:
+    """Look whether the generator did its work; if it cannot for one configuration alone, that is to blame."""
+    if facts.lost is not None:
+        return fault(Gate.GENERATOR, f"{facts.lost.rstrip('.')}; the window is measured again")
+    result = facts.result
+    if result is not None and result.generator_fault is not None:
+        return fault(
+            Gate.GENERATOR,
+            f"the generator itself ran out: {result.generator_fault.rstrip('.')}; lower `connections:`, or "
+            "raise its limits (ulimit -n, net.ipv4.ip_local_port_range)",
+        )
+    problem = facts.problem if result is None else result.aborted
+    if problem is None and result is not None:
+        return None
+    said = (problem or "it gave no result").rstrip(".")
+    if facts.control.is_healthy and facts.problems_in_row >= facts.limits.problems_in_row:
+        return blamed(
+            Gate.GENERATOR,
+            f"the generator failed {facts.problems_in_row} times in a row, but not with the default: {said}; "
+            "this configuration cannot be loaded",
+        )
+    return fault(Gate.GENERATOR, f"the generator failed: {said}; the window is measured again")
+
+
+def duration(facts: WindowFacts) -> Verdict | None:
+    """Look whether the load lasted as long as it should have. A generator that gave up has said why."""
+    if facts.result is None or facts.result.aborted is not None:
+        return None
+    tolerance_s = facts.limits.duration_share * facts.asked_s + facts.limits.duration_s
+    if abs(facts.result.duration_s - facts.asked_s) <= tolerance_s:
+        return None
+    return fault(
+        Gate.DURATION,
+        f"the load lasted {facts.result.duration_s:.2f} s not {facts.asked_s:g} ± {tolerance_s:.2f} s; "
+        "the window is measured again",
+    )
+
+
+def saturated(facts: WindowFacts) -> Verdict | None:
+    """Look whether the generator had CPU to spare; on two cores, with one for it alone, it may not have."""
+    if facts.generator_cpu < facts.limits.generator_busy:
+        return None
+    return warning(
+        Gate.SATURATED,
+        f"the generator used {percent(facts.generator_cpu)} of its CPUs, so goodput is only a lower bound; "
+        "give it more CPUs, or take one that needs less (wrk)",
+    )
+
+
+def body(facts: WindowFacts) -> Verdict | None:
+    """Look whether the responses are what was asked for."""
+    if facts.result is None:
+        return None
+    wrong = facts.result.failures.length
+    answered = facts.result.correct + wrong
+    if wrong <= facts.limits.wrong_body_share * answered:
+        return None
+    return blamed(
+        Gate.BODY,
+        f"{wrong:,} of {answered:,} responses have a wrong length; this configuration serves something else",
+    )
+
+
+def errors(facts: WindowFacts) -> Verdict | None:
+    """Look at failed requests, unless the generator's own limits made them fail."""
+    result = facts.result
+    if result is None or result.generator_fault is not None or no_ports_left(facts):
+        return None
+    failed = result.failures.total
+    asked = result.correct + failed
+    rate = failed / asked if asked else 1.0
+    if rate <= facts.limits.errors_warning:
+        return None
+    kinds = {each.name: getattr(result.failures, each.name) for each in fields(result.failures)}
+    named = ", ".join(f"{kind} {count:,}" for kind, count in kinds.items() if count) or "nothing was answered"
+    said = f"{failed:,} of {asked:,} requests failed, {percent(rate, 2)} ({named})"
+    if rate > facts.limits.errors_hopeless:
+        return blamed(Gate.ERRORS, f"{said}; this configuration does not bear this load at all")
+    if rate > facts.limits.errors_fault:
+        return blamed(Gate.ERRORS, f"{said}; this configuration does not bear this load")
+    return warning(Gate.ERRORS, f"{said}; look into the server's log")
+
+
+def effective(facts: WindowFacts) -> Verdict | None:
+    """Look whether what was measured is what was asked for."""
+    if not facts.not_effective:
+        return None
+    return blamed(Gate.EFFECTIVE, f"{', '.join(facts.not_effective)}; what was asked was not measured")

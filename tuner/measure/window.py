@@ -1,0 +1,146 @@
+"""One window: send load from all places, read the counters around it, judge what came out."""
+
+import os
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from tuner.deploy.deployment import Deployment
+from tuner.errors import LoadFailed
+from tuner.measure.counters import difference, find_quota, take
+from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
+from tuner.measure.processes import find_interrupt_threads, find_own_process
+from tuner.measure.sending import send, share_out, split_in_two
+from tuner.ports import Failures, Host, LoadGenerator, Workload
+from tuner.records import Window
+
+
+class LoadShape(Protocol):
+    """What of a study's load section a window needs."""
+
+    @property
+    def connections(self) -> int: ...
+    @property
+    def keepalive(self) -> bool: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def protocol(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """A load generator with the workload that stays the same from window to window."""
+
+    generator: LoadGenerator
+    shape: LoadShape
+    interrupt_threads: tuple[int, ...]
+    tuner_pid: int = field(default_factory=os.getpid)
+    """The process on the target that the tuner's own commands are children of."""
+    rate_rps: float | None = None
+    """Send at this rate instead of as fast as answers come."""
+
+    @classmethod
+    def prepare(cls, generator: LoadGenerator, shape: LoadShape, target: Host) -> "Load":
+        """Find once what every window needs."""
+        return cls(
+            generator=generator, shape=shape, interrupt_threads=find_interrupt_threads(target),
+            tuner_pid=find_own_process(target),
+        )  # fmt: skip
+
+
+def run_window(
+    deployment: Deployment,
+    load: Load,
+    duration_s: float,
+    *,
+    connections: int | None = None,
+    rate_rps: float | None = None,
+    problems_before: int = 0,
+    control: ControlFacts = HEALTHY,
+) -> Window:
+    """Send load for one window and count what came back.
+
+    Args:
+        deployment: what is loaded.
+        load: the generator and the workload.
+        duration_s: length of the window.
+        connections: instead of the workload's own.
+        rate_rps: send at this rate instead of as fast as answers come.
+        problems_before: windows right before this one in which the generator failed.
+        control: what the default showed, for the validity gates.
+
+    A generator that fails gives a window without a correct response; its verdicts say whose fault it was.
+    """
+    workload = describe_workload(deployment, load, duration_s, connections=connections, rate_rps=rate_rps)
+    places = deployment.load_places
+    waiting = (place.session_pid for place in places if place.is_on_target)
+    groups = {
+        "server": tuple(deployment.server_pids.values()),
+        "tuner": tuple({load.tuner_pid, *waiting}),
+        "interrupts": load.interrupt_threads,
+    }
+    quota = find_quota(deployment.host, groups["server"][0]) if groups["server"] else None
+    around = partial(take, deployment.host, namespace_pid=deployment.network_pid, groups=groups, quota=quota)
+    started_s, began_s = time.time(), time.monotonic()
+    before = around()
+    sent = send(load.generator, share_out(workload, places))
+    result = sent.result
+    loaded_s = time.monotonic() - began_s if result is None else result.duration_s
+    counters = difference(before, around(), generator_cpu_s=sent.target_cpu_s)
+    if len(places) > 1:
+        counters["load_skew_s"] = sent.skew_s
+    window = Window(
+        started_s=started_s,
+        duration_s=loaded_s,
+        correct=0 if result is None else result.correct,
+        failures=Failures() if result is None else result.failures,
+        bytes=0 if result is None else result.bytes,
+        latency=None if result is None else result.latency,
+        connect_time=None if result is None else result.connect_time,
+        generator_cpu=sent.busy,
+        counters=counters,
+    )
+    facts = WindowFacts(
+        asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,
+        problem=sent.problem, problems_in_row=problems_before + 1, control=control,
+        not_effective=deployment.no_longer_effective(),
+    )  # fmt: skip
+    return replace(window, verdicts=judge(facts))
+
+
+def describe_workload(
+    deployment: Deployment,
+    load: Load,
+    duration_s: float,
+    *,
+    connections: int | None = None,
+    rate_rps: float | None = None,
+) -> Workload:
+    """Say what is sent to a deployment for so long."""
+    return Workload(
+        url=deployment.url,
+        connections=connections or load.shape.connections,
+        keepalive=load.shape.keepalive,
+        duration_s=duration_s,
+        threads=load.shape.threads,
+        rate_rps=load.rate_rps if rate_rps is None else rate_rps,
+        protocol=load.shape.protocol,
+        body_bytes=deployment.body_bytes,
+        response_bytes=deployment.response_bytes,
+    )
+
+
+def send_beside(deployment: Deployment, load: Load, duration_s: float) -> float:
+    """Let two generators of each place share its connections at the same time; give all goodput together.
+
+    Raises:
+        LoadFailed: one of them cannot be understood, or a load host is lost.
+    """
+    workload = describe_workload(deployment, load, duration_s)
+    shares = [half for share in share_out(workload, deployment.load_places) for half in split_in_two(share)]
+    sent = send(load.generator, shares)
+    if sent.result is None:
+        raise LoadFailed(sent.problem or sent.lost or "load: a generator gave no result.")
+    return sent.result.goodput_rps

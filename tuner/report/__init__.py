@@ -1,0 +1,1 @@
+"""A study for people: summary, sensitivity, terminal and HTML page."""

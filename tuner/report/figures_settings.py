@@ -1,0 +1,294 @@
+"""Figures of the settings: a slice per parameter, parallel coordinates, importance, failures by class."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
+
+from tuner.ports import Scalar
+from tuner.records import Role, Start
+from tuner.report.figures import (
+    AMBER,
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    PALE,
+    RED,
+    ROLES,
+    SOFT,
+    as_text,
+    error_bars,
+    make_layout,
+    ratio_axis,
+    shorten,
+)
+from tuner.report.regions import Line, draw_line, is_same
+from tuner.report.wording import say_speedup
+
+if TYPE_CHECKING:
+    from tuner.report.summary import Summary
+
+AXES_AT_MOST = 7
+GOLDEN = (math.sqrt(5) - 1) / 2
+SIDES = {
+    "default": (GREY, "square-open"),
+    "other": (BLUE, "circle"),
+    "winner": (GREEN, "star"),
+}
+SPECIAL_STEP = 0.25
+"""Distance of a special value from the range and from the next one, in widths of the range."""
+APART = 0.22
+"""Least distance between two values that are written at an axis."""
+
+
+def place(line: Line, value: Scalar) -> float:
+    """Find where a value stands: numbers from 0 to 1, special values left of them; choices count from 0."""
+    position = line.position(value)
+    if not math.isnan(position):
+        return position
+    index = next((index for index, choice in enumerate(line.choices) if is_same(choice, value)), 0)
+    return -SPECIAL_STEP * (len(line.choices) - index) if line.has_range else float(index)
+
+
+def stretch(line: Line, value: Scalar) -> float:
+    """Bring a value's place into 0 to 1, special values included."""
+    at = place(line, value)
+    if not line.has_range:
+        return at / (len(line.choices) - 1) if len(line.choices) > 1 else 0.5
+    lowest = -SPECIAL_STEP * len(line.choices)
+    return (at - lowest) / (1 - lowest)
+
+
+def choose_marks(line: Line, most: int) -> list[Scalar]:
+    """Choose the values that are written at a line: all choices, and up to `most` numbers with both ends."""
+    if not line.has_range:
+        return list(line.choices)
+    whole = line.low.is_integer() and line.high.is_integer()
+    marks: list[float] = []
+    for index in range(most):
+        mark = line.value_at(index / (most - 1))
+        if 0 < index < most - 1:
+            mark = 2.0 ** round(math.log2(mark)) if line.is_log else float(f"{mark:.2g}")
+        marks.append(round(mark) if whole else float(f"{mark:.3g}"))
+    low, *middle, high = marks
+    kept = [low]
+    for mark in middle:
+        if line.position(mark) - line.position(kept[-1]) >= APART <= 1 - line.position(mark):
+            kept.append(mark)
+    if high > low:
+        kept.append(high)
+    return [*line.choices, *(int(mark) if whole else mark for mark in kept)]
+
+
+def varied_parameters(summary: "Summary") -> tuple[str, ...]:
+    """Name the parameters that the study varied, the most important ones first."""
+    varied = {dimension.parameter for dimension in summary.space.dimensions}
+    ranked = [each.parameter for each in summary.sensitivity if each.parameter in varied]
+    rest = [each.name for each in summary.space.parameters if each.name in varied - set(ranked)]
+    return (*ranked, *rest)
+
+
+def measured_starts(summary: "Summary") -> list[Start]:
+    """Take every start with a speedup."""
+    return [start for start in summary.starts if start.number in summary.speedups]
+
+
+def side_of(summary: "Summary", start: Start) -> str:
+    """Tell the default's and the winner's starts from all others."""
+    if start.role is Role.CONTROL or dict(start.config) == dict(summary.default.config):
+        return "default"
+    winner = summary.winner
+    return "winner" if winner is not None and dict(start.config) == dict(winner.config) else "other"
+
+
+def name_start(summary: "Summary", start: Start) -> str:
+    """Say on hover which start it was; the figure over time tells the rest."""
+    return f"start {start.number}: {say_speedup(summary.speedups[start.number])}"
+
+
+def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
+    """Draw the speedup of every start against its value of one parameter, where it has one."""
+    starts = [start for start in measured_starts(summary) if name in start.config]
+    default = summary.default.config.get(name)
+    if not starts:
+        return None
+    winner = summary.winner.config.get(name) if summary.winner is not None else None
+    # What another setting switches off has no value there.
+    marked = [each for each in (default, winner) if each is not None]
+    line = draw_line(summary.space, name, [*(start.config[name] for start in starts), *marked])
+    axis = ratio_axis(summary.speedups[start.number].ratio for start in measured_starts(summary))
+    spread = 0.012 if line.has_range else 0.14
+    traces = []
+    for side, (colour, symbol) in SIDES.items():
+        group = [start for start in starts if side_of(summary, start) == side]
+        speedups = [summary.speedups[start.number] for start in group]
+        traces.append(
+            go.Scatter(
+                x=[
+                    shorten(place(line, start.config[name]) + spread * scatter(start.number))
+                    for start in group
+                ],
+                y=[shorten(speedup.ratio) for speedup in speedups],
+                error_y=error_bars(speedups, colour) if side == "other" else None,
+                mode="markers",
+                marker={"color": colour, "symbol": symbol, "size": 7 if side == "winner" else 6},
+                text=[name_start(summary, start) for start in group],
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+    lines = [] if default is None else [rule(place(line, default), GREY, "dash")]
+    if winner is not None and (default is None or not is_same(winner, default)):
+        lines.append(rule(place(line, winner), GREEN, "solid"))
+    marks = choose_marks(line, 3 if line.choices else 4)
+    layout = make_layout(height=220, shapes=lines, margin={"l": 8, "r": 26, "t": 6, "b": 8})
+    room = 0.06 if line.has_range else 0.5
+    places = [place(line, mark) for mark in marks]
+    layout.xaxis.update(
+        tickvals=places,
+        ticktext=[as_text(summary.space.show(name, mark)) for mark in marks],
+        tickfont={"size": 11},
+        tickangle=0 if line.has_range else None,
+        ticklabeloverflow="allow",
+        range=[min(places) - room, max(places) + room],
+    )
+    layout.yaxis.update({**axis, "title": None, "tickfont": {"size": 11}})
+    return go.Figure(traces, layout)
+
+
+def scatter(number: int) -> float:
+    """Give every start a place of its own between −1 and 1, so that equal values do not hide each other."""
+    return 2 * (number * GOLDEN % 1) - 1
+
+
+def rule(x: float, colour: str, dash: str) -> dict[str, Any]:
+    """Draw a line over the whole height."""
+    return {
+        "type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": x, "x1": x, "layer": "below",
+        "line": {"color": colour, "width": 1.5, "dash": dash},
+    }  # fmt: skip
+
+
+def draw_parallel(summary: "Summary") -> go.Figure | None:
+    """Draw every start as a line over the parameters that matter most, coloured by speedup."""
+    starts = [start for start in measured_starts(summary) if start.role in {Role.SEARCH, Role.REPEAT}]
+    names = [
+        name for name in varied_parameters(summary) if any(name in start.config for start in starts)
+    ][:AXES_AT_MOST]  # fmt: skip
+    if len(names) < 2 or not starts:  # noqa: PLR2004 - lines need two ends
+        return None
+    lines = {
+        name: draw_line(summary.space, name, [start.config[name] for start in starts if name in start.config])
+        for name in names
+    }
+    ratios = sorted(summary.speedups[start.number].ratio for start in starts)
+    top = ratios[max(0, math.ceil(0.9 * len(ratios)) - 1)]
+    groups: tuple[tuple[str, str, float, Callable[[float], bool]], ...] = (
+        ("below the default", PALE, 1.0, lambda ratio: ratio < min(1.0, top)),
+        ("above the default", BLUE, 1.0, lambda ratio: 1.0 <= ratio < top),
+        ("best tenth", GREEN, 2.5, lambda ratio: ratio >= top),
+    )
+    traces: list[Any] = []
+    for title, colour, width, belongs in groups:
+        chosen = [start for start in starts if belongs(summary.speedups[start.number].ratio)]
+        xs, ys, words = lay_lines(summary, chosen, names, lines)
+        traces.append(
+            go.Scatter(
+                x=xs, y=ys, text=words, mode="lines+markers", name=title, connectgaps=False,
+                line={"color": colour, "width": width}, marker={"size": 4},
+                opacity=0.75, hovertemplate="%{text}<extra></extra>",
+            )
+        )  # fmt: skip
+    notes, shapes = [], []
+    for column, name in enumerate(names):
+        shapes.append({**rule(column, INK, "solid"), "line": {"color": INK, "width": 1}})
+        notes += [
+            {"x": column, "y": stretch(lines[name], mark), "showarrow": False,
+             "text": as_text(summary.space.show(name, mark)), "xanchor": "left", "xshift": 4,
+             "font": {"size": 11}, "bgcolor": "rgba(255,255,255,0.8)"}
+            for mark in choose_marks(lines[name], 2)
+        ]  # fmt: skip
+    layout = make_layout(height=460, showlegend=True, shapes=shapes, annotations=notes)
+    layout.xaxis.update(
+        tickvals=list(range(len(names))), ticktext=[as_text(name) for name in names], tickangle=30,
+        showgrid=False, range=[-0.15, len(names) - 0.5],
+    )  # fmt: skip
+    layout.yaxis.update(visible=False, range=[-0.06, 1.06])
+    return go.Figure(traces, layout)
+
+
+def lay_lines(
+    summary: "Summary", starts: Sequence[Start], names: Sequence[str], lines: dict[str, Line]
+) -> tuple[list[int | None], list[float | None], list[str]]:
+    """Lay the lines of several starts into one trace, with a gap after each."""
+    xs: list[int | None] = []
+    ys: list[float | None] = []
+    words: list[str] = []
+    for start in starts:
+        word = name_start(summary, start)
+        for column, name in enumerate(names):
+            value = start.config.get(name)
+            xs.append(column)
+            ys.append(None if value is None else shorten(stretch(lines[name], value)))
+            words.append(word)
+        xs.append(None)
+        ys.append(None)
+        words.append("")
+    return xs, ys, words
+
+
+def draw_importance(summary: "Summary") -> go.Figure | None:
+    """Draw every parameter's share of the importance with its interval."""
+    ranked = [each for each in summary.sensitivity if each.importance is not None]
+    if not ranked:
+        return None
+    colours = [GREY if each.verdict.startswith("indistinguishable") else BLUE for each in ranked]
+    names = [as_text(each.parameter) for each in ranked]
+    chance = go.Scatter(
+        x=[each.chance for each in ranked], y=names, mode="markers", hoverinfo="skip",
+        marker={"symbol": "line-ns-open", "size": 12, "color": SOFT, "line": {"width": 1.5}},
+    )  # fmt: skip
+    figure = go.Figure(
+        [chance, go.Scatter(
+            x=[each.importance for each in ranked],
+            y=names,
+            mode="markers",
+            marker={"color": colours, "size": 9},
+            error_x={
+                "type": "data", "symmetric": False, "thickness": 1.5, "width": 3, "color": GREY,
+                "array": [(each.importance_high or 0.0) - (each.importance or 0.0) for each in ranked],
+                "arrayminus": [(each.importance or 0.0) - (each.importance_low or 0.0) for each in ranked],
+            },
+            hovertemplate="%{y}: %{x:.1%}<extra></extra>",
+        )],
+        make_layout(height=70 + 22 * len(ranked)),
+    )  # fmt: skip
+    figure.layout.xaxis.update(
+        title={"text": "share of the importance"}, tickformat=".0%", rangemode="tozero"
+    )
+    figure.layout.yaxis.update(autorange="reversed", type="category", tickfont={"size": 12})
+    return figure
+
+
+def draw_failures(summary: "Summary") -> go.Figure | None:
+    """Draw how many starts were lost, by class and by stage."""
+    lost = [start for start in summary.starts if start.failure is not None]
+    if not lost:
+        return None
+    kinds = [kind for kind, _ in Counter(start.failure.kind for start in lost if start.failure).most_common()]
+    traces = []
+    for role, (title, _, _) in ROLES.items():
+        of_role = Counter(start.failure.kind for start in lost if start.failure and start.role is role)
+        counts = [of_role[kind] for kind in kinds]
+        if any(counts):
+            colour = {Role.CONTROL: GREY, Role.SEARCH: RED}.get(role, AMBER)
+            traces.append(
+                go.Bar(x=counts, y=[as_text(kind) for kind in kinds], orientation="h", name=title,
+                       marker={"color": colour})
+            )  # fmt: skip
+    figure = go.Figure(traces, make_layout(height=110 + 28 * len(kinds), barmode="stack", showlegend=True))
+    figure.layout.xaxis.update(title={"text": "starts"}, dtick=math.ceil(len(lost) / 8), rangemode="tozero")
+    figure.layout.yaxis.update(autorange="reversed", type="category")
+    return figure

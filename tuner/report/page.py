@@ -1,0 +1,207 @@
+"""The report: one self-contained HTML page, the same bytes for the same summary.
+
+Every string in it may come from a log or a configuration. HTML is escaped by Jinja2, labels in figures by
+`figures.as_text`, and the figures' JSON by `embed`, because `</script>` ends a script wherever it stands.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from tuner.records import Role, State
+from tuner.report.rows import (
+    arm_rows,
+    capacity_rows,
+    change_rows,
+    doubt_rows,
+    environment_rows,
+    failure_rows,
+    front_rows,
+    gate_rows,
+    mechanism_rows,
+    noise_rows,
+    provenance_rows,
+    request_failure_rows,
+    response_rows,
+    sensitivity_rows,
+    start_rows,
+    timing_rows,
+)
+from tuner.report.wording import LOWER_BOUND, say_gain, say_percent, say_ratio, say_speedup
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from tuner.report.summary import Summary
+
+
+STATES = (State.COMPLETE, State.PRUNED, State.FAILED, State.INVALID, State.RUNNING)
+
+CAPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "pairs": "Each diamond is one pair of fresh starts, measured next to each other in random order.",
+        "timeline": "Speedup relative to the level of the control at that time, with 95 % intervals; open "
+        "symbols were stopped early. Logarithmic axis.",
+        "front": "Numbers are the picks of the table below; up is more goodput, left is cheaper, both "
+        "relative to the default. Dots are single starts as they were measured; a pick's goodput is an "
+        "estimate, drawn towards the others' the fewer starts speak for it. Logarithmic axes.",
+        "importance": "Share of PED-ANOVA's importance for reaching the best quarter, with 95 % bootstrap "
+        "intervals over the starts. Upright marks: the share that shuffled speedups give. Grey: "
+        "indistinguishable from noise.",
+        "parallel": "One line per start of the search through the parameters that matter most; off and other "
+        "special values stand below the range.",
+        "failures": "Starts that gave no measurement.",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """One figure of the page."""
+
+    name: str
+    title: str
+    caption: str
+    height: int
+    json: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Headline:
+    """The verdict in the first screen."""
+
+    tone: str
+    """good, plain or open: chooses the colour."""
+    figure: str
+    text: str
+
+
+def render_report(summary: "Summary") -> str:
+    """Render the page. Takes about a second: plotly and Jinja2 are imported here and nowhere else."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from plotly.offline import get_plotlyjs
+
+    environment = Environment(
+        loader=PackageLoader("tuner", ""), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    return environment.get_template("report_page.html.j2").render(
+        summary=summary,
+        headline=describe_verdict(summary),
+        arms=arm_rows(summary),
+        changes=change_rows(summary),
+        capacity=capacity_rows(summary),
+        figures=draw_figures(summary),
+        slices=draw_slices(summary),
+        sensitivity=sensitivity_rows(summary),
+        too_few=describe_lack(summary),
+        mechanisms=mechanism_rows(summary),
+        front=front_rows(summary),
+        failures=failure_rows(summary),
+        request_failures=request_failure_rows(summary),
+        gates=gate_rows(summary),
+        doubts=doubt_rows(summary),
+        responses=response_rows(summary),
+        noise=noise_rows(summary),
+        environment=environment_rows(summary),
+        timing=timing_rows(summary),
+        provenance=provenance_rows(summary),
+        counts=count_starts(summary),
+        starts=start_rows(summary),
+        plotly_js=get_plotlyjs(),
+        lower_bound=LOWER_BOUND,
+    )
+
+
+def describe_verdict(summary: "Summary") -> Headline:
+    """Say how the study ended, or how far it is."""
+    gain = summary.gain
+    if gain is not None and gain.verdict == "improved":
+        return Headline(
+            tone="good", figure=say_gain(gain),
+            text="Correct responses per second of the winner relative to the default, with its "
+            f"{say_percent(1 - gain.alpha)} interval, from pairs of fresh starts that the search never saw.",
+        )  # fmt: skip
+    if gain is not None:
+        return Headline(
+            tone="plain", figure=say_gain(gain),
+            text=f"{gain.verdict.capitalize()}: the interval does not show a gain that is worth claiming. "
+            "Keep the default.",
+        )  # fmt: skip
+    if summary.state == "finished":
+        return Headline(
+            tone="plain", figure="Nothing beat the default",
+            text=f"{summary.stop_reason or 'The study is finished'}. Keep the default.",
+        )  # fmt: skip
+    if summary.incumbent is None:
+        return Headline(tone="open", figure="No result yet", text=f"The study is {summary.state}.")
+    _, best = summary.incumbent
+    return Headline(
+        tone="open",
+        figure=f"{say_ratio(best.ratio)} so far, not confirmed",
+        text=f"The study is {summary.state}. The best configuration stands at {say_speedup(best)}, shrunk "
+        "for being the best of many; only a confirmation can tell what it is worth.",
+    )
+
+
+def describe_lack(summary: "Summary") -> str:
+    """Say that there are too few starts to explain anything; empty when there are enough."""
+    lacks = [each.verdict for each in summary.sensitivity if each.verdict.startswith("too few")]
+    return lacks[0].capitalize() if lacks else ""
+
+
+def draw_figures(summary: "Summary") -> dict[str, Drawn | None]:
+    """Draw every figure for which there is something to show; the others are None."""
+    from tuner.report import figures, figures_settings
+
+    made = (
+        ("pairs", "Confirmation, pair by pair", figures.draw_pairs(summary)),
+        ("timeline", "Every start over time", figures.draw_timeline(summary) if summary.speedups else None),
+        ("front", "Goodput against its cost", figures.draw_front(summary)),
+        ("importance", "Importance", figures_settings.draw_importance(summary)),
+        ("parallel", "Parallel coordinates", figures_settings.draw_parallel(summary)),
+        ("failures", "Failed starts by class", figures_settings.draw_failures(summary)),
+    )
+    return {
+        name: None if figure is None else make_drawn(name, title, CAPTIONS[name], figure)
+        for name, title, figure in made
+    }
+
+
+def draw_slices(summary: "Summary") -> list[Drawn]:
+    """Draw one small figure per parameter, the most important ones first."""
+    from tuner.report import figures_settings
+
+    drawn = []
+    for index, name in enumerate(figures_settings.varied_parameters(summary)):
+        figure = figures_settings.draw_slice(summary, name)
+        if figure is not None:
+            drawn.append(make_drawn(f"slice-{index}", name, "", figure))
+    return drawn
+
+
+def make_drawn(name: str, title: str, caption: str, figure: "go.Figure") -> Drawn:
+    """Put a figure with its texts; the page reserves its height, so that nothing jumps while it is drawn."""
+    return Drawn(
+        name=name, title=title, caption=caption, height=int(figure.layout.height), json=embed(figure)
+    )
+
+
+def embed(figure: "go.Figure") -> str:
+    """Write a figure as JSON that may stand inside a script element."""
+    text: str = figure.to_json(engine="json")
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def count_starts(summary: "Summary") -> list[tuple[str, list[int]]]:
+    """Count starts by role (rows) and state (columns of the page's table)."""
+    counts = Counter((start.role, start.state) for start in summary.starts)
+    return [
+        (role.value, [counts[role, state] for state in STATES])
+        for role in Role
+        if any(counts[role, state] for state in STATES)
+    ]

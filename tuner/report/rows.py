@@ -1,0 +1,306 @@
+"""The report's tables, as rows of text."""
+
+import statistics
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from tuner.records import Blame, Start
+from tuner.report.wording import (
+    NOTHING,
+    say_duration,
+    say_failures,
+    say_gain,
+    say_milliseconds,
+    say_percent,
+    say_quantile,
+    say_rate,
+    say_ratio,
+    say_speedup,
+)
+
+if TYPE_CHECKING:
+    from tuner.report.summary import Arm, Summary
+    from tuner.space import Derived, Parameter
+
+FAILURE_KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
+LONGEST_REASON = 400
+
+Row = tuple[str, ...]
+
+
+def arm_rows(summary: "Summary") -> list[Row]:
+    """Put default and winner side by side: requests per second, p99, failures, starts."""
+    arms = [("default", summary.default)] + ([("winner", summary.winner)] if summary.winner else [])
+    return [(name, *describe_arm(arm)) for name, arm in arms]
+
+
+def describe_arm(arm: "Arm") -> Row:
+    """Say what one side gave."""
+    return (
+        say_rate(arm.goodput_rps),
+        say_milliseconds(arm.latency_p99_ms),
+        say_failures(arm.failures, arm.requests),
+        str(arm.starts),
+    )
+
+
+def response_rows(summary: "Summary") -> list[Row]:
+    """Show response times at a fixed rate, and how long connections took to be established."""
+    rows: list[Row] = []
+    claim = summary.latency
+    if claim is not None:
+        rows += [
+            ("rate of both", f"{say_rate(claim.rate_rps)} requests/s, well below what the default can take"),
+            ("p99 of the default", say_quantile(claim.default_p99)),
+            ("p99 of the winner", say_quantile(claim.winner_p99)),
+            ("p99 of the winner over the default's", say_gain(claim.ratio)),
+        ]
+    for name, arm in (("default", summary.default), ("winner", summary.winner)):
+        if arm is not None and arm.connect_time is not None:
+            times = (arm.connect_time.min_ms, arm.connect_time.mean_ms, arm.connect_time.max_ms)
+            shown = " / ".join(say_milliseconds(each) for each in times)
+            rows.append((f"connection establishment of the {name}, min / mean / max", shown))
+    return rows
+
+
+def change_rows(summary: "Summary") -> list[Row]:
+    """Show each setting that is written: name, default, value, server, why it is tuned, what else it does."""
+    settings: tuple[Parameter | Derived, ...] = (*summary.space.parameters, *summary.space.derived)
+    items = {each.name: each for each in settings}
+    rows: list[Row] = []
+    for name, (default, value) in summary.shipped.items():
+        known = items.get(name)
+        rows.append(
+            (
+                name,
+                summary.space.show(name, default),
+                summary.space.show(name, value),
+                known.server if known else "",
+                known.why if known else "",
+                known.also if known else "",
+            )
+        )
+    return rows
+
+
+def capacity_rows(summary: "Summary") -> list[Row]:
+    """Put what default and winner hold at once side by side: server, default, winner."""
+    default = summary.space.describe_capacity(summary.default.config)
+    winner = {} if summary.winner is None else summary.space.describe_capacity(summary.winner.config)
+    return [(server, held, winner.get(server, NOTHING)) for server, held in default.items()]
+
+
+def front_rows(summary: "Summary") -> list[Row]:
+    """Show what nobody beats in both objectives: pick, goodput, cost, starts, changed settings."""
+    return [
+        (
+            str(number),
+            say_speedup(choice.goodput),
+            say_speedup(choice.cost),
+            str(choice.starts),
+            ", ".join(
+                f"{name} {summary.space.show(name, value)}"
+                for name, (_, value) in summary.space.changes(choice.config).items()
+            )
+            or "the default",
+        )
+        for number, choice in enumerate(summary.front, 1)
+    ]
+
+
+def mechanism_rows(summary: "Summary") -> list[Row]:
+    """Show what moved on the machine between default and winner."""
+    return [
+        (each.name, f"{each.default:,.4g}", f"{each.winner:,.4g}", say_ratio(each.ratio), each.sentence)
+        for each in summary.mechanisms
+    ]
+
+
+def sensitivity_rows(summary: "Summary") -> list[Row]:
+    """Show what is known of every parameter: verdict, effect, direction, importance, kept."""
+    rows: list[Row] = []
+    for each in summary.sensitivity:
+        effect = NOTHING
+        if each.effect is not None and each.low is not None and each.high is not None:
+            low, high = 100 * each.low, 100 * each.high
+            effect = f"{100 * each.effect:+.1f} % [{low:+.1f}, {high:+.1f}]".replace("-", "−")
+        importance = NOTHING
+        if each.importance is not None:
+            low, high, chance = each.importance_low or 0.0, each.importance_high or 0.0, each.chance or 0.0
+            ends = f"[{100 * low:.0f}, {100 * high:.0f}]"
+            importance = f"{100 * each.importance:.0f} % {ends} ({100 * chance:.0f} %)"
+        kept = NOTHING if each.kept is None else "changed" if each.kept else "default"
+        rows.append((each.parameter, each.verdict, effect, each.direction, importance, kept))
+    return rows
+
+
+def failure_rows(summary: "Summary") -> list[Row]:
+    """Count starts without a measurement by class, with one reason each."""
+    lost = [(start.failure, start.number) for start in summary.starts if start.failure is not None]
+    counts = Counter(failure.kind for failure, _ in lost)
+    rows: list[Row] = []
+    for kind, count in counts.most_common():
+        failure, number = next((failure, number) for failure, number in lost if failure.kind == kind)
+        reason = failure.reason.strip()
+        cut = reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON] + " …"
+        rows.append((kind, str(count), f"start {number}: {cut}"))
+    return rows
+
+
+def request_failure_rows(summary: "Summary") -> list[Row]:
+    """Count failed requests by kind, over all starts that gave a measurement."""
+    windows = [window for start in summary.starts if start.counts for window in start.windows]
+    rows: list[Row] = []
+    for kind in FAILURE_KINDS:
+        total = sum(getattr(window.failures, kind) for window in windows)
+        if total:
+            touched = sum(
+                any(getattr(window.failures, kind) for window in start.windows)
+                for start in summary.starts if start.counts
+            )  # fmt: skip
+            rows.append((kind, f"{total:,}", str(touched)))
+    return rows
+
+
+def gate_rows(summary: "Summary") -> list[Row]:
+    """Count what the validity gates found: gate, whose fault, windows, one reason."""
+    found = [
+        verdict for start in summary.starts for window in start.windows for verdict in window.verdicts
+    ]  # fmt: skip
+    counts = Counter((verdict.gate, verdict.blame) for verdict in found)
+    blames = {
+        Blame.ENVIRONMENT: "environment: measured again",
+        Blame.CONFIGURATION: "configuration: counts against it",
+        Blame.WARNING: "warning only",
+    }
+    return [
+        (gate, blames[blame], str(count),
+         next(verdict.reason for verdict in found if (verdict.gate, verdict.blame) == (gate, blame)))
+        for (gate, blame), count in counts.most_common()
+    ]  # fmt: skip
+
+
+def doubt_rows(summary: "Summary") -> list[Row]:
+    """List the starts that are to be doubted as a whole: what, which ones, what it means."""
+    from tuner.statistics.jumps import suspects
+    from tuner.statistics.ranking import as_controls
+    from tuner.statistics.steady import declines
+
+    starts = as_controls(summary.starts)
+    counted = [start for start in starts if start.counts]
+    found = (
+        (
+            "no steady state", [start.number for start in counted if not start.steady],
+            "goodput still moved when the warm-up was over; such a start counts with four times the variance",
+        ),
+        (
+            "decline",
+            [s.number for s in counted if declines(s.valid_windows, spread=summary.noise.sigma_window)],
+            "goodput fell from window to window; on a burstable machine its CPU credit may be used up",
+        ),
+        (
+            "carry-over", list(suspects(starts, summary.noise)),
+            "the default was elsewhere right after it: the machine changed, or it left something behind",
+        ),
+    )  # fmt: skip
+    return [(what, ", ".join(map(str, numbers)), meaning) for what, numbers, meaning in found if numbers]
+
+
+def noise_rows(summary: "Summary") -> list[Row]:
+    """Say how noisy the host was, and what it can prove."""
+    from tuner.statistics.noise import detectable_gain
+
+    noise = summary.noise
+    pairs = summary.gain.pairs if summary.gain is not None else 6
+    counted = [len(start.valid_windows) for start in summary.starts if start.counts]
+    windows = round(statistics.median(counted)) if counted else 1
+    gain = detectable_gain(noise, pairs=pairs, windows=max(1, windows))
+    return [
+        ("between windows of one start, σ_w", say_percent(noise.sigma_window, 2)),
+        ("between starts of one configuration, σ_b", say_percent(noise.sigma_start, 2)),
+        ("drift of the host's level in ten minutes", say_percent((600 * noise.drift_per_s) ** 0.5, 2)),
+        (f"gain that {pairs} pairs can prove (80 % power)", f"{say_ratio(1 + gain)} or more"),
+    ]
+
+
+def environment_rows(summary: "Summary") -> list[Row]:
+    """Say on what the study was measured."""
+    fingerprint = summary.fingerprint
+    places = (
+        f"co-located: server on CPU {list_cpus(fingerprint.server_cpus)}, "
+        f"load generator on CPU {list_cpus(fingerprint.generator_cpus)} of the same machine"
+        if fingerprint.co_located
+        else "load generator on another machine"
+    )
+    return [
+        ("host", fingerprint.host),
+        ("kernel", fingerprint.kernel),
+        ("CPU", f"{fingerprint.cpu}, {fingerprint.cores} cores"),
+        ("memory", f"{fingerprint.memory_mib:,} MiB"),
+        *((name, version) for name, version in fingerprint.servers.items()),
+        ("load generator", fingerprint.generator),
+        ("placement", places),
+    ]
+
+
+def list_cpus(cpus: tuple[int, ...]) -> str:
+    """Write CPU numbers: 0, 2–3."""
+    return ", ".join(str(cpu) for cpu in cpus) or "any"
+
+
+def timing_rows(summary: "Summary") -> list[Row]:
+    """Say where the time went."""
+    timing = summary.timing
+    total_s = timing.get("total_s", 0.0)
+    rows: list[Row] = [("first to last start", say_duration(total_s))]
+    for key, title in (("load_s", "under load"), ("deploy_s", "deploying"), ("suggest_s", "suggesting")):
+        share = timing.get(key, 0.0) / total_s if total_s > 0 else 0.0
+        rows.append((title, f"{say_duration(timing.get(key, 0.0))} ({say_percent(share)})"))
+    for key, title in (
+        ("deploy_median_s", "deploy of one start, median"),
+        ("suggest_max_s", "longest suggestion"),
+        ("store_max_s", "slowest write of a result"),
+    ):
+        if key in timing:
+            rows.append((title, say_milliseconds(1000 * timing[key])))
+    return rows
+
+
+def provenance_rows(summary: "Summary") -> list[Row]:
+    """Say what was asked, when, and of which version."""
+    return [
+        ("study", summary.study),
+        ("state", f"{summary.state}: {summary.stop_reason}" if summary.stop_reason else summary.state),
+        ("begun", summary.created),
+        ("tuner", summary.version),
+        ("preset", summary.preset),
+        ("objective", summary.objective),
+        ("constraints", "; ".join(summary.constraints) or "none"),
+        ("load", summary.workload),
+        ("space", f"{' + '.join(summary.space.names)}: {len(summary.space.dimensions)} dimensions"),
+    ]
+
+
+def start_rows(summary: "Summary") -> list[Row]:
+    """List every start: what the figures show, to be read instead of seen."""
+    return [
+        (
+            str(start.number),
+            start.role.value,
+            start.state.value if start.failure is None else f"{start.state.value}: {start.failure.kind}",
+            say_speedup(summary.speedups.get(start.number)),
+            say_start_rate(start),
+            ", ".join(
+                f"{name} {summary.space.show(name, value)}"
+                for name, (_, value) in summary.space.changes(start.config).items()
+            )
+            or "the default",
+        )
+        for start in summary.starts
+    ]
+
+
+def say_start_rate(start: Start) -> str:
+    """Write the goodput of a start, the mean over its valid windows."""
+    rates = [window.goodput_rps for window in start.valid_windows]
+    return say_rate(statistics.fmean(rates)) if rates else NOTHING

@@ -1,0 +1,110 @@
+"""How numbers read, the same in terminal, report and exports."""
+
+import math
+import unicodedata
+from typing import TYPE_CHECKING
+
+from tuner.ports import Scalar
+
+if TYPE_CHECKING:
+    from tuner.records.latency import Quantile
+    from tuner.statistics.confirm import Gain
+    from tuner.statistics.control_level import Speedup
+
+NOTHING = "–"
+MINUTE_S = 60
+HOUR_S = 3600
+
+
+def say_ratio(ratio: float) -> str:
+    """Write a speedup: 1.31×."""
+    return f"{ratio:.2f}×" if math.isfinite(ratio) else NOTHING
+
+
+def say_interval(low: float, high: float) -> str:
+    """Write an interval of speedups: [1.27, 1.35]; an end that is not known is left open."""
+    ends = (f"{low:.2f}" if math.isfinite(low) else "…", f"{high:.2f}" if math.isfinite(high) else "…")
+    return f"[{ends[0]}, {ends[1]}]"
+
+
+def say_speedup(speedup: "Speedup | None") -> str:
+    """Write the speedup of a start: 1.31× [1.27, 1.35]."""
+    if speedup is None:
+        return NOTHING
+    return f"{say_ratio(speedup.ratio)} {say_interval(*speedup.interval())}"
+
+
+def say_gain(gain: "Gain") -> str:
+    """Write a confirmed gain: 1.31× [1.27, 1.35], 6 pairs."""
+    pairs = f"{gain.pairs} pair" if gain.pairs == 1 else f"{gain.pairs} pairs"
+    return f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}, {pairs}"
+
+
+def say_rate(rate_rps: float) -> str:
+    """Write requests per second: 128,431."""
+    if not math.isfinite(rate_rps):
+        return NOTHING
+    return f"{rate_rps:,.0f}" if rate_rps >= 100 else f"{rate_rps:.3g}"  # noqa: PLR2004 - digits, not a limit
+
+
+def say_milliseconds(value_ms: float | None) -> str:
+    """Write a response time with three digits: 4.37 ms."""
+    if value_ms is None or not math.isfinite(value_ms):
+        return NOTHING
+    return f"{value_ms:,.0f} ms" if value_ms >= 100 else f"{value_ms:#.3g} ms"  # noqa: PLR2004
+
+
+def say_quantile(found: "Quantile | None") -> str:
+    """Write a quantile of response times with its interval: 4.37 ms [4.12 ms, 4.70 ms]."""
+    if found is None:
+        return "too few requests to know it"
+    low, high = say_milliseconds(found.low_ms), say_milliseconds(found.high_ms)
+    return f"{say_milliseconds(found.value_ms)} [{low}, {high}]"
+
+
+def say_failures(failures: int, requests: int) -> str:
+    """Write failed requests with their share of all requests: 12 (0.003 %)."""
+    if not failures or not requests:
+        return f"{failures:,}"
+    return f"{failures:,} ({100 * failures / requests:.2g} %)"
+
+
+def say_duration(seconds: float) -> str:
+    """Write a length of time: 42 s, 4 min 05 s, 1 h 15 min."""
+    whole = max(0, round(seconds))
+    if whole < MINUTE_S:
+        return f"{whole} s"
+    if whole < HOUR_S:
+        return f"{whole // MINUTE_S} min {whole % MINUTE_S:02d} s"
+    return f"{whole // HOUR_S} h {whole % HOUR_S // MINUTE_S:02d} min"
+
+
+def say_percent(share: float, digits: int = 1) -> str:
+    """Write a share as a percentage: 2.4 %, 95 %."""
+    if not math.isfinite(share):
+        return NOTHING
+    text = f"{100 * share:.{digits}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"
+
+
+def say_value(value: Scalar) -> str:
+    """Write a value where no space says how: on, off, 1024, 0.25."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def make_printable(text: str) -> str:
+    """Replace what would steer a terminal: every control and format character, line ends included."""
+    steering = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    return "".join(" " if unicodedata.category(sign) in steering else sign for sign in text)
+
+
+def make_lines_printable(text: str) -> str:
+    """Do the same line by line, for texts of several lines; tabs become blanks."""
+    return "\n".join(make_printable(line.expandtabs(4)) for line in text.split("\n"))
+
+
+LOWER_BOUND = (
+    "The load generator used up its CPUs with the winner: its goodput, and the gain, are lower bounds."
+)

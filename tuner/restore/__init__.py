@@ -1,0 +1,1 @@
+"""The way back: originals, keeper and watchdog."""

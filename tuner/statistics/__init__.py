@@ -1,0 +1,1 @@
+"""Statistics of noisy starts: noise, drift, rankings, races and confirmations. Pure."""

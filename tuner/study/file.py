@@ -1,0 +1,218 @@
+"""Reads the study file. Every refusal names file, line, value and remedy."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from tuner.hosts.url import parse_url
+from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZERS
+from tuner.ports import Scalar
+from tuner.space.problems import problem, quote, suggest
+from tuner.space.yaml_text import Document, read_yaml
+from tuner.study.fields import Fields
+from tuner.study.load_bounds import MOST_CONNECTIONS
+from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
+from tuner.study.presets import PRESETS
+from tuner.study.settings import LOCAL, LoadSettings, Study, Target
+from tuner.study.storage_url import show_url
+
+HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PROTOCOLS = ("http/1.1", "h2c")
+
+
+def load_study(path: Path) -> Study:
+    """Read a study file. Raises UsageError naming file, line, value and remedy."""
+    content = _read_bytes(path, f"Write one with `tuner init SERVER -o {path}`")
+    return _read_study(Fields(read_yaml(content, str(path))), path)
+
+
+def load_values(path: Path) -> Mapping[str, Scalar]:
+    """Read a file of parameter values (`name: value` lines) for a comparison. Raises UsageError."""
+    content = _read_bytes(path, "Give default, winner, a preset's name, or the path of a YAML file of values")
+    document = read_yaml(content, str(path))
+    values: dict[str, Scalar] = {}
+    for name, value in document.data.items():
+        if not isinstance(value, str):
+            raise problem(document.place((name,)), f"{quote(value)} is not one value", "Write `name: value`")
+        values[name] = value
+    return values
+
+
+def _read_bytes(path: Path, remedy: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise problem(str(path), "there is no such file", remedy) from error
+    except OSError as error:
+        raise problem(str(path), f"cannot be read ({error.strerror})", remedy) from error
+
+
+def _read_study(fields: Fields, path: Path) -> Study:
+    known = (
+        "study", "servers", "space", "target", "load", "content", "objective", "constraints", "budget",
+        "storage", "seed", "optimizer", "warm_start",
+    )  # fmt: skip
+    fields.refuse_unknown((), known)
+    for key in ("study", "servers", "space"):
+        if key not in fields.document.data:
+            raise problem(str(path), f"the key {key!r} is missing", f"Add `{key}:`")
+    name = fields.text(("study",), "")
+    if not NAME.fullmatch(name):
+        raise fields.wrong(("study",), f"{quote(name)} cannot be a name", "Use letters, digits, . _ and -")
+    servers = fields.texts(("servers",))
+    if not servers or len(set(servers)) < len(servers):
+        raise fields.wrong(("servers",), f"{quote(servers)} is not a list of adapters", "Name each once")
+    budget = _read_budget(fields)
+    target = _read_target(fields)
+    return Study(
+        path=path,
+        name=name,
+        servers=servers,
+        space=_read_space(fields),
+        target=target,
+        load=_read_load(fields, path, target),
+        content=fields.text(("content",), "builtin"),
+        objective=_read_objective(fields),
+        constraints=tuple(
+            parse_constraint(text, fields.where(("constraints", index)))
+            for index, text in enumerate(fields.texts(("constraints",), ("failure_rate <= 0.001",)))
+        ),
+        preset=budget[0],
+        minutes=budget[1],
+        trials=budget[2],
+        storage=_read_storage(fields),
+        seed=fields.number(("seed",), 1, int, low=0, high=2**31),
+        optimizer=_read_optimizer(fields),
+        warm_start=tuple(path.parent / each for each in fields.texts(("warm_start",))),
+    )
+
+
+def _read_budget(fields: Fields) -> tuple[str, float | None, int | None]:
+    fields.refuse_unknown(("budget",), ("preset", "minutes", "trials"))
+    preset = fields.choice(("budget", "preset"), "standard", tuple(PRESETS))
+    minutes = fields.number(("budget", "minutes"), None, float, low=0.1, high=7 * 24 * 60)
+    trials = fields.number(("budget", "trials"), None, int, low=1, high=100_000)
+    return preset, minutes, trials
+
+
+def _read_target(fields: Fields) -> Target:
+    fields.refuse_unknown(("target",), ("host", "mode", "watchdog_s"))
+    return Target(
+        host=fields.text(("target", "host"), "local"),
+        mode=fields.choice(("target", "mode"), "sandbox", ("sandbox", "managed")),
+        watchdog_s=fields.number(("target", "watchdog_s"), 120.0, float, low=5, high=3600),
+    )
+
+
+def _read_load(fields: Fields, path: Path, target: Target) -> LoadSettings:
+    keys = (
+        "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
+        "result", "script", "token_directory",
+    )  # fmt: skip
+    fields.refuse_unknown(("load",), keys)
+    connections = fields.number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
+    threads = fields.number(("load", "threads"), 1, int, low=1, high=256)
+    if threads > connections:
+        raise fields.wrong(
+            ("load", "threads"), f"{threads} threads for {connections} connections", "Use fewer threads"
+        )
+    hosts = _read_load_hosts(fields, target)
+    if len(hosts) > connections:
+        raise fields.wrong(
+            ("load", "host"), f"{len(hosts)} hosts for {connections} connections", "Use fewer hosts"
+        )
+    script = fields.value(("load", "script"))
+    return LoadSettings(
+        generator=fields.text(("load", "generator"), "wrk"),
+        hosts=hosts,
+        path=_read_load_path(fields, target),
+        token_directory=_read_token_directory(fields, target),
+        connections=connections,
+        keepalive=fields.truth(("load", "keepalive"), default=True),
+        threads=threads,
+        protocol=fields.choice(("load", "protocol"), "http/1.1", PROTOCOLS),
+        command=fields.texts(("load", "command"), ()),
+        result=fields.mapping(("load", "result")),
+        script=None if script is None else (path.parent / str(script)),
+    )
+
+
+def _read_load_hosts(fields: Fields, target: Target) -> tuple[str, ...]:
+    keys = ("load", "host")
+    given = fields.value(keys)
+    hosts = fields.texts(keys) if isinstance(given, list) else (fields.text(keys, LOCAL),)
+    if not target.is_managed and hosts != (LOCAL,):
+        raise fields.wrong(
+            keys,
+            f"{quote(given)} cannot reach a sandbox, whose network is its own",
+            "Leave it out, or write `target: {mode: managed}`",
+        )
+    for host in hosts:
+        if host != LOCAL and not (HOST_URL.fullmatch(host) and host.isprintable()):
+            raise fields.wrong(keys, f"{quote(host)} is no host", "Write local, or ssh://user@host:port")
+    if not hosts or len(set(hosts)) < len(hosts):
+        raise fields.wrong(keys, f"{quote(hosts)} is not a list of hosts", "Name each once")
+    return hosts
+
+
+def _read_load_path(fields: Fields, target: Target) -> str:
+    keys = ("load", "path")
+    path = fields.text(keys, "/index.html")
+    if target.is_managed and "://" in path:
+        return parse_url(path, where=fields.where(keys)).text
+    if not path.startswith("/") or not path.isprintable() or " " in path:
+        raise fields.wrong(keys, f"{quote(path)} is not a path on the server", "Begin with /, without spaces")
+    return path
+
+
+def _read_token_directory(fields: Fields, target: Target) -> PurePosixPath | None:
+    keys = ("load", "token_directory")
+    given = fields.text(keys, "")
+    if not given:
+        return None
+    path = PurePosixPath(given)
+    if not target.is_managed or not path.is_absolute() or ".." in path.parts or not given.isprintable():
+        raise fields.wrong(
+            keys,
+            f"{quote(given)} is no document root on the target of a managed study",
+            "Write its whole path, as /var/www/html",
+        )
+    return path
+
+
+def _read_space(fields: Fields) -> tuple[str | Document, ...]:
+    entries = fields.value(("space",))
+    if not isinstance(entries, list) or not entries:
+        raise fields.wrong(("space",), f"{quote(entries)} is not a list", "Write `space: [nginx]`")
+    return tuple(
+        entry if isinstance(entry, str) else fields.document.below(("space", index))
+        for index, entry in enumerate(entries)
+    )
+
+
+def _read_objective(fields: Fields) -> Objective:
+    given = fields.value(("objective",))
+    texts = (
+        fields.texts(("objective",)) if isinstance(given, list) else (fields.text(("objective",), GOODPUT),)
+    )
+    return parse_objective(texts, fields.where(("objective",)))
+
+
+def _read_optimizer(fields: Fields) -> str:
+    name = fields.text(("optimizer",), DEFAULT_OPTIMIZER)
+    if ":" not in name and name not in OPTIMIZERS:
+        raise fields.wrong(("optimizer",), f"there is no {quote(name)}", suggest(name, OPTIMIZERS))
+    if name in ONE_OBJECTIVE and _read_objective(fields).cost is not None:
+        raise fields.wrong(
+            ("optimizer",), f"{quote(name)} knows one objective, and there are two", "Take another one"
+        )
+    return name
+
+
+def _read_storage(fields: Fields) -> str:
+    storage = fields.text(("storage",), "sqlite")
+    if storage != "sqlite" and "://" not in storage:
+        wrong = f"{quote(show_url(storage))} is no storage"
+        raise fields.wrong(("storage",), wrong, "Write `sqlite`, or postgresql://…")
+    return storage

@@ -1,0 +1,21 @@
+"""Bounds of the load that tuner sends, whoever asks for it."""
+
+from tuner.errors import UsageError
+from tuner.ports import Workload
+
+MOST_CONNECTIONS = 20_000
+MOST_WINDOW_S = 3600.0
+MOST_RATE_RPS = 10_000_000.0
+
+
+def refuse_excess(workload: Workload) -> None:
+    """Refuse load beyond any bounds, whoever asks for it. Raises UsageError."""
+    bounds = (
+        ("connections", workload.connections, MOST_CONNECTIONS),
+        ("seconds", workload.duration_s, MOST_WINDOW_S),
+        ("requests/s", workload.rate_rps or 0.0, MOST_RATE_RPS),
+    )
+    for what, asked, most in bounds:
+        if not 0 <= asked <= most:
+            message = f"load: {asked:g} {what} in one window are out of bounds. Ask for {most:g} at the most."
+            raise UsageError(message)

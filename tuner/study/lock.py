@@ -1,0 +1,113 @@
+"""The lock on a study: one tuner at a time works on it."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tuner.errors import TargetError
+from tuner.study import Study
+from tuner.study.folder import open_file, open_folder, require_own
+
+NAME = "lock"
+
+
+@contextmanager
+def locked(settings: Study) -> Iterator[None]:
+    """Hold the study for one tuner. The kernel lets go of the lock when its holder dies.
+
+    A folder that was not there before, and in which nothing was put, is removed again.
+
+    Raises:
+        UsageError: the folder or a file in it is a link, another user's, or may be written by others.
+        TargetError: another tuner holds it, or the folder cannot be written.
+    """
+    is_new = not settings.folder.exists()
+    with _entered(settings.folder) as folder:
+        require_own(settings.folder)
+        descriptor = _open(settings.folder / NAME, folder)
+        try:
+            _claim(descriptor, settings)
+            try:
+                yield
+            finally:
+                if is_new:
+                    _remove_if_unused(settings.folder, folder)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def _entered(path: Path) -> Iterator[int]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = open_folder(path, create=True)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _claim(descriptor: int, settings: Study) -> None:
+    """Take the lock and write into it who has it."""
+    try:
+        _lock(descriptor)
+    except BlockingIOError as error:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+        msg = (
+            f"{settings.path}: another tuner is at work on this study (process {holder}). "
+            "Wait for it, or end it; then run the same command again."
+        )
+        raise TargetError(msg) from error
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+
+
+def _lock(descriptor: int) -> None:
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if not os.fstat(descriptor).st_nlink:
+        # Its holder removed it since it was opened: who comes next would lock another file.
+        raise BlockingIOError
+
+
+def _remove_if_unused(path: Path, folder: int) -> None:
+    with suppress(OSError):
+        if os.listdir(folder) == [NAME]:
+            os.unlink(NAME, dir_fd=folder)
+            path.rmdir()
+
+
+def _open(path: Path, folder: int) -> int:
+    try:
+        return open_file(path, os.O_RDWR | os.O_CREAT, within=folder)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> TargetError:
+    msg = f"{path}: cannot be written ({error.strerror}). Check the folder's permissions and free space."
+    return TargetError(msg)
+
+
+def is_locked(settings: Study) -> bool:
+    """Say whether a tuner is at work on the study now. Raises UsageError as `locked` does."""
+    try:
+        folder = open_folder(settings.folder)
+        try:
+            descriptor = open_file(settings.folder / NAME, os.O_RDONLY, within=folder)
+        finally:
+            os.close(folder)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False

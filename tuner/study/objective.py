@@ -1,0 +1,158 @@
+"""What is maximized, and the bounds on other metrics, with Optuna's sign: slack ≤ 0 is feasible."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from statistics import fmean
+
+from tuner.errors import UsageError
+from tuner.records import Start, State
+from tuner.records.latency import merge
+
+GOODPUT = "maximize goodput_rps"
+COSTS = ("latency_p50_ms", "latency_p99_ms", "cpu_us_per_request")
+"""Metrics that may be minimized beside it."""
+SERVER_CPU = "server_cpu_s"
+"""Counter of a window: CPU seconds of the server."""
+STARTED = "started"
+"""Constraint of every study: the start must give a measurement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """An upper bound on one metric of a start."""
+
+    metric: str
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.metric} <= {self.limit:g}"
+
+    def slack(self, start: Start) -> float:
+        """How far the start is above the bound, on a log scale; ≤ 0 is feasible."""
+        value = METRICS[self.metric](start)
+        if value is None or value <= 0:
+            return -1.0
+        return math.log10(value) - math.log10(self.limit) if self.limit > 0 else 1.0
+
+
+def failure_rate(start: Start) -> float:
+    """Failed requests per request, over the windows of the start that the environment did not spoil."""
+    failed = sum(window.failures.total for window in start.valid_windows)
+    asked = failed + sum(window.correct for window in start.valid_windows)
+    return failed / asked if asked else 1.0
+
+
+def latency(quantile: float) -> Callable[[Start], float | None]:
+    """Give a metric: a latency quantile over the windows of a start, in milliseconds."""
+
+    def metric(start: Start) -> float | None:
+        seen = [window.latency for window in start.valid_windows if window.latency is not None]
+        if not seen:
+            return None
+        return merge(seen).quantiles_ms.get(quantile) or max(
+            each.quantiles_ms.get(quantile, 0.0) for each in seen
+        )
+
+    return metric
+
+
+def cpu_per_request(start: Start) -> float | None:
+    """CPU time of the server, its kernel work included, per correct response, in microseconds."""
+    valid = [window for window in start.valid_windows if SERVER_CPU in window.counters]
+    correct = sum(window.correct for window in valid)
+    return 1e6 * sum(window.counters[SERVER_CPU] for window in valid) / correct if correct else None
+
+
+METRICS: Mapping[str, Callable[[Start], float | None]] = {
+    "failure_rate": failure_rate,
+    "cpu_us_per_request": cpu_per_request,
+    "latency_p50_ms": latency(0.5),
+    "latency_p99_ms": latency(0.99),
+}
+
+_FORM = re.compile(r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+)\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """Goodput is maximized, alone or against a cost that is minimized."""
+
+    cost: str | None = None
+    """A metric."""
+
+    def __str__(self) -> str:
+        return GOODPUT if self.cost is None else f"{GOODPUT}, minimize {self.cost}"
+
+
+def parse_objective(texts: Sequence[str], where: str) -> Objective:
+    """Read one objective, or goodput and a cost. Raises UsageError."""
+    known = {f"minimize {metric}": metric for metric in COSTS}
+    given = [" ".join(text.split()) for text in texts]
+    for text in given:
+        if text != GOODPUT and text not in known:
+            near = get_close_matches(text, (GOODPUT, *known), 1, 0)
+            msg = (
+                f"{where}: there is no objective {text!r}. Did you mean {near[0]!r}? Write {GOODPUT}, or "
+                f"with one cost: [{GOODPUT}, {near[0] if near[0] in known else next(iter(known))}]."
+            )
+            raise UsageError(msg)
+    rest = [text for text in given if text != GOODPUT]
+    if given.count(GOODPUT) != 1 or len(rest) > 1:
+        msg = (
+            f"{where}: {', '.join(given) or 'nothing'} is not what can be optimized. Write {GOODPUT}, and at "
+            f"most one of: {', '.join(known)}."
+        )
+        raise UsageError(msg)
+    return Objective(cost=known[rest[0]] if rest else None)
+
+
+def parse_constraint(text: str, where: str) -> Constraint:
+    """Read a bound such as `failure_rate <= 0.001`. Raises UsageError."""
+    form = _FORM.fullmatch(text)
+    if form is None or form["sign"] != "<=":
+        msg = f"{where}: {text!r} is not a constraint. Write METRIC <= NUMBER, such as failure_rate <= 0.001."
+        raise UsageError(msg)
+    metric = form["metric"]
+    if metric not in METRICS:
+        near = get_close_matches(metric, METRICS, 1, 0)
+        known = ", ".join(METRICS)
+        msg = f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
+        raise UsageError(msg)
+    try:
+        limit = float(form["limit"])
+    except ValueError:
+        msg = f"{where}: {form['limit']!r} is not a number. Write METRIC <= NUMBER."
+        raise UsageError(msg) from None
+    if not math.isfinite(limit) or limit < 0:
+        msg = f"{where}: the bound of {metric} is {limit:g}. Give a number of at least 0."
+        raise UsageError(msg)
+    return Constraint(metric=metric, limit=limit)
+
+
+def slacks(start: Start, constraints: Sequence[Constraint]) -> dict[str, float]:
+    """Give every constraint's slack; a start that failed breaks only the one that it must start."""
+    if start.state is State.FAILED or not start.windows:
+        return {STARTED: 1.0} | {str(constraint): 0.0 for constraint in constraints}
+    return {STARTED: -1.0} | {str(constraint): constraint.slack(start) for constraint in constraints}
+
+
+def unmeasured(start: Start, constraints: Sequence[Constraint], objective: Objective) -> tuple[str, ...]:
+    """Name the bounds and the cost on what nobody reports."""
+    wanted = {f"constraint {each}": each.metric for each in constraints}
+    if objective.cost is not None:
+        wanted[f"objective minimize {objective.cost}"] = objective.cost
+    return tuple(name for name, metric in wanted.items() if METRICS[metric](start) is None)
+
+
+def broken(starts: Sequence[Start], constraints: Sequence[Constraint]) -> tuple[str, ...]:
+    """Name the constraints that the measured starts of one configuration break on average."""
+    counted = [start for start in starts if start.counts]
+
+    def is_broken(constraint: Constraint) -> bool:
+        values = [value for start in counted if (value := METRICS[constraint.metric](start)) is not None]
+        return bool(values) and fmean(values) > constraint.limit
+
+    return tuple(str(constraint) for constraint in constraints if is_broken(constraint))

@@ -1,0 +1,132 @@
+"""A study as frozen objects: what is tuned where, under which load, towards what."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
+from tuner.space.yaml_text import Document
+from tuner.study.folder import DATABASE
+from tuner.study.objective import Constraint, Objective
+from tuner.study.storage_url import sqlite_url
+
+if TYPE_CHECKING:
+    from tuner.space import Dimension, Space
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Which machine is tuned, and how."""
+
+    host: str = "local"
+    """`local`, or `ssh://user@host:port`."""
+    mode: str = "sandbox"
+    watchdog_s: float = 120.0
+    """In managed mode: without a sign of life from the tuner for so long, the target puts itself back."""
+
+    @property
+    def is_managed(self) -> bool:
+        return self.mode == "managed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSettings:
+    """What is sent, by what."""
+
+    generator: str = "wrk"
+    hosts: tuple[str, ...] = (LOCAL,)
+    """Where the load comes from: `local`, or `ssh://user@host:port`; in sandbox mode from inside of it."""
+    path: str = "/index.html"
+    """On the server; in managed mode it may be a whole URL."""
+    connections: int = 100
+    keepalive: bool = True
+    threads: int = 1
+    protocol: str = "http/1.1"
+    command: tuple[str, ...] = ()
+    """Of the generator `command`: its argv with {url}, {connections}, {duration_s}, {directory}."""
+    result: Mapping[str, Any] | None = None
+    """Of the generator `command`: how its output is read."""
+    script: Path | None = None
+    """Of generators that take one (k6)."""
+    token_directory: PurePosixPath | None = None
+    """Document root of the site on the target, where its address is another host's (a load balancer)."""
+
+    def options(self) -> dict[str, object]:
+        """Give the options that the generator's class takes; most take none."""
+        given = {"command": self.command, "result": self.result, "script": self.script}
+        return {name: value for name, value in given.items() if value}
+
+    def describe(self) -> str:
+        """Say the workload in one line."""
+        kept = "keep-alive" if self.keepalive else "Connection: close"
+        there = "" if self.hosts == (LOCAL,) else f" on {', '.join(self.hosts)}"
+        return (
+            f"{self.generator}{there}, {self.path}, {self.connections} connections, {kept}, {self.protocol}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """One study file."""
+
+    path: Path
+    name: str
+    servers: tuple[str, ...]
+    space: tuple[str | Document, ...]
+    """Names, paths and refinements, each of which knows its line."""
+    target: Target
+    load: LoadSettings
+    content: str
+    """`builtin`, or a document root."""
+    objective: Objective
+    constraints: tuple[Constraint, ...]
+    preset: str
+    minutes: float | None
+    trials: int | None
+    storage: str
+    seed: int
+    optimizer: str = DEFAULT_OPTIMIZER
+    """A name, or the import path of an Optuna sampler."""
+    warm_start: tuple[Path, ...] = ()
+    """Study files of earlier studies."""
+
+    @property
+    def folder(self) -> Path:
+        """Where everything that belongs to the study is kept: nginx.yaml → nginx.study/."""
+        return self.path.with_suffix(".study")
+
+    @property
+    def storage_url(self) -> str:
+        """Give the Optuna storage URL."""
+        if self.storage != "sqlite":
+            return self.storage
+        return sqlite_url(self.folder / DATABASE)
+
+    def definition(self, space: "Space") -> dict[str, str]:
+        """Give all that makes two starts comparable, each part by its name; the budget is not among it."""
+        load = self.load
+        default = {name: str(value) for name, value in space.default().items()}
+        return {
+            "study": self.name,
+            "servers": ", ".join(self.servers),
+            "load": f"{load.describe()}, {load.threads} threads",
+            "load.command": shlex.join(load.command),
+            "load.result": str(load.result or ""),
+            "load.script": load.script.name if load.script else "",
+            "content": self.content,
+            "objective": str(self.objective),
+            "constraints": ", ".join(map(str, self.constraints)),
+            **{f"parameter {each.name}": _show_range(each) for each in space.dimensions},
+            **{f"default of {name}": value for name, value in sorted(default.items())},
+        }
+
+
+def _show_range(dimension: "Dimension") -> str:
+    if dimension.kind == "categorical":
+        return " | ".join(map(str, dimension.choices))
+    scale = ", log" if dimension.log else ""
+    return f"{dimension.low:g} to {dimension.high:g} in steps of {dimension.step or 0:g}{scale}"

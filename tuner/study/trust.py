@@ -1,0 +1,149 @@
+"""What a study brings along besides values of known settings: whoever checks it has to trust it for that.
+
+A check of a study from somebody else must do nothing that its author chose freely: run a command, or write a
+directive that no space of tuner's own knows (Apache starts programs for some, and loads modules).
+"""
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeGuard
+
+from tuner.errors import UsageError
+from tuner.ports import Config, Facts, Scalar
+from tuner.space import Space, SpaceFacts, available_spaces, describe_space, load_space
+from tuner.space.expressions import possible_texts
+from tuner.space.parameters import Derived, Parameter
+from tuner.space.scalars import Refused
+from tuner.space.values import accept
+from tuner.study import Study
+
+MOST_NAMED = 5
+
+
+def name_programs(settings: Study) -> tuple[str, ...]:
+    """Name the programs of the author's own that sending load means to run."""
+    load = settings.load
+    found = []
+    if load.command:
+        found.append(f"load.command runs `{shlex.join(load.command)}`")
+    if load.script is not None:
+        found.append(f"load.script runs {load.script}")
+    return tuple(found)
+
+
+def name_own_settings(space: Space, current: Mapping[str, Scalar]) -> tuple[str, ...]:
+    """Name what its own space files let be written that tuner's spaces do not know: settings and texts.
+
+    Args:
+        space: the space of the study, on this host.
+        current: values in force on the host, by name; one of those is nothing that the author chose.
+    """
+    known = _known_texts()
+    found: list[str] = []
+    for item, texts in _texts_of(space):
+        if item.internal:
+            continue
+        if (item.server, item.name) not in known:
+            found.append(_name_setting(item, known))
+            continue
+        in_force = {str(current[item.name])} if item.name in current else set()
+        usual = known[item.server, item.name] | in_force
+        found += [
+            f"space: {item.name} may become {text!r}, which tuner's own spaces do not have"
+            for text in texts
+            if text not in usual
+        ]
+    return tuple(found)
+
+
+def _known_texts() -> Mapping[tuple[str, str], frozenset[str]]:
+    """Return server and name → texts, of everything that tuner's own spaces write."""
+    return {
+        (row["server"], row["name"]): frozenset(map(str, (*row["choices"], *row["special"].values())))
+        for name in available_spaces()
+        for row in describe_space(name)
+        if not row["internal"]
+    }
+
+
+def _texts_of(space: Space) -> Iterator[tuple[Parameter | Derived, tuple[str, ...]]]:
+    """Yield each setting of a space with the texts that it may become."""
+    texts: dict[str, tuple[str, ...]] = {}
+    there = {*(each.name for each in space.parameters), *(each.name for each in space.derived)}
+    for item in space.rules.order:
+        if isinstance(item, Derived):
+            texts[item.identifier] = tuple(sorted(possible_texts(item.value, texts)))
+        else:
+            values = (*item.choices, *item.special.values())
+            texts[item.identifier] = tuple(each for each in values if isinstance(each, str))
+        if item.name in there:
+            yield item, texts[item.identifier]
+
+
+def _name_setting(item: Parameter | Derived, known: Iterable[tuple[str, str]]) -> str:
+    owners = sorted(server for server, name in known if name == item.name)
+    if owners and item.server:
+        return f"space: {item.name} is a setting of {' and '.join(owners)}, not of {item.server}"
+    return f"space: {item.name} is a setting that tuner's own spaces do not have"
+
+
+def name_large_numbers(space: Space, facts: SpaceFacts) -> tuple[str, ...]:
+    """Name numbers of the default configuration that tuner's own spaces would not go up to on this host.
+
+    A check starts the servers with them; what they may cost in memory and time is bounded by that.
+    """
+    servers = {each.server for each in space.parameters} | {each.server for each in space.derived}
+    names = [name for name in available_spaces() if describe_space(name)[0]["server"] in servers]
+    usual = load_space(names, facts=facts, base=Path())
+    default = space.default()
+    known = {each.name for each in usual.parameters if not each.internal}
+    known |= {each.name for each in usual.derived if not each.internal}
+    fitted = usual.complete(
+        {each.name: default[each.name] for each in usual.parameters if _takes(each, default)}, fit=True
+    )
+    return tuple(
+        f"space: {name} is {value}, and tuner's own spaces go no higher here than {most}"
+        for name, value in default.items()
+        if name in known and _is_number(value) and value != facts.current.get(name)
+        for most in (fitted.get(name, 0),)
+        if not _is_number(most) or value > most
+    )  # fmt: skip
+
+
+def _takes(parameter: Parameter, config: Config) -> bool:
+    """Say whether a configuration has a value of the parameter's kind, be it out of its range."""
+    try:
+        return parameter.name in config and accept(parameter, config[parameter.name]) is not None
+    except Refused:
+        return False
+
+
+def _is_number(value: Scalar) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def refuse_own_settings(study: Path, space: Space, facts: Iterable[Facts]) -> None:
+    """Raise UsageError naming what the space of a study would write that tuner's spaces do not know."""
+    current = {name: value for each in facts for name, value in each.current.items()}
+    refuse_untrusted(study, name_own_settings(space, current))
+
+
+def refuse_large_numbers(study: Study, space: Space, facts: SpaceFacts) -> None:
+    """Raise UsageError naming what a study sets higher than tuner's own spaces go, when it has its own."""
+    if not all(each in available_spaces() for each in study.space):
+        refuse_untrusted(study.path, name_large_numbers(space, facts))
+
+
+def refuse_untrusted(study: Path, demands: Iterable[str]) -> None:
+    """Raise UsageError naming what a study brings along, when it brings anything."""
+    found = list(demands)
+    if not found:
+        return
+    more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    told = "; ".join(found[:MOST_NAMED])
+    message = (
+        f"{study}: what its author chose is done only when you trust it: {told}{more}. Read the study and "
+        "the files that it names, then check it with --trust."
+    )
+    raise UsageError(message)
