@@ -15,7 +15,7 @@ space: [apache-event]
 load: {generator: wrk, connections: 50, keepalive: false}
 """
 SLOW = "beside 60 slow senders"
-SITUATION = {SLOW: BESIDE[SLOW]}
+IDLE = "beside 500 idle connections"
 WINDOW_S = 1.0
 STARTS = 2
 
@@ -34,7 +34,23 @@ def test_what_the_guard_lets_through_serves_beside_slow_senders_and_what_it_refu
     served = {side: [] for side in sides}
     for _ in range(STARTS):
         for side, config in sides.items():
-            served[side].append(measure_start(rig, config, WINDOW_S, SITUATION)[SLOW])
+            served[side].append(measure_start(rig, config, WINDOW_S, {SLOW: BESIDE[SLOW]})[SLOW])
 
     assert median(served["fast"]) >= 0.8 * median(served["default"]) > 0
-    assert measure_start(rig, outage, WINDOW_S, SITUATION)[SLOW] < 0.1 * median(served["default"])
+    assert measure_start(rig, outage, WINDOW_S, {SLOW: BESIDE[SLOW]})[SLOW] < 0.1 * median(served["default"])
+
+
+@pytest.mark.alone
+def test_a_second_listening_socket_leaves_no_client_waiting_beside_idle_connections(tmp_path: Path):
+    study = tmp_path / "slow.yaml"
+    study.write_text(STUDY)
+    rig = open_rig(load_study(study), tmp_path)
+    split = {"ListenCoresBucketsRatio": 1}
+    assert rig.space.violations(rig.space.open().complete(split | {"Processes": 6}))
+
+    served = [
+        measure_start(rig, rig.space.complete(split), WINDOW_S, {IDLE: BESIDE[IDLE]})[IDLE]
+        for _ in range(STARTS)
+    ]
+
+    assert min(served) > 0

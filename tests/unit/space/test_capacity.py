@@ -25,6 +25,8 @@ OUTAGES = [
     {"ThreadsPerChild": 128, "Processes": 1},
     {"ThreadsPerChild": 149, "Processes": 1, "AsyncRequestWorkerFactor": 4},
     {"ListenBacklog": 128},
+    # As many workers as the default's, but half of them behind each of two sockets.
+    {"ListenCoresBucketsRatio": 1, "Processes": 6},
 ]
 POOL = """\
 space: pool
