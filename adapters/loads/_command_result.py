@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tuner.adapters.loads._reading import positive, real, whole
+from tuner.kit.load_output import positive, real, whole
 from tuner.ports import ConnectTime, Failures, Latency, LoadResult, Workload
 
 KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
@@ -35,7 +35,7 @@ class ResultReader:
     file: str | None = None
 
     def read(self, text: str, workload: Workload) -> LoadResult:
-        """Read the counts. Raises one of _reading.NOT_READ."""
+        """Read the counts. Raises one of load_output.NOT_READ."""
         found = self._by_pointers(text) if self.pointers else self._by_patterns(text)
         values = {name: real(value * self.scale.get(name, 1)) for name, value in found.items()}
         failures = Failures(**{kind: whole(values.get(f"failures_{kind}", 0)) for kind in KINDS})

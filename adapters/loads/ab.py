@@ -25,8 +25,9 @@ from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tuner.adapters.loads._latency import histogram_of_quantiles
-from tuner.adapters.loads._reading import (
+from tuner.kit.latency import histogram_of_quantiles
+from tuner.kit.load_command import interrupted_after, is_whole, refuse_unsendable, with_path
+from tuner.kit.load_output import (
     NOT_READ,
     own_fault,
     positive,
@@ -37,7 +38,6 @@ from tuner.adapters.loads._reading import (
     version_in,
     whole,
 )
-from tuner.adapters.loads._sending import interrupted_after, is_whole, refuse_unsendable, with_path
 from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, Latency, LoadResult, Workload
 
 GRACE_S = 1.0

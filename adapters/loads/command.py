@@ -20,9 +20,9 @@ from typing import ClassVar
 
 from tuner.adapters.loads._command_result import ResultReader
 from tuner.adapters.loads._command_settings import reader_of
-from tuner.adapters.loads._reading import NOT_READ, refuse_killed, text_of, unreadable
-from tuner.adapters.loads._sending import refuse_unsendable
 from tuner.errors import UsageError
+from tuner.kit.load_command import refuse_unsendable
+from tuner.kit.load_output import NOT_READ, refuse_killed, text_of, unreadable
 from tuner.ports import Argv, Completed, Files, LoadResult, Workload
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")

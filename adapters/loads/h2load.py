@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tuner.adapters.loads._bodies import Totals, has_wrong_bodies
 from tuner.adapters.loads._h2load_log import Log, lost_connections, read_log
-from tuner.adapters.loads._latency import latency_of_samples
-from tuner.adapters.loads._reading import NOT_READ, refuse_killed, text_of, unreadable, version_in
-from tuner.adapters.loads._sending import ended_after, refuse_unsendable, with_path
 from tuner.errors import UsageError
+from tuner.kit.bodies import Totals, has_wrong_bodies
+from tuner.kit.latency import latency_of_samples
+from tuner.kit.load_command import ended_after, refuse_unsendable, with_path
+from tuner.kit.load_output import NOT_READ, refuse_killed, text_of, unreadable, version_in
 from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, LoadResult, Workload
 
 GRACE_S = 1.0

@@ -23,8 +23,10 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from tuner.adapters.loads._k6_scripts import HTTP, SCRIPTED
-from tuner.adapters.loads._latency import QUANTILES, histogram_of_quantiles
-from tuner.adapters.loads._reading import (
+from tuner.errors import UsageError
+from tuner.kit.latency import QUANTILES, histogram_of_quantiles
+from tuner.kit.load_command import refuse_unsendable
+from tuner.kit.load_output import (
     NOT_READ,
     json_object,
     positive,
@@ -37,8 +39,6 @@ from tuner.adapters.loads._reading import (
     version_in,
     whole,
 )
-from tuner.adapters.loads._sending import refuse_unsendable
-from tuner.errors import UsageError
 from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, Latency, LoadResult, Workload
 
 LEAST_S = 1.0

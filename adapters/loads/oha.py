@@ -18,9 +18,11 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tuner.adapters.loads._bodies import Totals, has_wrong_bodies
-from tuner.adapters.loads._latency import histogram_of_quantiles
-from tuner.adapters.loads._reading import (
+from tuner.errors import UsageError
+from tuner.kit.bodies import Totals, has_wrong_bodies
+from tuner.kit.latency import histogram_of_quantiles
+from tuner.kit.load_command import refuse_unsendable
+from tuner.kit.load_output import (
     NOT_READ,
     json_object,
     own_fault,
@@ -33,8 +35,6 @@ from tuner.adapters.loads._reading import (
     version_in,
     whole,
 )
-from tuner.adapters.loads._sending import refuse_unsendable
-from tuner.errors import UsageError
 from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, Latency, LoadResult, Workload
 
 MOST_PATIENCE_S = 5.0

@@ -19,9 +19,10 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tuner.adapters.loads._bodies import Totals, has_wrong_responses
-from tuner.adapters.loads._latency import QUANTILES, histogram_of_quantiles
-from tuner.adapters.loads._reading import (
+from tuner.kit.bodies import Totals, has_wrong_responses
+from tuner.kit.latency import QUANTILES, histogram_of_quantiles
+from tuner.kit.load_command import interrupted_after, is_whole, refuse_unsendable
+from tuner.kit.load_output import (
     NOT_READ,
     json_object,
     own_fault,
@@ -35,7 +36,6 @@ from tuner.adapters.loads._reading import (
     version_in,
     whole,
 )
-from tuner.adapters.loads._sending import interrupted_after, is_whole, refuse_unsendable
 from tuner.ports import Argv, Completed, Failures, Files, Latency, LoadResult, Workload
 
 # wrk's percentile(100) looks for one sample more than there are and returns 0: `max` stands for it.

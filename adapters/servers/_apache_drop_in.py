@@ -13,8 +13,8 @@ from tuner.adapters.servers._apache_settings import (
     write_value,
 )
 from tuner.adapters.servers._apache_syntax import Tree, logical_lines, read_directives
-from tuner.adapters.servers._drop_ins import HEAD, NAME
 from tuner.errors import ConfigRejected, TargetError
+from tuner.kit.config_files import DROP_IN_HEAD, DROP_IN_NAME
 from tuner.ports import Config, Facts, Files, Scalar
 
 DIRECTORIES = ("conf-enabled", "conf.d")
@@ -27,9 +27,9 @@ _PROBE = "TunerIsReadHere"
 
 def find_place(tree: Tree) -> PurePosixPath:
     """Find out which drop-in the configuration would include. Raises TargetError when none is."""
-    places = [tree.main.parent / directory / NAME for directory in DIRECTORIES]
+    places = [tree.main.parent / directory / DROP_IN_NAME for directory in DIRECTORIES]
     # RHEL-likes have conf/httpd.conf beside conf.d.
-    places += [tree.main.parent.parent / directory / NAME for directory in DIRECTORIES]
+    places += [tree.main.parent.parent / directory / DROP_IN_NAME for directory in DIRECTORIES]
     for place in places:
         probed = _with_file(tree, place, f"{_PROBE} on\n")
         if any(each.written == _PROBE and not each.sections for each in read_directives(probed)):
@@ -85,7 +85,7 @@ def _with_file(tree: Tree, path: PurePosixPath, text: str) -> Tree:
 def _kept_lines(installed: bytes | None, lines: Mapping[str, str]) -> str:
     """Keep what a drop-in that is there already sets besides."""
     if installed is None:
-        return f"# {HEAD}\n"
+        return f"# {DROP_IN_HEAD}\n"
     set_again = {name.lower() for name in lines}
     kept = [
         line

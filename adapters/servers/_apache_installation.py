@@ -7,13 +7,12 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers import _programs as programs
-from tuner.adapters.servers import _readback as readback
 from tuner.adapters.servers._apache_drop_in import find_place
 from tuner.adapters.servers._apache_settings import in_force, read_settings
 from tuner.adapters.servers._apache_syntax import Directive, Tree, module_name, read_directives
-from tuner.adapters.servers._service_manager import describe_service, probe_service
 from tuner.errors import TargetError
+from tuner.kit import programs, readback
+from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Argv, Command, Completed, Facts, Files, Host, Installation
 
 # apache2ctl gives Debian's environment (envvars) to the program; RHEL's apachectl passes no arguments on.

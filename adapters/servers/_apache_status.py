@@ -4,9 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from tuner.adapters.servers import _programs as programs
-from tuner.adapters.servers import _readback as readback
-from tuner.adapters.servers._status_page import status_command
+from tuner.kit import programs, readback
 from tuner.ports import Command, Completed, Config, FileReader, Host, Installation, Scalar
 
 PAGE = "server-status?auto"
@@ -107,7 +105,7 @@ def _ask_listener(host: Host, config: Config, installation: Installation, port: 
     facts = installation.facts
     questions = [Command(argv=readback.listen_queues_command(port), may_fail=True)]
     if "status" in facts.modules:
-        questions.append(Command(argv=status_command(port, PAGE), may_fail=True))
+        questions.append(Command(argv=readback.status_command(port, PAGE), may_fail=True))
     listed, *answers = host.run_all(questions)
     found = judge_listeners(readback.parse_listening_sockets(listed), config, facts.cores)
     if config.get("ListenBacklog") == facts.current.get("ListenBacklog"):

@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 
 from tuner.adapters.servers._h2o_settings import SETTINGS
 from tuner.adapters.servers._h2o_yaml import Document, Plain
-from tuner.adapters.servers._service_manager import describe_service, probe_service
 from tuner.errors import ConfigRejected, TargetError
+from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Config, Facts, Files, Host, Installation
 
 MAIN = PurePosixPath("/etc/h2o/h2o.conf")

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._globs import matches
 from tuner.adapters.servers._nginx_rewrite import Layout
 from tuner.adapters.servers._nginx_syntax import ENCODING, Directive, read_directives
 from tuner.adapters.servers._nginx_tree import join_files
-from tuner.adapters.servers._programs import decode
-from tuner.adapters.servers._service_manager import describe_service, probe_service
 from tuner.errors import TargetError
+from tuner.kit.config_files import matches
+from tuner.kit.programs import decode
+from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Facts, Files, Host, Installation
 
 TIMEOUT_S = 20.0

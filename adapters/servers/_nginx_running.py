@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tuner.adapters.servers import _readback as readback
+from tuner.kit import readback
 from tuner.ports import Config, Facts, FileReader, Host, Scalar
 
 _WORKER_TITLE = "nginx: worker process"

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Mapping
 
-from tuner.adapters.servers._drop_ins import HEAD, NAME
 from tuner.adapters.servers._php_fpm_installation import KEYS, SPARE, pool_of
 from tuner.adapters.servers._php_fpm_pools import included_directories, read_entries
 from tuner.errors import ConfigRejected, TargetError
+from tuner.kit.config_files import DROP_IN_HEAD, DROP_IN_NAME
 from tuner.ports import Config, Files, Installation, Scalar
 
 _KINDS_OF_PM = ("static", "dynamic", "ondemand")
@@ -62,7 +62,7 @@ def _write_file(lines: Mapping[str, str], installation: Installation) -> Files:
             f"php-fpm: {main} includes no directory where settings could be added. Add a line at its end: "
             f"include={main.parent}/pool.d/*.conf"
         )
-    place = places[0] / NAME
+    place = places[0] / DROP_IN_NAME
     kept = _kept_lines(files.get(place), lines)
     text = "".join(f"{line}\n" for line in (*kept, f"[{pool}]", *lines.values()))
     after = {**files, place: text.encode()}
@@ -79,6 +79,6 @@ def _write_file(lines: Mapping[str, str], installation: Installation) -> Files:
 def _kept_lines(installed: bytes | None, lines: Mapping[str, str]) -> list[str]:
     """Keep what a drop-in that is there already sets besides."""
     if installed is None:
-        return [f"; {HEAD}"]
+        return [f"; {DROP_IN_HEAD}"]
     written = installed.decode(errors="replace").splitlines()
     return [line for line in written if line.partition("=")[0].strip() not in lines]

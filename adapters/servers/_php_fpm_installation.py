@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers import _programs as programs
-from tuner.adapters.servers import _readback as readback
 from tuner.adapters.servers._php_fpm_pools import read_entries
-from tuner.adapters.servers._service_manager import describe_service, probe_service
 from tuner.errors import TargetError
+from tuner.kit import programs, readback
+from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Command, Completed, Facts, Files, Host, Installation, Scalar
 
 CONFIGURATIONS = ("/etc/php", "/etc/php-fpm.conf", "/etc/php-fpm.d")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._globs import matching
+from tuner.kit.config_files import matching
 from tuner.ports import Files
 
 _SECTION = re.compile(r"\[([^\]]*)\]")

@@ -11,15 +11,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers import _apache_status as status
-from tuner.adapters.servers import _programs as programs
-from tuner.adapters.servers import _readback as readback
 from tuner.adapters.servers._apache_config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers._apache_drop_in import write_drop_in
 from tuner.adapters.servers._apache_installation import find_apache, make_tree, read_version
-from tuner.adapters.servers._complaints import find_complaints
-from tuner.adapters.servers._service_manager import SPARE_TASKS
-from tuner.adapters.servers._status_page import ask_status
 from tuner.errors import NotReady
+from tuner.kit import programs, readback, services
 from tuner.ports import (
     Argv,
     Completed,
@@ -114,7 +110,7 @@ class Apache:
     def needs(self, config: Config) -> Needs:
         processes = int(config.get("ServerLimit", 0))
         threads = int(config.get("ThreadsPerChild", 0)) + status.THREADS_BESIDE_WORKERS
-        tasks = processes * threads + SPARE_TASKS
+        tasks = processes * threads + services.SPARE_TASKS
         return Needs(open_files=OPEN_FILES, tasks=tasks)
 
     def in_force(
@@ -124,12 +120,12 @@ class Apache:
         return {name: value for name, value in found.items() if name in config}
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
-        return find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
+        return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
 
 
 def _read_status(host: Host, port: int) -> str:
     """Read the scoreboard of an instance that has a status page."""
-    answer = ask_status(host, port, status.PAGE, server="Apache")
+    answer = readback.ask_status(host, port, status.PAGE, server="Apache")
     scoreboard = status.read_scoreboard(answer)
     if scoreboard is None:
         printed = programs.decode(answer)[:200]

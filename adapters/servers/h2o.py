@@ -5,12 +5,9 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers import _programs as programs
-from tuner.adapters.servers import _readback as readback
-from tuner.adapters.servers._complaints import find_complaints
 from tuner.adapters.servers._h2o_config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers._h2o_installed import find_installed, rewrite_files
-from tuner.adapters.servers._status_page import ask_status
+from tuner.kit import programs, readback
 from tuner.ports import (
     Argv,
     Completed,
@@ -75,7 +72,7 @@ class H2o:
         return _read_status(host, config, site.port) if process is not None else {}
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
-        return find_complaints(log, about=_COMPLAINT, prefix=_NO_PREFIX)
+        return programs.find_complaints(log, about=_COMPLAINT, prefix=_NO_PREFIX)
 
     def find(self, host: Host) -> Installation:
         return find_installed(host, self.detect(host))
@@ -98,7 +95,7 @@ class H2o:
 
 def _read_status(host: Host, config: Config, port: int) -> dict[str, Scalar]:
     """Ask the status page; an installed server may have none."""
-    completed = ask_status(host, port, _STATUS, server="h2o")
+    completed = readback.ask_status(host, port, _STATUS, server="h2o")
     try:
         status = json.loads(completed.stdout)
     except ValueError:

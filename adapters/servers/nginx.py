@@ -4,14 +4,11 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers import _programs as programs
-from tuner.adapters.servers import _readback as readback
-from tuner.adapters.servers._complaints import find_complaints
 from tuner.adapters.servers._nginx_config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers._nginx_installed import find_installed, read_build
 from tuner.adapters.servers._nginx_rewrite import rewrite_files
 from tuner.adapters.servers._nginx_running import read_running
-from tuner.adapters.servers._service_manager import SPARE_TASKS
+from tuner.kit import programs, readback, services
 from tuner.ports import (
     Argv,
     Completed,
@@ -74,7 +71,7 @@ class Nginx:
         return read_running(host, host, config, facts, port=site.port, master=pid, is_settled=False)
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
-        return find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
+        return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
 
     def find(self, host: Host) -> Installation:
         facts, printed = self._detect(host)
@@ -86,7 +83,7 @@ class Nginx:
     def needs(self, config: Config) -> Needs:
         workers = config.get("worker_processes", 1)
         threads = int(config.get("thread_pool_threads", 0)) if config.get("aio") == "threads" else 0
-        tasks = None if isinstance(workers, str) else SPARE_TASKS + int(workers) * (1 + threads)
+        tasks = None if isinstance(workers, str) else services.SPARE_TASKS + int(workers) * (1 + threads)
         return Needs(open_files=self.open_files(config), tasks=tasks)
 
     def in_force(

@@ -8,9 +8,6 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
-from tuner.adapters.servers import _programs as programs
-from tuner.adapters.servers import _readback as readback
-from tuner.adapters.servers._complaints import find_complaints
 from tuner.adapters.servers._php_fpm_drop_in import write_drop_in
 from tuner.adapters.servers._php_fpm_installation import (
     FIND_PROGRAMS,
@@ -20,8 +17,8 @@ from tuner.adapters.servers._php_fpm_installation import (
     read_version,
 )
 from tuner.adapters.servers._php_fpm_pools import read_entries
-from tuner.adapters.servers._service_manager import SPARE_TASKS
 from tuner.errors import UsageError
+from tuner.kit import programs, readback, services
 from tuner.ports import (
     Argv,
     Completed,
@@ -71,7 +68,7 @@ class PhpFpm:
 
     def needs(self, config: Config) -> Needs:
         children = config.get("pm.max_children")
-        return Needs(tasks=None if children is None else int(children) + SPARE_TASKS)
+        return Needs(tasks=None if children is None else int(children) + services.SPARE_TASKS)
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
@@ -92,7 +89,7 @@ class PhpFpm:
         return tuple(dict.fromkeys(_LINE.findall(programs.decode(checked))))
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
-        return find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
+        return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
         _refuse_private_instance()

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuner.adapters.servers._globs import matching
+from tuner.kit.config_files import matching
 
 NAMES = st.lists(st.text("ab.", min_size=1, max_size=3).filter(lambda name: set(name) != {"."}), max_size=6)
 PATTERNS = st.text("ab.*?", min_size=1, max_size=4).filter(lambda name: name not in {".", ".."})

@@ -8,9 +8,9 @@ import pytest
 
 from tests.fakes import completed
 from tuner.adapters.hosts.local import LocalHost
-from tuner.adapters.servers._service_manager import describe_service
 from tuner.errors import TargetError
 from tuner.hosts.sudoers import write_sudoers
+from tuner.kit.services import describe_service
 from tuner.ports import Command, Completed
 
 CATALOGUE = (

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from tuner.adapters.loads._bodies import Totals, has_wrong_bodies, has_wrong_responses
+from tuner.kit.bodies import Totals, has_wrong_bodies, has_wrong_responses
 from tuner.ports import Workload
 
 WORKLOAD = Workload(

@@ -1,4 +1,4 @@
-"""What the load generators have in common when their output becomes counts."""
+"""Read the output of a load generator: counts, quantities and faults; quote what cannot be read."""
 
 import json
 import math
@@ -12,7 +12,7 @@ MOST = 2**53
 """Greatest count that is believed; above it a float is no longer exact."""
 SHOWN_CHARACTERS = 600
 KILLED_STATUS = 128 + 9
-"""How timeout(1) says that it had to send SIGKILL."""
+"""Exit status of timeout(1) when it had to send SIGKILL."""
 
 _OWN_FAULTS = (
     "Too many open files",  # EMFILE, ENFILE
@@ -40,7 +40,7 @@ def shown(completed: Completed) -> str:
 
 
 def unreadable(generator: str, what: str, completed: Completed) -> LoadFailed:
-    """Say what is wrong with a generator's output, and quote it."""
+    """Return the error that says what is wrong with a generator's output, and quotes it."""
     return LoadFailed(f"{generator}: {what} (exit status {completed.returncode}). {shown(completed)}")
 
 
@@ -58,7 +58,7 @@ def own_fault(text: str) -> str | None:
 
 
 def whole(value: object) -> int:
-    """Take a count as it stands in JSON. Raises ValueError for anything but a believable one."""
+    """Return a count as it stands in JSON. Raises ValueError for anything but a believable one."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
@@ -68,7 +68,7 @@ def whole(value: object) -> int:
 
 
 def real(value: object) -> float:
-    """Take a measured quantity as it stands in JSON. Raises ValueError for anything but one."""
+    """Return a measured quantity as it stands in JSON. Raises ValueError for anything but one."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         msg = f"{str(value)[:40]!r} is not a number"
         raise ValueError(msg)  # noqa: TRY004 - one kind of error for all that cannot be read
@@ -79,7 +79,7 @@ def real(value: object) -> float:
 
 
 def positive(value: object) -> float:
-    """Take a duration. Raises ValueError for anything that a rate cannot be divided by."""
+    """Return a duration. Raises ValueError for anything that a rate cannot be divided by."""
     seconds = real(value)
     if seconds <= 0:
         msg = f"{seconds!r} is not a duration"
@@ -88,7 +88,7 @@ def positive(value: object) -> float:
 
 
 def table(value: object) -> Mapping[str, object]:
-    """Take a JSON object. Raises ValueError for anything else."""
+    """Return a JSON object. Raises ValueError for anything else."""
     if not isinstance(value, dict):
         msg = f"{str(value)[:40]!r} is not an object"
         raise ValueError(msg)  # noqa: TRY004 - one kind of error for all that cannot be read
@@ -96,7 +96,7 @@ def table(value: object) -> Mapping[str, object]:
 
 
 def series(value: object) -> Sequence[object]:
-    """Take a JSON array. Raises ValueError for anything else."""
+    """Return a JSON array. Raises ValueError for anything else."""
     if not isinstance(value, list):
         msg = f"{str(value)[:40]!r} is not an array"
         raise ValueError(msg)  # noqa: TRY004 - one kind of error for all that cannot be read
@@ -104,7 +104,7 @@ def series(value: object) -> Sequence[object]:
 
 
 def json_object(text: str) -> Mapping[str, object]:
-    """Read one JSON object. Raises one of NOT_READ."""
+    """Parse one JSON object. Raises one of NOT_READ."""
     return table(json.loads(text))
 
 

@@ -1,4 +1,4 @@
-"""Read back from the kernel what a server that runs has really got."""
+"""Read back what a running server really got, from the kernel and from its status page."""
 
 import re
 import time
@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._programs import COMMAND_TIMEOUT_S
+from tuner.errors import TargetError
+from tuner.kit.programs import COMMAND_TIMEOUT_S
 from tuner.ports import Argv, Completed, FileReader, Host
 
 SETTLE_S = 1.0
@@ -40,12 +41,12 @@ def read_listening_sockets(host: Host, port: int) -> tuple[ListeningSocket, ...]
 
 
 def listen_queues_command(port: int) -> Argv:
-    """Name the command that lists the sockets that listen on a port."""
+    """Return the command that lists the sockets that listen on a port."""
     return ("ss", "-ltnH", f"sport = :{port}")
 
 
 def parse_listening_sockets(listed: Completed) -> tuple[ListeningSocket, ...]:
-    """Read what `ss` printed."""
+    """Parse what `ss` printed."""
     rows = (line.split() for line in listed.stdout.decode(errors="replace").splitlines())
     return tuple(
         ListeningSocket(address=row[3], queue=int(row[2]))
@@ -99,3 +100,17 @@ def settle(read: Callable[[], int], expected: int) -> int:
         if count != before:
             changed_s = time.monotonic()
     return count
+
+
+def status_command(port: int, page: str) -> Argv:
+    """Return the command that asks for a page of the server on this port, by its path without the slash."""
+    return ("curl", "-sS", "--max-time", "5", f"http://127.0.0.1:{port}/{page}")
+
+
+def ask_status(host: Host, port: int, page: str, *, server: str) -> Completed:
+    """Ask for the page. Raises TargetError when there is no curl; what came may be no status."""
+    try:
+        return host.run(status_command(port, page), timeout_s=COMMAND_TIMEOUT_S)
+    except TargetError as error:
+        missing = f"{host.name}: curl is needed to read {server}'s status ({error}). apt-get install curl"
+        raise TargetError(missing) from error

@@ -29,7 +29,7 @@ class Totals:
 
 
 def has_wrong_responses(totals: Totals, workload: Workload) -> bool:
-    """Say whether the bytes received, headers included, cannot come from correct responses.
+    """Return whether the bytes received, headers included, cannot come from correct responses.
 
     A total cannot tell which of the responses were wrong, so none of them is vouched for.
     """
@@ -43,7 +43,7 @@ def has_wrong_responses(totals: Totals, workload: Workload) -> bool:
 
 
 def has_wrong_bodies(totals: Totals, workload: Workload) -> bool:
-    """Say the same of bytes that are counted without headers."""
+    """Return the same for bytes that are counted without headers."""
     if totals.answered == 0 or workload.body_bytes is None:
         return False
     return not _is_plausible(totals, workload, workload.body_bytes, 0)

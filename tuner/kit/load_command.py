@@ -1,4 +1,4 @@
-"""What the load generators have in common when a workload becomes a command line."""
+"""Turn a workload into a command line: refuse what cannot be sent, end the program after its window."""
 
 import math
 from collections.abc import Collection
@@ -43,12 +43,12 @@ def refuse_unsendable(
 
 
 def is_whole(duration_s: float) -> bool:
-    """Tell whether a program that takes whole seconds can be given this length."""
+    """Return whether a program that takes whole seconds can be given this length."""
     return float(duration_s).is_integer()
 
 
 def interrupted_after(seconds: float, argv: Argv) -> Argv:
-    """Let coreutils' timeout(1) send SIGINT, on which wrk and ab stop and print what they have.
+    """Return the command that sends SIGINT after a while, on which wrk and ab stop and print what they have.
 
     In the foreground the program stays in the caller's process group, so that the caller can still end both.
     """
@@ -56,7 +56,7 @@ def interrupted_after(seconds: float, argv: Argv) -> Argv:
 
 
 def ended_after(seconds: float, argv: Argv) -> Argv:
-    """Let timeout(1) end the program, if it has not ended by itself; the exit status is then 124."""
+    """Return the command that ends a program which has not ended by itself; its exit status is then 124."""
     return ("timeout", *_limits(seconds), *argv)
 
 
@@ -65,6 +65,6 @@ def _limits(seconds: float) -> Argv:
 
 
 def with_path(url: str) -> str:
-    """Give a URL without path the path `/`, which ab and h2load insist on."""
+    """Return the URL with the path `/` if it has none, which ab and h2load insist on."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=parts.path or "/"))

@@ -1,4 +1,4 @@
-"""Find out what starts and stops an installed service."""
+"""Describe what starts, reloads and stops an installed service: systemd, an init script or the program."""
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
@@ -22,7 +22,7 @@ _APART = ("setsid", "--wait")
 
 
 def probe_service(name: str) -> tuple[Command, ...]:
-    """Give the commands whose results `describe_service` reads."""
+    """Return the commands whose results `describe_service` reads."""
     # Where systemd is not the first process, units are of no use (sd_booted(3)).
     tests = (
         ("-d", "/run/systemd/system"),
@@ -42,7 +42,7 @@ def describe_service(
     title: str,
     pid_file: PurePosixPath,
 ) -> Service:
-    """Take systemd where it runs and has the unit, else the init script, else the program itself.
+    """Return systemd's commands where it runs and has the unit, else the init script's, else the program's.
 
     Args:
         name: of the unit and of the init script.

@@ -1,15 +1,17 @@
-"""Find a server's program on a host, and what it says of itself."""
+"""Find a server's program on a host, and read what it prints and logs."""
 
 import re
+from collections.abc import Iterable
 
 from tuner.errors import TargetError
 from tuner.ports import Completed, Host
 
 COMMAND_TIMEOUT_S = 10.0
+MAX_COMPLAINTS = 20
 
 
 def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: str) -> tuple[str, Completed]:
-    """Run the first of these programs that exists, and say which it was.
+    """Run the first of these programs that exists; return its name and what it printed.
 
     Raises TargetError naming the Debian package when none exists.
     """
@@ -24,7 +26,7 @@ def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: s
 
 
 def decode(completed: Completed) -> str:
-    """Give what a command printed, stderr first: messages of a check go there."""
+    """Return what a command printed, stderr first: messages of a check go there."""
     return (completed.stderr + b"\n" + completed.stdout).decode(errors="replace")
 
 
@@ -46,3 +48,22 @@ def read_version(printed: Completed, before: str, host: Host, *, package: str) -
         unclear = f"{host.name}: `{command}` names no version: {text[:200]!r}. Reinstall {package}."
         raise TargetError(unclear)
     return tuple(int(part) for part in version[1].split("."))
+
+
+def find_complaints(log: bytes, *, about: re.Pattern[str], prefix: re.Pattern[str]) -> tuple[str, ...]:
+    """Pick the lines that match, each message once, without its time stamp and process ids.
+
+    A server under pressure repeats one line thousands of times; the first twenty different ones are enough.
+    """
+    lines = (line for line in log.decode(errors="replace").splitlines() if about.search(line))
+    return _first_of_each(prefix.sub("", line).strip() for line in lines)
+
+
+def _first_of_each(messages: Iterable[str]) -> tuple[str, ...]:
+    # Numbers (connections, file descriptors, pids) do not make a message different.
+    seen: dict[str, str] = {}
+    for message in messages:
+        seen.setdefault(re.sub(r"\d+", "0", message), message)
+        if len(seen) == MAX_COMPLAINTS:
+            break
+    return tuple(seen.values())
