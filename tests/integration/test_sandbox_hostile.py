@@ -7,8 +7,8 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from tests.integration.everybody import AS_NOBODY, CHECKOUT, python_for_everybody
-from tuner.adapters.hosts import _sandbox
 from tuner.adapters.hosts.local import LocalHost
+from tuner.adapters.hosts.local.sandbox import KEPT_CAPABILITIES
 
 HERE = Path(__file__).parent
 STATUS = ("cat", "/proc/self/status")
@@ -65,7 +65,7 @@ def test_a_server_has_few_of_roots_rights_and_gets_no_more():
         status = sandbox.run(STATUS, timeout_s=5).stdout.decode()
 
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-    kept = sum(1 << number for number in _sandbox.KEPT_CAPABILITIES.values())
+    kept = sum(1 << number for number in KEPT_CAPABILITIES.values())
     assert int(fields["CapEff"], 16) & ~kept == 0
     assert int(fields["CapBnd"], 16) & ~kept == 0
     assert int(fields["CapInh"], 16) == 0

@@ -15,16 +15,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tuner.adapters.hosts import _ssh_sandbox, _ssh_shell, _ssh_transport
-from tuner.adapters.hosts._ssh_frames import MOST_LINE_BYTES
-from tuner.adapters.hosts._ssh_machine import RemoteMachine
-from tuner.adapters.hosts._ssh_shell import RemoteShell
-from tuner.adapters.hosts._ssh_sudo import Sudo
-from tuner.adapters.hosts.ssh import SshHost
+from tuner.adapters.hosts.ssh import SshHost, sandbox, shell, transport
+from tuner.adapters.hosts.ssh.frames import MOST_LINE_BYTES
+from tuner.adapters.hosts.ssh.machine import RemoteMachine
+from tuner.adapters.hosts.ssh.shell import RemoteShell
+from tuner.adapters.hosts.ssh.sudo import Sudo
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Command, FileState
 
-MOST_BYTES = 2 * _ssh_shell.MOST_OUTPUT_BYTES + 8 * MOST_LINE_BYTES
+MOST_BYTES = 2 * shell.MOST_OUTPUT_BYTES + 8 * MOST_LINE_BYTES
 PATH = PurePosixPath("/etc/hostname")
 RAN = "ran 0 0 1.5 2.5 0m0.1s 0m0.1s 0m0.2s 0m0.2s"
 WORDS = st.one_of(
@@ -133,7 +132,7 @@ def ask_in_every_way(chunks: Callable[[], Iterable[bytes]]) -> list[OtherEnd]:
         lambda machine: machine.write(PATH, FileState(content=b"x")),
         lambda machine: machine.start(["sleep", "1"]).pid,
         lambda machine: sudo.unlock(machine._shells.hire()),
-        lambda machine: _ssh_sandbox._ask_inside(machine._shells.hire(), "ssh://web"),
+        lambda machine: sandbox._ask_inside(machine._shells.hire(), "ssh://web"),
     )
     ends = []
     for way in ways:
@@ -224,10 +223,10 @@ def test_what_comes_before_the_host_key_is_bounded(tmp_path, monkeypatch, first:
 
 
 def test_a_packet_that_unpacks_into_too_much_is_refused():
-    unpack = _ssh_transport.BoundedDecompressor()
+    unpack = transport.BoundedDecompressor()
 
     assert unpack(zlib.compress(b"x" * 1000)) == b"x" * 1000
     with pytest.raises(paramiko.SSHException, match="packed more than"):
-        _ssh_transport.BoundedDecompressor()(zlib.compress(b"\0" * 2**24))
+        transport.BoundedDecompressor()(zlib.compress(b"\0" * 2**24))
     with pytest.raises(paramiko.SSHException, match="cannot be unpacked"):
-        _ssh_transport.BoundedDecompressor()(b"nonsense")
+        transport.BoundedDecompressor()(b"nonsense")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.adapters.hosts._ssh_address import Address, read_address
+from tuner.adapters.hosts.ssh.address import Address, read_address
 from tuner.errors import UsageError
 from tuner.plugins import make_host
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import paramiko
 
-from tuner.adapters.hosts._ssh_connection import FOREIGN
-from tuner.adapters.hosts._ssh_frames import (
+from tuner.adapters.hosts.ssh.connection import FOREIGN
+from tuner.adapters.hosts.ssh.frames import (
     MOST_ANSWER_BYTES,
     MOST_FRAMES,
     MOST_LINE_BYTES,
@@ -19,7 +19,7 @@ from tuner.adapters.hosts._ssh_frames import (
     read_count,
 )
 
-FUNCTIONS = Path(__file__).with_name("_ssh_shell.sh").read_bytes()
+FUNCTIONS = Path(__file__).with_name("shell.sh").read_bytes()
 # It must mean the same to every login shell (csh, fish), hence no quote, no `!` and no newline. A request
 # ends with a line that is secret, the first that is sent: nothing inside a request can look like its end.
 LOOP = (

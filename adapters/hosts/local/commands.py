@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from tuner.adapters.hosts import _processes
+from tuner.adapters.hosts.local import processes
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Argv, Command, Completed, CpuSet, Host
 
@@ -87,10 +87,10 @@ class StartedProcess:
         return self._tail.content()
 
     def stop(self, *, timeout_s: float) -> None:
-        if self._popen.returncode is None and not _processes.wait_for_end(self._popen.pid, 0):
-            _processes.send(self._pid, signal.SIGTERM)
-            if not _processes.wait_for_end(self._popen.pid, timeout_s):
-                _processes.kill_tree(self._popen.pid, is_entrance=self._pid != self._popen.pid)
+        if self._popen.returncode is None and not processes.wait_for_end(self._popen.pid, 0):
+            processes.send(self._pid, signal.SIGTERM)
+            if not processes.wait_for_end(self._popen.pid, timeout_s):
+                processes.kill_tree(self._popen.pid, is_entrance=self._pid != self._popen.pid)
         self.reap()
 
     def reap(self) -> None:
@@ -138,7 +138,7 @@ def run_to_end(
         if not ended and command[:1] == SUDO[:1]:
             _end_sudo(popen, asked, began_s + timeout_s)
         elif not ended:
-            _processes.kill_tree(popen.pid, is_entrance=is_entered)
+            processes.kill_tree(popen.pid, is_entrance=is_entered)
         # wait4 gives the CPU time of the command and of the descendants that it waited for.
         _, status, used = os.wait4(popen.pid, 0)
         popen.returncode = os.waitstatus_to_exitcode(status)
@@ -161,11 +161,11 @@ def _end_sudo(popen: "subprocess.Popen[bytes]", asked: Argv, deadline_s: float) 
 
     An interrupt does not end it before its time: what was begun on a host comes to its end.
     """
-    if _processes.wait_for_end(popen.pid, max(0.0, deadline_s - time.monotonic())):
+    if processes.wait_for_end(popen.pid, max(0.0, deadline_s - time.monotonic())):
         return
     # sudo hands it on, and killed itself it would leave the command behind.
-    _processes.send(popen.pid, signal.SIGTERM)
-    if _processes.wait_for_end(popen.pid, KILLED_S):
+    processes.send(popen.pid, signal.SIGTERM)
+    if processes.wait_for_end(popen.pid, KILLED_S):
         return
     for stream in (popen.stdout, popen.stderr):
         if stream is not None:
@@ -275,7 +275,7 @@ def _collect(
     spares: bool,
 ) -> bool:
     """Read what a command prints until it has ended (True) or the deadline is over (False)."""
-    with _processes.watch(popen.pid) as ended, selectors.DefaultSelector() as selector:
+    with processes.watch(popen.pid) as ended, selectors.DefaultSelector() as selector:
         selector.register(ended, selectors.EVENT_READ)
         for stream, tail in outputs.items():
             if stream is not None:

@@ -1,6 +1,6 @@
 """First process of a sandbox: makes its network, its files and its view of processes; ends it with the tuner.
 
-Run as `python -I -S _sandbox_init.py DIRECTORY [SHARE]` in fresh network, process, IPC and mount namespaces.
+Run as `python -I -S sandbox_init.py DIRECTORY [SHARE]` in fresh network, process, IPC and mount namespaces.
 It says `ready PID` and then answers requests, one line each, until its input ends. That happens in any case
 when the tuner is gone, and the kernel kills what is in a process namespace together with its first process
 (pid_namespaces(7)). Nothing is imported that is not needed: each start of a server waits for this.

@@ -18,12 +18,13 @@ from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
-from tuner.adapters.hosts import _commands, _files, _processes
+from tuner.adapters.hosts.local import commands as local_commands
+from tuner.adapters.hosts.local import files, processes
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, Argv, Command, Completed, CpuSet, FileReader, FileState, Sandbox
 
 DIRECTORY = PurePosixPath("/dev/shm/tuner")  # noqa: S108 - on a memory-backed mount of the sandbox's own
-FIRST_PROCESS = Path(__file__).with_name("_sandbox_init.py")
+FIRST_PROCESS = Path(__file__).with_name("sandbox_init.py")
 ANSWER_TIMEOUT_S = 10.0
 OUT_OF_MEMORY_SCORE = "500"
 """proc(5), oom_score_adj: when memory runs out, the server has to go, not the tuner that must notice it."""
@@ -50,7 +51,7 @@ class LocalSandbox:
     def __init__(self, first: "subprocess.Popen[bytes]", pid: int) -> None:
         self._first = first
         self._pid = pid
-        self._started: list[_commands.StartedProcess] = []
+        self._started: list[local_commands.StartedProcess] = []
         self._powerless = without_powers()
         self._conversation = threading.Lock()
 
@@ -73,7 +74,7 @@ class LocalSandbox:
         as_root: bool = False,  # noqa: ARG002 - inside, everybody is as much root as can be
     ) -> Completed:
         command = self._inside(argv, cpus, open_files)
-        completed = _commands.run_to_end(
+        completed = local_commands.run_to_end(
             command, asked=tuple(argv), timeout_s=timeout_s, stdin=stdin, is_entered=True
         )
         if completed.returncode != 0:
@@ -82,14 +83,14 @@ class LocalSandbox:
         return completed
 
     def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
-        return _commands.run_each(self, commands)
+        return local_commands.run_each(self, commands)
 
     def start(
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
-    ) -> _commands.StartedProcess:
-        popen = _commands.spawn(self._inside(argv, cpus, open_files))
+    ) -> local_commands.StartedProcess:
+        popen = local_commands.spawn(self._inside(argv, cpus, open_files))
         pid = _child(popen)
-        process = _commands.StartedProcess(popen, pid)
+        process = local_commands.StartedProcess(popen, pid)
         self._started.append(process)
         with contextlib.suppress(OSError):
             Path(f"/proc/{pid}/oom_score_adj").write_text(OUT_OF_MEMORY_SCORE)
@@ -101,10 +102,10 @@ class LocalSandbox:
             return self._read_setting(shown)
         if shown.startswith("/proc/net/"):
             # A link to self/net: the sandbox's self is meant.
-            return _files.read_file(f"/proc/{self._pid}/{shown.removeprefix('/proc/')}", shown=shown)
-        if _files.is_pseudo(shown):
-            return _files.read_file(shown, shown=shown)
-        return _files.read_file(self._outside(shown), shown=shown)
+            return files.read_file(f"/proc/{self._pid}/{shown.removeprefix('/proc/')}", shown=shown)
+        if files.is_pseudo(shown):
+            return files.read_file(shown, shown=shown)
+        return files.read_file(self._outside(shown), shown=shown)
 
     def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:  # noqa: ARG002
         return self
@@ -118,8 +119,8 @@ class LocalSandbox:
             try:
                 place.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise _files.refused(shown, "written", error) from error
-            _files.write_file(str(place), state, shown=shown)
+                raise files.refused(shown, "written", error) from error
+            files.write_file(str(place), state, shown=shown)
         else:
             message = (
                 f"local: {shown} is not the sandbox's own and would outlive it. Inside, only {DIRECTORY} and "
@@ -136,22 +137,28 @@ class LocalSandbox:
         if self._first.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._first.stdin.close()
-        if self._first.poll() is None and not _processes.wait_for_end(self._first.pid, ANSWER_TIMEOUT_S):
-            _processes.kill_tree(self._first.pid)
+        if self._first.poll() is None and not processes.wait_for_end(self._first.pid, ANSWER_TIMEOUT_S):
+            processes.kill_tree(self._first.pid)
         _end(self._first)
         for process in self._started:
             process.reap()
 
     def _inside(self, argv: Sequence[str], cpus: CpuSet | None, open_files: int | None) -> list[str]:
         """Put a command line into the sandbox."""
-        _commands.require_program(argv[0])
+        local_commands.require_program(argv[0])
         self._require_open()
-        _commands.refuse_too_many_files(open_files)
+        local_commands.refuse_too_many_files(open_files)
         enter = ["nsenter", f"--target={self._pid}", "--net", "--pid", "--ipc", "--mount"]
         if os.geteuid() != 0:
             enter += ["--user", "--preserve-credentials"]
         # Last what takes rights away: the limit of open files is raised with one of them.
-        return [*enter, "--", *_commands.wrappers(cpus=cpus, open_files=open_files), *self._powerless, *argv]
+        return [
+            *enter,
+            "--",
+            *local_commands.wrappers(cpus=cpus, open_files=open_files),
+            *self._powerless,
+            *argv,
+        ]
 
     def _outside(self, path: str) -> str:
         """Name a path of the sandbox as this process reaches it (proc(5), /proc/PID/root)."""
@@ -159,7 +166,7 @@ class LocalSandbox:
         return f"/proc/{self._pid}/root{path}"
 
     def _require_open(self) -> None:
-        if self._first.poll() is not None or _processes.has_ended(self._pid):
+        if self._first.poll() is not None or processes.has_ended(self._pid):
             # What made it (unshare) ends just after it.
             status = self._first.wait(ANSWER_TIMEOUT_S)
             message = f"local: the sandbox ended by itself ({status}). Look for what killed it."
@@ -171,7 +178,7 @@ class LocalSandbox:
             error = _error(values)
             if kind == b"open" and error.errno == errno.ENOENT:
                 return ABSENT
-            raise _files.refused(shown, "read", error)
+            raise files.refused(shown, "read", error)
         mode, uid, gid = (int(value) for value in values[:3])
         return FileState(content=bytes.fromhex(b"".join(values[3:]).decode()), mode=mode, uid=uid, gid=gid)
 
@@ -179,9 +186,9 @@ class LocalSandbox:
         content = state.content or b""
         kind, *values = self._ask(b"write %s %s" % (shown.encode().hex().encode(), content.hex().encode()))
         if kind == b"open":
-            raise _files.refused(shown, "written", _error(values))
+            raise files.refused(shown, "written", _error(values))
         if kind != b"ok":
-            raise _files.rejected(shown, content, _error(values))
+            raise files.rejected(shown, content, _error(values))
 
     def _ask(self, request: bytes) -> list[bytes]:
         """Let the first process do it.
@@ -212,10 +219,10 @@ def open_sandbox(share: PurePosixPath | None) -> Iterator[LocalSandbox]:
 
 
 def _open(share: PurePosixPath | None) -> LocalSandbox:
-    for program in _commands.SANDBOX_PROGRAMS:
-        _commands.require_program(program)
+    for program in local_commands.SANDBOX_PROGRAMS:
+        local_commands.require_program(program)
     as_user = () if os.geteuid() == 0 else ("--user", "--map-current-user", "--keep-caps")
-    first = _commands.spawn(
+    first = local_commands.spawn(
         [
             "setpriv", "--pdeathsig", "KILL",
             "unshare", *as_user, "--net", "--pid", "--ipc", "--mount", "--fork", "--kill-child", "--",
@@ -227,7 +234,7 @@ def _open(share: PurePosixPath | None) -> LocalSandbox:
     try:
         _, pid = _answer(first)
     except BaseException as error:
-        _processes.kill_tree(first.pid)
+        processes.kill_tree(first.pid)
         said = b"" if first.stderr is None else first.stderr.read()
         _end(first)
         if not isinstance(error, TargetError):
@@ -241,7 +248,7 @@ def _open(share: PurePosixPath | None) -> LocalSandbox:
 
 def without_powers() -> Argv:
     """Name the program that keeps a command in a sandbox of this machine from more than a server needs."""
-    if os.geteuid() == 0 and _commands.effective_capabilities() & 1 << SETPCAP:
+    if os.geteuid() == 0 and local_commands.effective_capabilities() & 1 << SETPCAP:
         return powers_dropped(int(Path("/proc/sys/kernel/cap_last_cap").read_text()))
     return powers_dropped(None)
 
@@ -281,7 +288,7 @@ def _answer(first: "subprocess.Popen[bytes]") -> list[bytes]:
             if first.stdout is None or not selector.select(deadline_s - time.monotonic()):
                 message = f"local: the sandbox did not answer within {ANSWER_TIMEOUT_S:.0f} s. Try again."
                 raise TargetError(message)
-            data = os.read(first.stdout.fileno(), _commands.CHUNK_BYTES)
+            data = os.read(first.stdout.fileno(), local_commands.CHUNK_BYTES)
             if not data:
                 message = "local: the sandbox's first process ended. Look for what killed it."
                 raise TargetError(message)
@@ -291,8 +298,8 @@ def _answer(first: "subprocess.Popen[bytes]") -> list[bytes]:
 
 def _child(nsenter: "subprocess.Popen[bytes]") -> int:
     """Wait until nsenter has forked into the process namespace; tell its child's pid as seen from here."""
-    while not _processes.wait_for_end(nsenter.pid, _processes.POLL_S / 4):
-        children = _processes.children_of(nsenter.pid)
+    while not processes.wait_for_end(nsenter.pid, processes.POLL_S / 4):
+        children = processes.children_of(nsenter.pid)
         if children:
             return children[0]
     return nsenter.pid

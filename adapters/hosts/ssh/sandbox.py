@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts import _commands, _ssh_look
-from tuner.adapters.hosts._sandbox import DIRECTORY, NOT_PERMITTED, OUT_OF_MEMORY_SCORE, powers_dropped
-from tuner.adapters.hosts._ssh_connection import Connection
-from tuner.adapters.hosts._ssh_frames import ConnectionBroke, Frame, read_count
-from tuner.adapters.hosts._ssh_machine import ANSWER_S, Lender, RemoteMachine
-from tuner.adapters.hosts._ssh_process import Signaller, SshProcess
-from tuner.adapters.hosts._ssh_requests import Step, misunderstood, normal, quote
-from tuner.adapters.hosts._ssh_shell import COMMAND, RemoteShell, within
-from tuner.adapters.hosts._ssh_shells import Shells
+from tuner.adapters.hosts.local import commands as local_commands
+from tuner.adapters.hosts.local.sandbox import DIRECTORY, NOT_PERMITTED, OUT_OF_MEMORY_SCORE, powers_dropped
+from tuner.adapters.hosts.ssh import look
+from tuner.adapters.hosts.ssh.connection import Connection
+from tuner.adapters.hosts.ssh.frames import ConnectionBroke, Frame, read_count
+from tuner.adapters.hosts.ssh.machine import ANSWER_S, Lender, RemoteMachine
+from tuner.adapters.hosts.ssh.process import Signaller, SshProcess
+from tuner.adapters.hosts.ssh.requests import Step, misunderstood, normal, quote
+from tuner.adapters.hosts.ssh.shell import COMMAND, RemoteShell, within
+from tuner.adapters.hosts.ssh.shells import Shells
 from tuner.errors import TargetError
 from tuner.ports import Argv, CpuSet, FileReader, FileState, Sandbox
 
@@ -203,7 +204,7 @@ class SshSandbox(RemoteMachine):
     def start(
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
     ) -> SshProcess:
-        limits = _commands.wrappers(cpus=cpus, open_files=open_files)
+        limits = local_commands.wrappers(cpus=cpus, open_files=open_files)
         # When memory runs out, the server has to go, not what must notice it.
         entering = (*KILLED_FIRST, *self._inside.enter("--no-fork"), *TELL)
         placed = (*entering, *limits, *self._inside.powerless, *argv)
@@ -217,11 +218,11 @@ class SshSandbox(RemoteMachine):
         outside = [path for path in paths if self._shells_for(path) is not self._first]
         if inside:
             frames, mark = self._look(inside, (), self._first)
-            found |= _ssh_look.files_of(frames, inside, mark)
+            found |= look.files_of(frames, inside, mark)
         if outside or trees:
             frames, mark = self._look(outside, trees, self._shells)
-            found |= _ssh_look.files_of(frames, outside, mark)
-        return _ssh_look.Snapshot(found, self)
+            found |= look.files_of(frames, outside, mark)
+        return look.Snapshot(found, self)
 
     def write(self, path: PurePosixPath, state: FileState) -> None:
         place = normal(path)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import paramiko
 
-from tuner.adapters.hosts._ssh_shell import RemoteShell
+from tuner.adapters.hosts.ssh.shell import RemoteShell
 
 MOST_SHELLS = 5
 """sshd_config(5), MaxSessions: 10 channels of a connection by default; the rest is a sandbox's."""

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts._files import READ_LIMIT_BYTES, refused
-from tuner.adapters.hosts._ssh_frames import Frame
-from tuner.adapters.hosts._ssh_requests import normal
+from tuner.adapters.hosts.local.files import READ_LIMIT_BYTES, refused
+from tuner.adapters.hosts.ssh.frames import Frame
+from tuner.adapters.hosts.ssh.requests import normal
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, FileReader, FileState
 

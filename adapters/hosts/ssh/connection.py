@@ -21,9 +21,9 @@ from paramiko.hostkeys import InvalidHostKey
 from paramiko.pkey import UnknownKeyType
 from paramiko.ssh_exception import NoValidConnectionsError
 
-from tuner.adapters.hosts._ssh_address import Address
-from tuner.adapters.hosts._ssh_known_hosts import GLOBAL_FILES, USER_FILES, KnownHosts, read_known_hosts
-from tuner.adapters.hosts._ssh_transport import BoundedTransport
+from tuner.adapters.hosts.ssh.address import Address
+from tuner.adapters.hosts.ssh.known_hosts import GLOBAL_FILES, USER_FILES, KnownHosts, read_known_hosts
+from tuner.adapters.hosts.ssh.transport import BoundedTransport
 from tuner.errors import TargetError
 
 CONNECT_TIMEOUT_S = 15

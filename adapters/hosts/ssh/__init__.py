@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts._ssh_address import read_address
-from tuner.adapters.hosts._ssh_machine import RemoteMachine
-from tuner.adapters.hosts._ssh_sudo import Sudo
+from tuner.adapters.hosts.ssh.address import read_address
+from tuner.adapters.hosts.ssh.machine import RemoteMachine
+from tuner.adapters.hosts.ssh.sudo import Sudo
 from tuner.errors import TargetError
 from tuner.ports import Sandbox
 
@@ -39,9 +39,9 @@ class SshHost(RemoteMachine):
 
     def __init__(self, url: str, *, ask_password: Callable[[str], str] = ask_on_terminal) -> None:
         # Half a second of imports, which a list of adapters need not wait for.
-        from tuner.adapters.hosts._ssh_connection import Connection
-        from tuner.adapters.hosts._ssh_shell import COMMAND
-        from tuner.adapters.hosts._ssh_shells import Shells
+        from tuner.adapters.hosts.ssh.connection import Connection
+        from tuner.adapters.hosts.ssh.shell import COMMAND
+        from tuner.adapters.hosts.ssh.shells import Shells
 
         address = read_address(url)
         self._connection = Connection(address)
@@ -50,7 +50,7 @@ class SshHost(RemoteMachine):
         super().__init__(str(address), self._own_shells, unlock=sudo.unlock, signal=self._own_shells.signal)
 
     def sandbox(self, *, share: PurePosixPath | None = None) -> AbstractContextManager[Sandbox]:
-        from tuner.adapters.hosts._ssh_sandbox import open_sandbox
+        from tuner.adapters.hosts.ssh.sandbox import open_sandbox
 
         return open_sandbox(self._connection, self._own_shells, share, name=self._name)
 

@@ -4,11 +4,11 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from tuner.adapters.hosts._commands import Tail
-from tuner.adapters.hosts._ssh_requests import exit_status
+from tuner.adapters.hosts.local.commands import Tail
+from tuner.adapters.hosts.ssh.requests import exit_status
 
 if TYPE_CHECKING:
-    from tuner.adapters.hosts._ssh_shell import RemoteShell
+    from tuner.adapters.hosts.ssh.shell import RemoteShell
 
 LAST_WORDS_S = 1.0
 KILLED = -9

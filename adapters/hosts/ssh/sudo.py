@@ -4,12 +4,12 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tuner.adapters.hosts._ssh_frames import Secret
-from tuner.adapters.hosts._ssh_requests import misunderstood
+from tuner.adapters.hosts.ssh.frames import Secret
+from tuner.adapters.hosts.ssh.requests import misunderstood
 from tuner.errors import TargetError
 
 if TYPE_CHECKING:
-    from tuner.adapters.hosts._ssh_shell import RemoteShell
+    from tuner.adapters.hosts.ssh.shell import RemoteShell
 
 ANSWER_S = 20.0
 

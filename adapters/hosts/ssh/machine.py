@@ -6,15 +6,17 @@ from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
-from tuner.adapters.hosts import _commands, _files, _ssh_look, _ssh_requests
-from tuner.adapters.hosts._ssh_frames import ConnectionBroke, Frame
-from tuner.adapters.hosts._ssh_process import Signaller, SshProcess
-from tuner.adapters.hosts._ssh_requests import Step
+from tuner.adapters.hosts.local import commands as local_commands
+from tuner.adapters.hosts.local import files
+from tuner.adapters.hosts.ssh import look, requests
+from tuner.adapters.hosts.ssh.frames import ConnectionBroke, Frame
+from tuner.adapters.hosts.ssh.process import Signaller, SshProcess
+from tuner.adapters.hosts.ssh.requests import Step
 from tuner.errors import TargetError
 from tuner.ports import Command, Completed, CpuSet, FileReader, FileState
 
 if TYPE_CHECKING:
-    from tuner.adapters.hosts._ssh_shell import RemoteShell
+    from tuner.adapters.hosts.ssh.shell import RemoteShell
 
 ANSWER_S = 20.0
 """What a request may take longer than its commands: the way there and back, and killing them."""
@@ -86,7 +88,7 @@ class RemoteMachine:
     ) -> Completed:
         step = Step(
             asked=tuple(argv),
-            wrappers=_commands.wrappers(cpus=cpus, open_files=open_files),
+            wrappers=local_commands.wrappers(cpus=cpus, open_files=open_files),
             open_files=open_files,
             timeout_s=timeout_s,
             stdin=stdin,
@@ -110,16 +112,16 @@ class RemoteMachine:
     def start(
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
     ) -> SshProcess:
-        placed = (*_commands.wrappers(cpus=cpus, open_files=open_files), *argv)
+        placed = (*local_commands.wrappers(cpus=cpus, open_files=open_files), *argv)
         return self._start(argv[0], placed)
 
     def read(self, path: PurePosixPath) -> FileState:
         frames, mark = self._look([path], (), self._shells_for(path))
-        return _ssh_look.file_of(frames, path, mark, where=self._name)
+        return look.file_of(frames, path, mark, where=self._name)
 
     def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
         frames, mark = self._look(paths, trees, self._shells)
-        return _ssh_look.Snapshot(_ssh_look.files_of(frames, paths, mark), self)
+        return look.Snapshot(look.files_of(frames, paths, mark), self)
 
     def write(self, path: PurePosixPath, state: FileState) -> None:
         self._write(path, state)
@@ -127,9 +129,9 @@ class RemoteMachine:
     def _start(self, program: str, placed: Sequence[str], *, before: bytes = b"") -> SshProcess:
         shell = self._shells.hire()
         try:
-            quoted = _ssh_requests.quote(program), _ssh_requests.join(placed)
+            quoted = requests.quote(program), requests.join(placed)
             shell.send(before + b"tuner_start %b %b" % quoted)
-            pid = _ssh_requests.started_pid(shell.read_frame(ANSWER_S), self._name)
+            pid = requests.started_pid(shell.read_frame(ANSWER_S), self._name)
         except BaseException:
             shell.close()
             self._shells.dismiss()
@@ -145,7 +147,7 @@ class RemoteMachine:
         with_parents: bool = False,
         reached: PurePosixPath | None = None,
     ) -> None:
-        step = _ssh_requests.write_step(
+        step = requests.write_step(
             reached or path, state, timeout_s=FILES_TIMEOUT_S, where=self._name, with_parents=with_parents
         )
         # The same content may be written twice: the first writing either is whole or left nothing.
@@ -153,14 +155,14 @@ class RemoteMachine:
         if written.returncode == 0:
             return
         reason = written.stderr.decode(errors="replace").strip().rpartition(": ")[2] or "it took too long"
-        if written.returncode == _ssh_requests.REFUSED_BY_KERNEL:
-            raise _files.rejected(str(path), state.content or b"", OSError(0, reason))
-        raise _files.refused(str(path), "written", OSError(0, reason), where=self._name)
+        if written.returncode == requests.REFUSED_BY_KERNEL:
+            raise files.rejected(str(path), state.content or b"", OSError(0, reason))
+        raise files.refused(str(path), "written", OSError(0, reason), where=self._name)
 
     def _run(self, steps: Sequence[Step], *, may_repeat: bool = False) -> tuple[Completed, ...]:
         """Run commands in as few requests as possible: one, unless stdin is long or sudo wants a password."""
         done: list[Completed] = []
-        for together in _ssh_requests.split([self._entering(step) for step in steps]):
+        for together in requests.split([self._entering(step) for step in steps]):
             done += self._run_together(together, may_repeat=may_repeat)
             if done[-1].returncode != 0 and not steps[len(done) - 1].may_fail:
                 break
@@ -190,22 +192,21 @@ class RemoteMachine:
         while True:
             left = steps[len(done) :]
             frames = shell.ask(
-                _ssh_requests.script_of(left),
-                then=_ssh_requests.payload_of(left),
+                requests.script_of(left),
+                then=requests.payload_of(left),
                 timeout_s=sum(step.timeout_s for step in left) + ANSWER_S,
             )
             is_locked = bool(frames) and frames[-1].kind == "locked"
             ran = frames[:-1] if is_locked else frames
             if len(ran) > len(left) or not frames:
-                raise _ssh_requests.misunderstood("end", self._name)
+                raise requests.misunderstood("end", self._name)
             done += [
-                _ssh_requests.understand(step, frame, self._name)
-                for step, frame in zip(left, ran, strict=False)
+                requests.understand(step, frame, self._name) for step, frame in zip(left, ran, strict=False)
             ]
             if not is_locked:
                 last = steps[len(done) - 1]
                 if len(done) < len(steps) and (done[-1].returncode == 0 or last.may_fail):
-                    raise _ssh_requests.misunderstood("end", self._name)
+                    raise requests.misunderstood("end", self._name)
                 return done
             if self._unlock is None or unlocked_at == len(done):
                 message = (
@@ -235,6 +236,6 @@ class RemoteMachine:
     def _look_once(
         self, paths: Sequence[PurePosixPath], trees: Sequence[int], shells: Lender
     ) -> tuple[list[Frame], bytes]:
-        script = _ssh_requests.look_script(paths, trees, timeout_s=FILES_TIMEOUT_S)
+        script = requests.look_script(paths, trees, timeout_s=FILES_TIMEOUT_S)
         with shells.borrow() as shell:
             return shell.ask(script, timeout_s=2 * FILES_TIMEOUT_S + ANSWER_S), shell.mark

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts._commands import OUTPUT_LIMIT_BYTES, PACKAGES
-from tuner.adapters.hosts._files import READ_LIMIT_BYTES
-from tuner.adapters.hosts._ssh_frames import Frame, read_count, read_seconds, read_times
+from tuner.adapters.hosts.local.commands import OUTPUT_LIMIT_BYTES, PACKAGES
+from tuner.adapters.hosts.local.files import READ_LIMIT_BYTES
+from tuner.adapters.hosts.ssh.frames import Frame, read_count, read_seconds, read_times
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Argv, Completed, FileState
 

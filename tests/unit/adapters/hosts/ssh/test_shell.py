@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tuner.adapters.hosts import _ssh_shell
+from tuner.adapters.hosts.ssh import shell
 
-FUNCTIONS = Path(_ssh_shell.__file__).with_name("_ssh_shell.sh")
+FUNCTIONS = Path(shell.__file__).with_name("shell.sh")
 SCRIPT = """
 target=$1
 . "$0"

@@ -6,7 +6,7 @@ import invoke.exceptions
 import paramiko.ssh_exception
 import pytest
 
-from tuner.adapters.hosts._ssh_connection import FOREIGN, translated
+from tuner.adapters.hosts.ssh.connection import FOREIGN, translated
 from tuner.errors import TargetError
 
 ERRORS = [
