@@ -1,4 +1,7 @@
-"""Finds adapters by name. Built-in ones are registered as entry points, the same way as foreign ones."""
+"""Finds adapters and foreign search spaces by name. Both are registered as entry points.
+
+Built-in adapters are registered like foreign ones; built-in spaces are the files in search_spaces/.
+"""
 
 import sys
 from collections.abc import Callable
@@ -7,6 +10,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, entry_points
+from importlib.resources import files
 from inspect import getdoc
 from typing import cast
 
@@ -14,6 +18,8 @@ from tuner.errors import UsageError
 from tuner.ports import Host, LoadGenerator, Server
 
 DISTRIBUTION = "servertuner"
+SPACES = "tuner.spaces"
+"""Group of the entry points that name search spaces."""
 
 
 class Kind(StrEnum):
@@ -92,7 +98,26 @@ def list_adapters() -> tuple[Adapter, ...]:
     )
 
 
-@lru_cache(maxsize=len(Kind))
+def foreign_spaces() -> tuple[EntryPoint, ...]:
+    """Return the spaces that other distributions register: `NAME = "package"`, which holds NAME.yaml."""
+    points = {(point.name, point.value): point for point in _registered(SPACES, tuple(sys.path))}
+    return tuple(points.values())
+
+
+def read_foreign_space(point: EntryPoint, *, most_bytes: int) -> bytes:
+    """Return the first bytes of a space's file. Raises UsageError when it cannot be read."""
+    try:
+        with files(point.value).joinpath(f"{point.name}.yaml").open("rb") as file:
+            return file.read(most_bytes)
+    except (ImportError, SyntaxError, TypeError, ValueError, OSError) as error:  # TypeError: it is no package
+        message = (
+            f"space {point.name!r}: {point.name}.yaml in the package {point.value} ({origin(point)}) "
+            f"cannot be read: {error}. Install that distribution again, or remove it."
+        )
+        raise UsageError(message) from error
+
+
+@lru_cache(maxsize=len(Kind) + 1)
 def _registered(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:  # noqa: ARG001 - searched
     """Ask all packages what they register, once: their files are many."""
     return tuple(entry_points(group=group))
@@ -122,7 +147,7 @@ def _find(kind: Kind, name: str) -> EntryPoint:
     if len(points) == 1:
         return next(iter(points.values()))
     if points:
-        claims = " and ".join(f"{point.value} ({_origin(point)})" for point in points.values())
+        claims = " and ".join(f"{point.value} ({origin(point)})" for point in points.values())
         message = f"{kind.value}: the name {name!r} is registered twice, by {claims}. Uninstall one of them."
         raise UsageError(message)
     there = adapter_names(kind)
@@ -136,7 +161,7 @@ def _load(point: EntryPoint) -> Callable[..., object]:
         return cast("Callable[..., object]", point.load())
     except (ImportError, AttributeError, SyntaxError) as error:
         message = (
-            f"adapters: {point.name} ({point.value}, {_origin(point)}) cannot be loaded: {error}. "
+            f"adapters: {point.name} ({point.value}, {origin(point)}) cannot be loaded: {error}. "
             "Install that distribution again, or remove it."
         )
         raise UsageError(message) from error
@@ -157,9 +182,10 @@ def _describe(kind: Kind, point: EntryPoint) -> Adapter:
         summary=summary,
         package=package,
         target=point.value,
-        distribution=_origin(point),
+        distribution=origin(point),
     )
 
 
-def _origin(point: EntryPoint) -> str:
+def origin(point: EntryPoint) -> str:
+    """Return which distribution registers an entry point, with its version."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else "unknown distribution"

@@ -12,7 +12,7 @@ from tuner.deploy.managed import NOWHERE
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.ports import Facts, Host, Server
-from tuner.space import available_spaces, describe_space
+from tuner.space import describe_spaces
 
 HEAD = """\
 # What to tune, under which load, for how long. Check it with `tuner check {path}`,
@@ -20,7 +20,7 @@ HEAD = """\
 study: {name}
 servers: [{servers}]
 
-# Search spaces: built-in names or paths; later entries refine earlier ones.
+# Search spaces: names (`tuner spaces`) or paths; later entries refine earlier ones.
 #   - {{only: [a, b]}}             tune only these
 #   - {{set: {{a: 1}}}}              keep a at 1
 #   - {{allow: [semantic, risky]}}  also tune what changes behaviour or may hurt
@@ -182,9 +182,9 @@ def _name_after(path: Path, server: str) -> str:
 
 
 def space_for(server: str) -> str:
-    """Name the first built-in space of a server."""
-    for space in available_spaces():
-        if any(row["server"] == server for row in describe_space(space)):
-            return space
-    msg = f"{server}: there is no built-in space for it. Write one and name its path in the study file."
+    """Return the name of the first space of a server. Raises UsageError when there is none."""
+    for row in describe_spaces():
+        if row["server"] == server:
+            return row["name"]
+    msg = f"{server}: there is no space for it. Write one and name its path in the study file."
     raise UsageError(msg)

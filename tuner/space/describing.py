@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.space.merging import Draft, Merged, merge
 from tuner.space.showing import show_quantity
 from tuner.space.sources import available_spaces, read_sources
-from tuner.space.validation import validate
 
 
 def describe_space(name: str) -> list[dict[str, Any]]:
@@ -25,12 +25,20 @@ def describe_space(name: str) -> list[dict[str, Any]]:
 
 
 def describe_spaces() -> list[dict[str, str]]:
-    """Return the built-in spaces as entries of the same keys as their parameters."""
-    return [
-        {"name": name, "kind": "space", "default": "", "why": validate(document).title or "", "source": ""}
-        for name in available_spaces()
-        for document in read_sources([name], Path.cwd())
-    ]
+    """Return all spaces as entries of the same keys as their parameters.
+
+    One that cannot be read has its fault as `why` and no server, and hides no other.
+    """
+    return [_describe_whole(name) for name in available_spaces()]
+
+
+def _describe_whole(name: str) -> dict[str, str]:
+    row = {"name": name, "kind": "space", "server": "", "default": "", "why": "", "source": ""}
+    try:
+        merged = _merged(name)
+    except UsageError as error:
+        return row | {"why": str(error)}
+    return row | {"server": "".join(merged.servers), "why": merged.title}
 
 
 def describe_presets(name: str) -> list[dict[str, Any]]:

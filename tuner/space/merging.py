@@ -36,6 +36,8 @@ class Draft:
 class Merged:
     """All sources as one. It grows while they are read, and is not changed afterwards."""
 
+    title: str = ""
+    """Of the first."""
     names: list[str] = field(default_factory=list)
     servers: list[str] = field(default_factory=list)
     parameters: dict[str, Draft] = field(default_factory=dict)
@@ -66,6 +68,7 @@ def merge(documents: Sequence[Document]) -> Merged:
 
 def _add(merged: Merged, document: Document, file: "SpaceFile") -> None:
     server = file.server or ""
+    merged.title = merged.title or file.title or ""
     if server and server not in merged.servers:
         merged.servers.append(server)
     if file.space or server:

@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from tuner.errors import UsageError
 from tuner.ports import Config, Facts, Scalar
-from tuner.space import Space, SpaceFacts, available_spaces, describe_space, load_space
+from tuner.space import Space, SpaceFacts, available_spaces, describe_space, describe_spaces, load_space
 from tuner.space.expressions import possible_texts
 from tuner.space.parameters import Derived, Parameter
 from tuner.space.scalars import Refused
@@ -61,8 +61,9 @@ def _known_texts() -> Mapping[tuple[str, str], frozenset[str]]:
     """Return server and name → texts, of everything that tuner's own spaces write."""
     return {
         (row["server"], row["name"]): frozenset(map(str, (*row["choices"], *row["special"].values())))
-        for name in available_spaces()
-        for row in describe_space(name)
+        for space in describe_spaces()
+        if space["server"]
+        for row in describe_space(space["name"])
         if not row["internal"]
     }
 
@@ -94,7 +95,7 @@ def name_large_numbers(space: Space, facts: SpaceFacts) -> tuple[str, ...]:
     A check starts the servers with them; what they may cost in memory and time is bounded by that.
     """
     servers = {each.server for each in space.parameters} | {each.server for each in space.derived}
-    names = [name for name in available_spaces() if describe_space(name)[0]["server"] in servers]
+    names = [row["name"] for row in describe_spaces() if row["server"] in servers]
     usual = load_space(names, facts=facts, base=Path())
     default = space.default()
     known = {each.name for each in usual.parameters if not each.internal}

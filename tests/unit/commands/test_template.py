@@ -81,5 +81,5 @@ def test_an_unknown_server_is_refused_before_anything_is_written(tmp_path):
 
 
 def test_a_server_without_a_space_of_its_own_is_told_to_bring_one():
-    with pytest.raises(UsageError, match=r"varnish: there is no built-in space for it. Write one"):
+    with pytest.raises(UsageError, match=r"varnish: there is no space for it. Write one"):
         space_for("varnish")

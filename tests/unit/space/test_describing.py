@@ -34,7 +34,7 @@ def test_the_spaces_themselves_are_listed_in_the_same_way():
 
     assert set(spaces) == set(available_spaces())
     assert spaces["nginx"] == {
-        "name": "nginx", "kind": "space", "default": "", "source": "",
+        "name": "nginx", "kind": "space", "server": "nginx", "default": "", "source": "",
         "why": "nginx, static pages over HTTP/1.1",
     }  # fmt: skip
 
@@ -66,7 +66,5 @@ def test_dead_settings_say_what_became_of_them():
 
 
 def test_an_unknown_space_names_the_nearest():
-    with pytest.raises(
-        UsageError, match=r"space 'ngnix': there is no such built-in space\. Did you mean nginx"
-    ):
+    with pytest.raises(UsageError, match=r"space 'ngnix': there is no such space\. Did you mean nginx"):
         describe_space("ngnix")

@@ -136,10 +136,10 @@ def test_a_preset_that_a_refinement_narrows_is_fitted_not_refused(tmp_path):
         ({"parameters": {"x": {"low": float("nan")}}}, "nan is beyond"),
         (["x"], r"space entry 2: \['x'\] is no name, path or mapping"),
         (None, "space entry 2: None is no name, path or mapping"),
-        ("nosuch", "space 'nosuch': there is no such built-in space"),
+        ("nosuch", "space 'nosuch': there is no such space"),
         ("nosuch.yaml", "nosuch.yaml: there is no file .*/nosuch.yaml"),
         ("/dev/zero", "/dev/zero: there is no file"),
-        (".", "'.': there is no such built-in space|there is no file"),
+        (".", "'.': there is no such space|there is no file"),
         ("a\0b.yaml", "there is no file|cannot be read"),
     ],
 )
