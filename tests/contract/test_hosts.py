@@ -7,13 +7,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.fakes import MemoryHost, completed
 from tests.integration.waiting import wait_until
 from tests.testbed.bed import open_testbed
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.hosts.ssh import SshHost
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, Command, Completed, FileState, Host, Sandbox
+from tuner.testing.fakes import MemoryHost, completed
 
 ECHO = ("sh", "-c", "echo hello")
 SLEEP = ("sh", "-c", "echo up; exec sleep 600")

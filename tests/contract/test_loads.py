@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.load_suite import LoadContract, OwnFaultContract
-from tests.contract.misbehaving_server import serving
 from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.command import Command
 from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
 from tuner.ports import LoadGenerator
+from tuner.testing.loads import LoadContract, OwnFaultContract
+from tuner.testing.misbehaving_server import serving
 
 OWN_LOAD = (
     *(sys.executable, str(Path(__file__).with_name("own_load.py")), "{url}"),

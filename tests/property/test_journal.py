@@ -6,10 +6,10 @@ from pathlib import Path, PurePosixPath
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fakes import FailingHost
 from tuner.errors import RestoreFailed, TargetError
 from tuner.ports import ABSENT, FileState
 from tuner.restore.journal import Journal
+from tuner.testing.fakes import FailingHost
 
 IN_MEMORY = "/dev/shm"  # noqa: S108 - every record waits for the disk, thousands of times here
 PATHS = [PurePosixPath(path) for path in ("/etc/a", "/etc/b", "/proc/sys/net/core/somaxconn")]

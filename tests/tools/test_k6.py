@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.load_suite import OwnFaultContract
-from tests.contract.misbehaving_server import serving
 from tests.tools.websocket_server import echoing
 from tuner.adapters.loads.k6 import K6
 from tuner.errors import LoadFailed
 from tuner.ports import LoadGenerator
+from tuner.testing.loads import OwnFaultContract
+from tuner.testing.misbehaving_server import serving
 
 pytestmark = pytest.mark.tools
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.contract.load_suite import OwnFaultContract
-from tests.contract.misbehaving_server import serving
 from tuner.adapters.loads.oha import Oha
 from tuner.ports import LoadGenerator
+from tuner.testing.loads import OwnFaultContract
+from tuner.testing.misbehaving_server import serving
 
 pytestmark = pytest.mark.tools
 

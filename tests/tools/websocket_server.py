@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.contract.misbehaving_server import Running
+from tuner.testing.misbehaving_server import Running
 
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _TEXT, _CLOSE = 0x1, 0x8

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tests.fakes import MemoryHost, MemorySandbox
 from tests.unit.deploy.test_sandbox import plan as page_site
 from tests.unit.simulation import SimulatedClock
 from tuner.deploy.sandbox import SandboxDeployment, SandboxTarget, deploy
@@ -15,6 +14,7 @@ from tuner.errors import LoadFailed
 from tuner.measure.window import Load
 from tuner.ports import Argv, Completed, Failures, Files, FileState, LoadResult, Workload
 from tuner.study import LoadSettings
+from tuner.testing.fakes import MemoryHost, MemorySandbox
 
 STAT = PurePosixPath("/proc/stat")
 CONFIG = {"backlog": 100, "net.core.somaxconn": 512}

@@ -11,7 +11,6 @@ from typing import Any
 
 import optuna
 
-from tests.fakes import MemoryHost
 from tests.unit.simulated_study import FINGERPRINT
 from tuner.campaign.campaign import Campaign
 from tuner.campaign.prepare import Rig
@@ -29,6 +28,7 @@ from tuner.study import Study, load_study
 from tuner.study.objective import SERVER_CPU, slacks
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage, open_storage
+from tuner.testing.fakes import MemoryHost
 
 BASE_RPS = 20_000.0
 DEPLOY_S = 0.2

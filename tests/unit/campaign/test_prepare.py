@@ -2,13 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.fakes import MemoryHost, completed
 from tests.unit.bench import ScriptedGenerator
 from tests.unit.simulation import make_rig, space_of, write_study
 from tuner.campaign.prepare import _refuse_strangers
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.study import LoadSettings
+from tuner.testing.fakes import MemoryHost, completed
 
 
 class NamedGenerator(ScriptedGenerator):

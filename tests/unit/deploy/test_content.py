@@ -2,9 +2,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.fakes import MemorySandbox
 from tuner.deploy.content import BUILTIN_PAGE, open_content
 from tuner.errors import UsageError
+from tuner.testing.fakes import MemorySandbox
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.fakes import MemoryHost, completed
 from tuner.adapters.hosts.local import LocalHost
 from tuner.deploy.load_target import read_network, take_aim
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.ports import Argv, Completed
+from tuner.testing.fakes import MemoryHost, completed
 
 HOSTILE = [
     # not a URL of a web server

@@ -2,9 +2,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.fakes import MemorySandbox, completed, curl_gets
 from tuner.deploy.readiness import Answer, await_answer, await_listener, is_listening, request
 from tuner.errors import NotReady, TargetError
+from tuner.testing.fakes import MemorySandbox, completed, curl_gets
 
 URL = "http://127.0.0.1:8080/index.html"
 

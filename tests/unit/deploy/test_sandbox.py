@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import Command, MemoryHost, MemoryProcess, Program, completed, curl_gets, tail
 from tests.page_server import KernelSettings, PageServer, split
 from tuner.deploy.content import BUILTIN_PAGE, Content, open_content
 from tuner.deploy.sandbox import Deadlines, SandboxTarget, deploy
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.hosts.placement import place
 from tuner.ports import Argv, Completed, FileState
+from tuner.testing.fakes import Command, MemoryHost, MemoryProcess, Program, completed, curl_gets, tail
 
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
 LOG = PurePosixPath("/sandbox/page/error.log")

@@ -4,7 +4,6 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.fakes import completed
 from tuner.deploy.systemd_limits import (
     UNLIMITED,
     UnitLimits,
@@ -14,6 +13,7 @@ from tuner.deploy.systemd_limits import (
     touches_units,
 )
 from tuner.ports import Needs, Service
+from tuner.testing.fakes import completed
 
 DROP_IN = PurePosixPath("/etc/systemd/system/apache2.service.d/zz-tuner.conf")
 

@@ -8,12 +8,12 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.fakes import MemoryHost, completed
 from tuner.adapters.hosts.local import LocalHost
 from tuner.errors import TargetError
 from tuner.hosts.conflicts import Conflict, find_conflicts
 from tuner.hosts.surroundings import SHOW_SYSCTLS
 from tuner.ports import Argv, Completed
+from tuner.testing.fakes import MemoryHost, completed
 
 SOMAXCONN = "net.core.somaxconn"
 CONF = PurePosixPath("/etc/nginx/nginx.conf")

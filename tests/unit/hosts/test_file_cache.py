@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from tests.fakes import MemoryHost
 from tuner.hosts.file_cache import WatchedHost
 from tuner.ports import FileReader, FileState
+from tuner.testing.fakes import MemoryHost
 
 STAT = PurePosixPath("/proc/7/stat")
 SETTING = PurePosixPath("/proc/sys/net/core/somaxconn")

@@ -5,11 +5,11 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.fakes import MemoryHost
 from tuner.adapters.hosts.local import LocalHost
 from tuner.errors import TargetError
 from tuner.hosts.machine import CAP_SYS_RESOURCE, FILES, parse_cpus, read_machine
 from tuner.ports import FileState
+from tuner.testing.fakes import MemoryHost
 
 MAY_RAISE = 1 << CAP_SYS_RESOURCE
 CONTENTS = {

@@ -1,8 +1,8 @@
 from pathlib import PurePosixPath
 
-from tests.fakes import MemoryHost
 from tuner.hosts.placement import place, read_cores
 from tuner.ports import FileState
+from tuner.testing.fakes import MemoryHost
 
 
 def test_one_cpu_is_shared_and_the_note_says_so():

@@ -6,12 +6,12 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.fakes import completed
 from tuner.adapters.hosts.local import LocalHost
 from tuner.errors import TargetError
 from tuner.hosts.sudoers import write_sudoers
 from tuner.kit.services import describe_service
 from tuner.ports import Command, Completed
+from tuner.testing.fakes import completed
 
 CATALOGUE = (
     ("sh", "/var/lib/tuner/keeper"),

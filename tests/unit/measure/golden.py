@@ -9,9 +9,9 @@ took CPU time.
 import dataclasses
 from pathlib import Path, PurePosixPath
 
-from tests.fakes import MemoryHost
 from tuner.measure.counters import Snapshot, difference, find_quota, take
 from tuner.ports import FileState
+from tuner.testing.fakes import MemoryHost
 
 FOLDER = Path(__file__).parent
 MARK = "==== "

@@ -6,11 +6,11 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.fakes import MemoryHost
 from tests.unit.measure.golden import Moment
 from tuner.measure.counters import find_quota, take
 from tuner.measure.processes import find_interrupt_threads
 from tuner.ports import ABSENT, FileReader, FileState
+from tuner.testing.fakes import MemoryHost
 
 OF_A_TREE = ("stat", "status", "limits", "cmdline", "task/{}/children")
 """What a look gives of each process in a tree: its times, threads, limits, command line and children."""

@@ -7,13 +7,13 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.fakes import MemoryHost, completed
 from tests.unit.bench import ScriptedGenerator
 from tuner.adapters.loads.wrk import Wrk
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import LoadPlace, find_generators, open_load_places
 from tuner.measure.sending import add_up, send, share_out, split_in_two
 from tuner.ports import Argv, Completed, ConnectTime, Failures, FileState, Latency, LoadResult, Workload
+from tuner.testing.fakes import MemoryHost, completed
 
 BOOT_ID = PurePosixPath("/proc/sys/kernel/random/boot_id")
 WORKLOAD = Workload(

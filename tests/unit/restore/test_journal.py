@@ -5,10 +5,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.fakes import FailingHost, MemoryHost
 from tuner.errors import RestoreFailed, TargetError
 from tuner.ports import ABSENT, FileState, Host
 from tuner.restore.journal import Journal, find_state_directory, open_journal
+from tuner.testing.fakes import FailingHost, MemoryHost
 
 CONF = PurePosixPath("/etc/server.conf")
 NEW = PurePosixPath("/etc/server.d/new.conf")

@@ -3,13 +3,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.fakes import MemoryHost, completed
 from tuner.deploy.managed_server import read_pid
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.ports import ABSENT, FileState, Service
 from tuner.restore import keeper
 from tuner.restore.guard import Guard, describe_use, restore_host
 from tuner.restore.journal import Journal, Kept, Original
+from tuner.testing.fakes import MemoryHost, completed
 
 CONF = PurePosixPath("/etc/nginx/nginx.conf")
 SETTING = PurePosixPath("/proc/sys/net/core/somaxconn")

@@ -13,11 +13,11 @@ from pathlib import PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.contract.misbehaving_server import BODY, refusing, response_bytes, serving
 from tests.unit.adapters.loads.golden import ADAPTERS, FOLDER, expectation
 from tuner.adapters.hosts.local import LocalHost
 from tuner.errors import LoadFailed
 from tuner.ports import Completed, Files, FileState, LoadGenerator, Workload
+from tuner.testing.misbehaving_server import BODY, refusing, response_bytes, serving
 
 
 def main() -> None:

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from tests.fakes import MemoryHost, completed
 from tests.unit.adapters.servers.service_managers import answer_test
 from tuner.adapters.servers.apache import Apache
 from tuner.ports import Argv, Completed, FileState, Installation
+from tuner.testing.fakes import MemoryHost, completed
 
 STATIC_OF_DEBIAN = ("core", "so", "watchdog", "http", "log_config", "logio", "version", "unixd")
 CPUS = PurePosixPath("/sys/devices/system/cpu/online")

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from tests.fakes import MemoryHost, completed
 from tuner.adapters.servers.nginx import Nginx
 from tuner.ports import Argv, Completed, Files, FileState, Installation
+from tuner.testing.fakes import MemoryHost, completed
 
 ROOT = PurePosixPath("/etc/nginx")
 MAIN = ROOT / "nginx.conf"

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from tests.fakes import MemoryHost, completed
 from tests.unit.adapters.servers.service_managers import answer_test
 from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.ports import Argv, Completed, FileState, Installation
+from tuner.testing.fakes import MemoryHost, completed
 
 CPUS = PurePosixPath("/sys/devices/system/cpu/online")
 

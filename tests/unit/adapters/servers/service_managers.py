@@ -2,8 +2,8 @@
 
 from pathlib import PurePosixPath
 
-from tests.fakes import Command, MemoryHost, completed
 from tuner.ports import Argv, Completed
+from tuner.testing.fakes import Command, MemoryHost, completed
 
 
 def answer_test(*, is_systemd: bool) -> Command:

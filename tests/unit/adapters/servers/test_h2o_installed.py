@@ -4,12 +4,12 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.fakes import MemoryHost, completed
 from tuner.adapters.servers._h2o_settings import SETTINGS
 from tuner.adapters.servers.h2o import H2o
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import FileState, Installation, Scalar
 from tuner.space import describe_space
+from tuner.testing.fakes import MemoryHost, completed
 
 MAIN = PurePosixPath("/etc/h2o/h2o.conf")
 DEBIAN = """\

@@ -5,7 +5,6 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.fakes import completed
 from tests.unit.adapters.servers.php_layouts import (
     BOOKWORM,
     LAYOUTS,
@@ -19,6 +18,7 @@ from tests.unit.adapters.servers.php_layouts import (
 from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Config
+from tuner.testing.fakes import completed
 
 MAIN = "/etc/php/8.2/fpm/php-fpm.conf"
 POOLS = "/etc/php/8.2/fpm/pool.d"

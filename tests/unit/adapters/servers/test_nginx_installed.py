@@ -5,13 +5,13 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.fakes import completed
 from tests.unit.adapters.servers.nginx_layouts import LAYOUTS, MAIN, ROOT, find, make_host
 from tuner.adapters.servers._nginx_rewrite import PARAMETERS
 from tuner.adapters.servers.nginx import Nginx
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Files, Scalar
 from tuner.space import describe_space
+from tuner.testing.fakes import completed
 
 SITE = ROOT / "sites-enabled" / "default"
 PID_FILE = PurePosixPath("/run/nginx.pid")

@@ -1,12 +1,18 @@
-"""What every load generator must hold to, whatever the server does to it: subclass and give it a load."""
+"""The contract of a load generator: what it must count, whatever the server does to it.
+
+class TestMine(LoadContract):
+    @pytest.fixture
+    def load(self) -> LoadGenerator:
+        return Mine()
+"""
 
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.contract.misbehaving_server import BODY, SLOW_S, Running, refusing, response_bytes, serving
-from tuner.adapters.hosts.local import LocalHost
+from tuner.plugins import make_host
 from tuner.ports import FileState, LoadGenerator, LoadResult, Workload
+from tuner.testing.misbehaving_server import BODY, SLOW_S, Running, refusing, response_bytes, serving
 
 CONNECTIONS = 8
 GRACE_S = 8.0
@@ -14,7 +20,7 @@ GRACE_S = 8.0
 
 
 class LoadContract:
-    """Subclasses have a fixture `load`."""
+    """For every load generator; a subclass has a fixture `load`."""
 
     duration_s = 0.3
 
@@ -43,7 +49,7 @@ class LoadContract:
             response_bytes=response_bytes(keepalive=keepalive),
             directory=self.directory,
         )
-        host = LocalHost()
+        host = make_host("local")
         for path, content in load.files(workload).items():
             host.write(path, FileState(content=content))
         completed = host.run(
@@ -53,7 +59,7 @@ class LoadContract:
         outputs = {path: host.read(path).content or b"" for path in load.outputs(workload)}
         return load.parse(completed, outputs, workload)
 
-    def test_every_correct_response_counts_once(self, load: LoadGenerator):
+    def test_every_correct_response_counts_once(self, load: LoadGenerator) -> None:
         with serving("correct") as server:
             result = self.send(load, server)
 
@@ -64,7 +70,7 @@ class LoadContract:
         assert server.correct - 2 * CONNECTIONS <= result.correct <= server.correct
         assert result.latency is not None
 
-    def test_a_server_that_answers_503_has_no_goodput(self, load: LoadGenerator):
+    def test_a_server_that_answers_503_has_no_goodput(self, load: LoadGenerator) -> None:
         with serving("busy") as server:
             result = self.send(load, server)
 
@@ -72,55 +78,55 @@ class LoadContract:
         assert result.failures.status > 0
         assert result.latency is None
 
-    def test_a_page_that_is_missing_is_not_served(self, load: LoadGenerator):
+    def test_a_page_that_is_missing_is_not_served(self, load: LoadGenerator) -> None:
         with serving("missing") as server:
             result = self.send(load, server)
 
         assert result.correct == 0
         assert result.failures.status > 0
 
-    def test_a_redirection_is_not_the_page(self, load: LoadGenerator):
+    def test_a_redirection_is_not_the_page(self, load: LoadGenerator) -> None:
         with serving("moved") as server:
             result = self.send(load, server)
 
         assert result.correct == 0
         assert result.failures.total > 0
 
-    def test_a_body_of_another_length_is_not_the_page(self, load: LoadGenerator):
+    def test_a_body_of_another_length_is_not_the_page(self, load: LoadGenerator) -> None:
         with serving("short") as server:
             result = self.send(load, server)
 
         assert result.correct == 0
         assert result.failures.length > 0
 
-    def test_a_response_that_ends_early_is_a_failure(self, load: LoadGenerator):
+    def test_a_response_that_ends_early_is_a_failure(self, load: LoadGenerator) -> None:
         with serving("closing_early") as server:
             result = self.send(load, server)
 
         assert result.correct == 0
         assert result.failures.total > 0
 
-    def test_connections_that_are_reset_are_failures(self, load: LoadGenerator):
+    def test_connections_that_are_reset_are_failures(self, load: LoadGenerator) -> None:
         with serving("resetting") as server:
             result = self.send(load, server)
 
         assert result.correct == 0
         assert result.failures.total > 0
 
-    def test_a_server_that_never_answers_is_left_in_time_and_seen(self, load: LoadGenerator):
+    def test_a_server_that_never_answers_is_left_in_time_and_seen(self, load: LoadGenerator) -> None:
         with serving("silent") as server:
             result = self.send(load, server, duration_s=1.0)
 
         assert result.correct == 0
         assert result.failures.total > 0
 
-    def test_a_server_that_falls_silent_keeps_what_it_answered_before(self, load: LoadGenerator):
+    def test_a_server_that_falls_silent_keeps_what_it_answered_before(self, load: LoadGenerator) -> None:
         with serving("stalling") as server:
             result = self.send(load, server, duration_s=1.0)
 
         assert 0 < result.correct <= server.correct
 
-    def test_a_refused_connection_is_a_failure_of_the_server_alone(self, load: LoadGenerator):
+    def test_a_refused_connection_is_a_failure_of_the_server_alone(self, load: LoadGenerator) -> None:
         with refusing() as server:
             result = self.send(load, server)
 
@@ -128,7 +134,7 @@ class LoadContract:
         assert result.failures.total > 0
         assert result.generator_fault is None
 
-    def test_slow_answers_are_correct_and_their_latency_is_seen(self, load: LoadGenerator):
+    def test_slow_answers_are_correct_and_their_latency_is_seen(self, load: LoadGenerator) -> None:
         with serving("slow") as server:
             result = self.send(load, server, duration_s=1.0)
 
@@ -138,28 +144,28 @@ class LoadContract:
         slowest_ms = max(*result.latency.quantiles_ms.values(), result.latency.max_ms or 0)
         assert slowest_ms >= SLOW_S * 1000
 
-    def test_of_half_refused_requests_only_the_other_half_counts(self, load: LoadGenerator):
+    def test_of_half_refused_requests_only_the_other_half_counts(self, load: LoadGenerator) -> None:
         with serving("half_busy") as server:
             result = self.send(load, server)
 
         assert server.correct / 2 <= result.correct <= server.correct
         assert server.correct / 2 <= result.failures.status <= server.requests - server.correct
 
-    def test_of_half_reset_requests_at_most_the_other_half_counts(self, load: LoadGenerator):
+    def test_of_half_reset_requests_at_most_the_other_half_counts(self, load: LoadGenerator) -> None:
         with serving("half_resetting") as server:
             result = self.send(load, server)
 
         assert 0 < result.correct <= server.correct
         assert result.failures.total > 0
 
-    def test_of_half_wrong_bodies_at_most_the_other_half_counts(self, load: LoadGenerator):
+    def test_of_half_wrong_bodies_at_most_the_other_half_counts(self, load: LoadGenerator) -> None:
         with serving("half_short") as server:
             result = self.send(load, server)
 
         assert result.correct <= server.correct
         assert result.failures.length > 0
 
-    def test_nothing_of_the_window_before_is_counted_again(self, load: LoadGenerator):
+    def test_nothing_of_the_window_before_is_counted_again(self, load: LoadGenerator) -> None:
         with serving("correct") as server:
             self.send(load, server)
         with serving("busy") as server:
@@ -170,11 +176,11 @@ class LoadContract:
 
 
 class OwnFaultContract(LoadContract):
-    """The same for programs that say when they ran out of sockets themselves."""
+    """For those that tell when they ran out of sockets themselves."""
 
     too_few_open_files = 9
 
-    def test_running_out_of_sockets_is_the_generators_own_fault(self, load: LoadGenerator):
+    def test_running_out_of_sockets_is_the_generators_own_fault(self, load: LoadGenerator) -> None:
         with serving("correct") as server:
             result = self.send(load, server, open_files=self.too_few_open_files)
 

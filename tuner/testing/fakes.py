@@ -1,4 +1,4 @@
-"""A host in memory for tests of the core: files are a dictionary, programs are functions of the test.
+"""A host in memory, for tests of adapters and of the core: files are a dictionary, programs are functions.
 
 It keeps the promises of `tuner.ports.Host` and `Sandbox`: what is absent is ABSENT, an unknown program is a
 TargetError, leaving a sandbox ends what was started in it. It shows what was done to it, and can be made to
@@ -53,7 +53,7 @@ class MemoryProcess:
         self.end(-15 if timeout_s > 0 else -9)
 
     def end(self, status: int, printed: bytes = b"") -> None:
-        """Let it end, unless it has."""
+        """End it, unless it has ended."""
         self.printed += printed
         if self.status is None:
             self.status = status
@@ -89,16 +89,14 @@ class MemoryHost:
     ) -> Completed:
         self.ran.append(tuple(argv))
         if argv[0] not in self.commands:
-            message = f"{self.name}: there is no program {argv[0]!r} that may be run."
-            raise TargetError(message)
+            raise TargetError(f"{self.name}: there is no program {argv[0]!r} that may be run.")
         return self.commands[argv[0]](self, tuple(argv), stdin)
 
     def start(
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
     ) -> MemoryProcess:
         if argv[0] not in self.programs:
-            message = f"{self.name}: there is no program {argv[0]!r} that may be run."
-            raise TargetError(message)
+            raise TargetError(f"{self.name}: there is no program {argv[0]!r} that may be run.")
         process = MemoryProcess(next(self._pids), tuple(argv), cpus, open_files)
         self.started.append(process)
         self.programs[argv[0]](self, tuple(argv), process)
@@ -134,10 +132,9 @@ class MemoryHost:
         )
 
     def _value_for_the_kernel(self, path: PurePosixPath, state: FileState) -> FileState:
-        """Do as /proc and /sys do: files come and go with the kernel, as do their mode and owner."""
+        """Behave as /proc and /sys do: files come and go with the kernel, as do their mode and owner."""
         if path not in self.files or state.content is None:
-            message = f"{self.name}: {path} cannot be written."
-            raise TargetError(message)
+            raise TargetError(f"{self.name}: {path} cannot be written.")
         return FileState(content=state.content)
 
     @contextmanager
@@ -207,7 +204,7 @@ def completed(
     stderr: bytes = b"",
     timed_out: bool = False,
 ) -> Completed:
-    """Make the result of a command."""
+    """Return the result of a command."""
     return Completed(
         argv=tuple(argv),
         returncode=returncode,
@@ -219,7 +216,7 @@ def completed(
 
 
 def curl_gets(status: int, body: bytes, *, header_bytes: int = 200) -> Command:
-    """Make a `curl` that gets this answer whatever it asks for, as `tuner.deploy.readiness` calls it."""
+    """Return a `curl` that gets this answer whatever it asks for, as `tuner.deploy.readiness` calls it."""
     counts = f"\n{status} {len(body)} {header_bytes}".encode()
     return lambda _host, argv, _stdin: completed(argv, stdout=body, stderr=counts)
 
