@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tuner import plugins
 from tuner.campaign.prepare import find_target
-from tuner.restore.guard import describe_use
+from tuner.restore.recovery import describe_use
 from tuner.study import load_study
 
 

@@ -17,8 +17,8 @@ from tuner.hosts.sudoers import write_sudoers
 from tuner.measure.window import run_window
 from tuner.ports import Argv, Host
 from tuner.records import Window
-from tuner.restore.guard import describe_use
-from tuner.restore.keeper import KEEPER, commands_needing_root
+from tuner.restore.keeper.requests import KEEPER, commands_needing_root
+from tuner.restore.recovery import describe_use
 from tuner.study import Study
 from tuner.study.presets import PRESETS
 from tuner.study.trust import name_programs, refuse_own_settings, refuse_untrusted

@@ -14,7 +14,7 @@ from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import RELOAD
 from tuner.errors import ConfigRejected, Crashed, NotReady
 from tuner.ports import Argv, Command, Completed, Host, Service
-from tuner.restore import keeper
+from tuner.restore.keeper import replies
 
 READY_S = 15.0
 """Given to services that were started until one answers."""
@@ -110,7 +110,7 @@ class Activation:
     def _refuse_failure(self, step: Step, completed: Completed) -> None:
         """Refuse what a service's check complains of, and what did not stop or start."""
         service = None if step.part is None else step.part.installation.service
-        ran = keeper.read_activation(self.host.name, completed, _commands(service))
+        ran = replies.read_activation(self.host.name, completed, _commands(service))
         if step.kind is Kind.CHECK and step.part is not None:
             _refuse_checked(step.part, ran)
         elif ran.returncode != 0:

@@ -9,7 +9,7 @@ from tuner.deploy.readiness import OK, Answer, Page, read_answer, waiting_reques
 from tuner.deploy.systemd_limits import UNLIMITED, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
 from tuner.ports import Host, InstalledServer, Server
-from tuner.restore.guard import describe_use
+from tuner.restore.recovery import describe_use
 from tuner.study import Study
 
 LOCAL = "local"

@@ -1,6 +1,6 @@
 """One configuration onto installed services: change, activate, read back.
 
-What was there before is kept by the guard, which also puts it back.
+What was there before is kept by the lease, which also puts it back.
 """
 
 import time
@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from tuner.deploy.activation import Activation, Kind
-from tuner.deploy.load_target import take_aim
+from tuner.deploy.load_target import check_load_target
 from tuner.deploy.managed_server import Installed, first_process, read_pid
 from tuner.deploy.readiness import Page
 from tuner.deploy.systemd_limits import raise_limits, touches_units
@@ -23,8 +23,8 @@ from tuner.hosts.load_places import LoadPlace, open_load_places
 from tuner.hosts.url import parse_url
 from tuner.interrupts import uninterrupted
 from tuner.ports import Config, CpuSet, FileReader, Files, Host, Scalar, Site
-from tuner.restore.guard import Guard
 from tuner.restore.journal import open_journal
+from tuner.restore.lease import Lease
 
 SETTLE_S = 2.0
 """For so long a server that answers may still be making processes and threads."""
@@ -111,27 +111,27 @@ class ManagedTarget:
     load_places: tuple[LoadPlace, ...] = field(default=(), init=False)
     tuned: tuple[str, ...] = ()
     """Parameters that trials change."""
-    _guard: Guard | None = field(default=None, init=False)
+    _lease: Lease | None = field(default=None, init=False)
     _written: Files = field(default_factory=dict, init=False)
     _running: Config | None = field(default=None, init=False)
     """What the services run with; None when that is not known."""
 
     @contextmanager
     def hold(self, warn: Callable[[str], None]) -> Iterator[None]:
-        """Guard the host for a session; leaving it puts everything back, whatever happened."""
+        """Lease the host for a session; leaving it puts everything back, whatever happened."""
         for conflict in self.refuse_conflicts():
             warn(str(conflict))
         services = [part.installation.service for part in self.parts if part.installation.service]
         with self.aimed(), open_journal() as journal:
-            guard = Guard(self.host, journal=journal, study=self.study, watchdog_s=self.watchdog_s)
+            lease = Lease(self.host, journal=journal, study=self.study, watchdog_s=self.watchdog_s)
             try:
-                for warning in guard.arm(services, urls=(self.url,), files=self.files_read()):
+                for warning in lease.arm(services, urls=(self.url,), files=self.files_read()):
                     warn(warning)
-                with self.guarded_by(guard):
+                with self.held_by(lease):
                     yield
             finally:
                 with uninterrupted():
-                    guard.restore(warn)
+                    lease.restore(warn)
 
     def files_read(self) -> Files:
         """Give the files as they were read; what is written is made of these."""
@@ -157,19 +157,20 @@ class ManagedTarget:
 
         Raises TargetError when that cannot be told.
         """
-        take_aim(parse_url(self.url), self.host, self.load_hosts, token_directory=self.token_directory)
+        directory = self.token_directory
+        check_load_target(parse_url(self.url), self.host, self.load_hosts, token_directory=directory)
         with open_load_places(self.load_hosts, self.host, kept_on=self.generator_cpus) as places:
             self.load_places = places
             yield
 
     @contextmanager
-    def guarded_by(self, guard: Guard) -> Iterator[None]:
-        """Let a guard that is armed keep what deployments change."""
-        self._guard, self._running, self._written = guard, None, {}
+    def held_by(self, lease: Lease) -> Iterator[None]:
+        """Let a lease that is armed keep what deployments change."""
+        self._lease, self._running, self._written = lease, None, {}
         try:
             yield
         finally:
-            self._guard = None
+            self._lease = None
 
     @contextmanager
     def deploy(self, config: Config, *, files: Files | None = None) -> Iterator[ManagedDeployment]:
@@ -186,25 +187,25 @@ class ManagedTarget:
             NotEffective: what is in force is not what was asked.
             TargetError: the host cannot do it with any configuration, or has put itself back.
         """
-        guard = self._guard
-        if guard is None:
+        lease = self._lease
+        if lease is None:
             message = f"{self.host.name}: nothing is changed before the host is held. Call hold() first."
             raise TargetError(message)
         began_s = time.monotonic()
-        guard.check_alive()
+        lease.check_alive()
         files = self.files(config) if files is None else files
         activation = Activation(
-            host=self.host, parts=self.parts, tell=guard.command_to_activate, url=self.url, page=self.page,
+            host=self.host, parts=self.parts, tell=lease.command_to_activate, url=self.url, page=self.page,
             keepalive=self.keepalive,
         )  # fmt: skip
         steps = activation.plan(
-            guard.command_to_change(files),
+            lease.command_to_change(files),
             reads_units=touches_units({**files, **self._written}),
             may_reload=partial(self._may_reload, config),
         )
         self._running, self._written = None, files
         done = self.host.run_all([step.command for step in steps])
-        guard.note_changed(
+        lease.note_changed(
             [each for step, each in zip(steps, done, strict=False) if step.kind is Kind.CHANGE]
         )
         pids = activation.judge(steps, done)

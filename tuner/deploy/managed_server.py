@@ -7,7 +7,7 @@ from typing import Protocol
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits
 from tuner.ports import Command, Completed, Host, Installation, InstalledServer, Server, Service
-from tuner.restore import keeper
+from tuner.restore.keeper import requests
 
 
 class ManagedServer(Server, InstalledServer, Protocol):
@@ -30,7 +30,7 @@ class Installed:
         """Give its own words: the lines of its log that explain, or else the last ones."""
         if self.installation.log is None:
             return "it keeps no log."
-        (tail,) = host.run_all([keeper.words(self.installation.log)])
+        (tail,) = host.run_all([requests.log_tail(self.installation.log)])
         if tail.returncode != 0:
             return f"its log cannot be read: {quote_words((), tail.stderr)}"
         return quote_words(self.server.complaints(tail.stdout), tail.stdout)
