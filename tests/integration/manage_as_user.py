@@ -26,8 +26,8 @@ def main(study: Path, changes: list[dict[str, int]]) -> None:
             with target.deploy(space.complete(each)) as deployed:
                 deployed.check_alive()
                 print(sorted(deployed.effective.items()))  # noqa: T201 - for whom it fails
-        for part in target.parts:
-            print(part.quote_log(target.host))  # noqa: T201 - the test reads it
+        for server in target.servers:
+            print(server.quote_log(target.host))  # noqa: T201 - the test reads it
     assert describe_use(target.host) == ()
 
 

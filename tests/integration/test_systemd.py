@@ -165,10 +165,9 @@ def test_what_is_applied_outlives_a_restart_once_it_was_confirmed(
     before = look_at(web)
     target, space = find(web, tmp_path)
     config = space.complete(CHANGES)
-    services = [part.installation.service for part in target.parts if part.installation.service]
     with Journal(tmp_path / "state") as journal:
         lease = Lease(target.host, journal=journal, purpose="apply", study="units", watchdog_s=60)
-        lease.arm(services, urls=(target.url,))
+        lease.arm(target.services, urls=(target.url,))
         lasting = {SYSCTL_FILE: f"{SOMAXCONN} = 5000\n".encode()}
         with target.held_by(lease), target.deploy(config, files={**target.files(config), **lasting}):
             pass

@@ -68,18 +68,16 @@ def apply_winner(
     host = plugins.make_host(there.target.host)
     found = find_target(there, host)
     target, space = found.target, found.space
-    target.tuned = tuple(sorted(chosen))
-    warnings = tuple(map(str, target.refuse_conflicts()))
+    warnings = tuple(map(str, target.refuse_conflicts(chosen)))
     _refuse_less_than_in_force(settings, space, chosen, host.name)
     config = space.complete(chosen)
     files = with_lasting_values(target.files(config), reading.summary, host.read(SYSCTL_FILE).content or b"")
-    services = [part.installation.service for part in target.parts if part.installation.service]
     with open_journal() as journal:
         lease = Lease(
             host, journal=journal, purpose=PURPOSE, study=settings.name, watchdog_s=confirm_within_s
         )
         try:
-            lease.arm(services, urls=(target.url,), files=target.files_read())
+            lease.arm(target.services, urls=(target.url,), files=target.files_read)
             with target.held_by(lease), target.deploy(config, files=files):
                 pass
         except BaseException:

@@ -4,7 +4,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests.fakes import MemoryHost, completed
-from tuner.deploy.managed_server import read_pid
+from tuner.deploy.discovery import read_pid
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.ports import ABSENT, FileState, Service
 from tuner.restore.journal import HostRecord, Journal, Original
