@@ -2,7 +2,7 @@
 
     python -m benchmarks.faults_run STUDY
 
-It is what `tuner run` is between its decisions: the same lock, target, guard, starts and storage. Noise of
+It is what `tuner run` is between its decisions: the same lock, target, lease, starts and storage. Noise of
 the machine does not end it, so that many can run side by side.
 """
 

@@ -172,7 +172,7 @@ def in_force(study: Path, host: TestHost) -> Mapping[str, object]:
     """Read what a server's files say, and make sure that it is what runs."""
     target = find_target(load_study(study), plugins.make_host(host.ssh_url)).target
     target.as_found()
-    return target.parts[0].installation.facts.current
+    return target.servers[0].installation.facts.current
 
 
 @pytest.mark.parametrize("server", CASES)

@@ -12,7 +12,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.deploy.load_target import take_aim
+from tuner.deploy.load_target import check_load_target
 from tuner.hosts.url import parse_url
 from tuner.ports import Completed
 
@@ -28,7 +28,7 @@ class Waiting(LocalHost):
 
 
 if __name__ == "__main__":
-    take_aim(
+    check_load_target(
         parse_url("http://balancer.invalid/"),
         LocalHost(),
         {"gen": Waiting()},

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tuner import plugins
 from tuner.campaign.prepare import find_target
-from tuner.restore.guard import describe_use
+from tuner.restore.recovery import describe_use
 from tuner.study import load_study
 
 
@@ -26,8 +26,8 @@ def main(study: Path, changes: list[dict[str, int]]) -> None:
             with target.deploy(space.complete(each)) as deployed:
                 deployed.check_alive()
                 print(sorted(deployed.effective.items()))  # noqa: T201 - for whom it fails
-        for part in target.parts:
-            print(part.quote_log(target.host))  # noqa: T201 - the test reads it
+        for server in target.servers:
+            print(server.quote_log(target.host))  # noqa: T201 - the test reads it
     assert describe_use(target.host) == ()
 
 

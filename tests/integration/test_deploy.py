@@ -12,7 +12,7 @@ from tests.integration.waiting import is_running, wait_until
 from tests.page_server import KernelSettings, PageServer, split
 from tuner.adapters.hosts.local import LocalHost
 from tuner.deploy.content import open_content
-from tuner.deploy.sandbox import Deadlines, SandboxTarget, deploy
+from tuner.deploy.sandbox import Deadlines, SandboxTarget
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.hosts.placement import place
 from tuner.ports import FileState
@@ -36,12 +36,12 @@ def plan() -> SandboxTarget:
 
 
 def test_a_real_server_is_deployed_with_its_kernel_settings_and_ends_with_the_deployment(plan: SandboxTarget):
-    with deploy(plan, {"backlog": 3000, "net.core.somaxconn": 3000, "children": 2}) as deployment:
+    with plan.deploy({"backlog": 3000, "net.core.somaxconn": 3000, "children": 2}) as deployment:
         process = deployment.processes["page"]
         assert deployment.effective == {"backlog": 3000, "net.core.somaxconn": 3000}
         assert deployment.body_bytes == 615
         assert deployment.response_bytes > 615
-        assert deployment.is_alive()
+        deployment.check_alive()
         assert LocalHost().read(SOMAXCONN).content != b"3000\n"
         pid = process.pid
         assert is_running(pid)
@@ -52,13 +52,13 @@ def test_a_real_server_is_deployed_with_its_kernel_settings_and_ends_with_the_de
 
 def test_two_deployments_after_each_other_use_the_same_port(plan: SandboxTarget):
     for _ in range(2):
-        with deploy(plan, {}) as deployment:
+        with plan.deploy({}) as deployment:
             assert deployment.url == "http://127.0.0.1:8080/index.html"
 
 
 def test_a_port_that_is_taken_on_the_host_is_free_in_the_sandbox(plan: SandboxTarget):
-    with deploy(plan, {}), deploy(plan, {}) as second:
-        assert second.is_alive()
+    with plan.deploy({}), plan.deploy({}) as second:
+        second.check_alive()
 
     with pytest.raises(ConnectionRefusedError):
         http.client.HTTPConnection("127.0.0.1", 8080, timeout=1).connect()
@@ -67,7 +67,7 @@ def test_a_port_that_is_taken_on_the_host_is_free_in_the_sandbox(plan: SandboxTa
 def test_a_backlog_above_somaxconn_is_not_effective(plan: SandboxTarget):
     with (
         pytest.raises(NotEffective, match=r"page: backlog: 3000 was asked, 100 is in force"),
-        deploy(plan, {"backlog": 3000, "net.core.somaxconn": 100}),
+        plan.deploy({"backlog": 3000, "net.core.somaxconn": 100}),
     ):
         pass
 
@@ -75,20 +75,20 @@ def test_a_backlog_above_somaxconn_is_not_effective(plan: SandboxTarget):
 def test_a_kernel_value_that_is_refused_is_rejected(plan: SandboxTarget):
     with (
         pytest.raises(ConfigRejected, match=r"somaxconn: the kernel refused '-5': Invalid argument"),
-        deploy(plan, {"net.core.somaxconn": -5}),
+        plan.deploy({"net.core.somaxconn": -5}),
     ):
         pass
 
 
 def test_open_files_are_raised_for_the_server(plan: SandboxTarget):
-    with deploy(plan, {"open_files": 1234}) as deployment:
+    with plan.deploy({"open_files": 1234}) as deployment:
         assert deployment.effective == {"open_files": 1234}
 
 
 def test_a_configuration_that_the_server_refuses_is_never_started(plan: SandboxTarget):
     with (
         pytest.raises(ConfigRejected, match="page: the configuration is refused: refused: 5 workers"),
-        deploy(plan, {"refusal": "refused: 5 workers"}),
+        plan.deploy({"refusal": "refused: 5 workers"}),
     ):
         pass
 
@@ -98,7 +98,7 @@ def test_a_server_that_ends_at_once_has_crashed_long_before_the_deadline(plan: S
 
     with (
         pytest.raises(Crashed, match=r"page: it ended by itself with status 1: starting / cannot bind"),
-        deploy(patient, {"last_words": "cannot bind"}),
+        patient.deploy({"last_words": "cannot bind"}),
     ):
         pass
 
@@ -108,7 +108,7 @@ def test_a_server_that_never_listens_is_given_up(plan: SandboxTarget):
 
     with (
         pytest.raises(NotReady, match=r"page: nothing listens on port 8080 after 0\.3 s"),
-        deploy(hasty, {"never_listens": True}),
+        hasty.deploy({"never_listens": True}),
     ):
         pass
 
@@ -118,7 +118,7 @@ def test_a_server_that_listens_and_never_answers_is_given_up(plan: SandboxTarget
 
     with (
         pytest.raises(NotReady, match=r"index\.html gave no answer \(curl: \(28\) Operation timed out"),
-        deploy(hasty, {"silent": True}),
+        hasty.deploy({"silent": True}),
     ):
         pass
 
@@ -127,23 +127,27 @@ def test_a_server_that_listens_and_never_answers_is_given_up(plan: SandboxTarget
 def test_a_server_that_answers_with_an_error_is_not_ready(plan: SandboxTarget, status: int):
     with (
         pytest.raises(NotReady, match=f"answered {status} with 615 bytes, where 200 with 615 bytes"),
-        deploy(plan, {"status": status}),
+        plan.deploy({"status": status}),
     ):
         pass
 
 
 def test_a_server_that_is_killed_under_load_is_noticed(plan: SandboxTarget):
-    with deploy(plan, {}) as deployment:
+    with plan.deploy({}) as deployment:
         os.kill(deployment.processes["page"].pid, 9)
-        wait_until(lambda: not deployment.is_alive())
+        wait_until(lambda: deployment.processes["page"].poll() is not None)
 
         with pytest.raises(Crashed, match=r"page: it was killed by signal 9: error: status 200"):
             deployment.check_alive()
 
 
 def test_the_log_of_a_real_server_is_read(plan: SandboxTarget):
-    with deploy(plan, {}) as deployment:
-        assert deployment.server_log().startswith(b"starting\nnotice: answered 200\n")
+    with plan.deploy({}) as deployment:
+        assert (
+            deployment.instances[-1]
+            .read_log(deployment.sandbox, 5)
+            .startswith(b"starting\nnotice: answered 200\n")
+        )
 
 
 def test_a_document_root_is_served_from_a_directory_that_others_cannot_reach(
@@ -154,7 +158,7 @@ def test_a_document_root_is_served_from_a_directory_that_others_cannot_reach(
     tmp_path.chmod(0o700)
     content = open_content(str(tmp_path / "www"), "/index.html")
 
-    with deploy(replace(plan, content=content), {}) as deployment:
+    with replace(plan, content=content).deploy({}) as deployment:
         assert deployment.body_bytes == 12
         shared = deployment.sandbox.directory / "shared" / "index.html"
         assert deployment.sandbox.read(shared).content == b"hello, world"
@@ -167,17 +171,17 @@ def test_a_page_that_grew_since_it_was_looked_at_is_not_ready(plan: SandboxTarge
 
     with (
         pytest.raises(NotReady, match="answered 200 with 11 bytes, where 200 with 5 bytes was expected"),
-        deploy(replace(plan, content=content), {}),
+        replace(plan, content=content).deploy({}),
     ):
         pass
 
 
 def test_a_long_log_is_read_from_its_end(plan: SandboxTarget):
-    with deploy(plan, {}) as deployment:
+    with plan.deploy({}) as deployment:
         log = deployment.sandbox.directory / "page" / "error.log"
         deployment.sandbox.write(log, FileState(content=b"x" * 1_000_000 + b"the end"))
 
-        said = deployment.server_log()
+        said = deployment.instances[-1].read_log(deployment.sandbox, 5)
 
     assert said.endswith(b"xthe end")
     assert len(said) < 200_000
@@ -187,7 +191,7 @@ def test_an_error_of_the_caller_leaves_no_process(plan: SandboxTarget):
     pids: list[int] = []
 
     def measure_and_fail() -> None:
-        with deploy(plan, {}) as deployment:
+        with plan.deploy({}) as deployment:
             pids.append(deployment.processes["page"].pid)
             raise KeyboardInterrupt
 
@@ -198,7 +202,7 @@ def test_an_error_of_the_caller_leaves_no_process(plan: SandboxTarget):
 
 
 def test_the_server_runs_on_the_cpus_that_it_was_given(plan: SandboxTarget):
-    with deploy(plan, {}) as deployment:
+    with plan.deploy({}) as deployment:
         pid = deployment.processes["page"].pid
         assert os.sched_getaffinity(pid) == plan.placement.server_cpus
         assert sys.executable in Path(f"/proc/{pid}/cmdline").read_text()

@@ -67,7 +67,7 @@ def test_an_export_is_in_force_as_its_head_says_and_its_undo_brings_every_byte_b
     host.run(["sh", "-c", f"cd /root && {how}"])
     host.wait_until_it_answers(80)
     target = prepare(load_study(study)).target
-    found = target.parts[0].installation.facts.current
+    found = target.servers[0].installation.facts.current
     assert {name: found[name] for name in changes} == changes
     target.as_found()
     assert look_at(host) != before

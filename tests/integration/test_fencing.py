@@ -19,9 +19,9 @@ from tests.integration.private_machine import CONFIGURATION, DEMO, PrivateHost, 
 from tests.integration.waiting import wait_until
 from tuner.errors import TargetError
 from tuner.ports import Completed
-from tuner.restore import keeper
-from tuner.restore.guard import Guard
 from tuner.restore.journal import Journal
+from tuner.restore.keeper import replies
+from tuner.restore.lease import Lease
 
 STUDY = """\
 study: stopped
@@ -87,16 +87,16 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
         yield opened
 
 
-def armed(machine: PrivateHost, journal: Journal, **commands: tuple[str, ...]) -> Guard:
-    guard = Guard(machine, journal=journal, study="s")
-    guard.arm([replace(DEMO, **commands)])
-    return guard
+def armed(machine: PrivateHost, journal: Journal, **commands: tuple[str, ...]) -> Lease:
+    lease = Lease(machine, journal=journal, study="s")
+    lease.arm([replace(DEMO, **commands)])
+    return lease
 
 
-def activate(machine: PrivateHost, guard: Guard, verb: str, name: str = "demo") -> Completed:
-    (completed,) = machine.run_all((guard.command_to_activate(verb, name),))
+def activate(machine: PrivateHost, lease: Lease, verb: str, name: str = "demo") -> Completed:
+    (completed,) = machine.run_all((lease.command_to_activate(verb, name),))
     commands = {each: (each,) for each in ("check", "stop", "start", "reload")}
-    return keeper.read_activation("web1", completed, commands)
+    return replies.read_activation("web1", completed, commands)
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 23, 124, 127])
@@ -104,24 +104,24 @@ def test_what_a_command_prints_and_how_it_ends_is_told_apart_from_the_keepers_ow
     machine: PrivateHost, journal: Journal, status: int
 ):
     script = f"printf 'one\\n\\tend\\t2\\n'; printf 'two\\n three' >&2; exit {status}"
-    guard = armed(machine, journal, check=("sh", "-c", script))
+    lease = armed(machine, journal, check=("sh", "-c", script))
 
-    ran = activate(machine, guard, "check")
+    ran = activate(machine, lease, "check")
 
     assert (ran.argv, ran.returncode) == (("check",), status)
     assert ran.stdout == b"one\n\tend\t2\n"
     assert ran.stderr == b"two\n three\n"
-    guard.restore()
+    lease.restore()
 
 
 def test_a_service_that_does_not_stop_is_not_started(machine: PrivateHost, journal: Journal):
-    guard = armed(machine, journal, stop=("sh", "-c", "echo no >&2; exit 3"))
+    lease = armed(machine, journal, stop=("sh", "-c", "echo no >&2; exit 3"))
 
-    ran = activate(machine, guard, "restart")
+    ran = activate(machine, lease, "restart")
 
     assert (ran.argv, ran.returncode, ran.stderr) == (("stop",), 3, b"no\n")
     assert machine.sh("cat /srv/demo.log") == "started\n"
-    guard.restore()
+    lease.restore()
 
 
 def test_a_service_runs_as_it_does_when_its_administrator_starts_it(machine: PrivateHost, journal: Journal):
@@ -129,34 +129,34 @@ def test_a_service_runs_as_it_does_when_its_administrator_starts_it(machine: Pri
         "umask; cat /proc/self/oom_score_adj; grep SigIgn /proc/self/status; ls -l /proc/self/fd |"
         " grep -c tuner"
     )
-    guard = armed(machine, journal, check=("sh", "-c", script))
+    lease = armed(machine, journal, check=("sh", "-c", script))
 
-    umask, adjusted, ignored, files = activate(machine, guard, "check").stdout.splitlines()
+    umask, adjusted, ignored, files = activate(machine, lease, "check").stdout.splitlines()
 
     assert (umask, adjusted) == (b"0022", b"0")
     assert int(ignored.split()[1], 16) & 0b11 == 0  # SIGHUP, SIGINT
     assert int(files) <= 2  # what it prints
-    guard.restore()
+    lease.restore()
 
 
 @pytest.mark.parametrize("name", ["other", "../services/demo", "", ".", "/etc/passwd"])
 def test_only_services_that_were_named_at_first_are_touched(
     machine: PrivateHost, journal: Journal, name: str
 ):
-    guard = armed(machine, journal)
+    lease = armed(machine, journal)
 
     with pytest.raises(TargetError, match=r"service"):
-        activate(machine, guard, "restart", name)
+        activate(machine, lease, "restart", name)
 
     assert machine.sh("cat /srv/demo.log") == "started\n"
-    guard.restore()
+    lease.restore()
 
 
 def test_no_restore_comes_between_a_stop_and_a_start(machine: PrivateHost, journal: Journal):
     stop = ("sh", "-c", "/srv/demo stop; touch /srv/stopped; while [ -e /srv/stopped ]; do sleep 0.05; done")
-    guard = armed(machine, journal, stop=stop)
-    command = guard.command_to_activate("restart", "demo")
-    guard.note_changed(machine.run_all((guard.command_to_change({CONFIGURATION: b"demo 2\n"}),)))
+    lease = armed(machine, journal, stop=stop)
+    command = lease.command_to_activate("restart", "demo")
+    lease.note_changed(machine.run_all((lease.command_to_change({CONFIGURATION: b"demo 2\n"}),)))
     with ThreadPoolExecutor() as pool:
         restarted = pool.submit(machine.run, command.argv, timeout_s=30)
         wait_until(lambda: machine.run(["test", "-e", "/srv/stopped"], timeout_s=5).returncode == 0)
@@ -166,16 +166,16 @@ def test_no_restore_comes_between_a_stop_and_a_start(machine: PrivateHost, journ
         assert restarted.result().returncode == 0
     assert machine.sh("cat /srv/in-force") == "demo 2\n"
     with ThreadPoolExecutor() as pool:
-        restored = pool.submit(guard.restore)
+        restored = pool.submit(lease.restore)
         wait_until(lambda: machine.run(["rm", "/srv/stopped"], timeout_s=5).returncode == 0)
         assert restored.result() == (CONFIGURATION,)
 
 
 def test_a_session_that_has_ended_restarts_nothing(machine: PrivateHost, journal: Journal):
-    guard = armed(machine, journal)
-    guard.restore()
+    lease = armed(machine, journal)
+    lease.restore()
 
     with pytest.raises(TargetError, match=r"This session has ended \(the tuner is done\)"):
-        activate(machine, guard, "restart")
+        activate(machine, lease, "restart")
 
     assert machine.sh("cat /srv/demo.log") == "started\n"

@@ -16,8 +16,9 @@ from tests.integration.private_machine import (
 )
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.ports import Files
-from tuner.restore.guard import Guard, accept_host
 from tuner.restore.journal import Journal
+from tuner.restore.lease import Lease
+from tuner.restore.recovery import accept_host
 
 SHELLS = [shell for shell in ("dash", "busybox") if shutil.which(shell)]
 ORIGINAL: Files = {CONFIGURATION: b"demo 1\n"}
@@ -40,14 +41,14 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 
 @pytest.fixture
-def guard(machine: PrivateHost, journal: Journal) -> Guard:
-    made = Guard(machine, journal=journal, study="s")
+def lease(machine: PrivateHost, journal: Journal) -> Lease:
+    made = Lease(machine, journal=journal, study="s")
     made.arm([DEMO], files=ORIGINAL)
     return made
 
 
-def change(guard: Guard, machine: PrivateHost, files: Files) -> None:
-    guard.note_changed(machine.run_all((guard.command_to_change(files),)))
+def change(lease: Lease, machine: PrivateHost, files: Files) -> None:
+    lease.note_changed(machine.run_all((lease.command_to_change(files),)))
 
 
 def write(machine: PrivateHost, path: PurePosixPath, content: bytes) -> None:
@@ -56,103 +57,103 @@ def write(machine: PrivateHost, path: PurePosixPath, content: bytes) -> None:
 
 def test_a_file_that_changed_between_reading_and_arming_ends_the_run(machine: PrivateHost, journal: Journal):
     write(machine, CONFIGURATION, FOREIGN)
-    guard = Guard(machine, journal=journal, study="s")
+    lease = Lease(machine, journal=journal, study="s")
 
     with pytest.raises(TargetError, match=r"demo\.conf: somebody else has changed it .*[0-9a-f]{64}, now "):
-        guard.arm([DEMO], files=ORIGINAL)
-    guard.restore()
+        lease.arm([DEMO], files=ORIGINAL)
+    lease.restore()
 
     assert machine.read(CONFIGURATION).content == FOREIGN
     assert "everything is back" in machine.log()
 
 
 def test_a_file_that_changed_after_arming_is_not_overwritten(
-    machine: PrivateHost, guard: Guard, journal: Journal
+    machine: PrivateHost, lease: Lease, journal: Journal
 ):
     write(machine, CONFIGURATION, FOREIGN)
 
     with pytest.raises(TargetError, match=r"demo\.conf: somebody else changed it: it has the SHA-256 "):
-        change(guard, machine, {CONFIGURATION: b"demo 2\n"})
-    guard.restore()
+        change(lease, machine, {CONFIGURATION: b"demo 2\n"})
+    lease.restore()
 
     assert machine.read(CONFIGURATION).content == FOREIGN
     assert not journal.originals(machine.name)
 
 
 def test_a_file_that_appeared_after_it_was_found_absent_is_not_overwritten(
-    machine: PrivateHost, guard: Guard
+    machine: PrivateHost, lease: Lease
 ):
-    command = guard.command_to_change({NEW: b"tuner's\n"})
+    command = lease.command_to_change({NEW: b"tuner's\n"})
     write(machine, NEW, FOREIGN)
 
     with pytest.raises(TargetError, match=r"new\.conf: somebody else changed it.* where tuner had read abs"):
-        guard.note_changed(machine.run_all((command,)))
-    guard.restore()
+        lease.note_changed(machine.run_all((command,)))
+    lease.restore()
 
     assert machine.read(NEW).content == FOREIGN
 
 
 @pytest.mark.parametrize("files", [{CONFIGURATION: b"demo 3\n"}, {}], ids=["put", "put back"])
 def test_an_edit_between_two_changes_is_kept_beside_the_original(
-    machine: PrivateHost, guard: Guard, files: Files
+    machine: PrivateHost, lease: Lease, files: Files
 ):
-    change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    change(lease, machine, {CONFIGURATION: b"demo 2\n"})
     write(machine, CONFIGURATION, FOREIGN)
 
     with pytest.raises(TargetError, match=rf"demo\.conf: somebody else .*{ENTRY}/foreign.*{ENTRY}/content"):
-        change(guard, machine, files)
+        change(lease, machine, files)
 
     assert machine.read(CONFIGURATION).content == FOREIGN
     assert machine.read(ENTRY / "foreign").content == FOREIGN
     assert machine.read(ENTRY / "content").content == ORIGINAL[CONFIGURATION]
     with pytest.raises(RestoreFailed, match=r"demo\.conf"):
-        guard.restore()
+        lease.restore()
     assert machine.read(CONFIGURATION).content == FOREIGN
     write(machine, CONFIGURATION, ORIGINAL[CONFIGURATION])
-    guard.restore()
+    lease.restore()
 
 
-def test_what_tuner_itself_wrote_is_never_somebody_elses(machine: PrivateHost, guard: Guard):
+def test_what_tuner_itself_wrote_is_never_somebody_elses(machine: PrivateHost, lease: Lease):
     before = machine.everything()
     for content in (b"demo 2\n", b"demo 3\n", b"demo 2\n"):
-        change(guard, machine, {CONFIGURATION: content, NEW: content})
+        change(lease, machine, {CONFIGURATION: content, NEW: content})
     # As it is after a power cut between what is noted and what is written.
     write(machine, CONFIGURATION, b"demo 3\n")
-    change(guard, machine, {CONFIGURATION: b"demo 4\n"})
+    change(lease, machine, {CONFIGURATION: b"demo 4\n"})
     assert machine.read(CONFIGURATION).content == b"demo 4\n"
     machine.sh("/srv/demo stop; /srv/demo start")
 
-    guard.restore()
+    lease.restore()
 
     assert machine.everything() == before
 
 
-def test_a_setting_that_somebody_else_set_is_named_with_both_values(machine: PrivateHost, guard: Guard):
-    change(guard, machine, {SETTING: b"512\n"})
+def test_a_setting_that_somebody_else_set_is_named_with_both_values(machine: PrivateHost, lease: Lease):
+    change(lease, machine, {SETTING: b"512\n"})
     write(machine, SETTING, b"6000\n")
 
     with pytest.raises(
         TargetError, match=r"somaxconn:6000: somebody else set .*where it was .*somaxconn:512"
     ):
-        change(guard, machine, {CONFIGURATION: b"demo 2\n", SETTING: b"256\n"})
+        change(lease, machine, {CONFIGURATION: b"demo 2\n", SETTING: b"256\n"})
 
     assert machine.read(CONFIGURATION).content == ORIGINAL[CONFIGURATION]
     assert machine.read(SETTING).content == b"6000\n"
 
 
 def test_a_setting_that_somebody_else_set_is_left_and_named_until_it_is_accepted(
-    machine: PrivateHost, guard: Guard, journal: Journal
+    machine: PrivateHost, lease: Lease, journal: Journal
 ):
     original = machine.read(SETTING).content
     assert original is not None
-    change(guard, machine, {SETTING: b"512\n", TCP_RMEM: b"4097 131072 6291456\n"})
+    change(lease, machine, {SETTING: b"512\n", TCP_RMEM: b"4097 131072 6291456\n"})
     rmem = machine.read(TCP_RMEM).content
     write(machine, SETTING, b"6000\n")
 
     told = rf"somaxconn .*'6000' .*'512' for tuner and '{original.decode().strip()}' before.* {ENTRY}/content"
     for _ in range(2):
         with pytest.raises(RestoreFailed, match=told):
-            guard.restore()
+            lease.restore()
         assert machine.read(SETTING).content == b"6000\n"
     assert machine.read(TCP_RMEM).content != rmem
     assert machine.read(ENTRY / "content").content == original
@@ -162,50 +163,50 @@ def test_a_setting_that_somebody_else_set_is_left_and_named_until_it_is_accepted
 
 
 def test_a_setting_that_is_set_while_another_thing_cannot_be_put_back_is_left(
-    machine: PrivateHost, guard: Guard
+    machine: PrivateHost, lease: Lease
 ):
     original = machine.read(SETTING).content
-    change(guard, machine, {SETTING: b"512\n", CONFIGURATION: b"demo 2\n"})
+    change(lease, machine, {SETTING: b"512\n", CONFIGURATION: b"demo 2\n"})
     write(machine, CONFIGURATION, FOREIGN)
     with pytest.raises(RestoreFailed, match=r"demo\.conf"):
-        guard.restore()
+        lease.restore()
     assert machine.read(SETTING).content == original
     write(machine, SETTING, b"6000\n")
 
     with pytest.raises(RestoreFailed, match=r"somaxconn .*'6000'"):
-        guard.restore()
+        lease.restore()
 
     assert machine.read(SETTING).content == b"6000\n"
 
 
-def test_a_setting_that_somebody_else_has_put_back_is_no_trouble(machine: PrivateHost, guard: Guard):
+def test_a_setting_that_somebody_else_has_put_back_is_no_trouble(machine: PrivateHost, lease: Lease):
     before = machine.everything()
-    change(guard, machine, {SETTING: b"512\n"})
+    change(lease, machine, {SETTING: b"512\n"})
     write(machine, SETTING, b"4096\n")
 
-    guard.restore()
+    lease.restore()
 
     assert machine.everything() == before
 
 
-def test_a_value_that_the_kernel_writes_in_its_own_way_is_tuners(machine: PrivateHost, guard: Guard):
+def test_a_value_that_the_kernel_writes_in_its_own_way_is_tuners(machine: PrivateHost, lease: Lease):
     for least in (4097, 4098):
-        change(guard, machine, {TCP_RMEM: b"%d 131072  6291456\n" % least})
+        change(lease, machine, {TCP_RMEM: b"%d 131072  6291456\n" % least})
         assert machine.read(TCP_RMEM).content == b"%d\t131072\t6291456\n" % least
 
-    change(guard, machine, {})
+    change(lease, machine, {})
     warnings: list[str] = []
-    guard.restore(warnings.append)
+    lease.restore(warnings.append)
     assert warnings == []
 
 
-def test_a_value_that_the_kernel_refused_is_not_taken_for_somebody_elses(machine: PrivateHost, guard: Guard):
+def test_a_value_that_the_kernel_refused_is_not_taken_for_somebody_elses(machine: PrivateHost, lease: Lease):
     with pytest.raises(ConfigRejected):
-        change(guard, machine, {TCP_RMEM: b"4097 131072 6291456\n", SETTING: b"none\n"})
+        change(lease, machine, {TCP_RMEM: b"4097 131072 6291456\n", SETTING: b"none\n"})
 
-    change(guard, machine, {SETTING: b"512\n"})
+    change(lease, machine, {SETTING: b"512\n"})
     warnings: list[str] = []
-    guard.restore(warnings.append)
+    lease.restore(warnings.append)
     assert warnings == []
 
 
@@ -237,13 +238,13 @@ def edit_before_next_rename(machine: PrivateHost, path: PurePosixPath, edit: str
 @pytest.mark.parametrize("edit", EDITS)
 @pytest.mark.parametrize("files", [{CONFIGURATION: b"demo 3\n"}, {}], ids=["put", "put back"])
 def test_an_edit_in_the_instant_of_the_rename_stays_and_is_named(
-    machine: PrivateHost, guard: Guard, files: Files, edit: str
+    machine: PrivateHost, lease: Lease, files: Files, edit: str
 ):
-    change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    change(lease, machine, {CONFIGURATION: b"demo 2\n"})
     edit_before_next_rename(machine, CONFIGURATION, edit)
 
     with pytest.raises(TargetError, match=rf"demo\.conf: somebody else .*{ENTRY}/foreign.*{ENTRY}/content"):
-        change(guard, machine, files)
+        change(lease, machine, files)
 
     assert machine.read(CONFIGURATION).content == FOREIGN.strip()
     assert machine.read(ENTRY / "foreign").content == FOREIGN.strip()
@@ -254,53 +255,53 @@ def test_an_edit_in_the_instant_of_the_rename_stays_and_is_named(
 @pytest.mark.parametrize("before", [{}, {NEW: b"tuner's\n"}], ids=["not there yet", "there"])
 @pytest.mark.parametrize("files", [{NEW: b"tuner's, too\n"}, {}], ids=["put", "put back"])
 def test_an_edit_of_a_new_file_in_the_instant_of_the_rename_stays(
-    machine: PrivateHost, guard: Guard, before: Files, files: Files, edit: str
+    machine: PrivateHost, lease: Lease, before: Files, files: Files, edit: str
 ):
-    change(guard, machine, before)
+    change(lease, machine, before)
     edit_before_next_rename(machine, NEW, edit)
 
     if before or files:
         with pytest.raises(TargetError, match=r"new\.conf: somebody else"):
-            change(guard, machine, files)
+            change(lease, machine, files)
         assert machine.read(NEW).content == FOREIGN.strip()
     assert machine.sh(f"ls -A {SERVED}") == ("demo.conf\nnew.conf\n" if before or files else "demo.conf\n")
 
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_an_edit_in_the_instant_of_a_restore_stays_and_is_named(
-    machine: PrivateHost, guard: Guard, edit: str
+    machine: PrivateHost, lease: Lease, edit: str
 ):
-    change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    change(lease, machine, {CONFIGURATION: b"demo 2\n"})
     edit_before_next_rename(machine, CONFIGURATION, edit)
 
     with pytest.raises(RestoreFailed, match=r"demo\.conf.*somebody else .*/content"):
-        guard.restore()
+        lease.restore()
 
     assert machine.read(CONFIGURATION).content == FOREIGN.strip()
     assert machine.sh(f"ls -A {SERVED}") == "demo.conf\n"
 
 
 def test_a_file_that_was_displaced_when_the_keeper_was_killed_gets_its_name_again(
-    machine: PrivateHost, guard: Guard
+    machine: PrivateHost, lease: Lease
 ):
     before = machine.everything()
-    change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    change(lease, machine, {CONFIGURATION: b"demo 2\n"})
     machine.sh(f"mv {CONFIGURATION} {CONFIGURATION}.tuner-old")
 
-    guard.restore()
+    lease.restore()
 
     machine.sh("/srv/demo stop; /srv/demo start")
     assert machine.everything() == before
 
 
 def test_an_edit_that_was_displaced_when_the_keeper_was_killed_is_not_lost(
-    machine: PrivateHost, guard: Guard
+    machine: PrivateHost, lease: Lease
 ):
-    change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    change(lease, machine, {CONFIGURATION: b"demo 2\n"})
     write(machine, PurePosixPath(f"{CONFIGURATION}.tuner-old"), FOREIGN)
 
     with pytest.raises(RestoreFailed, match=r"demo\.conf.*somebody else"):
-        guard.restore()
+        lease.restore()
 
     assert machine.read(CONFIGURATION).content == FOREIGN
     assert machine.sh(f"ls -A {SERVED}") == "demo.conf\n"

@@ -1,4 +1,4 @@
-"""What is changed through a guard comes back, and nothing else is changed. On a private machine each."""
+"""What is changed through a lease comes back, and nothing else is changed. On a private machine each."""
 
 import re
 import shutil
@@ -19,9 +19,10 @@ from tests.integration.private_machine import (
 from tests.integration.waiting import wait_until
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.ports import Completed, Files, Service
-from tuner.restore import keeper
-from tuner.restore.guard import Guard, describe_use, restore_host
 from tuner.restore.journal import Journal
+from tuner.restore.keeper import requests
+from tuner.restore.lease import Lease
+from tuner.restore.recovery import describe_use, restore_host
 
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 LONG_S = 120.0
@@ -45,14 +46,14 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
         yield opened
 
 
-def armed(machine: PrivateHost, journal: Journal, *services: Service, watchdog_s: float = LONG_S) -> Guard:
-    guard = Guard(machine, journal=journal, study="a study", watchdog_s=watchdog_s)
-    guard.arm(services or (DEMO,))
-    return guard
+def armed(machine: PrivateHost, journal: Journal, *services: Service, watchdog_s: float = LONG_S) -> Lease:
+    lease = Lease(machine, journal=journal, study="a study", watchdog_s=watchdog_s)
+    lease.arm(services or (DEMO,))
+    return lease
 
 
-def change(guard: Guard, machine: PrivateHost, files: Files) -> None:
-    guard.note_changed(machine.run_all((guard.command_to_change(files),)))
+def change(lease: Lease, machine: PrivateHost, files: Files) -> None:
+    lease.note_changed(machine.run_all((lease.command_to_change(files),)))
 
 
 @IN_EACH_SHELL
@@ -61,16 +62,16 @@ def test_everything_comes_back(machine: PrivateHost, journal: Journal):
         f"mkdir /srv/available; echo site > /srv/available/site; ln -s /srv/available/site {SERVED}/site"
     )
     before = machine.everything()
-    guard = armed(machine, journal)
+    lease = armed(machine, journal)
 
-    change(guard, machine, {**CHANGES, SERVED / "site": b"another site\n"})
+    change(lease, machine, {**CHANGES, SERVED / "site": b"another site\n"})
     assert machine.read(CONFIGURATION).content == b"demo 2, longer\n"
     assert machine.read(CONFIGURATION).mode == 0o640
     assert machine.read(NEW).mode == 0o644
     assert machine.sh("cat /srv/available/site") == "another site\n"
     assert machine.read(SETTING).content == b"512\n"
     machine.sh("/srv/demo stop; /srv/demo start")
-    written = guard.restore()
+    written = lease.restore()
 
     assert machine.everything() == before
     assert machine.sh("cat /srv/available/site") == "site\n"
@@ -81,26 +82,26 @@ def test_everything_comes_back(machine: PrivateHost, journal: Journal):
         "ended\nsessions\nwatching\n",
         "ended\nsessions\nwatchdog\nwatching\n",
     )
-    assert guard.restore() == ()
+    assert lease.restore() == ()
     assert restore_host(machine, journal) == ()
 
 
 def test_exactly_the_given_files_differ_from_the_originals(machine: PrivateHost, journal: Journal):
     before = machine.everything()
-    guard = armed(machine, journal)
-    change(guard, machine, CHANGES)
+    lease = armed(machine, journal)
+    change(lease, machine, CHANGES)
 
-    change(guard, machine, {CONFIGURATION: b"demo 3\n"})
+    change(lease, machine, {CONFIGURATION: b"demo 3\n"})
 
     assert machine.read(CONFIGURATION).content == b"demo 3\n"
     assert machine.sh(f"ls -A {NEW.parent}") == ""
     assert machine.read(SETTING).content == b"4096\n"
     in_place = machine.everything()
-    change(guard, machine, {CONFIGURATION: b"demo 3\n"})
+    change(lease, machine, {CONFIGURATION: b"demo 3\n"})
     assert machine.everything() == in_place
-    change(guard, machine, {})
+    change(lease, machine, {})
     assert machine.read(CONFIGURATION).content == b"demo 1\n"
-    guard.restore()
+    lease.restore()
     assert machine.everything() == before
 
 
@@ -110,31 +111,31 @@ def test_a_service_is_left_alone_when_nothing_was_changed_and_started_when_it_is
     armed(machine, journal).restore()
     assert machine.sh("cat /srv/demo.log") == "started\n"
 
-    guard = armed(machine, journal)
+    lease = armed(machine, journal)
     machine.sh("/srv/demo stop")
-    guard.restore()
+    lease.restore()
 
     assert machine.sh("cat /srv/demo.log; kill -0 $(cat /srv/demo.pid)") == "started\n" * 2
 
 
 def test_a_service_that_did_not_run_does_not_run_afterwards(machine: PrivateHost, journal: Journal):
     machine.sh("/srv/demo stop")
-    guard = armed(machine, journal)
-    change(guard, machine, CHANGES)
+    lease = armed(machine, journal)
+    change(lease, machine, CHANGES)
     machine.sh("/srv/demo start")
 
-    guard.restore()
+    lease.restore()
 
     assert machine.sh("ls /srv/demo.pid 2>&1 || true").endswith("No such file or directory\n")
 
 
 def test_a_service_that_does_not_come_back_is_loud(machine: PrivateHost, journal: Journal):
     machine.sh(f"sed -i s/demo/broken/ {CONFIGURATION}")
-    guard = armed(machine, journal)
-    change(guard, machine, CHANGES)
+    lease = armed(machine, journal)
+    change(lease, machine, CHANGES)
 
     with pytest.raises(RestoreFailed, match=r"demo \(it does not start: demo: no configuration"):
-        guard.restore()
+        lease.restore()
 
     machine.sh(f"sed -i s/broken/demo/ {CONFIGURATION}")
     with pytest.raises(RestoreFailed):  # that is not how it was
@@ -162,7 +163,7 @@ REFUSED = {
     b"": "not known",
 }
 """What a controller that is not ours may ask, and what it is told."""
-ORIGINALS = {CONFIGURATION: keeper.checksum(b"demo 1\n")}
+ORIGINALS = {CONFIGURATION: requests.checksum(b"demo 1\n")}
 
 
 @IN_EACH_SHELL
@@ -181,12 +182,14 @@ def test_what_may_not_be_changed_is_refused(machine: PrivateHost, journal: Journ
 
     for line, told in REFUSED.items():
         head = line + b"\n"
-        request = keeper.step("change", "run", session, str(len(head)), str(len(head) + 1), stdin=head + b"x")
+        request = requests.step(
+            "change", "run", session, str(len(head)), str(len(head) + 1), stdin=head + b"x"
+        )
         (ended,) = machine.run_all([request])
         assert (ended.returncode, told in ended.stderr.decode()) == (22, True), ended
-    cut_off = keeper.change("run", session, put={CONFIGURATION: b"demo 2\n"}, back=[], originals=ORIGINALS)
+    cut_off = requests.change("run", session, put={CONFIGURATION: b"demo 2\n"}, back=[], originals=ORIGINALS)
     assert machine.run(cut_off.argv, timeout_s=10, stdin=cut_off.stdin[:-1]).returncode == 22
-    other = keeper.change("run", "a" * 16, put={CONFIGURATION: b"demo 2\n"}, back=[], originals=ORIGINALS)
+    other = requests.change("run", "a" * 16, put={CONFIGURATION: b"demo 2\n"}, back=[], originals=ORIGINALS)
     assert machine.run(other.argv, timeout_s=10, stdin=other.stdin).returncode == 23
 
     assert machine.everything() == before
@@ -195,11 +198,11 @@ def test_what_may_not_be_changed_is_refused(machine: PrivateHost, journal: Journ
 
 def test_planted_links_are_not_followed(machine: PrivateHost, journal: Journal):
     machine.sh(f"echo victim > /srv/victim; ln -s /srv/victim {SERVED}/.tuner-new")
-    guard = armed(machine, journal)
+    lease = armed(machine, journal)
 
-    change(guard, machine, CHANGES)
+    change(lease, machine, CHANGES)
     machine.sh(f"ln -sf /srv/victim {SERVED}/.tuner-new")
-    guard.restore()
+    lease.restore()
 
     assert machine.sh("cat /srv/victim") == "victim\n"
     assert machine.sh(f"ls -A {SERVED}") == "demo.conf\n"
@@ -209,20 +212,20 @@ def test_a_value_that_the_kernel_refuses_counts_against_the_configuration(
     machine: PrivateHost, journal: Journal
 ):
     before = machine.everything()
-    guard = armed(machine, journal)
+    lease = armed(machine, journal)
 
     with pytest.raises(ConfigRejected, match="somaxconn: the kernel refused 'none'"):
-        change(guard, machine, {CONFIGURATION: b"demo 2\n", SETTING: b"none\n"})
-    change(guard, machine, {CONFIGURATION: b"demo 2\n", SETTING: b"256\n"})
+        change(lease, machine, {CONFIGURATION: b"demo 2\n", SETTING: b"none\n"})
+    change(lease, machine, {CONFIGURATION: b"demo 2\n", SETTING: b"256\n"})
 
     assert machine.read(SETTING).content == b"256\n"
     machine.sh("/srv/demo stop; /srv/demo start")
-    guard.restore()
+    lease.restore()
     assert machine.everything() == before
 
 
 def test_a_second_tuner_is_told_who_is_at_work(machine: PrivateHost, journal: Journal, tmp_path: Path):
-    guard = armed(machine, journal, watchdog_s=2)
+    lease = armed(machine, journal, watchdog_s=2)
 
     with Journal(tmp_path / "elsewhere") as elsewhere:
         with pytest.raises(TargetError, match=r"Another tuner is at work: .*study a study, since 20.*Wait"):
@@ -232,17 +235,17 @@ def test_a_second_tuner_is_told_who_is_at_work(machine: PrivateHost, journal: Jo
     (sentence,) = describe_use(machine)
     assert re.fullmatch(r"local: a tuner is at work \(run\): .*, study a study, since 20.*Z\.", sentence)
 
-    change(guard, machine, CHANGES)
-    guard.restore()
+    change(lease, machine, CHANGES)
+    lease.restore()
     assert describe_use(machine) == ()
 
 
 def test_what_a_dead_tuner_left_is_explained_and_not_taken(machine: PrivateHost, tmp_path: Path):
     before = machine.everything()
     with Journal(tmp_path / "dead") as dead:
-        guard = armed(machine, dead)
-        change(guard, machine, CHANGES)
-        guard._heartbeat.stop()
+        lease = armed(machine, dead)
+        change(lease, machine, CHANGES)
+        lease._heartbeat.stop()
     machine.sh("kill -9 $(cat /var/lib/tuner/run/watchdog)")
 
     for directory in ("dead", "elsewhere"):
@@ -278,8 +281,8 @@ def test_a_full_disk_does_not_prevent_restoring(machine: PrivateHost, journal: J
     )
     large, small = SERVED / "full" / "large", SERVED / "full" / "new"
     before = machine.everything()
-    guard = armed(machine, journal)
-    change(guard, machine, {**CHANGES, large: bytes(20_001), small: b"x"})
+    lease = armed(machine, journal)
+    change(lease, machine, {**CHANGES, large: bytes(20_001), small: b"x"})
     machine.sh(
         f"""
         cat /dev/zero > {SERVED}/full/filler || true
@@ -287,9 +290,9 @@ def test_a_full_disk_does_not_prevent_restoring(machine: PrivateHost, journal: J
         """
     )
     with pytest.raises(TargetError, match="has no room"):
-        change(guard, machine, {large: bytes(20_000)})
+        change(lease, machine, {large: bytes(20_000)})
 
-    guard.restore()
+    lease.restore()
 
     machine.sh(f"rm {SERVED}/full/filler /var/lib/filler")
     # It was written in place, so it has a new time.
@@ -312,16 +315,16 @@ def test_an_original_for_which_there_is_no_room_is_not_put_back_in_part(
     )
     large = SERVED / "full" / "large"
     before = machine.read(large).content
-    guard = armed(machine, journal)
-    change(guard, machine, {large: b"small"})
+    lease = armed(machine, journal)
+    change(lease, machine, {large: b"small"})
     machine.sh(f"cat /dev/zero > {SERVED}/full/filler || true")
 
     with pytest.raises(RestoreFailed, match="large"):
-        guard.restore()
+        lease.restore()
 
     assert machine.read(large).content == b"small"
     machine.sh(f"rm {SERVED}/full/filler")
-    guard.restore()
+    lease.restore()
     assert machine.read(large).content == before
 
 
@@ -330,14 +333,14 @@ def test_what_cannot_be_put_back_is_named_and_tried_again_until_it_can(
     machine: PrivateHost, journal: Journal
 ):
     before = machine.everything()
-    guard = armed(machine, journal, watchdog_s=1)
-    change(guard, machine, CHANGES)
+    lease = armed(machine, journal, watchdog_s=1)
+    change(lease, machine, CHANGES)
     machine.sh("/srv/demo stop; /srv/demo start")
     # As good as immutable: nothing can be renamed over it or written to it.
     machine.sh(f"mount --bind {CONFIGURATION} {CONFIGURATION}; mount -o remount,ro,bind {CONFIGURATION}")
 
     with pytest.raises(RestoreFailed, match=r"demo\.conf \(.*Read-only file system.*\)\. The originals are"):
-        guard.restore()
+        lease.restore()
     assert machine.read(SETTING).content == b"4096\n"
     assert machine.sh("ls /var/lib/tuner/run/journal") != ""
 
@@ -348,21 +351,21 @@ def test_what_cannot_be_put_back_is_named_and_tried_again_until_it_can(
 
 
 def test_a_damaged_original_is_not_put_back(machine: PrivateHost, journal: Journal):
-    guard = armed(machine, journal)
-    change(guard, machine, {CONFIGURATION: b"demo 2\n"})
+    lease = armed(machine, journal)
+    change(lease, machine, {CONFIGURATION: b"demo 2\n"})
     machine.sh("echo demo 9 > /var/lib/tuner/run/journal/10001/content")
 
     with pytest.raises(RestoreFailed, match=r"demo\.conf \(its original in .*10001 is damaged"):
-        guard.restore()
+        lease.restore()
 
     assert machine.read(CONFIGURATION).content == b"demo 2\n"
 
 
 def test_a_target_that_lost_its_journal_is_restored_from_here(machine: PrivateHost, journal: Journal):
     before = machine.read(CONFIGURATION)
-    guard = armed(machine, journal)
-    change(guard, machine, CHANGES)
-    guard._heartbeat.stop()
+    lease = armed(machine, journal)
+    change(lease, machine, CHANGES)
+    lease._heartbeat.stop()
     machine.sh("kill -9 $(cat /var/lib/tuner/run/watchdog); rm -r /var/lib/tuner")
 
     assert set(restore_host(machine, journal)) >= set(CHANGES)
@@ -375,16 +378,16 @@ def test_what_the_target_has_put_back_itself_does_not_prevent_the_next_run(
     machine: PrivateHost, tmp_path: Path
 ):
     with Journal(tmp_path / "dead") as dead:
-        guard = armed(machine, dead, watchdog_s=0.5)
-        change(guard, machine, CHANGES)
-        guard._heartbeat.stop()
+        lease = armed(machine, dead, watchdog_s=0.5)
+        change(lease, machine, CHANGES)
+        lease._heartbeat.stop()
     wait_until(lambda: "everything is back" in machine.log())
     machine.sh(f"echo demo of the operator > {CONFIGURATION}")
 
     with Journal(tmp_path / "dead") as later:
-        guard = armed(machine, later)
-        change(guard, machine, CHANGES)
-        guard.restore()
+        lease = armed(machine, later)
+        change(lease, machine, CHANGES)
+        lease.restore()
 
     assert machine.read(CONFIGURATION).content == b"demo of the operator\n"
 
@@ -396,7 +399,7 @@ def test_no_text_of_a_study_or_a_service_is_a_command(machine: PrivateHost, jour
     odd = SERVED / "-e $(touch owned) 'x' \\ *"
     machine.sh(f"mkdir '{SERVED}/-d'")
     before = machine.everything()
-    guard = Guard(machine, journal=journal, study=hostile, watchdog_s=LONG_S)
+    lease = Lease(machine, journal=journal, study=hostile, watchdog_s=LONG_S)
     service = Service(
         name="demo",
         check=None,
@@ -405,13 +408,13 @@ def test_no_text_of_a_study_or_a_service_is_a_command(machine: PrivateHost, jour
         reload=None,
         pid_file=PurePosixPath("/srv/demo.pid"),
     )
-    guard.arm([service], urls=["-K/srv/owned://x", f"http://127.0.0.1/{line}"])
+    lease.arm([service], urls=["-K/srv/owned://x", f"http://127.0.0.1/{line}"])
 
-    change(guard, machine, {CONFIGURATION: b"demo 2\n", odd: b"$(touch /srv/owned)\n", SERVED / "-d/-n": b""})
+    change(lease, machine, {CONFIGURATION: b"demo 2\n", odd: b"$(touch /srv/owned)\n", SERVED / "-d/-n": b""})
     assert machine.read(odd).content == b"$(touch /srv/owned)\n"
     with Journal(journal.directory / "other") as other, pytest.raises(TargetError) as refused:
         armed(machine, other)
-    guard.restore()
+    lease.restore()
 
     assert 'study it\'s "quoted" $(touch /srv/owned) `touch' in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -428,8 +431,8 @@ def test_a_page_that_answers_otherwise_is_a_warning(machine: PrivateHost, journa
         stderr=subprocess.DEVNULL,
     )
     wait_until(lambda: machine.run(["curl", "-sf", "http://127.0.0.1:8080/"], timeout_s=5).returncode == 0)
-    guard = Guard(machine, journal=journal, study="s", watchdog_s=LONG_S)
-    guard.arm([DEMO], urls=["http://127.0.0.1:8080/", "http://127.0.0.1:8080/missing"])
+    lease = Lease(machine, journal=journal, study="s", watchdog_s=LONG_S)
+    lease.arm([DEMO], urls=["http://127.0.0.1:8080/", "http://127.0.0.1:8080/missing"])
     # Nobody has to wait for the answer that never comes.
     machine.sh(
         """
@@ -440,7 +443,7 @@ def test_a_page_that_answers_otherwise_is_a_warning(machine: PrivateHost, journa
     )
 
     warnings: list[str] = []
-    guard.restore(warnings.append)
+    lease.restore(warnings.append)
 
     assert warnings == ["local: http://127.0.0.1:8080/missing answers 200, and 404 before."]
     assert restore_host(machine, journal) == ()
@@ -460,7 +463,7 @@ def test_the_log_is_bounded(machine: PrivateHost, journal: Journal):
 
 @IN_EACH_SHELL
 def test_of_a_log_the_end_is_read_and_no_link_pipe_or_device_in_its_place(machine: PrivateHost):
-    machine.run_all(keeper.installation())
+    machine.run_all(requests.installation())
     machine.sh(
         """
         mkdir /srv/log; ln -s log /srv/logs; cd /srv/log
@@ -471,7 +474,7 @@ def test_of_a_log_the_end_is_read_and_no_link_pipe_or_device_in_its_place(machin
     )
 
     def words(name: str) -> Completed:
-        return machine.run_all([keeper.words(PurePosixPath("/srv/logs") / name)])[0]
+        return machine.run_all([requests.log_tail(PurePosixPath("/srv/logs") / name)])[0]
 
     log = words("server.log").stdout
     assert log.endswith(b"first\nlast\n")
@@ -484,7 +487,7 @@ def test_of_a_log_the_end_is_read_and_no_link_pipe_or_device_in_its_place(machin
 
 
 def test_a_log_that_is_exchanged_all_the_time_is_read_or_refused(machine: PrivateHost):
-    machine.run_all(keeper.installation())
+    machine.run_all(requests.installation())
     machine.sh(
         """
         mkdir /srv/log; cd /srv/log; echo secret > ../secret; chmod 600 ../secret
@@ -495,7 +498,7 @@ def test_a_log_that_is_exchanged_all_the_time_is_read_or_refused(machine: Privat
         """
     )
 
-    said = [machine.run_all([keeper.words(PurePosixPath("/srv/log/server.log"))])[0] for _ in range(30)]
+    said = [machine.run_all([requests.log_tail(PurePosixPath("/srv/log/server.log"))])[0] for _ in range(30)]
 
     assert {each.stdout for each in said} <= {b"mine\n", b""}
     assert not any(each.timed_out for each in said)

@@ -11,7 +11,7 @@ from tests.integration.private_machine import (
     private_machine,
 )
 from tuner.ports import Command
-from tuner.restore import keeper
+from tuner.restore.keeper import requests
 
 SESSION = "0123456789abcdef"
 STEPS = """
@@ -28,7 +28,7 @@ FILES = {
     PurePosixPath("/srv/available/site"): b"another site\n",
 }
 
-ORIGINALS = {path: keeper.checksum(ORIGINAL.get(path)) for path in FILES}
+ORIGINALS = {path: requests.checksum(ORIGINAL.get(path)) for path in FILES}
 
 
 def killed(machine: PrivateHost, command: Command, killed_at: int) -> bool:
@@ -44,22 +44,22 @@ def run(machine: PrivateHost, command: Command) -> None:
 
 def arming() -> Command:
     owner = (("by", "a test"), ("controller", "c"), ("study", "s"))
-    return keeper.arming("run", session=SESSION, owner=owner, watchdog_s=120, services=[DEMO], urls=[])
+    return requests.arming("run", session=SESSION, owner=owner, watchdog_s=120, services=[DEMO], urls=[])
 
 
 def restoring() -> Command:
-    return keeper.step("restore", "run", "session", SESSION)
+    return requests.step("restore", "run", "session", SESSION)
 
 
 def changing() -> Command:
-    return keeper.change("run", SESSION, put=FILES, back=[], originals=ORIGINALS)
+    return requests.change("run", SESSION, put=FILES, back=[], originals=ORIGINALS)
 
 
 def open_machine_with_a_keeper(machine: PrivateHost) -> str:
     machine.sh(
         f"mkdir /srv/available; echo site > /srv/available/site; ln -s /srv/available/site {SERVED}/site"
     )
-    machine.run_all(keeper.installation())
+    machine.run_all(requests.installation())
     return everything(machine)
 
 
@@ -83,7 +83,7 @@ def test_an_arm_that_is_killed_leaves_nothing_that_stands_in_the_way():
         before = open_machine_with_a_keeper(machine)
         for killed_at in range(60, 200, 60):
             assert killed(machine, arming(), killed_at)
-            run(machine, keeper.step("restore", "run", "hand", "c"))
+            run(machine, requests.step("restore", "run", "hand", "c"))
 
             run(machine, arming())
             restore_and_compare(machine, before)

@@ -15,9 +15,9 @@ from tests.integration.private_machine import (
 )
 from tuner.errors import TargetError
 from tuner.ports import Files
-from tuner.restore import keeper
-from tuner.restore.guard import Guard
 from tuner.restore.journal import Journal
+from tuner.restore.keeper import replies, requests
+from tuner.restore.lease import Lease
 
 NEW = SERVED / "new.d" / "tuner.conf"
 CHANGES: Files = {CONFIGURATION: b"demo 2\n", NEW: b"more\n", SETTING: b"512\n"}
@@ -89,9 +89,9 @@ def test_all_that_the_way_back_needs_is_synced_before_the_first_change(
     machine: PrivateHost, journal: Journal
 ):
     machine.sh(MODEL)
-    guard = Guard(machine, journal=journal, study="s")
-    guard.arm([DEMO])
-    guard.note_changed(machine.run_all((guard.command_to_change(CHANGES),)))
+    lease = Lease(machine, journal=journal, study="s")
+    lease.arm([DEMO])
+    lease.note_changed(machine.run_all((lease.command_to_change(CHANGES),)))
 
     cuts = machine.sh("ls /srv/cuts").split()
     assert len(cuts) == 2
@@ -102,7 +102,7 @@ def test_all_that_the_way_back_needs_is_synced_before_the_first_change(
         assert [file for file in needed if not survives(machine, cut, f"{STATE}/{file}")] == []
     assert "run/journal/10001/content" in needed
     assert "run/journal/10001/after" in needed
-    guard.restore()
+    lease.restore()
 
 
 BROKEN = {
@@ -117,45 +117,45 @@ def test_what_a_broken_keeper_says_is_no_success_and_it_is_sent_again(
     machine: PrivateHost, journal: Journal, how: str
 ):
     before = machine.everything()
-    guard = Guard(machine, journal=journal, study="s")
-    guard.arm([DEMO])
-    guard.note_changed(machine.run_all((guard.command_to_change(CHANGES),)))
+    lease = Lease(machine, journal=journal, study="s")
+    lease.arm([DEMO])
+    lease.note_changed(machine.run_all((lease.command_to_change(CHANGES),)))
     machine.sh("/srv/demo stop; /srv/demo start")
     machine.sh(BROKEN[how].format("/var/lib/tuner/keeper"))
 
-    asked = machine.run(keeper.step("restore", "run", "hand", "-").argv, timeout_s=10)
+    asked = machine.run(requests.step("restore", "run", "hand", "-").argv, timeout_s=10)
     with pytest.raises(TargetError, match="keeper"):
-        keeper.require_success("web1", asked)
+        replies.read_reply("web1", asked)
     with pytest.raises(TargetError, match="keeper"):
-        guard.note_changed(machine.run_all((guard.command_to_change({}),)))
+        lease.note_changed(machine.run_all((lease.command_to_change({}),)))
     assert {original.path for original in journal.originals(machine.name)} == set(CHANGES)
 
-    guard.restore()
+    lease.restore()
     assert machine.everything() == before
 
 
 @pytest.mark.parametrize("how", BROKEN)
 def test_a_broken_keeper_is_replaced_when_a_target_is_armed(machine: PrivateHost, journal: Journal, how: str):
-    Guard(machine, journal=journal, study="s").arm([DEMO])
+    Lease(machine, journal=journal, study="s").arm([DEMO])
     machine.sh(BROKEN[how].format("/var/lib/tuner/keeper"))
 
     with pytest.raises(TargetError, match="Another tuner is at work"):
-        Guard(machine, journal=journal, study="s").arm([DEMO])
+        Lease(machine, journal=journal, study="s").arm([DEMO])
 
-    assert machine.run(["cat", f"{STATE}/keeper"], timeout_s=5).stdout == keeper.program()
+    assert machine.run(["cat", f"{STATE}/keeper"], timeout_s=5).stdout == requests.program()
 
 
 def test_originals_come_from_here_when_the_target_has_forgotten_the_session(
     machine: PrivateHost, journal: Journal
 ):
     before = [machine.read(path) for path in CHANGES]
-    guard = Guard(machine, journal=journal, study="s")
-    guard.arm([DEMO])
-    guard.note_changed(machine.run_all((guard.command_to_change(CHANGES),)))
+    lease = Lease(machine, journal=journal, study="s")
+    lease.arm([DEMO])
+    lease.note_changed(machine.run_all((lease.command_to_change(CHANGES),)))
     machine.sh("/srv/demo stop; /srv/demo start")
     machine.sh("kill -9 $(cat /var/lib/tuner/run/watchdog); rm -r /var/lib/tuner/run")
 
-    guard.restore()
+    lease.restore()
 
     assert [machine.read(path) for path in CHANGES] == before
     assert not journal.originals(machine.name)

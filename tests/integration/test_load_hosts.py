@@ -12,7 +12,7 @@ from tests.testbed.host import TestHost
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.hosts.ssh import SshHost
 from tuner.adapters.loads.wrk import Wrk
-from tuner.deploy.load_target import take_aim
+from tuner.deploy.load_target import check_load_target
 from tuner.errors import TargetError
 from tuner.hosts.conflicts import find_conflicts
 from tuner.hosts.load_places import find_generators, open_load_places
@@ -114,7 +114,7 @@ def test_a_window_needs_one_round_trip_for_each_of_its_steps(web, target, sender
 
 
 def test_load_is_aimed_at_the_address_of_the_target_only(bed, web, target, senders):
-    assert take_aim(parse_url(f"http://{web.address}/"), target, senders)
+    assert check_load_target(parse_url(f"http://{web.address}/"), target, senders)
     for elsewhere in (
         f"http://{bed.address}/",
         "http://127.0.0.1/",
@@ -122,7 +122,7 @@ def test_load_is_aimed_at_the_address_of_the_target_only(bed, web, target, sende
         "http://198.18.255.9/",
     ):
         with pytest.raises(TargetError, match="no load is sent to"):
-            take_aim(parse_url(elsewhere), target, senders)
+            check_load_target(parse_url(elsewhere), target, senders)
 
 
 def test_a_page_on_the_target_proves_what_an_address_cannot(bed, web, target, senders):
@@ -132,9 +132,11 @@ def test_a_page_on_the_target_proves_what_an_address_cannot(bed, web, target, se
     behind = SshHost(other.ssh_url)
     url = parse_url(f"http://{web.address}/")
 
-    assert "serves what was put into" in take_aim(url, _Seen(behind, target), senders, token_directory=ROOT)
+    assert "serves what was put into" in check_load_target(
+        url, _Seen(behind, target), senders, token_directory=ROOT
+    )
     with pytest.raises(TargetError, match="does not serve the file"):
-        take_aim(url, behind, senders, token_directory=ROOT)
+        check_load_target(url, behind, senders, token_directory=ROOT)
 
     for host in (web, other):
         assert not list((host.root / "var/www/html").glob("tuner-*"))

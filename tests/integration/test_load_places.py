@@ -10,7 +10,7 @@ from tests.integration.test_loads_with_servers import BODY, URL, serve_nginx
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.wrk import Wrk
-from tuner.deploy.load_target import take_aim
+from tuner.deploy.load_target import check_load_target
 from tuner.errors import TargetError
 from tuner.hosts.load_places import LoadPlace, find_generators, open_load_places
 from tuner.hosts.url import parse_url
@@ -76,11 +76,11 @@ def test_a_directory_of_a_load_place_is_its_owners_alone_and_gone_in_the_end():
 
 def test_load_from_a_sandbox_does_not_arrive_at_the_host_around_it(sandbox):
     with pytest.raises(TargetError, match=r"127\.0\.0\.1, which is the load host's own"):
-        take_aim(parse_url(URL), LocalHost(), {"inside": sandbox})
+        check_load_target(parse_url(URL), LocalHost(), {"inside": sandbox})
 
 
 def test_load_from_a_sandbox_arrives_at_the_server_in_it(sandbox):
-    assert take_aim(parse_url("http://localhost:8080/"), sandbox, {"local": sandbox})
+    assert check_load_target(parse_url("http://localhost:8080/"), sandbox, {"local": sandbox})
 
 
 def test_a_page_that_the_server_serves_proves_where_it_is(sandbox):
@@ -89,7 +89,9 @@ def test_a_page_that_the_server_serves_proves_where_it_is(sandbox):
     # Another view of the target, from which its address cannot be told.
     elsewhere = LocalHost()
 
-    said = take_aim(parse_url(URL), Split(elsewhere, sandbox), {"gen": sandbox}, token_directory=root)
+    said = check_load_target(
+        parse_url(URL), Split(elsewhere, sandbox), {"gen": sandbox}, token_directory=root
+    )
 
     assert f"serves what was put into {root}" in said
     assert sandbox.run(("ls", str(root)), timeout_s=5).stdout == b"page.html\n"

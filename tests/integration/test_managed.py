@@ -198,8 +198,8 @@ def test_what_cannot_be_put_back_is_told_and_can_be_later(web: TestHost, tmp_pat
     with pytest.raises(RestoreFailed, match=r"/etc/nginx/nginx\.conf .*tuner restore"):
         run()
     web.run(["umount", "/etc/nginx"])
-    from tuner.restore.guard import restore_host
     from tuner.restore.journal import open_journal
+    from tuner.restore.recovery import restore_host
 
     with open_journal() as journal:
         restore_host(plugins.make_host(web.ssh_url), journal)

@@ -14,7 +14,7 @@ from tests.page_server import PageServer, split
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.wrk import Wrk
 from tuner.deploy.content import open_content
-from tuner.deploy.sandbox import SandboxTarget, deploy
+from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import Crashed
 from tuner.hosts.placement import place
 from tuner.measure.gates import RetryBudget
@@ -70,7 +70,7 @@ def test_a_server_that_leaks_until_the_kernel_kills_it_has_crashed(small_memory:
     load = Load.prepare(Wrk(), Shape(), host)
     windows: list[Window] = []
 
-    with deploy(plan, {"leaked_bytes": 100_000}) as deployment:
+    with plan.deploy({"leaked_bytes": 100_000}) as deployment:
         pid = deployment.processes["page"].pid
         small_memory.write_text(f"{pid}\n")
         with pytest.raises(Crashed, match=r"page: it was killed by signal 9"):

@@ -18,8 +18,9 @@ from tests.integration.test_keeper import IN_EACH_SHELL, LONG_S, armed, change
 from tests.integration.waiting import wait_until
 from tuner.errors import RestoreFailed
 from tuner.ports import ABSENT, Files
-from tuner.restore.guard import Guard, accept_host, describe_use, restore_host
 from tuner.restore.journal import Journal
+from tuner.restore.lease import Lease
+from tuner.restore.recovery import accept_host, describe_use, restore_host
 
 CHECKED = replace(DEMO, check=("grep", "-q", "demo", str(CONFIGURATION)))
 CHANGES: Files = {CONFIGURATION: b"demo 2\n", SERVED / "new.conf": b"more\n", SETTING: b"512\n"}
@@ -38,12 +39,12 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
         yield opened
 
 
-def changed(machine: PrivateHost, journal: Journal, *, watchdog_s: float = LONG_S) -> Guard:
+def changed(machine: PrivateHost, journal: Journal, *, watchdog_s: float = LONG_S) -> Lease:
     """Arm and change the machine; its service runs with what was changed."""
-    guard = armed(machine, journal, CHECKED, watchdog_s=watchdog_s)
-    change(guard, machine, CHANGES)
+    lease = armed(machine, journal, CHECKED, watchdog_s=watchdog_s)
+    change(lease, machine, CHANGES)
     machine.sh(RESTART)
-    return guard
+    return lease
 
 
 def pid_of_service(machine: PrivateHost) -> str:
@@ -65,13 +66,13 @@ def test_what_serves_is_left_serving_until_all_is_back_and_is_restarted_then(
     machine: PrivateHost, journal: Journal, how: str
 ):
     before = machine.everything()
-    guard = changed(machine, journal, watchdog_s=1)
+    lease = changed(machine, journal, watchdog_s=1)
     break_it, mend_it = MADE_UNWRITABLE[how]
     machine.sh(break_it)
     pid = pid_of_service(machine)
 
     with pytest.raises(RestoreFailed, match=r"demo\.conf .*; demo \(it was left running"):
-        guard.restore()
+        lease.restore()
 
     assert pid_of_service(machine) == pid
     assert machine.read(SETTING).content == b"4096\n"
@@ -85,16 +86,16 @@ def test_what_serves_is_left_serving_until_all_is_back_and_is_restarted_then(
 def test_a_service_that_is_down_is_started_even_when_an_original_is_not_back(
     machine: PrivateHost, journal: Journal
 ):
-    guard = changed(machine, journal)
+    lease = changed(machine, journal)
     break_it, mend_it = MADE_UNWRITABLE["a read-only mount"]
     machine.sh(f"{break_it}; /srv/demo stop")
 
     with pytest.raises(RestoreFailed, match=r"demo\.conf"):
-        guard.restore()
+        lease.restore()
 
     pid_of_service(machine)
     machine.sh(mend_it)
-    guard.restore()
+    lease.restore()
     assert machine.sh("cat /srv/in-force") == "demo 1\n"
 
 
@@ -103,11 +104,11 @@ def test_a_service_whose_check_refuses_its_own_original_is_not_stopped(
     machine: PrivateHost, journal: Journal
 ):
     machine.sh(f"echo broken > {CONFIGURATION}")  # while the process serves on with what it had read
-    guard = changed(machine, journal)
+    lease = changed(machine, journal)
     pid = pid_of_service(machine)
 
     with pytest.raises(RestoreFailed, match=r"demo \(it was left running .* its own check refuses"):
-        guard.restore()
+        lease.restore()
 
     assert machine.read(CONFIGURATION).content == b"broken\n"
     assert pid_of_service(machine) == pid
@@ -123,13 +124,13 @@ def test_a_state_directory_that_became_read_only_is_noticed_before_anything_is_s
     machine: PrivateHost, journal: Journal
 ):
     before = machine.everything()
-    guard = changed(machine, journal, watchdog_s=2)
+    lease = changed(machine, journal, watchdog_s=2)
     pid = pid_of_service(machine)
     # Over it, for the watchdog has a file open for writing there.
     machine.sh("mount --bind /var/lib /var/lib; mount -o remount,ro,bind /var/lib")
 
     with pytest.raises(RestoreFailed, match=r"/var/lib/tuner/run \(it is a read-only file system\)"):
-        guard.restore()
+        lease.restore()
 
     assert pid_of_service(machine) == pid
     machine.sh("umount /var/lib")
@@ -141,13 +142,13 @@ def test_a_state_directory_that_became_read_only_is_noticed_before_anything_is_s
 def test_what_somebody_else_wrote_is_not_overwritten_and_both_versions_are_named(
     machine: PrivateHost, journal: Journal
 ):
-    guard = changed(machine, journal)
+    lease = changed(machine, journal)
     machine.sh(f"echo demo of the operator > {CONFIGURATION}.tmp; mv {CONFIGURATION}.tmp {CONFIGURATION}")
 
     with pytest.raises(
         RestoreFailed, match=r"demo\.conf \(somebody else .*its original is /var/lib/tuner/run/journal/10001"
     ):
-        guard.restore()
+        lease.restore()
 
     assert machine.read(CONFIGURATION).content == b"demo of the operator\n"
     assert machine.read(SERVED / "new.conf") == ABSENT
@@ -170,11 +171,11 @@ def test_what_somebody_else_wrote_is_not_overwritten_and_both_versions_are_named
 
 @IN_EACH_SHELL
 def test_what_cannot_be_put_back_is_let_go_by_consent_and_kept_aside(machine: PrivateHost, journal: Journal):
-    guard = changed(machine, journal)
+    lease = changed(machine, journal)
     break_it, mend_it = MADE_UNWRITABLE["an immutable file"]
     machine.sh(break_it)
     with pytest.raises(RestoreFailed, match=r"tuner restore --accept"):
-        guard.restore()
+        lease.restore()
 
     _, told = accept_host(machine, journal)
 
@@ -190,11 +191,11 @@ def test_what_cannot_be_put_back_is_let_go_by_consent_and_kept_aside(machine: Pr
 
 @IN_EACH_SHELL
 def test_a_package_that_was_purged_does_not_keep_the_machine_for_ever(machine: PrivateHost, journal: Journal):
-    guard = changed(machine, journal)
+    lease = changed(machine, journal)
     machine.sh(f"/srv/demo stop; rm -r {SERVED} /srv/demo")
 
     with pytest.raises(RestoreFailed, match=r"demo\.conf .*; demo \(it does not start"):
-        guard.restore()
+        lease.restore()
     _, told = accept_host(machine, journal)
 
     assert any("demo is left as it is (it does not start" in sentence for sentence in told)
@@ -204,12 +205,12 @@ def test_a_package_that_was_purged_does_not_keep_the_machine_for_ever(machine: P
 
 @IN_EACH_SHELL
 def test_a_setting_that_has_vanished_is_let_go_by_consent(machine: PrivateHost, journal: Journal):
-    guard = changed(machine, journal)
+    lease = changed(machine, journal)
     # As when a module was unloaded.
     machine.sh("mount -t tmpfs -o ro tmpfs /proc/sys/net/core")
 
     with pytest.raises(RestoreFailed, match=r"somaxconn"):
-        guard.restore()
+        lease.restore()
     _, told = accept_host(machine, journal)
 
     assert "somaxconn is left as it is" in told[0]
@@ -220,14 +221,14 @@ def test_a_setting_that_has_vanished_is_let_go_by_consent(machine: PrivateHost, 
 
 @IN_EACH_SHELL
 def test_a_pipe_in_place_of_a_pid_file_is_not_read_for_ever(machine: PrivateHost, journal: Journal):
-    guard = armed(machine, journal, replace(DEMO, stop=("true",), start=("true",)))
+    lease = armed(machine, journal, replace(DEMO, stop=("true",), start=("true",)))
     machine.sh("mv /srv/demo.pid /srv/pid; mkfifo /srv/demo.pid")
 
     with pytest.raises(RestoreFailed, match=r"demo \(it was started and does not run"):
-        guard.restore()
+        lease.restore()
 
     machine.sh("rm /srv/demo.pid; mv /srv/pid /srv/demo.pid")
-    guard.restore()
+    lease.restore()
 
 
 def test_accepting_where_nothing_is_left_does_nothing(machine: PrivateHost, journal: Journal):
@@ -240,19 +241,19 @@ def test_a_service_is_not_stopped_while_a_file_that_it_needs_cannot_be_read(
     machine: PrivateHost, journal: Journal
 ):
     before = machine.everything()
-    guard = armed(machine, journal)
-    change(guard, machine, CHANGES)
+    lease = armed(machine, journal)
+    change(lease, machine, CHANGES)
     machine.sh(RESTART)
     pid = pid_of_service(machine)
     # Whoever reads it from its begin gets EIO; see proc_pid_mem(5).
     machine.sh(f"mount --bind /proc/1/mem {CONFIGURATION}; ! cat {CONFIGURATION} 2> /dev/null")
 
-    (restarted,) = machine.run_all([guard.command_to_activate("restart", "demo")])
+    (restarted,) = machine.run_all([lease.command_to_activate("restart", "demo")])
     assert (restarted.returncode, b"was left running" in restarted.stderr) == (22, True), restarted
     with pytest.raises(RestoreFailed, match=r"demo \(it was left running .*Input/output error"):
-        guard.restore()
+        lease.restore()
     assert pid_of_service(machine) == pid
 
     machine.sh(f"umount --lazy {CONFIGURATION}")
-    guard.restore()
+    lease.restore()
     assert machine.everything() == before

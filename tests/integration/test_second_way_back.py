@@ -16,8 +16,9 @@ from tests.integration.private_machine import (
 from tests.integration.test_keeper import IN_EACH_SHELL, LONG_S, armed, change
 from tuner.errors import RestoreFailed, TargetError
 from tuner.ports import Files
-from tuner.restore.guard import Guard, restore_host
 from tuner.restore.journal import Journal
+from tuner.restore.lease import Lease
+from tuner.restore.recovery import restore_host
 
 NEW = SERVED / "new.d" / "limits" / "tuner.conf"
 CHANGES: Files = {CONFIGURATION: b"demo 2, longer\n", NEW: b"more\n", SETTING: b"512\n"}
@@ -48,12 +49,12 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def changed(machine: PrivateHost, journal: Journal) -> Guard:
-    guard = armed(machine, journal)
-    change(guard, machine, {**CHANGES, CONFIGURATION: b"demo 1.5\n"})
-    change(guard, machine, CHANGES)
+def changed(machine: PrivateHost, journal: Journal) -> Lease:
+    lease = armed(machine, journal)
+    change(lease, machine, {**CHANGES, CONFIGURATION: b"demo 1.5\n"})
+    change(lease, machine, CHANGES)
     machine.sh("/srv/demo stop; /srv/demo start")
-    return guard
+    return lease
 
 
 def abandoned(machine: PrivateHost, state: Path) -> None:
@@ -67,10 +68,10 @@ def abandoned(machine: PrivateHost, state: Path) -> None:
 def test_a_run_that_lives_puts_back_what_the_target_has_lost(machine: PrivateHost, state: Path, loss: str):
     before = machine.everything()
     with Journal(state) as journal:
-        guard = changed(machine, journal)
+        lease = changed(machine, journal)
         machine.sh(loss)
 
-        assert set(guard.restore()) >= set(CHANGES)
+        assert set(lease.restore()) >= set(CHANGES)
 
         assert without_time(machine.everything()) == without_time(before)
         assert not list(state.iterdir())
@@ -109,12 +110,12 @@ def test_the_next_run_puts_back_what_the_target_has_lost_and_begins(machine: Pri
     machine.sh(f"{KILL_BOTH}; rm -r /var/lib/tuner")
 
     with Journal(state) as journal:
-        guard = armed(machine, journal)
+        lease = armed(machine, journal)
 
         assert machine.read(CONFIGURATION).content == b"demo 1\n"
         assert machine.sh("cat /srv/in-force") == "demo 1\n"
-        change(guard, machine, CHANGES)
-        guard.restore()
+        change(lease, machine, CHANGES)
+        lease.restore()
     assert machine.read(CONFIGURATION).content == b"demo 1\n"
 
 
@@ -138,8 +139,8 @@ def test_what_the_target_has_put_back_itself_is_not_sent_again(machine: PrivateH
     with Journal(state.parent / "other") as other:
         machine.sh(KILL_BOTH)
         restore_host(machine, other)
-        guard = armed(machine, other)
-        guard.restore()
+        lease = armed(machine, other)
+        lease.restore()
     machine.sh(f"echo demo of the operator > {CONFIGURATION}")
 
     with Journal(state) as journal:
@@ -153,13 +154,13 @@ def test_the_copy_is_kept_while_another_tuner_has_the_target(machine: PrivateHos
     abandoned(machine, state)
     machine.sh(f"{KILL_BOTH}; rm -r /var/lib/tuner")
     with Journal(state.parent / "other") as other, Journal(state) as journal:
-        guard = armed(machine, other)
+        lease = armed(machine, other)
 
         with pytest.raises(TargetError, match=r"[Aa]nother tuner|A tuner is at work"):
             armed(machine, journal)
         assert journal.originals("local")
 
-        guard.restore()
+        lease.restore()
         restore_host(machine, journal)
     assert machine.read(CONFIGURATION).content == b"demo 1\n"
 
@@ -182,8 +183,8 @@ def test_a_second_way_that_is_cut_off_is_gone_again(machine: PrivateHost, state:
 def test_a_copy_of_the_controller_does_not_take_a_run_for_its_own(machine: PrivateHost, state: Path):
     copy = state.parent / "copy"
     with Journal(state) as journal:
-        guard = Guard(machine, journal=journal, study="s", watchdog_s=2)
-        guard.arm([DEMO])
+        lease = Lease(machine, journal=journal, study="s", watchdog_s=2)
+        lease.arm([DEMO])
         copy.mkdir()
         for file in state.iterdir():
             (copy / file.name).write_bytes(file.read_bytes())
@@ -191,16 +192,16 @@ def test_a_copy_of_the_controller_does_not_take_a_run_for_its_own(machine: Priva
         with Journal(copy) as copied, pytest.raises(TargetError, match="A tuner is at work"):
             restore_host(machine, copied)
 
-        guard.check_alive()
-        guard.restore()
+        lease.check_alive()
+        lease.restore()
 
 
 def test_an_apply_that_was_lost_comes_back_too(machine: PrivateHost, state: Path):
     before = machine.everything()
     with Journal(state) as journal:
-        guard = Guard(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
-        guard.arm([DEMO])
-        change(guard, machine, CHANGES)
+        lease = Lease(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
+        lease.arm([DEMO])
+        change(lease, machine, CHANGES)
         machine.sh("/srv/demo stop; /srv/demo start")
     machine.sh(f"{KILL_BOTH.replace('/run/', '/apply/')}; rm -r /var/lib/tuner")
 

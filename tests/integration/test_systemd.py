@@ -19,8 +19,9 @@ from tuner.campaign.prepare import find_target
 from tuner.commands.apply import SYSCTL_FILE
 from tuner.deploy.managed import ManagedTarget
 from tuner.ports import Service
-from tuner.restore.guard import Guard, confirm, restore_host, undo
 from tuner.restore.journal import Journal
+from tuner.restore.lease import Lease
+from tuner.restore.recovery import confirm, restore_host, undo
 from tuner.space import Space
 from tuner.study import load_study
 
@@ -164,12 +165,11 @@ def test_what_is_applied_outlives_a_restart_once_it_was_confirmed(
     before = look_at(web)
     target, space = find(web, tmp_path)
     config = space.complete(CHANGES)
-    services = [part.installation.service for part in target.parts if part.installation.service]
     with Journal(tmp_path / "state") as journal:
-        guard = Guard(target.host, journal=journal, purpose="apply", study="units", watchdog_s=60)
-        guard.arm(services, urls=(target.url,))
+        lease = Lease(target.host, journal=journal, purpose="apply", study="units", watchdog_s=60)
+        lease.arm(target.services, urls=(target.url,))
         lasting = {SYSCTL_FILE: f"{SOMAXCONN} = 5000\n".encode()}
-        with target.guarded_by(guard), target.deploy(config, files={**target.files(config), **lasting}):
+        with target.held_by(lease), target.deploy(config, files={**target.files(config), **lasting}):
             pass
         journal.discard(target.host.name)
     assert show(web, "tuner-watchdog-apply", "ActiveState") == "active"
@@ -202,15 +202,15 @@ def test_a_service_that_is_just_starting_is_waited_for_and_taken_for_running(web
         reload=None, is_systemd=True,
     )  # fmt: skip
     with Journal(tmp_path / "state") as journal, ThreadPoolExecutor() as pool:
-        guard = Guard(plugins.make_host(web.ssh_url), journal=journal, study="s")
-        armed = pool.submit(guard.arm, [service])
+        lease = Lease(plugins.make_host(web.ssh_url), journal=journal, study="s")
+        armed = pool.submit(lease.arm, [service])
         wait_until((web.root / "var/lib/tuner/run/services/slow").exists)
         assert show(web, "slow", "ActiveState") == "activating"
         (web.root / "run/go").touch()
         armed.result()
 
         assert "ran yes" in (web.root / "var/lib/tuner/run/services/slow").read_text()
-        guard.restore()
+        lease.restore()
     assert show(web, "slow", "ActiveState") == "active"
 
 

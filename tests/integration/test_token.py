@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.deploy.load_target import remove_tokens, take_aim
+from tuner.deploy.load_target import check_load_target, remove_tokens
 from tuner.errors import RestoreFailed, TargetError
 from tuner.hosts.url import parse_url
 
@@ -41,7 +41,7 @@ def restore(root: Path) -> None:
 def aim_again(root: Path) -> None:
     """Aim as the next check or run does, whatever becomes of that."""
     with pytest.raises(TargetError, match="cannot be resolved"):
-        take_aim(parse_url("http://balancer.invalid/"), LocalHost(), {"gen": LocalHost()})
+        check_load_target(parse_url("http://balancer.invalid/"), LocalHost(), {"gen": LocalHost()})
     assert remove_tokens(LocalHost()) == ()
     assert root.exists()
 

@@ -13,14 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration import hold_guard
+from tests.integration import hold_lease
 from tests.integration.private_machine import CONFIGURATION, DEMO, SETTING, PrivateHost, private_machine
 from tests.integration.waiting import wait_until
 from tuner.errors import TargetError
 from tuner.ports import Files
-from tuner.restore import keeper
-from tuner.restore.guard import Guard, confirm, restore_host, undo
 from tuner.restore.journal import Journal
+from tuner.restore.keeper import requests
+from tuner.restore.lease import Lease
+from tuner.restore.recovery import confirm, restore_host, undo
 
 WATCHDOG_S = 1.0
 LONG_S = 120.0
@@ -46,18 +47,18 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 def changed(
     machine: PrivateHost, journal: Journal, *, purpose: str = "run", watchdog_s: float = WATCHDOG_S
-) -> Guard:
-    guard = Guard(machine, journal=journal, purpose=purpose, study="s", watchdog_s=watchdog_s)
-    guard.arm([DEMO])
-    guard.note_changed(machine.run_all((guard.command_to_change(CHANGES),)))
+) -> Lease:
+    lease = Lease(machine, journal=journal, purpose=purpose, study="s", watchdog_s=watchdog_s)
+    lease.arm([DEMO])
+    lease.note_changed(machine.run_all((lease.command_to_change(CHANGES),)))
     machine.sh(RESTART)
-    return guard
+    return lease
 
 
 @contextlib.contextmanager
 def controller(machine: PrivateHost, directory: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """Start a controller that holds the machine, and leave it to the test to kill it."""
-    argv = [sys.executable, hold_guard.__file__, str(machine.first_pid), str(directory), str(WATCHDOG_S)]
+    argv = [sys.executable, hold_lease.__file__, str(machine.first_pid), str(directory), str(WATCHDOG_S)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
@@ -128,38 +129,38 @@ def test_the_target_puts_itself_back_in_whatever_order_controller_and_watchdog_a
 def test_nothing_is_changed_any_more_after_the_watchdog_has_fired(
     machine: PrivateHost, journal: Journal, content: bytes
 ):
-    guard = changed(machine, journal)
-    delayed = (guard.command_to_change({**CHANGES, CONFIGURATION: content}),)
-    guard._heartbeat.stop()
+    lease = changed(machine, journal)
+    delayed = (lease.command_to_change({**CHANGES, CONFIGURATION: content}),)
+    lease._heartbeat.stop()
     wait_until(lambda: "everything is back" in machine.log())
     machine.sh(f"echo demo of the operator > {CONFIGURATION}")
     mine = machine.everything()
 
     with pytest.raises(TargetError, match=r"This session has ended \(no heartbeat of the controller"):
-        guard.note_changed(machine.run_all(delayed))
-    guard.restore()
+        lease.note_changed(machine.run_all(delayed))
+    lease.restore()
 
     assert machine.everything() == mine
     assert machine.log().count("restoring: ") == 1
 
 
-def test_a_guard_learns_from_its_heartbeat_that_it_was_given_up(machine: PrivateHost, journal: Journal):
-    guard = changed(machine, journal, watchdog_s=LONG_S)
+def test_a_lease_learns_from_its_heartbeat_that_it_was_given_up(machine: PrivateHost, journal: Journal):
+    lease = changed(machine, journal, watchdog_s=LONG_S)
     with Journal(journal.directory / "other") as other:
-        other_guard = Guard(machine, journal=other, study="s")
-        guard.check_alive()
+        other_lease = Lease(machine, journal=other, study="s")
+        lease.check_alive()
         machine.sh(KILL_BOTH)
         restore_host(machine, other)
         with pytest.raises(TargetError):
-            guard._beat(1)
+            lease._beat(1)
 
         with pytest.raises(TargetError, match=r"This session has ended \(asked by hand\)"):
-            guard.check_alive()
+            lease.check_alive()
 
-        other_guard.arm([DEMO])
-        assert guard.restore() == ()  # that is the other's now
-        other_guard.note_changed(machine.run_all((other_guard.command_to_change(CHANGES),)))
-        other_guard.restore()
+        other_lease.arm([DEMO])
+        assert lease.restore() == ()  # that is the other's now
+        other_lease.note_changed(machine.run_all((other_lease.command_to_change(CHANGES),)))
+        other_lease.restore()
 
 
 def test_a_healthy_controller_is_never_given_up_whatever_the_clock_says(
@@ -177,38 +178,38 @@ END
         mount --bind /srv/jumping "$(command -v date)"
         """
     )
-    guard = changed(machine, journal)
+    lease = changed(machine, journal)
 
     deadline = time.monotonic() + 3 * WATCHDOG_S
     while time.monotonic() < deadline:
-        guard.check_alive()
+        lease.check_alive()
         time.sleep(WATCHDOG_S / 8)
 
     assert "restoring" not in machine.log()
     assert machine.read(CONFIGURATION).content == b"demo 2\n"
-    guard.restore()
+    lease.restore()
 
 
 def test_a_target_that_slept_waits_for_the_controller_again(machine: PrivateHost, journal: Journal):
-    guard = changed(machine, journal)
-    guard._heartbeat.stop()
+    lease = changed(machine, journal)
+    lease._heartbeat.stop()
 
     machine.sh("kill -STOP $(cat /var/lib/tuner/run/watchdog)")
     time.sleep(2 * WATCHDOG_S)
     machine.sh("kill -CONT $(cat /var/lib/tuner/run/watchdog)")
-    guard._beat(2)
+    lease._beat(2)
 
     assert "restoring" not in machine.log()
-    guard.restore()
+    lease.restore()
 
 
 def test_after_a_reboot_files_are_put_back_and_settings_left_to_the_kernel(
     machine: PrivateHost, journal: Journal
 ):
     before = machine.everything()
-    guard = changed(machine, journal, watchdog_s=LONG_S)
-    guard._heartbeat.stop()
-    boot = keeper.step("boot", "run")
+    lease = changed(machine, journal, watchdog_s=LONG_S)
+    lease._heartbeat.stop()
+    boot = requests.step("boot", "run")
     assert (
         machine.run(boot.argv, timeout_s=10).stdout == b"nothing\nend\t2\n"
     )  # this boot is the one that it knows
@@ -232,7 +233,7 @@ def test_after_a_reboot_an_unconfirmed_apply_is_undone_in_the_kernel_too(
     machine.sh(f"{KILL_BOTH.replace('/run/', '/apply/')}; echo another-boot > /var/lib/tuner/apply/boot_id")
     assert machine.read(SETTING).content == CHANGES[SETTING]
 
-    assert machine.run(keeper.step("boot", "apply").argv, timeout_s=10).returncode == 0
+    assert machine.run(requests.step("boot", "apply").argv, timeout_s=10).returncode == 0
 
     assert machine.everything() == before
     assert "everything is back" in machine.log()
@@ -242,11 +243,11 @@ def test_a_container_that_was_restarted_is_put_back_although_the_boot_is_the_sam
     machine: PrivateHost, journal: Journal
 ):
     before = machine.everything()
-    guard = changed(machine, journal, watchdog_s=LONG_S)
-    guard._heartbeat.stop()
+    lease = changed(machine, journal, watchdog_s=LONG_S)
+    lease._heartbeat.stop()
     machine.sh(KILL_BOTH)
 
-    assert machine.run(keeper.step("boot", "run").argv, timeout_s=10).returncode == 0
+    assert machine.run(requests.step("boot", "run").argv, timeout_s=10).returncode == 0
 
     assert machine.everything() == before
     assert restore_host(machine, journal) == ()
@@ -259,7 +260,7 @@ def test_an_apply_that_nobody_confirms_is_taken_back(machine: PrivateHost, journ
         Journal(journal.directory / "other") as other,
         pytest.raises(TargetError, match=r"An apply waits for `tuner confirm`: .*, study s, since"),
     ):
-        Guard(machine, journal=other, study="s").arm([DEMO])
+        Lease(machine, journal=other, study="s").arm([DEMO])
 
     wait_until_back(machine, before)
 
@@ -276,16 +277,16 @@ def test_what_was_confirmed_stays_until_it_is_undone(machine: PrivateHost, journ
     applied = machine.everything()
     assert restore_host(machine, journal) == ()
 
-    guard = Guard(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
-    guard.arm([DEMO])
-    guard.note_changed(machine.run_all((guard.command_to_change({CONFIGURATION: b"demo 3\n"}),)))
+    lease = Lease(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
+    lease.arm([DEMO])
+    lease.note_changed(machine.run_all((lease.command_to_change({CONFIGURATION: b"demo 3\n"}),)))
     machine.sh(RESTART)
-    assert guard.restore() == (CONFIGURATION,)
+    assert lease.restore() == (CONFIGURATION,)
     assert machine.everything().replace("started", "") == applied
 
-    guard = Guard(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
-    guard.arm([DEMO])
-    guard.note_changed(machine.run_all((guard.command_to_change({CONFIGURATION: b"demo 4\n"}),)))
+    lease = Lease(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
+    lease.arm([DEMO])
+    lease.note_changed(machine.run_all((lease.command_to_change({CONFIGURATION: b"demo 4\n"}),)))
     confirm(machine)
     assert set(undo(machine)) == set(CHANGES)  # both applies
 
@@ -298,7 +299,7 @@ def test_an_undo_does_not_overwrite_what_somebody_else_wrote_since(machine: Priv
     confirm(machine)
     machine.sh(f"echo demo of the operator > {CONFIGURATION}")
 
-    ended = machine.run(keeper.step("undo", "apply").argv, timeout_s=20)
+    ended = machine.run(requests.step("undo", "apply").argv, timeout_s=20)
 
     assert ended.returncode == 24
     assert b"it was changed after tuner had applied it" in ended.stdout

@@ -53,8 +53,8 @@ def processes_of(machine: PrivateHost) -> list[int]:
 def test_the_watchdog_outlives_a_full_process_table(shell: str, number: int, tmp_path: Path):
     with limited_processes() as group, private_machine(shell) as machine, Journal(tmp_path) as journal:
         before = machine.everything()
-        guard = armed(machine, journal, watchdog_s=WATCHDOG_S)
-        change(guard, machine, CHANGES)
+        lease = armed(machine, journal, watchdog_s=WATCHDOG_S)
+        change(lease, machine, CHANGES)
         machine.sh("/srv/demo stop; /srv/demo start")
         (group / "pids.max").write_text("0")
         for pid in processes_of(machine):
@@ -62,7 +62,7 @@ def test_the_watchdog_outlives_a_full_process_table(shell: str, number: int, tmp
                 (group / "cgroup.procs").write_text(str(pid))
         if number:  # the one that counts is killed as well, and the other cannot start it again
             machine.sh("set -- $(cat /var/lib/tuner/run/watchdog); kill -9 $2")
-        guard._heartbeat.stop()
+        lease._heartbeat.stop()
 
         time.sleep(STARVED_S)
         assert "everything is back" not in machine.log()

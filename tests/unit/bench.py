@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tests.unit.deploy.test_sandbox import plan as page_site
 from tests.unit.simulation import SimulatedClock
-from tuner.deploy.sandbox import SandboxDeployment, SandboxTarget, deploy
+from tuner.deploy.sandbox import SandboxDeployment, SandboxTarget
 from tuner.errors import LoadFailed
 from tuner.measure.window import Load
 from tuner.ports import Argv, Completed, Failures, Files, FileState, LoadResult, Workload
@@ -121,7 +121,7 @@ class Bench:
     @contextmanager
     def deployed(self) -> Iterator[SandboxDeployment]:
         """Run the page server, and let `/proc/stat` and deadlines be seen."""
-        with deploy(self.site, CONFIG) as deployment:
+        with self.site.deploy(CONFIG) as deployment:
             yield self.watched(deployment)
 
     def watched(self, deployment: SandboxDeployment) -> SandboxDeployment:

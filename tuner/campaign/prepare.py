@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tuner import plugins
 from tuner.deploy.content import open_content
@@ -15,10 +15,12 @@ from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
 from tuner.measure.window import Load
-from tuner.ports import Facts, Host, LoadGenerator, Server
+from tuner.ports import Facts, Host, Server
 from tuner.records import Fingerprint
 from tuner.space import Space, SpaceFacts, available_spaces, describe_space, facts_to_json, load_space
 from tuner.study import Study
+
+T = TypeVar("T", SandboxTarget, ManagedTarget)
 
 SETTINGS = "/proc/sys"
 RATE_GENERATOR = "h2load"
@@ -53,15 +55,46 @@ def prepare(settings: Study) -> Rig:
     """
     host = plugins.make_host(settings.target.host)
     generator = plugins.make_load_generator(settings.load.generator, **settings.load.options())
-    prepare_mode = _prepare_managed if settings.target.is_managed else _prepare_sandbox
-    return prepare_mode(settings, host, generator)
+    found: Found[ManagedTarget] | Found[SandboxTarget]
+    if settings.target.is_managed:
+        names = settings.load.hosts
+        load_hosts = {
+            name: host if name == settings.target.host else plugins.make_host(name) for name in names
+        }
+        version = find_generators(generator, load_hosts)
+        found = find_target(settings, host, load_hosts)
+        servers: Mapping[str, Server] = {each.name: each.adapter for each in found.target.servers}
+    else:
+        load_hosts = {LOCAL: host}
+        version = find_generators(generator, load_hosts)
+        found = _make_sandbox_target(settings, host)
+        servers = found.target.servers
+    load = Load.prepare(generator, settings.load, host)
+    described = f"{generator.name} {version}".strip()
+    return Rig(
+        settings=settings, host=host, servers=servers, facts=found.facts, space=found.space,
+        space_facts=found.space_facts, target=found.target, load=load,
+        fixed_rate=_fixed_rate(load, load_hosts), placement=found.placement,
+        fingerprint=_fingerprint(found.machine, found.facts, described, found.placement),
+    )  # fmt: skip
 
 
-def _prepare_sandbox(settings: Study, host: Host, generator: LoadGenerator) -> Rig:
-    """Private instances, with the load generator beside them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found(Generic[T]):
+    """A study's target, and the space around what is in force there."""
+
+    target: T
+    facts: Mapping[str, Facts]
+    space: Space
+    space_facts: Mapping[str, Any]
+    machine: Machine
+    placement: Placement
+
+
+def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
+    """Return the target for private instances, with the load generator beside them."""
     content = open_content(settings.content, settings.load.path, base=settings.path.parent)
     servers = {name: plugins.make_server(name) for name in settings.servers}
-    version = find_generators(generator, {LOCAL: host})
     with host.sandbox() as sandbox:
         # A new network namespace has other values than the host.
         machine = read_machine(sandbox)
@@ -72,69 +105,47 @@ def _prepare_sandbox(settings: Study, host: Host, generator: LoadGenerator) -> R
         host=host, servers=servers, facts=facts, split=space.for_server, content=content,
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
     )  # fmt: skip
-    load = Load.prepare(generator, settings.load, host)
-    return Rig(
-        settings=settings, host=host, servers=servers, facts=facts, space=space, space_facts=space_facts,
-        target=target, load=load, fixed_rate=_fixed_rate(load, {LOCAL: host}), placement=placement,
-        fingerprint=_fingerprint(machine, facts, f"{generator.name} {version}".strip(), placement),
+    return Found(
+        target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
+        placement=placement,
     )  # fmt: skip
 
 
-def _prepare_managed(settings: Study, host: Host, generator: LoadGenerator) -> Rig:
-    """Installed services, loaded from the load hosts."""
-    hosts = {name: plugins.make_host(name) for name in settings.load.hosts}
-    load_hosts = {name: host if name == settings.target.host else each for name, each in hosts.items()}
-    version = find_generators(generator, load_hosts)
-    found = find_target(settings, host)
-    target, machine = found.target, found.machine
-    facts = {part.name: part.installation.facts for part in target.parts}
-    is_beside = settings.target.host in load_hosts
-    placement = (
-        beside(machine.allowed, read_cores(host, machine.allowed)) if is_beside else apart(machine.allowed)
-    )
-    target.load_hosts = load_hosts
-    target.generator_cpus = placement.generator_cpus if is_beside else frozenset()
-    target.token_directory = settings.load.token_directory
-    load = Load.prepare(generator, settings.load, host)
-    return Rig(
-        settings=settings, host=host, servers={part.name: part.server for part in target.parts}, facts=facts,
-        space=found.space, space_facts=found.space_facts, target=target, load=load,
-        fixed_rate=_fixed_rate(load, load_hosts), placement=placement,
-        fingerprint=_fingerprint(machine, facts, f"{generator.name} {version}".strip(), placement),
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The installed services of a host, and the space around what is in force there."""
-
-    target: ManagedTarget
-    space: Space
-    space_facts: Mapping[str, Any]
-    machine: Machine
-
-
-def find_target(settings: Study, host: Host) -> Found:
+def find_target(
+    settings: Study, host: Host, load_hosts: Mapping[str, Host] | None = None
+) -> Found[ManagedTarget]:
     """Find the installed services of a host, and the space around what is in force there.
+
+    Args:
+        settings: the study.
+        host: the target.
+        load_hosts: where the load comes from, by the names in the study file; none when nothing is loaded.
 
     Raises:
         UsageError: an adapter or a space does not fit.
         TargetError: a service is missing, does not run, or does not answer.
     """
     machine = read_machine(host)
-    parts = find_installed(host, {name: plugins.make_server(name) for name in settings.servers})
-    url = choose_url(settings, parts)
+    servers = find_installed(host, {name: plugins.make_server(name) for name in settings.servers})
+    url = choose_url(settings, servers)
     page = read_page(host, url, keepalive=settings.load.keepalive)
-    facts = {part.name: part.installation.facts for part in parts}
+    facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
+    allowed = machine.allowed
+    placement = beside(allowed, read_cores(host, allowed)) if is_beside else apart(allowed)
     space, space_facts = _load_space(settings, host, machine, facts, sandbox=False, loopback=is_beside)
     target = ManagedTarget(
-        host=host, parts=parts, split=space.for_server, original=space.default(), apply_of=space.apply_of,
+        host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
         url=url, page=page, keepalive=settings.load.keepalive, study=settings.name,
-        watchdog_s=settings.target.watchdog_s,
-        tuned=tuple(sorted({dimension.parameter for dimension in space.dimensions})),
+        watchdog_s=settings.target.watchdog_s, load_hosts=load_hosts or {},
+        generator_cpus=placement.generator_cpus if is_beside else frozenset(),
+        token_directory=settings.load.token_directory,
+        tuned=frozenset(dimension.parameter for dimension in space.dimensions),
     )  # fmt: skip
-    return Found(target=target, space=space, space_facts=space_facts, machine=machine)
+    return Found(
+        target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
+        placement=placement,
+    )  # fmt: skip
 
 
 def _load_space(

@@ -28,7 +28,7 @@ def apply(
 
     place = host or settings.target.host
     if undo:
-        from tuner.restore.guard import undo as undo_host
+        from tuner.restore.recovery import undo as undo_host
 
         paths = undo_host(plugins.make_host(place))
         for path in paths:
@@ -57,8 +57,8 @@ def apply(
 def confirm(host: Annotated[str, typer.Option(help="Where it was applied.")] = "local") -> None:
     """Keep what `tuner apply` has put on a host."""
     from tuner import plugins
-    from tuner.restore.guard import confirm as confirm_host
     from tuner.restore.journal import open_journal
+    from tuner.restore.recovery import confirm as confirm_host
 
     target = plugins.make_host(host)
     with open_journal() as journal:
@@ -77,8 +77,8 @@ def restore(
     """Put back what an earlier run changed outside a sandbox."""
     from tuner import plugins
     from tuner.deploy.load_target import remove_tokens
-    from tuner.restore.guard import accept_host, restore_host
     from tuner.restore.journal import open_journal
+    from tuner.restore.recovery import accept_host, restore_host
 
     target = plugins.make_host(host)
     with open_journal() as journal:

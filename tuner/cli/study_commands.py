@@ -7,7 +7,7 @@ import gc
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,6 @@ from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_be
 from tuner.cli.exit_codes import INTERRUPTED, verdict_code
 from tuner.cli.printing import make_console, make_error_console, print_json, print_text, say, what_was_typed
 from tuner.errors import UsageError
-
-if TYPE_CHECKING:
-    from tuner.study import Study
 
 
 class Preset(StrEnum):
@@ -62,33 +59,26 @@ def check(
     # It ends before garbage could matter; a tenth of the time would go into looking for it.
     gc.disable()
     settings = read_study(study)
-    if settings.target.is_managed:
-        _check_managed(settings, trust=trust, plan=plan, noise=noise, sudoers=sudoers, as_json=as_json)
-        return
-    if plan or sudoers:
+    is_managed = settings.target.is_managed
+    if noise and is_managed:
+        msg = "--noise: it restarts the server, and a check changes nothing. `tuner run` measures it."
+        raise UsageError(msg)
+    if (plan or sudoers) and not is_managed:
         option = "--plan" if plan else "--sudoers"
         msg = f"{option}: {study} tunes private instances; nothing of the host is changed. Leave it out."
         raise UsageError(msg)
+    if sudoers:
+        from tuner.commands.sudoers import print_sudoers
+
+        print(print_sudoers(settings), end="")
+        return
     from tuner.commands.check import check_study
     from tuner.report.terminal import open_progress
 
     with open_progress(make_error_console()) as progress:
-        findings = check_study(settings, trusts=trust, measure_noise=noise, progress=progress)
-    print_json(findings.as_json()) if as_json else print_text(findings.as_text())
-
-
-def _check_managed(
-    settings: "Study", *, trust: bool, plan: bool, noise: bool, sudoers: bool, as_json: bool
-) -> None:
-    from tuner.commands import check_managed as managed_check
-
-    if noise:
-        msg = "--noise: it restarts the server, and a check changes nothing. `tuner run` measures it."
-        raise UsageError(msg)
-    if sudoers:
-        print(managed_check.print_sudoers(settings), end="")
-        return
-    findings = managed_check.check_managed(settings, trusts=trust, shows_plan=plan)
+        findings = check_study(
+            settings, trusts=trust, measure_noise=noise, shows_plan=plan, progress=progress
+        )
     print_json(findings.as_json()) if as_json else print_text(findings.as_text())
 
 

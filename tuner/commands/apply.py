@@ -16,8 +16,8 @@ from tuner.export.sysctl import ROOT, read_value, write_line
 from tuner.interrupts import uninterrupted
 from tuner.ports import Config, Files
 from tuner.report.summary import Summary
-from tuner.restore.guard import Guard
 from tuner.restore.journal import open_journal
+from tuner.restore.lease import Lease
 from tuner.space import Space
 from tuner.study import Study, Target
 
@@ -68,23 +68,21 @@ def apply_winner(
     host = plugins.make_host(there.target.host)
     found = find_target(there, host)
     target, space = found.target, found.space
-    target.tuned = tuple(sorted(chosen))
-    warnings = tuple(map(str, target.refuse_conflicts()))
+    warnings = tuple(map(str, target.refuse_conflicts(chosen)))
     _refuse_less_than_in_force(settings, space, chosen, host.name)
     config = space.complete(chosen)
     files = with_lasting_values(target.files(config), reading.summary, host.read(SYSCTL_FILE).content or b"")
-    services = [part.installation.service for part in target.parts if part.installation.service]
     with open_journal() as journal:
-        guard = Guard(
+        lease = Lease(
             host, journal=journal, purpose=PURPOSE, study=settings.name, watchdog_s=confirm_within_s
         )
         try:
-            guard.arm(services, urls=(target.url,), files=target.files_read())
-            with target.guarded_by(guard), target.deploy(config, files=files):
+            lease.arm(target.services, urls=(target.url,), files=target.files_read)
+            with target.held_by(lease), target.deploy(config, files=files):
                 pass
         except BaseException:
             with uninterrupted():
-                guard.restore()
+                lease.restore()
             raise
         # From here on the host alone decides: by its deadline, `tuner confirm`, or `tuner apply --undo`. The
         # copy here stays until it has: the host may lose what it keeps.

@@ -1,26 +1,33 @@
 """`tuner check`: everything that can be refused is refused before anything runs."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tuner.campaign.prepare import Rig, prepare
 from tuner.campaign.progress import Progress
+from tuner.commands.preview import Preview, preview
+from tuner.deploy.discovery import DiscoveredServer
+from tuner.deploy.managed import ManagedTarget
 from tuner.errors import TargetError, TrialFailed
+from tuner.hosts.conflicts import Conflict
 from tuner.interrupts import signals_interrupt
 from tuner.measure.window import run_window
 from tuner.ports import Host
 from tuner.records import Role, Window
+from tuner.restore.recovery import describe_use
 from tuner.space import facts_from_json
 from tuner.study import Study
 from tuner.study.lock import locked
-from tuner.study.presets import PRESETS
+from tuner.study.presets import PRESETS, Plan
 from tuner.study.trust import name_programs, refuse_large_numbers, refuse_own_settings, refuse_untrusted
 
 if TYPE_CHECKING:
     from tuner.measure.calibrate import Calibration
 
 MOST_FAILURES = 0.01
+WINDOW_S = 1.0
 SEES_HOST = (
     "sandbox: servers in it see this machine's processes, as no fresh /proc can be made there. Tune servers "
     "that you do not trust as an ordinary user, or on a machine of their own."
@@ -31,88 +38,111 @@ PROC_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a check saw."""
+    """What a check found."""
 
     rig: Rig
     window: Window
     deploy_s: float
-    calibration: "Calibration | None"
+    calibration: "Calibration | None" = None
     sees_host: bool = False
     """Whether servers in a sandbox see the processes of the machine: see SEES_HOST."""
+    preview: Preview | None = None
+    """Of installed services, what a run may change."""
+    shows_plan: bool = False
+    conflicts: tuple[Conflict, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What does not stop a run."""
         seen = (SEES_HOST,) if self.sees_host else ()
-        return (*seen, *(f"{each.gate}: {each.reason}" for each in self.window.verdicts))
+        gates = (f"{each.gate}: {each.reason}" for each in self.window.verdicts)
+        return (*seen, *gates, *map(str, self.conflicts))
 
     def as_text(self) -> str:
-        """Say everything in a few lines."""
-        rig, found = self.rig, self.rig.fingerprint
-        settings = rig.settings
-        versions = ", ".join(f"{name} {version}".strip() for name, version in found.servers.items())
-        lines = [
-            f"study      {settings.name} ({settings.path})",
-            f"servers    {versions}; private instances, the installed services are not touched",
-            f"load       {settings.load.describe()}; {found.generator}",
-            f"machine    {found.host}, Linux {found.kernel}, {found.cores} CPUs, {found.memory_mib:,} MiB",
-            f"placement  {rig.placement.note}",
-            f"space      {len({each.parameter for each in rig.space.dimensions})} parameters are tuned",
-            *(f"left out   {name}: {reason}" for name, reason in rig.space.left_out.items()),
-            f"writes     {settings.folder}/ only; each server lives in a sandbox in memory",
-            (
-                f"default    started in {self.deploy_s:.2f} s, {self.window.goodput_rps:,.0f} requests/s, "
-                f"{self.window.failures.total} failures"
-            ),
-            *capacity_lines(rig, "default"),
-            *(f"warning    {each}" for each in self.warnings),
-        ]
+        """Return everything in a few lines."""
+        rig, found, settings = self.rig, self.rig.fingerprint, self.rig.settings
+        load = f"load       {settings.load.describe()}; {found.generator}"
+        measured = f"{self.window.goodput_rps:,.0f} requests/s, {self.window.failures.total} failures"
+        tuned = f"space      {len({each.parameter for each in rig.space.dimensions})} parameters are tuned"
+        left_out = (f"left out   {name}: {reason}" for name, reason in rig.space.left_out.items())
+        lines = [f"study      {settings.name} ({settings.path})"]
+        if isinstance(rig.target, ManagedTarget):
+            lines += [
+                f"host       {rig.host.name}: {found.host}, Linux {found.kernel}, {found.cores} CPUs",
+                *(f"server     {_describe(server)}" for server in rig.target.servers),
+                load,
+                f"placement  {rig.placement.note}",
+                f"{tuned}, from their present values on",
+                *left_out,
+                f"now        {measured}",
+                *capacity_lines(rig, "now"),
+            ]
+        else:
+            versions = ", ".join(f"{name} {version}".strip() for name, version in found.servers.items())
+            memory = f"{found.memory_mib:,} MiB"
+            lines += [
+                f"servers    {versions}; private instances, the installed services are not touched",
+                load,
+                f"machine    {found.host}, Linux {found.kernel}, {found.cores} CPUs, {memory}",
+                f"placement  {rig.placement.note}",
+                tuned,
+                *left_out,
+                f"writes     {settings.folder}/ only; each server lives in a sandbox in memory",
+                f"default    started in {self.deploy_s:.2f} s, {measured}",
+                *capacity_lines(rig, "default"),
+            ]
+        lines += [f"warning    {each}" for each in self.warnings]
         if self.calibration is not None:
             lines += self.calibration.lines()
+        if self.preview is not None:
+            shown_by = f"changes    shown by: tuner check {settings.path} --plan"
+            lines.append(self.preview.as_text() if self.shows_plan else shown_by)
         return "\n".join([*lines, f"ready      tuner run {settings.path}"])
 
     def as_json(self) -> Mapping[str, Any]:
-        """Give the same for scripts."""
-        found = self.rig.fingerprint
-        return {
-            "study": self.rig.settings.name,
+        """Return the same for scripts."""
+        rig, found = self.rig, self.rig.fingerprint
+        measured = {"goodput_rps": self.window.goodput_rps, "failures": self.window.failures.total}
+        shown: dict[str, Any] = {
+            "study": rig.settings.name,
             "servers": dict(found.servers),
             "generator": found.generator,
             "host": found.host,
             "kernel": found.kernel,
             "co_located": found.co_located,
+            "parameters": sorted({each.parameter for each in rig.space.dimensions}),
+            "left_out": dict(rig.space.left_out),
+            "capacity": {"default": rig.space.capacity(rig.space.default())},
+            "warnings": list(self.warnings),
+        }
+        if self.preview is not None:
+            return {**shown, "now": measured, "plan": self.preview.as_json()}
+        return {
+            **shown,
             "server_cpus": list(found.server_cpus),
             "generator_cpus": list(found.generator_cpus),
-            "parameters": sorted({each.parameter for each in self.rig.space.dimensions}),
-            "left_out": dict(self.rig.space.left_out),
-            "default": {
-                "goodput_rps": self.window.goodput_rps,
-                "failures": self.window.failures.total,
-                "deploy_s": self.deploy_s,
-            },
-            "capacity": {"default": self.rig.space.capacity(self.rig.space.default())},
-            "warnings": list(self.warnings),
+            "default": {**measured, "deploy_s": self.deploy_s},
             "noise": None if self.calibration is None else self.calibration.as_json(),
         }
 
 
-def capacity_lines(rig: Rig, name: str) -> list[str]:
-    """Say what each server holds at once before anything is changed, as lines of a check."""
-    held = rig.space.describe_capacity(rig.space.default())
-    allowed = "; a winner may hold less (allow: [capacity])" if rig.space.allows_less and held else ""
-    return [
-        f"capacity   {name}{f' of {server}' if len(held) > 1 else ''}: {text}{allowed}"
-        for server, text in held.items()
-    ]
+def check_study(
+    settings: Study,
+    *,
+    trusts: bool,
+    measure_noise: bool = False,
+    shows_plan: bool = False,
+    progress: Progress,
+) -> Findings:
+    """Prepare everything that a run needs and load the default for a second.
 
-
-def check_study(settings: Study, *, trusts: bool, measure_noise: bool, progress: Progress) -> Findings:
-    """Prepare, deploy the default for real and load it for a second.
+    A sandbox is made for that; installed services are measured as they are, and nothing is changed.
 
     Args:
         settings: the study.
         trusts: whether its own commands are run, and settings that tuner's own spaces do not have are made.
-        measure_noise: whether to find out which gain can be proved here.
+        measure_noise: whether to find out which gain can be proved here; in a sandbox only.
+        shows_plan: whether the text shows what a run may change; of installed services only.
         progress: told what happens.
 
     Raises:
@@ -121,37 +151,49 @@ def check_study(settings: Study, *, trusts: bool, measure_noise: bool, progress:
     """
     if not trusts:
         refuse_untrusted(settings.path, name_programs(settings))
-    with locked(settings), signals_interrupt():
+    is_managed = settings.target.is_managed
+    with nullcontext() if is_managed else locked(settings), signals_interrupt():
         rig = prepare(settings)
         if not trusts:
             refuse_own_settings(settings.path, rig.space, rig.facts.values())
-            refuse_large_numbers(settings, rig.space, facts_from_json(rig.space_facts))
+            if not is_managed:
+                refuse_large_numbers(settings, rig.space, facts_from_json(rig.space_facts))
+        plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
+        seen, conflicts = _look_around(rig, plan)
         progress.start_begins(Role.CONTROL, "the default")
         try:
-            with rig.target.deploy(rig.space.default()) as deployment:
-                deploy_s = deployment.duration_s
-                sees_host = _identify_proc(deployment.load_places[0].host) == _identify_proc(rig.host)
-                run_window(deployment, rig.load, 1.0)
-                window = run_window(deployment, rig.load, 1.0)
+            with rig.target.deploy_default(rig.space.default()) as deployment:
+                sees_host = not is_managed and (
+                    _identify_proc(deployment.load_places[0].host) == _identify_proc(rig.host)
+                )
+                if not is_managed:  # what has just started is warmed up first
+                    run_window(deployment, rig.load, WINDOW_S)
+                window = run_window(deployment, rig.load, WINDOW_S)
         except TrialFailed as failed:
-            msg = f"target: the default configuration fails ({failed.kind}). {failed}"
-            raise TargetError(msg) from failed
+            raise TargetError(_describe_failure(rig, failed)) from failed
         refuse_failures(settings, window)
         calibration = None
         if measure_noise:
             from tuner.measure.calibrate import calibrate
 
-            plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
             calibration = calibrate(
                 rig.target, rig.space.default(), rig.load, plan,
                 lambda done, total: progress.stage("calibrate", done, total),
             )  # fmt: skip
-    return Findings(rig=rig, window=window, deploy_s=deploy_s, calibration=calibration, sees_host=sees_host)
+    return Findings(
+        rig=rig, window=window, deploy_s=deployment.duration_s, calibration=calibration, sees_host=sees_host,
+        preview=seen, shows_plan=shows_plan, conflicts=conflicts,
+    )  # fmt: skip
 
 
-def _identify_proc(host: Host) -> bytes:
-    """Read the number of the file system that shows the processes; a fresh one has another."""
-    return host.run(IDENTIFY_PROC, timeout_s=PROC_TIMEOUT_S).stdout
+def capacity_lines(rig: Rig, name: str) -> list[str]:
+    """Return what each server holds at once before anything is changed, as lines of a check."""
+    held = rig.space.describe_capacity(rig.space.default())
+    allowed = "; a winner may hold less (allow: [capacity])" if rig.space.allows_less and held else ""
+    return [
+        f"capacity   {name}{f' of {server}' if len(held) > 1 else ''}: {text}{allowed}"
+        for server, text in held.items()
+    ]
 
 
 def refuse_failures(settings: Study, window: Window) -> None:
@@ -162,3 +204,33 @@ def refuse_failures(settings: Study, window: Window) -> None:
             f"default fail ({window.failures}). Lower `connections:` in {settings.path}."
         )
         raise TargetError(msg)
+
+
+def _look_around(rig: Rig, plan: Plan) -> tuple[Preview | None, tuple[Conflict, ...]]:
+    """Return what a run may change of a host and what is worth a warning. Raises TargetError."""
+    if not isinstance(rig.target, ManagedTarget):
+        return None, ()
+    if used := describe_use(rig.host):
+        raise TargetError(" ".join(used))
+    return preview(rig, rig.target, plan), rig.target.refuse_conflicts()
+
+
+def _describe(server: DiscoveredServer) -> str:
+    installation, service = server.installation, server.installation.service
+    version = f"{server.name} {'.'.join(map(str, installation.facts.version))}".strip()
+    if service is None:
+        return version
+    how = f"systemd's {service.name}" if service.is_systemd else f"the service {service.name}"
+    files = ", ".join(map(str, installation.files))
+    return f"{version}, {how}, {len(installation.files)} files read: {files}"
+
+
+def _describe_failure(rig: Rig, failed: TrialFailed) -> str:
+    if rig.settings.target.is_managed:
+        return f"{rig.host.name}: what is installed cannot be measured ({failed.kind}). {failed}"
+    return f"target: the default configuration fails ({failed.kind}). {failed}"
+
+
+def _identify_proc(host: Host) -> bytes:
+    """Read the number of the file system that shows the processes; a fresh one has another."""
+    return host.run(IDENTIFY_PROC, timeout_s=PROC_TIMEOUT_S).stdout

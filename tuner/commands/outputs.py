@@ -104,16 +104,16 @@ def _rewrite(reading: Reading, rig: Rig, target: ManagedTarget, winner: Config) 
     chosen = {name: new for name, (_, new) in reading.space.changes(winner).items()}
     config = rig.space.complete(chosen)
     rewritten = {}
-    for part in target.parts:
-        files = target.files_of(part, config)
-        known = part.installation.files
+    for server in target.servers:
+        files = target.files_of(server, config)
+        known = server.installation.files
         before = {path: known[path] for path in files if path in known}
         before |= _read(rig.host, [path for path in files if path not in known])
         real = _real_paths(rig.host, list(before))
-        rewritten[part.name] = Rewritten(
+        rewritten[server.name] = Rewritten(
             before={real[path]: content for path, content in before.items()},
             after={real.get(path, path): content for path, content in files.items()},
-            service=part.installation.service,
+            service=server.installation.service,
         )
     return rewritten
 

@@ -103,9 +103,7 @@ def preview(rig: Rig, target: ManagedTarget, plan: Plan) -> Preview:
         host=rig.host.name,
         reaches=tuple(_reach(space, name, default, point) for name in sorted(tuned)),
         diffs={end: _diffs(target, space, end) for end in ("lowest", "highest")},
-        services=tuple(
-            part.installation.service.name for part in target.parts if part.installation.service is not None
-        ),
+        services=tuple(service.name for service in target.services),
         starts=round(plan.minutes * 60 / (window_s + 1)),
         minutes=plan.minutes,
         watchdog_s=target.watchdog_s,

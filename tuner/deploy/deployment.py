@@ -1,4 +1,4 @@
-"""What a configuration in force looks like to those who measure it, wherever and however it was deployed."""
+"""Protocols of targets and deployments, whether private or installed."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -13,7 +13,7 @@ class Deployment(Protocol):
 
     @property
     def host(self) -> Lookable:
-        """Where the servers run: there the counters are read."""
+        """Where the servers run and the counters are read."""
 
     @property
     def network_pid(self) -> int:
@@ -55,7 +55,7 @@ class Deployment(Protocol):
         """Raise Crashed, with the server's own words, when a server has ended."""
 
     def no_longer_effective(self) -> tuple[str, ...]:
-        """Name the kernel's settings that are not in force any more: something else has changed them."""
+        """Return the kernel's settings that something else has changed since, one sentence each."""
 
 
 class Target(Protocol):
@@ -71,6 +71,9 @@ class Target(Protocol):
             TargetError: it cannot be taken, or another tuner is at work on it.
             RestoreFailed: on leaving, something could not be put back.
         """
+
+    def deploy_default(self, default: Config) -> AbstractContextManager[Deployment]:
+        """Yield the default for a check, without changing an installed service. Raises as `deploy` does."""
 
     def deploy(self, config: Config) -> AbstractContextManager[Deployment]:
         """Run one configuration; leaving it ends the deployment.

@@ -1,15 +1,18 @@
-"""Finds what is installed on a host: the servers of a study, where they answer, and with what."""
+"""Finds the installed servers of a study on a host, where they answer, and with what page."""
 
+import re
 from collections.abc import Mapping
-from typing import cast
+from dataclasses import dataclass
+from typing import Protocol, cast
 from urllib.parse import urlsplit
 
-from tuner.deploy.managed_server import Installed, ManagedServer, first_process, read_pid
 from tuner.deploy.readiness import OK, Answer, Page, read_answer, waiting_request
-from tuner.deploy.systemd_limits import UNLIMITED, ask_limits, read_limits
+from tuner.deploy.server_log import quote_words
+from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
-from tuner.ports import Host, InstalledServer, Server
-from tuner.restore.guard import describe_use
+from tuner.ports import Command, Completed, Host, Installation, InstalledServer, Server, Service
+from tuner.restore.keeper import requests
+from tuner.restore.recovery import describe_use
 from tuner.study import Study
 
 LOCAL = "local"
@@ -17,27 +20,53 @@ ASKED_TWICE = 2
 ANSWER_S = 5.0
 
 
-def find_installed(host: Host, servers: Mapping[str, Server]) -> tuple[Installed, ...]:
+class InstalledAdapter(Server, InstalledServer, Protocol):
+    """A server adapter that knows installed services as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiscoveredServer:
+    """One installed server of a study, as it was found."""
+
+    name: str
+    adapter: InstalledAdapter
+    installation: Installation
+    known_refusals: frozenset[str] = frozenset()
+    """What its own check says of the configuration as it was found: no trial is refused for that."""
+    limits: UnitLimits = UNLIMITED
+    """The limits of its systemd unit."""
+
+    def quote_log(self, host: Host) -> str:
+        """Return the lines of its log that explain a failure, or else the last ones."""
+        if self.installation.log is None:
+            return "it keeps no log."
+        (tail,) = host.run_all([requests.log_tail(self.installation.log)])
+        if tail.returncode != 0:
+            return f"its log cannot be read: {quote_words((), tail.stderr)}"
+        return quote_words(self.adapter.complaints(tail.stdout), tail.stdout)
+
+
+def find_installed(host: Host, adapters: Mapping[str, Server]) -> tuple[DiscoveredServer, ...]:
     """Find every server of a study as an installed, running service.
 
     Raises:
         UsageError: an adapter knows private instances only.
         TargetError: a server is not installed, does not run, or its own configuration fails its check.
     """
-    return tuple(_find(host, name, server) for name, server in servers.items())
+    return tuple(_find(host, name, adapter) for name, adapter in adapters.items())
 
 
-def choose_url(settings: Study, parts: tuple[Installed, ...]) -> str:
-    """Say what the load requests: the study's own URL, or its path on the first server that speaks HTTP.
+def choose_url(settings: Study, servers: tuple[DiscoveredServer, ...]) -> str:
+    """Return what the load requests: the study's own URL, or its path on the first server that speaks HTTP.
 
     Raises UsageError when no server of the study does.
     """
     path = settings.load.path
     if "://" in path:
         return path
-    port = next((part.installation.port for part in parts if part.installation.port is not None), None)
+    port = next((each.installation.port for each in servers if each.installation.port is not None), None)
     if port is None:
-        names = ", ".join(part.name for part in parts)
+        names = ", ".join(each.name for each in servers)
         message = (
             f"{settings.path}: load.path: none of {names} is known to answer HTTP itself, so {path!r} is not "
             "enough. Write the whole URL, as http://web1:8080/index.html."
@@ -49,7 +78,7 @@ def choose_url(settings: Study, parts: tuple[Installed, ...]) -> str:
 
 
 def read_page(host: Host, url: str, *, keepalive: bool) -> Page:
-    """Ask for the page as the original configuration gives it.
+    """Request the page as the original configuration serves it.
 
     Raises TargetError when it does not answer with 200.
     """
@@ -74,36 +103,51 @@ def read_page(host: Host, url: str, *, keepalive: bool) -> Page:
     )
 
 
-def _find(host: Host, name: str, server: Server) -> Installed:
+def first_process(service: Service) -> Command:
+    """Return the command that prints the id of a service's first process, or nothing."""
+    if service.is_systemd:
+        return Command(argv=("systemctl", "show", "--property=MainPID", "--value", "--", service.name))
+    return Command(argv=("cat", "--", str(service.pid_file)), may_fail=True, as_root=True)
+
+
+def read_pid(completed: Completed) -> int | None:
+    """Parse what `first_process` printed; None when there is no process."""
+    text = completed.stdout.decode(errors="replace").strip()
+    # Nothing but what a kernel would say: int() refuses other digits, and thousands of them.
+    is_id = re.fullmatch(r"[0-9]{1,10}", text, re.ASCII) is not None
+    return int(text) if completed.returncode == 0 and is_id and int(text) > 0 else None
+
+
+def _find(host: Host, name: str, server: Server) -> DiscoveredServer:
     if not isinstance(server, InstalledServer):
         message = f"servers: {name} is known as a private instance only. Write `mode: sandbox`."
         raise UsageError(message)
-    managed = cast("ManagedServer", server)
-    installation = managed.find(host)
+    adapter = cast("InstalledAdapter", server)
+    installation = adapter.find(host)
     service = installation.service
     if service is None:
-        return Installed(name=name, server=managed, installation=installation)
+        return DiscoveredServer(name=name, adapter=adapter, installation=installation)
     pid = read_pid(host.run_all([first_process(service)])[0])
     if pid is None:
         used = " ".join(describe_use(host))
         remedy = f"{used} Wait for that to end." if used else f"Start it first: {' '.join(service.start)}"
         message = f"{host.name}: {service.name} does not run. {remedy}"
         raise TargetError(message)
-    complained: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
     if service.check is not None:
         checked = host.run(service.check, timeout_s=ANSWER_S * 4, as_root=True)
-        complained = managed.refusals(checked)
+        refusals = adapter.refusals(checked)
         if checked.returncode != 0:
             message = (
                 f"{host.name}: `{' '.join(service.check)}` refuses the configuration as it is installed: "
-                f"{' / '.join(complained) or 'it says nothing'}. Correct it first."
+                f"{' / '.join(refusals) or 'it says nothing'}. Correct it first."
             )
             raise TargetError(message)
     limits = read_limits(host.run_all([ask_limits(service)])[0]) if service.is_systemd else UNLIMITED
-    return Installed(
+    return DiscoveredServer(
         name=name,
-        server=managed,
+        adapter=adapter,
         installation=installation,
-        complained=frozenset(complained),
+        known_refusals=frozenset(refusals),
         limits=limits,
     )

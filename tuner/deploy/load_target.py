@@ -1,4 +1,4 @@
-"""Load goes to the study's target and to nothing else."""
+"""Check that the load reaches the study's target and nothing else."""
 
 import ipaddress
 import secrets
@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tuner.errors import TargetError
+from tuner.errors import RestoreFailed, TargetError
 from tuner.hosts.url import Address, Url
 from tuner.interrupts import uninterrupted
-from tuner.ports import Command, Completed, FileState, Host
+from tuner.ports import ABSENT, Command, Completed, FileState, Host
 from tuner.restore.journal import Journal, find_state_directory, open_journal
 
 TOKEN_MODE = 0o644
 TOKENS = "tokens"
-"""Directory of their journal, in that for what must outlive a run."""
+"""Directory of their journal in the state directory."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -28,10 +28,10 @@ ASK_NETWORK = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkView:
-    """Which addresses a host has, and which of its networks that was."""
+    """The addresses of a host in one of its network namespaces."""
 
     addresses: tuple[Network, ...]
-    """What it takes for itself: single addresses, 127.0.0.0/8, and what a local route adds."""
+    """Local addresses: single ones, 127.0.0.0/8, and those of local routes."""
     identity: tuple[str, str]
     """Boot and network namespace: equal for two names of the same place."""
 
@@ -39,14 +39,14 @@ class NetworkView:
         return any(address.version == each.version and address in each for each in self.addresses)
 
 
-def take_aim(
+def check_load_target(
     url: Url,
     target: Host,
     sources: Mapping[str, Host],
     *,
     token_directory: PurePosixPath | None = None,
 ) -> str:
-    """Make sure that load from all sources arrives at the target; say in one line how that is known.
+    """Check that load from all sources arrives at the target. Returns one line on how that is known.
 
     The host of the URL must be, for each load host, an address that the target has and the load host has not,
     unless they are the same. Behind a load balancer or NAT the target's address is another one: there a file
@@ -111,7 +111,7 @@ def _interface_addresses(listed: str) -> tuple[Network, ...]:
 
 
 def _doubt(url: Url, target: NetworkView, source: Host) -> str | None:
-    """Say why load from one host may arrive elsewhere; None when it arrives at the target."""
+    """Return why load from one host may arrive elsewhere, or None when it arrives at the target."""
     asks = () if url.address else (Command(argv=("getent", "ahosts", url.host), may_fail=True),)
     done = source.run_all((*asks, *ASK_NETWORK))
     try:
@@ -151,24 +151,42 @@ def _token(target: Host, directory: PurePosixPath) -> Iterator[tuple[str, bytes]
             yield name, content
         finally:
             with uninterrupted():
-                tokens.restore(target)
+                _remove_recorded(target, tokens)
 
 
 def remove_tokens(target: Host) -> tuple[PurePosixPath, ...]:
-    """Remove from a document root what a run or a check that was killed has left there. Returns the paths.
+    """Remove the tokens that killed runs and checks left in a document root. Returns their paths.
 
-    It asks the target only when something is known to be there.
+    The target is asked only when a token is recorded.
 
     Raises:
         RestoreFailed: a file cannot be removed.
         TargetError: the target cannot be reached, or another tuner is at work on it from here.
     """
     with _open_tokens() as tokens:
-        return tokens.restore(target)
+        return _remove_recorded(target, tokens)
+
+
+def _remove_recorded(target: Host, tokens: Journal) -> tuple[PurePosixPath, ...]:
+    if not tokens.path(target.name).exists():
+        return ()
+    tokens.claim(target.name)
+    removed: list[PurePosixPath] = []
+    for path in (each.path for each in tokens.originals(target.name)):
+        try:
+            if target.read(path) != ABSENT:
+                target.write(path, ABSENT)
+                removed.append(path)
+        except TargetError as error:
+            told = f"{path}, which tuner put there, cannot be removed: {error}"
+            message = f"{target.name}: {told} Remove the cause, then run: tuner restore"
+            raise RestoreFailed(message) from error
+    tokens.discard(target.name)
+    return tuple(removed)
 
 
 def _open_tokens() -> Journal:
-    """Open a journal of its own: no run holds it, and the target's keeper knows nothing of it."""
+    """Open a journal of its own, which no run holds and the target's keeper does not know."""
     return open_journal(find_state_directory() / TOKENS)
 
 

@@ -1,4 +1,4 @@
-"""One configuration into one sandbox: render, write, check, start, wait, ask, read back."""
+"""Deploys configurations in sandboxes: render, write, check, start, wait, ask, read back."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -18,19 +18,143 @@ from tuner.ports import Config, CpuSet, Facts, FileState, Host, Process, Sandbox
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deadlines:
-    """How long each step may take before it is given up, in seconds."""
+    """Timeout of each step, in seconds."""
 
     check_s: float = 10.0
     listen_s: float = 10.0
     answer_s: float = 5.0
     retry_s: float = 1.0
-    """For how long an answer that may still come right is asked for again."""
+    """Time in which an answer that may still come right is asked for again."""
     log_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """One private instance of a server in one sandbox."""
+
+    name: str
+    server: Server
+    facts: Facts
+    site: Site
+    config: Config
+    process: Process | None = None
+
+    def put_in_place(self, sandbox: Sandbox, timeout_s: float) -> None:
+        """Write the server's files and let it check them itself. Raises ConfigRejected."""
+        for path, content in self.server.render(self.config, self.site, self.facts).items():
+            sandbox.write(path, FileState(content=content))
+        command = self.server.check(self.site, self.facts)
+        if command is None:
+            return
+        checked = sandbox.run(command, timeout_s=timeout_s)
+        refusals = self.server.refusals(checked)
+        if checked.returncode == 0 and not refusals:
+            return
+        if checked.timed_out:
+            message = f"{self.name}: `{command[0]}` did not finish its check within {timeout_s:g} s."
+            raise ConfigRejected(message)
+        printed = checked.stderr + checked.stdout
+        message = f"{self.name}: the configuration is refused: {quote_words(refusals, printed)}"
+        raise ConfigRejected(message)
+
+    def start(self, sandbox: Sandbox, cpus: CpuSet) -> "Instance":
+        """Start the server and return the running instance."""
+        command = self.server.start(self.site, self.facts) or ()
+        process = sandbox.start(command, cpus=cpus, open_files=self.server.open_files(self.config))
+        return replace(self, process=process)
+
+    def read_back(self, sandbox: Sandbox) -> tuple[Config, list[str]]:
+        """Return what is in force, and a sentence for each value that is not as asked."""
+        found = self.server.effective(sandbox, self.config, self.site, self.facts, self.process)
+        return found, [
+            f"{name}: {self.config[name]} was asked, {value} is in force"
+            for name, value in found.items()
+            if name in self.config and self.config[name] != value
+        ]
+
+    def require_effect(self, sandbox: Sandbox) -> Config:
+        """Return what is in force: what was asked, for a measurement belongs to what really ran."""
+        found, differing = self.read_back(sandbox)
+        if differing:
+            message = f"{self.name}: {'; '.join(differing)}."
+            raise NotEffective(message)
+        return found
+
+    def check_alive(self, sandbox: Sandbox, timeout_s: float) -> None:
+        """Raise Crashed, with the server's own words, when it has ended."""
+        status = None if self.process is None else self.process.poll()
+        if status is None:
+            return
+        how = f"was killed by signal {-status}" if status < 0 else f"ended by itself with status {status}"
+        log = self.read_log(sandbox, timeout_s)
+        message = f"{self.name}: it {how}: {quote_words(self.server.complaints(log), log)}"
+        raise Crashed(message)
+
+    def read_log(self, sandbox: Sandbox, timeout_s: float) -> bytes:
+        """Read the end of what the server printed and logged; a log may be too long to be read whole."""
+        if self.process is None:
+            return b""
+        tail = sandbox.run(tail_command(self.site.error_log), timeout_s=timeout_s)
+        return self.process.output()[-LOG_TAIL_BYTES:] + tail.stdout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxDeployment:
+    """A configuration in force in a sandbox of its own."""
+
+    sandbox: Sandbox
+    instances: tuple[Instance, ...]
+    config: Config
+    effective: Config
+    url: str
+    body_bytes: int = 0
+    response_bytes: int = 0
+    duration_s: float = 0.0
+    generator_cpus: CpuSet = frozenset()
+    load_files: dict[PurePosixPath, bytes] = field(default_factory=dict, repr=False)
+    """Files that the load generator was given here."""
+    deadlines: Deadlines = Deadlines()
+
+    @property
+    def host(self) -> Host:
+        return self.sandbox
+
+    @property
+    def network_pid(self) -> int:
+        return self.sandbox.pid
+
+    @property
+    def server_pids(self) -> Mapping[str, int]:
+        return {name: process.pid for name, process in self.processes.items()}
+
+    @property
+    def load_places(self) -> tuple[LoadPlace, ...]:
+        """The generator runs inside, beside the server."""
+        return (
+            LoadPlace(
+                host=self.sandbox, directory=self.sandbox.directory, cpus=self.generator_cpus,
+                is_on_target=True, written=self.load_files,
+            ),
+        )  # fmt: skip
+
+    @property
+    def processes(self) -> Mapping[str, Process]:
+        """The processes that were started, by server name."""
+        return {each.name: each.process for each in self.instances if each.process is not None}
+
+    def check_alive(self) -> None:
+        for each in self.instances:
+            each.check_alive(self.sandbox, self.deadlines.log_s)
+
+    def no_longer_effective(self) -> tuple[str, ...]:
+        # Servers read their settings once, when they start; what they are by then was checked.
+        settings = [each for each in self.instances if each.process is None]
+        return tuple(differing for each in settings for differing in each.read_back(self.sandbox)[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxTarget:
-    """What stays the same from start to start of one study."""
+    """Private instances of servers: what stays the same from start to start of one study."""
 
     host: Host
     servers: Mapping[str, Server]
@@ -50,250 +174,94 @@ class SandboxTarget:
         return f"http://127.0.0.1:{self.port}{self.path}"
 
     def hold(self, warn: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Take nothing: each deployment has a sandbox of its own."""
+        """Do nothing: each deployment has a sandbox of its own."""
         return nullcontext()
 
-    def deploy(self, config: Config) -> "AbstractContextManager[SandboxDeployment]":
-        """Run one configuration, see `deploy`."""
-        return deploy(self, config)
+    def deploy_default(self, default: Config) -> AbstractContextManager[SandboxDeployment]:
+        return self.deploy(default)
 
+    @contextmanager
+    def deploy(self, config: Config) -> Iterator[SandboxDeployment]:
+        """Run one configuration in a fresh sandbox; leaving it ends all of it, whatever happened.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One server of a deployment."""
-
-    name: str
-    server: Server
-    facts: Facts
-    site: Site
-    config: Config
-    process: Process | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxDeployment:
-    """A configuration that runs, answers, and is in force."""
-
-    sandbox: Sandbox
-    parts: tuple[Part, ...]
-    config: Config
-    effective: Config
-    """What was read back, for those parameters that can be."""
-    url: str
-    body_bytes: int
-    response_bytes: int
-    """Header and body of one correct response of this start."""
-    duration_s: float
-    """From the request to deploy until here."""
-    generator_cpus: CpuSet = frozenset()
-    load_files: dict[PurePosixPath, bytes] = field(default_factory=dict, repr=False)
-    """What the load generator was given here."""
-    deadlines: Deadlines = Deadlines()
-
-    @property
-    def host(self) -> Host:
-        """Where the servers run: there the counters are read."""
-        return self.sandbox
-
-    @property
-    def network_pid(self) -> int:
-        """A process of the sandbox's network namespace."""
-        return self.sandbox.pid
-
-    @property
-    def server_pids(self) -> Mapping[str, int]:
-        """The first process of each server, by the server's name."""
-        return {name: process.pid for name, process in self.processes.items()}
-
-    @property
-    def load_places(self) -> tuple[LoadPlace, ...]:
-        """The generator runs inside, beside the server."""
-        return (
-            LoadPlace(
-                host=self.sandbox, directory=self.sandbox.directory, cpus=self.generator_cpus,
-                is_on_target=True, written=self.load_files,
-            ),
-        )  # fmt: skip
-
-    @property
-    def processes(self) -> Mapping[str, Process]:
-        """The processes that were started, by server name."""
-        return {part.name: part.process for part in self.parts if part.process is not None}
-
-    def is_alive(self) -> bool:
-        """Tell whether every server still runs."""
-        return all(process.poll() is None for process in self.processes.values())
-
-    def check_alive(self) -> None:
-        """Raise Crashed, with the server's own words, when one has ended."""
-        for part in self.parts:
-            _check_alive(self.sandbox, part, self.deadlines)
-
-    def no_longer_effective(self) -> tuple[str, ...]:
-        """Name the kernel's settings that are not in force any more: something else has changed them.
-
-        Servers read their settings once, when they start; what they are by then `deploy` has checked.
+        Raises:
+            ConfigRejected: a server's own check, or the kernel, refused a value.
+            Crashed: a server ended by itself.
+            NotReady: it does not listen, or answers otherwise than expected.
+            NotEffective: what is in force is not what was asked.
+            TargetError: the host cannot do it with any configuration.
         """
-        settings = [part for part in self.parts if part.process is None]
-        return tuple(each for part in settings for each in _differences(part, _ask(self.sandbox, part)))
+        began_s = time.monotonic()
+        with self.host.sandbox(share=self.content.directory) as sandbox:
+            settings, programs = self._divide(config, sandbox)
+            effective: dict[str, Scalar] = {}
+            # The kernel first: listen() reads somaxconn, sockets their buffers, when they are made.
+            for each in settings:
+                each.put_in_place(sandbox, self.deadlines.check_s)
+                effective |= each.require_effect(sandbox)
+            started: list[Instance] = []
+            for each in programs:
+                each.put_in_place(sandbox, self.deadlines.check_s)
+                started.append(each.start(sandbox, self.placement.server_cpus))
+            deployment = SandboxDeployment(
+                sandbox=sandbox, instances=(*settings, *started), config=MappingProxyType(dict(config)),
+                effective=effective, url=self.url, generator_cpus=self.placement.generator_cpus,
+                deadlines=self.deadlines,
+            )  # fmt: skip
+            answer = self._await_ready(deployment)
+            for each in started:
+                effective |= each.require_effect(sandbox)
+            deployment.check_alive()
+            yield replace(
+                deployment,
+                body_bytes=answer.body_bytes,
+                response_bytes=answer.response_bytes,
+                duration_s=time.monotonic() - began_s,
+            )
 
-    def server_log(self) -> bytes:
-        """Read the end of what the servers printed and logged."""
-        return b"".join(_read_log(self.sandbox, part, self.deadlines) for part in self.parts)
+    def _divide(self, config: Config, sandbox: Sandbox) -> tuple[list[Instance], list[Instance]]:
+        """Split a configuration into settings, which are only written, and programs, which are started."""
+        document_root = self.content.put_into(sandbox)
+        settings: list[Instance] = []
+        programs: list[Instance] = []
+        for name, server in self.servers.items():
+            facts = self.facts[name]
+            site = Site(
+                directory=sandbox.directory / name,
+                document_root=document_root,
+                port=self.port,
+                cpus=self.placement.server_cpus,
+            )
+            instance = Instance(
+                name=name, server=server, facts=facts, site=site, config=self.split(config, name)
+            )
+            (settings if server.start(site, facts) is None else programs).append(instance)
+        return settings, programs
 
+    def _await_ready(self, deployment: SandboxDeployment) -> readiness.Answer:
+        """Wait for the listener, then request the page once, as the load will."""
+        sandbox, deadlines, check_alive = deployment.sandbox, self.deadlines, deployment.check_alive
 
-@contextmanager
-def deploy(plan: SandboxTarget, config: Config) -> Iterator[SandboxDeployment]:
-    """Run one configuration in a fresh sandbox; leaving it ends all of it, whatever happened.
+        def ask() -> readiness.Answer:
+            check_alive()
+            return readiness.request(
+                sandbox, self.url, keepalive=self.keepalive, timeout_s=deadlines.answer_s
+            )
 
-    Args:
-        plan: what stays the same from start to start.
-        config: one value for every active parameter.
-
-    Raises:
-        ConfigRejected: a server's own check, or the kernel, refused a value.
-        Crashed: a server ended by itself.
-        NotReady: it does not listen, or answers otherwise than expected.
-        NotEffective: what is in force is not what was asked.
-        TargetError: the host cannot do it with any configuration.
-    """
-    began_s = time.monotonic()
-    with plan.host.sandbox(share=plan.content.directory) as sandbox:
-        settings, programs = _divide(plan, config, sandbox)
-        effective: dict[str, Scalar] = {}
-        # Settings of the kernel first: listen() reads somaxconn, sockets their buffers, when they are made.
-        for part in settings:
-            _put_in_place(sandbox, part, plan.deadlines)
-            effective |= _read_back(sandbox, part)
-        started: list[Part] = []
-        for part in programs:
-            _put_in_place(sandbox, part, plan.deadlines)
-            started.append(_start(sandbox, part, plan))
-        deployment = SandboxDeployment(
-            sandbox=sandbox, parts=(*settings, *started), config=MappingProxyType(dict(config)),
-            effective=effective, url=plan.url, body_bytes=0, response_bytes=0, duration_s=0.0,
-            generator_cpus=plan.placement.generator_cpus, deadlines=plan.deadlines,
-        )  # fmt: skip
-        answer = _await_ready(deployment, plan)
-        for part in started:
-            effective |= _read_back(sandbox, part)
-        deployment.check_alive()
-        yield replace(
-            deployment,
-            body_bytes=answer.body_bytes,
-            response_bytes=answer.response_bytes,
-            duration_s=time.monotonic() - began_s,
-        )
-
-
-def _divide(plan: SandboxTarget, config: Config, sandbox: Sandbox) -> tuple[list[Part], list[Part]]:
-    """Split a configuration into settings, which only have to be written, and programs, which are started."""
-    document_root = plan.content.put_into(sandbox)
-    settings: list[Part] = []
-    programs: list[Part] = []
-    for name, server in plan.servers.items():
-        site = Site(
-            directory=sandbox.directory / name,
-            document_root=document_root,
-            port=plan.port,
-            cpus=plan.placement.server_cpus,
-        )
-        facts = plan.facts[name]
-        part = Part(name=name, server=server, facts=facts, site=site, config=plan.split(config, name))
-        (settings if server.start(site, facts) is None else programs).append(part)
-    return settings, programs
-
-
-def _put_in_place(sandbox: Sandbox, part: Part, deadlines: Deadlines) -> None:
-    """Write a server's files and let it check them itself."""
-    for path, content in part.server.render(part.config, part.site, part.facts).items():
-        sandbox.write(path, FileState(content=content))
-    command = part.server.check(part.site, part.facts)
-    if command is None:
-        return
-    checked = sandbox.run(command, timeout_s=deadlines.check_s)
-    refusals = part.server.refusals(checked)
-    if checked.returncode == 0 and not refusals:
-        return
-    if checked.timed_out:
-        message = f"{part.name}: `{command[0]}` did not finish its check within {deadlines.check_s:g} s."
-        raise ConfigRejected(message)
-    printed = checked.stderr + checked.stdout
-    message = f"{part.name}: the configuration is refused: {quote_words(refusals, printed)}"
-    raise ConfigRejected(message)
-
-
-def _start(sandbox: Sandbox, part: Part, plan: SandboxTarget) -> Part:
-    command = part.server.start(part.site, part.facts) or ()
-    process = sandbox.start(
-        command, cpus=plan.placement.server_cpus, open_files=part.server.open_files(part.config)
-    )
-    return replace(part, process=process)
-
-
-def _await_ready(deployment: SandboxDeployment, plan: SandboxTarget) -> readiness.Answer:
-    """Wait for the listener, then ask for the page once, as the load will."""
-    sandbox, deadlines = deployment.sandbox, plan.deadlines
-
-    def ask() -> readiness.Answer:
-        deployment.check_alive()
-        return readiness.request(sandbox, plan.url, keepalive=plan.keepalive, timeout_s=deadlines.answer_s)
-
-    try:
-        readiness.await_listener(
-            sandbox, plan.port, timeout_s=deadlines.listen_s, check_alive=deployment.check_alive
-        )
-        return readiness.await_answer(
-            ask, body_bytes=plan.content.body_bytes, url=plan.url, retry_s=deadlines.retry_s
-        )
-    except NotReady as error:
-        deployment.check_alive()
-        names = ", ".join(part.name for part in deployment.parts if part.process is not None)
-        complaints = [
-            complaint
-            for part in deployment.parts
-            for complaint in part.server.complaints(_read_log(sandbox, part, deadlines))
-        ]
-        logged = f" Its log says: {quote_words(complaints, b'')}" if complaints else ""
-        message = f"{names}: {error}{logged}"
-        raise NotReady(message) from error
-
-
-def _read_back(sandbox: Sandbox, part: Part) -> Config:
-    """Read what is in force; it must be what was asked (a measurement belongs to what really ran)."""
-    found = _ask(sandbox, part)
-    differing = _differences(part, found)
-    if differing:
-        message = f"{part.name}: {'; '.join(differing)}."
-        raise NotEffective(message)
-    return found
-
-
-def _ask(sandbox: Sandbox, part: Part) -> Config:
-    return part.server.effective(sandbox, part.config, part.site, part.facts, part.process)
-
-
-def _differences(part: Part, found: Config) -> list[str]:
-    return [
-        f"{name}: {part.config[name]} was asked, {value} is in force"
-        for name, value in found.items()
-        if name in part.config and part.config[name] != value
-    ]
-
-
-def _check_alive(sandbox: Sandbox, part: Part, deadlines: Deadlines) -> None:
-    status = None if part.process is None else part.process.poll()
-    if status is None:
-        return
-    how = f"was killed by signal {-status}" if status < 0 else f"ended by itself with status {status}"
-    log = _read_log(sandbox, part, deadlines)
-    message = f"{part.name}: it {how}: {quote_words(part.server.complaints(log), log)}"
-    raise Crashed(message)
-
-
-def _read_log(sandbox: Sandbox, part: Part, deadlines: Deadlines) -> bytes:
-    """Read the end of what a server printed and logged; a log may be too long to be read whole."""
-    if part.process is None:
-        return b""
-    tail = sandbox.run(tail_command(part.site.error_log), timeout_s=deadlines.log_s)
-    return part.process.output()[-LOG_TAIL_BYTES:] + tail.stdout
+        try:
+            readiness.await_listener(
+                sandbox, self.port, timeout_s=deadlines.listen_s, check_alive=check_alive
+            )
+            return readiness.await_answer(
+                ask, body_bytes=self.content.body_bytes, url=self.url, retry_s=deadlines.retry_s
+            )
+        except NotReady as error:
+            check_alive()
+            complaints = [
+                complaint
+                for each in deployment.instances
+                for complaint in each.server.complaints(each.read_log(sandbox, deadlines.log_s))
+            ]
+            logged = f" Its log says: {quote_words(complaints, b'')}" if complaints else ""
+            message = f"{', '.join(deployment.processes)}: {error}{logged}"
+            raise NotReady(message) from error

@@ -21,11 +21,11 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
-from tuner.errors import RestoreFailed, TargetError, TunerError
+from tuner.errors import RestoreFailed, TargetError
 from tuner.ports import FileState, Host
 
-PSEUDO = (PurePosixPath("/proc"), PurePosixPath("/sys"))
-"""Where files are the kernel's: their mode and owner are not ours to compare."""
+WRITTEN_KEPT = 8
+"""Number of writes to a path whose checksums are returned; one that failed may have left any of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,23 +34,17 @@ class Original:
 
     path: PurePosixPath
     state: FileState
-    session: str = ""
-    """In which it was kept."""
-
-
-WRITTEN_KEPT = 8
-"""Of how many writes to a path the checksums are told; one that failed may have left any of the last ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """All that is kept of a host."""
+class HostRecord:
+    """All that the journal holds of one host."""
 
     plan: str
-    """What has to run and to answer there, as the keeper is told; empty when an earlier version kept it."""
+    """What has to run and to answer there, in the keeper's words; empty in journals of earlier versions."""
     originals: tuple[Original, ...]
     written: Mapping[PurePosixPath, tuple[str, ...]]
-    """Checksums of what was written to a path, the last ones."""
+    """Checksums of the last contents that were written to a path."""
     made: tuple[PurePosixPath, ...]
     """Directories, parents first."""
 
@@ -61,7 +55,7 @@ class Journal:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._files: dict[str, int] = {}
-        self._kept: dict[str, set[PurePosixPath]] = {}
+        self._recorded: dict[str, set[PurePosixPath]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -72,113 +66,63 @@ class Journal:
         self.close()
 
     def path(self, host_name: str) -> Path:
-        """Name the file that holds a host's originals."""
+        """Return the file that holds a host's originals."""
         return self.directory / f"{quote(host_name, safe='')}.journal"
 
     def claim(self, host_name: str) -> None:
         """Lock a host's originals. Raises TargetError when another tuner is at work on it from here."""
         self._open(host_name)
 
-    def record(self, host: Host, paths: Sequence[PurePosixPath], *, session: str = "") -> None:
-        """Keep what is at these paths now, on disk when this returns, unless an original is kept already.
+    def record(self, host: Host, paths: Sequence[PurePosixPath]) -> None:
+        """Record what is at these paths now, on disk when this returns; the first original of a path stays.
 
         Raises TargetError when one cannot be kept; then nothing may be written.
         """
-        descriptor = self._open(host.name)
-        new = [path for path in dict.fromkeys(paths) if path not in self._kept[host.name]]
+        self._open(host.name)
+        new = [path for path in dict.fromkeys(paths) if path not in self._recorded[host.name]]
         if not new:
             return
         look = host.look(new)
-        originals = [Original(path=path, state=look.read(path), session=session) for path in new]
-        lines = [json.dumps({"host": host.name, **_encode(original)}) + "\n" for original in originals]
-        try:
-            _append(descriptor, "".join(lines).encode())
-        except OSError as error:
-            # Half a line may be there now; it is taken away when the file is opened again.
-            self._forget(host.name)
-            told = ", ".join(str(path) for path in new)
-            message = (
-                f"{self.path(host.name)}: the original of {told} cannot be kept ({error.strerror}), so "
-                "nothing was changed. Make room, or set TUNER_STATE to another directory."
-            )
-            raise TargetError(message) from error
-        self._kept[host.name].update(new)
+        entries = [_encode(Original(path=path, state=look.read(path))) for path in new]
+        self._append(host.name, entries, f"the original of {', '.join(map(str, new))} cannot be kept")
+        self._recorded[host.name].update(new)
 
     def begin(self, host_name: str, plan: str) -> None:
-        """Forget what is kept of a host, and keep the plan of a new session. On disk when this returns.
+        """Discard the record of a host and begin a new one with the plan of a session, on disk on return.
 
-        Raises TargetError when it cannot be kept; then nothing may be written.
+        Raises TargetError when it cannot be written; then nothing may be changed.
         """
         self.discard(host_name)
-        self._note(host_name, {"plan": plan})
+        self._append(host_name, [{"plan": plan}])
 
     def note_written(self, host_name: str, written: Mapping[PurePosixPath, str]) -> None:
-        """Keep the checksums of what is about to be written. Raises TargetError as `begin` does."""
-        self._note(host_name, {"written": {str(path): checksum for path, checksum in written.items()}})
+        """Record the checksums of what is about to be written. Raises TargetError as `begin` does."""
+        self._append(host_name, [{"written": {str(path): checksum for path, checksum in written.items()}}])
 
     def note_made(self, host_name: str, directories: Sequence[PurePosixPath]) -> None:
-        """Keep which directories were made. Raises TargetError as `begin` does."""
-        self._note(host_name, {"made": [str(path) for path in directories]})
+        """Record which directories were made. Raises TargetError as `begin` does."""
+        self._append(host_name, [{"made": [str(path) for path in directories]}])
 
     def originals(self, host_name: str) -> tuple[Original, ...]:
         """Read the originals of a host, in the order in which they were changed."""
-        return self.kept(host_name).originals
+        return self.read(host_name).originals
 
-    def kept(self, host_name: str) -> Kept:
-        """Read all that is kept of a host."""
+    def read(self, host_name: str) -> HostRecord:
+        """Read all that is recorded of a host."""
         try:
             content = self.path(host_name).read_bytes()
         except FileNotFoundError:
             content = b""
         return _decode(_whole_lines(content), self.path(host_name))
 
-    def restore(self, host: Host) -> tuple[PurePosixPath, ...]:
-        """Put everything back, last change first, and read it back; then the journal is removed.
-
-        Returns the paths that had to be written.
-
-        Raises:
-            RestoreFailed: something is not back; the journal is kept, and the same call can be made again.
-            TargetError: another tuner is at work on this host.
-        """
-        if not self.path(host.name).exists():
-            return ()
-        self._open(host.name)
-        originals = tuple(reversed(self.originals(host.name)))
-        written: list[PurePosixPath] = []
-        troubles: dict[PurePosixPath, str] = {}
-        for original in originals:
-            try:
-                if not _is_back(host, original):
-                    host.write(original.path, original.state)
-                    written.append(original.path)
-            except TunerError as error:
-                troubles[original.path] = str(error)
-        # After all writes, because one setting of the kernel may change another.
-        for original in originals:
-            try:
-                if not _is_back(host, original):
-                    troubles.setdefault(original.path, "it was written, and reads differently.")
-            except TunerError as error:
-                troubles.setdefault(original.path, str(error))
-        if troubles:
-            told = " ".join(f"{path} ({reason})" for path, reason in troubles.items())
-            message = (
-                f"{host.name}: {len(troubles)} of {len(originals)} originals could not be put back: {told} "
-                f"They are kept in {self.path(host.name)}. Remove the cause, then run: tuner restore"
-            )
-            raise RestoreFailed(message)
-        self._remove(host.name)
-        return tuple(written)
-
     def discard(self, host_name: str) -> None:
-        """Forget a host's originals: the host itself has verified that they are back."""
+        """Delete the record of a host; the host itself has verified that its originals are back."""
         if self.path(host_name).exists():
             self._open(host_name)
             self._remove(host_name)
 
     def set_aside(self, host_name: str) -> Path | None:
-        """Keep a host's originals under another name, for people. Returns it, or None without originals."""
+        """Rename a host's record, for people. Returns its new path, or None without a record."""
         path = self.path(host_name)
         if not path.exists():
             return None
@@ -196,12 +140,12 @@ class Journal:
         return place
 
     def close(self) -> None:
-        """Let go of the locks; what is kept stays on disk."""
+        """Release the locks; the records stay on disk."""
         for host_name in tuple(self._files):
             self._forget(host_name)
 
     def _open(self, host_name: str) -> int:
-        """Open and lock a host's file, once. A line that a crash cut off is taken away."""
+        """Open and lock a host's file, once, and remove a line that a crash cut off."""
         if host_name in self._files:
             return self._files[host_name]
         path = self.path(host_name)
@@ -219,12 +163,12 @@ class Journal:
             os.close(descriptor)
             raise
         self._files[host_name] = descriptor
-        self._kept[host_name] = {original.path for original in originals}
+        self._recorded[host_name] = {original.path for original in originals}
         return descriptor
 
     @contextlib.contextmanager
     def _translated(self, host_name: str) -> Iterator[None]:
-        """Raise TargetError for what the system says when a host's file is opened."""
+        """Translate OSError from opening a host's file to TargetError."""
         path = self.path(host_name)
         try:
             yield
@@ -237,14 +181,20 @@ class Journal:
             )
             raise TargetError(message) from error
 
-    def _note(self, host_name: str, entry: dict[str, Any]) -> None:
-        """Add a line that is no original."""
+    def _append(
+        self, host_name: str, entries: Sequence[dict[str, Any]], trouble: str = "cannot be written"
+    ) -> None:
+        """Write one line per entry, on disk when this returns. Raises TargetError."""
         descriptor = self._open(host_name)
+        left = "".join(json.dumps({"host": host_name, **entry}) + "\n" for entry in entries).encode()
         try:
-            _append(descriptor, (json.dumps({"host": host_name, **entry}) + "\n").encode())
+            while left:
+                left = left[os.write(descriptor, left) :]
+            os.fsync(descriptor)
         except OSError as error:
+            # Half a line may be there now; it is removed when the file is opened again.
             self._forget(host_name)
-            told = f"cannot be written ({error.strerror}), so nothing was changed"
+            told = f"{trouble} ({error.strerror}), so nothing was changed"
             message = f"{self.path(host_name)}: {told}. Make room, or set TUNER_STATE to another directory."
             raise TargetError(message) from error
 
@@ -255,7 +205,7 @@ class Journal:
 
     def _forget(self, host_name: str) -> None:
         os.close(self._files.pop(host_name))
-        del self._kept[host_name]
+        del self._recorded[host_name]
 
 
 def open_journal(directory: Path | None = None) -> Journal:
@@ -264,7 +214,7 @@ def open_journal(directory: Path | None = None) -> Journal:
 
 
 def find_state_directory() -> Path:
-    """Name the directory for what must outlive a run (TUNER_STATE, or by the XDG Base Directory rules)."""
+    """Return the directory for what must outlive a run (TUNER_STATE, or by the XDG Base Directory rules)."""
     if asked := os.environ.get("TUNER_STATE"):
         return Path(asked)
     if os.geteuid() == 0:
@@ -290,16 +240,8 @@ def _lock(path: Path) -> int:
         os.close(descriptor)
 
 
-def _append(descriptor: int, line: bytes) -> None:
-    """Add a line, on disk when this returns. Raises OSError."""
-    left = line
-    while left:
-        left = left[os.write(descriptor, left) :]
-    os.fsync(descriptor)
-
-
 def _sync(directory: Path) -> None:
-    """Make the creation or removal of a file last (fsync(2))."""
+    """Flush the creation or removal of a file to disk (fsync(2))."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -307,55 +249,48 @@ def _sync(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _is_back(host: Host, original: Original) -> bool:
-    found = host.read(original.path)
-    if any(original.path.is_relative_to(root) for root in PSEUDO):
-        return found.content == original.state.content
-    return found == original.state
-
-
 def _encode(original: Original) -> dict[str, Any]:
     state = original.state
     content = None if state.content is None else base64.b64encode(state.content).decode()
     owner = {"mode": state.mode, "uid": state.uid, "gid": state.gid}
-    session = {"session": original.session} if original.session else {}
-    return {"path": str(original.path), "content": content, **owner, **session}
+    return {"path": str(original.path), "content": content, **owner}
 
 
 def _whole_lines(content: bytes) -> bytes:
-    """Leave out what a crash cut off: a line without its end was not on disk when the crash came."""
+    """Return the content up to its last newline: a line that a crash cut off preceded no write."""
     return content[: content.rfind(b"\n") + 1]
 
 
-def _decode(content: bytes, path: Path) -> Kept:
-    """Read whole lines. Raises RestoreFailed: an original that cannot be read must not be forgotten."""
+def _decode(content: bytes, path: Path) -> HostRecord:
+    """Parse whole lines. Raises RestoreFailed: an original that cannot be read must not be forgotten."""
     plan = ""
     originals: list[Original] = []
     written: dict[PurePosixPath, tuple[str, ...]] = {}
     made: list[PurePosixPath] = []
     for number, line in enumerate(content.splitlines(), start=1):
         try:
-            entry = json.loads(line)
-            if "plan" in entry:
-                plan = str(entry["plan"])
-                continue
-            if "made" in entry:
-                made += map(PurePosixPath, entry["made"])
-                continue
-            if "written" in entry:
-                for name, checksum in entry["written"].items():
-                    at = PurePosixPath(name)
-                    before = [each for each in written.get(at, ()) if each != checksum]
-                    written[at] = (*before, str(checksum))[-WRITTEN_KEPT:]
-                continue
-            data = None if entry["content"] is None else base64.b64decode(entry["content"], validate=True)
-            state = FileState(content=data, mode=entry["mode"], uid=entry["uid"], gid=entry["gid"])
-            path_there, session = PurePosixPath(entry["path"]), str(entry.get("session", ""))
-            originals.append(Original(path=path_there, state=state, session=session))
-        except (ValueError, KeyError, TypeError) as error:
+            match json.loads(line):
+                case {"plan": str(plan)}:
+                    pass
+                case {"made": paths}:
+                    made += map(PurePosixPath, paths)
+                case {"written": checksums}:
+                    for name, checksum in checksums.items():
+                        at = PurePosixPath(name)
+                        before = [each for each in written.get(at, ()) if each != checksum]
+                        written[at] = (*before, str(checksum))[-WRITTEN_KEPT:]
+                case entry:
+                    originals.append(_decode_original(entry))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             message = (
                 f"{path}, line {number}: the original cannot be read ({error}). Put that file back by hand, "
                 "remove the line, then run: tuner restore"
             )
             raise RestoreFailed(message) from error
-    return Kept(plan=plan, originals=tuple(originals), written=written, made=tuple(sorted(set(made))))
+    return HostRecord(plan=plan, originals=tuple(originals), written=written, made=tuple(sorted(set(made))))
+
+
+def _decode_original(entry: dict[str, Any]) -> Original:
+    content = None if entry["content"] is None else base64.b64decode(entry["content"], validate=True)
+    state = FileState(content=content, mode=entry["mode"], uid=entry["uid"], gid=entry["gid"])
+    return Original(path=PurePosixPath(entry["path"]), state=state)

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.deploy.load_target import read_network, take_aim
+from tuner.deploy.load_target import check_load_target, read_network
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.ports import Argv, Completed
@@ -129,7 +129,7 @@ def networked(
 def aim(text: str, names: dict[str, list[str]] | None = None, **given: object) -> str:
     target = networked("web1", TARGET, "172.17.0.1", six=SIX)
     source = networked("gen1", "192.0.2.9", "172.17.0.1", names=names)
-    return take_aim(parse_url(text), target, {"ssh://gen1": source}, **given)
+    return check_load_target(parse_url(text), target, {"ssh://gen1": source}, **given)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_load_that_would_arrive_elsewhere_is_refused_with_the_address(text, name
 def test_a_target_that_sends_to_itself_may_use_its_loopback():
     target = networked("web1", TARGET)
 
-    assert take_aim(parse_url("http://127.0.0.1:8080/"), target, {"local": target})
+    assert check_load_target(parse_url("http://127.0.0.1:8080/"), target, {"local": target})
 
 
 def test_every_load_host_is_asked():
@@ -184,7 +184,7 @@ def test_every_load_host_is_asked():
     bad = networked("gen2", "192.0.2.10", names={"web": ["198.51.100.1"]})
 
     with pytest.raises(TargetError, match="seen from ssh://gen2"):
-        take_aim(parse_url("http://web/"), target, {"ssh://gen1": good, "ssh://gen2": bad})
+        check_load_target(parse_url("http://web/"), target, {"ssh://gen1": good, "ssh://gen2": bad})
 
 
 DOCUMENT_ROOT = PurePosixPath("/var/www/html")
@@ -205,7 +205,7 @@ def behind_a_balancer(served_by: MemoryHost) -> tuple[MemoryHost, MemoryHost]:
 def test_behind_a_load_balancer_a_file_on_the_target_must_be_what_is_served():
     target, source = behind_a_balancer(networked("web1", TARGET))
 
-    said = take_aim(
+    said = check_load_target(
         parse_url("http://balancer:8080/a/b"), target, {"ssh://gen1": source}, token_directory=DOCUMENT_ROOT
     )
 
@@ -221,7 +221,9 @@ def test_a_balancer_that_asks_another_host_is_refused_and_the_file_is_gone():
     target = networked("web1", TARGET)
 
     with pytest.raises(TargetError, match="does not serve the file"):
-        take_aim(parse_url("http://balancer/"), target, {"gen1": source}, token_directory=DOCUMENT_ROOT)
+        check_load_target(
+            parse_url("http://balancer/"), target, {"gen1": source}, token_directory=DOCUMENT_ROOT
+        )
 
     assert len(target.written) == 2
     assert not [path for path in target.files if path.is_relative_to(DOCUMENT_ROOT)]
@@ -232,7 +234,9 @@ def test_a_server_that_answers_everything_does_not_pass_for_the_target():
     source.commands["curl"] = lambda _host, argv, _stdin: completed(argv, stdout=b"welcome")
 
     with pytest.raises(TargetError, match="does not serve the file"):
-        take_aim(parse_url("http://balancer/"), target, {"gen1": source}, token_directory=DOCUMENT_ROOT)
+        check_load_target(
+            parse_url("http://balancer/"), target, {"gen1": source}, token_directory=DOCUMENT_ROOT
+        )
 
 
 def test_a_host_that_does_not_tell_its_addresses_is_not_believed():
@@ -240,7 +244,7 @@ def test_a_host_that_does_not_tell_its_addresses_is_not_believed():
     silent = networked("gen1")
 
     with pytest.raises(TargetError, match="gen1: /proc/net/fib_trie does not tell its addresses"):
-        take_aim(parse_url(f"http://{TARGET}/"), target, {"gen1": silent})
+        check_load_target(parse_url(f"http://{TARGET}/"), target, {"gen1": silent})
 
 
 def test_a_route_to_a_whole_network_of_ones_own_counts():
@@ -299,4 +303,4 @@ def test_a_resolver_that_talks_nonsense_is_an_error_that_names_the_host():
     source.commands["getent"] = lambda _host, argv, _stdin: completed(argv, stdout=b"no-address STREAM x\n")
 
     with pytest.raises(TargetError, match="gen1: what getent tells"):
-        take_aim(parse_url("http://balancer/"), networked("web1", TARGET), {"gen1": source})
+        check_load_target(parse_url("http://balancer/"), networked("web1", TARGET), {"gen1": source})

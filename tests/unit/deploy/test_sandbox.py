@@ -8,7 +8,7 @@ import pytest
 
 from tests.page_server import KernelSettings, PageServer, split
 from tuner.deploy.content import BUILTIN_PAGE, Content, open_content
-from tuner.deploy.sandbox import Deadlines, SandboxTarget, deploy
+from tuner.deploy.sandbox import Deadlines, SandboxTarget
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.hosts.placement import place
 from tuner.ports import Argv, Completed, FileState
@@ -72,8 +72,8 @@ def host_of(site_plan: SandboxTarget) -> MemoryHost:
 def test_a_deployment_runs_answers_and_is_in_force():
     site_plan = plan()
 
-    with deploy(site_plan, {"backlog": 100, "net.core.somaxconn": 512}) as deployment:
-        assert deployment.is_alive()
+    with site_plan.deploy({"backlog": 100, "net.core.somaxconn": 512}) as deployment:
+        deployment.check_alive()
         assert deployment.url == "http://127.0.0.1:8080/index.html"
         assert (deployment.body_bytes, deployment.response_bytes) == (615, 815)
         assert deployment.effective == {"backlog": 100, "net.core.somaxconn": 512}
@@ -84,7 +84,7 @@ def test_a_deployment_runs_answers_and_is_in_force():
 def test_leaving_a_deployment_ends_its_processes():
     site_plan = plan()
 
-    with deploy(site_plan, {}) as deployment:
+    with site_plan.deploy({}) as deployment:
         process = deployment.processes["page"]
 
     assert process.poll() is not None
@@ -94,7 +94,7 @@ def test_leaving_a_deployment_ends_its_processes():
 def test_an_error_of_the_caller_ends_the_processes_too():
     site_plan = plan()
 
-    with pytest.raises(KeyboardInterrupt), deploy(site_plan, {}):
+    with pytest.raises(KeyboardInterrupt), site_plan.deploy({}):
         raise KeyboardInterrupt
 
     assert not host_of(site_plan).sandboxes[0].is_open
@@ -105,14 +105,14 @@ def test_kernel_settings_are_written_before_any_server_starts():
         assert host.read(SOMAXCONN).content == b"512"
         serve(host, argv, process)
 
-    with deploy(plan(program=refuse_to_start_early), {"net.core.somaxconn": 512}) as deployment:
-        assert deployment.is_alive()
+    with plan(program=refuse_to_start_early).deploy({"net.core.somaxconn": 512}) as deployment:
+        deployment.check_alive()
 
 
 def test_nothing_is_written_outside_the_sandbox():
     site_plan = plan()
 
-    with deploy(site_plan, {"net.core.somaxconn": 512}):
+    with site_plan.deploy({"net.core.somaxconn": 512}):
         pass
 
     assert not host_of(site_plan).written
@@ -125,7 +125,7 @@ def test_a_server_runs_on_the_cpus_that_it_was_given_with_the_open_files_that_it
         )
         serve(host, argv, process)
 
-    with deploy(plan(program=limits), {"open_files": 3000}) as deployment:
+    with plan(program=limits).deploy({"open_files": 3000}) as deployment:
         process = deployment.processes["page"]
         assert isinstance(process, MemoryProcess)
         assert (process.cpus, process.open_files) == ({0}, 3000)
@@ -135,7 +135,7 @@ def test_a_document_root_is_shared_with_the_sandbox():
     directory = PurePosixPath("/srv/www")
     site_plan = plan(content=Content(directory=directory, path="/index.html", body_bytes=None))
 
-    with deploy(site_plan, {}) as deployment:
+    with site_plan.deploy({}) as deployment:
         assert host_of(site_plan).sandboxes[0].share == directory
         settings = deployment.sandbox.read(PurePosixPath("/sandbox/page/settings.json")).content
 
@@ -145,13 +145,13 @@ def test_a_document_root_is_shared_with_the_sandbox():
 def test_a_configuration_that_the_check_refuses_is_rejected_in_its_own_words():
     with (
         pytest.raises(ConfigRejected, match=r"^page: the configuration is refused: refused: too many$"),
-        deploy(plan(), {"refusal": "refused: too many"}),
+        plan().deploy({"refusal": "refused: too many"}),
     ):
         pass
 
 
 def test_a_check_that_only_fails_is_rejected_with_what_it_printed():
-    with pytest.raises(ConfigRejected, match="refused: Traceback"), deploy(plan(), {"refusal": "Traceback"}):
+    with pytest.raises(ConfigRejected, match="refused: Traceback"), plan().deploy({"refusal": "Traceback"}):
         pass
 
 
@@ -159,7 +159,7 @@ def test_a_check_that_succeeds_but_complains_is_rejected():
     site_plan = plan()
     host_of(site_plan).commands[sys.executable] = lambda *_: completed(stderr=b"refused: 5 is raised to 6\n")
 
-    with pytest.raises(ConfigRejected, match="5 is raised to 6"), deploy(site_plan, {}):
+    with pytest.raises(ConfigRejected, match="5 is raised to 6"), site_plan.deploy({}):
         pass
 
 
@@ -167,14 +167,14 @@ def test_a_check_that_hangs_is_rejected():
     site_plan = plan()
     host_of(site_plan).commands[sys.executable] = lambda *_: completed(returncode=-9, timed_out=True)
 
-    with pytest.raises(ConfigRejected, match="did not finish its check within 1 s"), deploy(site_plan, {}):
+    with pytest.raises(ConfigRejected, match="did not finish its check within 1 s"), site_plan.deploy({}):
         pass
 
 
 def test_a_refused_configuration_is_never_started():
     site_plan = plan()
 
-    with pytest.raises(ConfigRejected), deploy(site_plan, {"refusal": "refused: no"}):
+    with pytest.raises(ConfigRejected), site_plan.deploy({"refusal": "refused: no"}):
         pass
 
     assert not host_of(site_plan).sandboxes[0].started
@@ -183,18 +183,17 @@ def test_a_refused_configuration_is_never_started():
 def test_a_server_that_ends_by_itself_has_crashed_and_its_log_says_why():
     with (
         pytest.raises(Crashed, match=r"^page: it ended by itself with status 1: error: out of memory$"),
-        deploy(plan(), {"last_words": "out of memory"}),
+        plan().deploy({"last_words": "out of memory"}),
     ):
         pass
 
 
 def test_a_server_that_is_killed_later_is_seen_by_who_asks():
-    with deploy(plan(), {}) as deployment:
+    with plan().deploy({}) as deployment:
         process = deployment.processes["page"]
         assert isinstance(process, MemoryProcess)
         process.end(-11)
 
-        assert not deployment.is_alive()
         with pytest.raises(Crashed, match=r"page: it was killed by signal 11: starting$"):
             deployment.check_alive()
 
@@ -202,7 +201,7 @@ def test_a_server_that_is_killed_later_is_seen_by_who_asks():
 def test_a_server_that_never_listens_is_not_ready():
     with (
         pytest.raises(NotReady, match=r"^page: nothing listens on port 8080 after 0\.01 s"),
-        deploy(plan(), {"never_listens": True}),
+        plan().deploy({"never_listens": True}),
     ):
         pass
 
@@ -216,7 +215,7 @@ def test_a_server_that_answers_503_is_not_ready_and_its_log_is_quoted():
         pytest.raises(
             NotReady, match=r"page: .* answered 503 with 4 bytes.* Its log says: error: no workers"
         ),
-        deploy(plan(curl=curl_gets(503, b"Busy"), program=complaining), {}),
+        plan(curl=curl_gets(503, b"Busy"), program=complaining).deploy({}),
     ):
         pass
 
@@ -224,7 +223,7 @@ def test_a_server_that_answers_503_is_not_ready_and_its_log_is_quoted():
 def test_a_value_that_did_not_take_is_not_effective_and_names_both():
     with (
         pytest.raises(NotEffective, match=r"^page: backlog: 9999 was asked, 4096 is in force\.$"),
-        deploy(plan(), {"backlog": 9999}),
+        plan().deploy({"backlog": 9999}),
     ):
         pass
 
@@ -239,7 +238,7 @@ def test_a_kernel_setting_that_did_not_take_stops_before_anything_is_started():
 
     with (
         pytest.raises(NotEffective, match=r"net\.core\.somaxconn: 512 was asked, 513 is in force"),
-        deploy(site_plan, {"net.core.somaxconn": 512}),
+        site_plan.deploy({"net.core.somaxconn": 512}),
     ):
         pass
 
@@ -250,12 +249,12 @@ def test_a_program_that_is_missing_is_the_targets_fault_and_not_the_configuratio
     site_plan = plan()
     del host_of(site_plan).programs[sys.executable]
 
-    with pytest.raises(TargetError, match="there is no program"), deploy(site_plan, {}):
+    with pytest.raises(TargetError, match="there is no program"), site_plan.deploy({}):
         pass
 
 
 def test_the_log_of_a_deployment_is_what_was_printed_and_what_was_logged():
-    with deploy(plan(), {}) as deployment:
+    with plan().deploy({}) as deployment:
         deployment.sandbox.write(LOG, FileState(content=b"logged\n"))
 
-        assert deployment.server_log() == b"starting\nlogged\n"
+        assert deployment.instances[-1].read_log(deployment.sandbox, 5) == b"starting\nlogged\n"

@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests.originals import put_back
 from tuner.errors import RestoreFailed, TargetError
 from tuner.ports import ABSENT, FileState, Host
 from tuner.restore.journal import Journal, find_state_directory, open_journal
@@ -26,7 +27,9 @@ def host() -> MemoryHost:
     return MemoryHost(files={CONF: ORIGINAL, SETTING: FileState(content=b"4096\n", mode=0o644, uid=0, gid=0)})
 
 
-def test_restoring_puts_back_content_mode_owner_and_absence(tmp_path: Path, host: MemoryHost):
+def test_originals_hold_content_mode_owner_and_absence_in_the_order_of_their_changes(
+    tmp_path: Path, host: MemoryHost
+):
     journal = Journal(tmp_path / "state")
     before = dict(host.files)
 
@@ -34,17 +37,9 @@ def test_restoring_puts_back_content_mode_owner_and_absence(tmp_path: Path, host
     change(journal, host, NEW, FileState(content=b"more"))
     change(journal, host, SETTING, FileState(content=b"512"))
 
-    assert journal.restore(host) == (SETTING, NEW, CONF)
+    assert [original.path for original in journal.originals("memory")] == [CONF, NEW, SETTING]
+    put_back(journal, host)
     assert host.files == before
-
-
-def test_a_file_that_was_removed_comes_back(tmp_path: Path, host: MemoryHost):
-    journal = Journal(tmp_path)
-    change(journal, host, CONF, ABSENT)
-
-    journal.restore(host)
-
-    assert host.read(CONF) == ORIGINAL
 
 
 def test_the_first_original_is_never_overwritten(tmp_path: Path, host: MemoryHost):
@@ -55,7 +50,7 @@ def test_the_first_original_is_never_overwritten(tmp_path: Path, host: MemoryHos
         change(later, host, CONF, FileState(content=b"third"))
 
         assert [original.state for original in later.originals("memory")] == [ORIGINAL]
-        later.restore(host)
+        put_back(later, host)
 
     assert host.read(CONF) == ORIGINAL
 
@@ -70,23 +65,6 @@ def test_the_original_is_on_disk_before_the_first_write(tmp_path: Path):
     change(Journal(tmp_path), Watching(files={CONF: ORIGINAL}), CONF, FileState(content=b"x"))
 
 
-def test_restoring_twice_does_nothing_the_second_time(tmp_path: Path, host: MemoryHost):
-    journal = Journal(tmp_path)
-    change(journal, host, CONF, FileState(content=b"x"))
-
-    assert journal.restore(host) == (CONF,)
-    assert journal.restore(host) == ()
-    assert not journal.path("memory").exists()
-
-
-def test_an_original_that_is_in_place_is_not_written_again(tmp_path: Path, host: MemoryHost):
-    journal = Journal(tmp_path)
-    journal.record(host, [CONF])
-
-    assert journal.restore(host) == ()
-    assert not host.written
-
-
 def test_a_line_that_a_crash_cut_off_is_left_out(tmp_path: Path, host: MemoryHost):
     with Journal(tmp_path) as journal:
         change(journal, host, CONF, FileState(content=b"x"))
@@ -96,63 +74,21 @@ def test_a_line_that_a_crash_cut_off_is_left_out(tmp_path: Path, host: MemoryHos
     with Journal(tmp_path) as later:
         change(later, host, NEW, FileState(content=b"y"))
         assert [original.path for original in later.originals("memory")] == [CONF, NEW]
-        later.restore(host)
+        put_back(later, host)
 
     assert host.read(CONF) == ORIGINAL
 
 
-def test_a_whole_line_that_cannot_be_read_is_loud_and_the_journal_stays(tmp_path: Path, host: MemoryHost):
+def test_a_whole_line_that_cannot_be_read_is_loud_and_the_journal_stays(tmp_path: Path):
     journal = Journal(tmp_path)
     journal.path("memory").write_bytes(b'{"path": "/etc/x", "content": "?"}\n')
 
     with pytest.raises(RestoreFailed, match=r"memory\.journal, line 1: the original cannot be read"):
-        journal.restore(host)
+        journal.read("memory")
+    with pytest.raises(RestoreFailed, match=r"memory\.journal, line 1: the original cannot be read"):
+        journal.claim("memory")
 
     assert journal.path("memory").exists()
-
-
-def test_what_cannot_be_put_back_is_named_and_the_rest_is_put_back(tmp_path: Path):
-    class Stubborn(MemoryHost):
-        def write(self, path: PurePosixPath, state: FileState) -> None:
-            if path == CONF and self.written:
-                message = f"memory: {path} cannot be written: Read-only file system."
-                raise TargetError(message)
-            super().write(path, state)
-
-    host = Stubborn(files={CONF: ORIGINAL})
-    journal = Journal(tmp_path)
-    change(journal, host, CONF, FileState(content=b"x"))
-    change(journal, host, NEW, FileState(content=b"y"))
-
-    with pytest.raises(
-        RestoreFailed, match=r"1 of 2 originals .*server\.conf.*Read-only.*tuner restore"
-    ) as raised:
-        journal.restore(host)
-
-    assert raised.value.exit_code == 4
-    assert host.read(NEW) == ABSENT
-    assert journal.path("memory").exists()
-
-
-def test_a_write_that_does_not_stick_is_noticed(tmp_path: Path):
-    class Forgetful(MemoryHost):
-        def write(self, path: PurePosixPath, state: FileState) -> None:
-            super().write(path, FileState(content=b"something else", mode=state.mode))
-
-    host = Forgetful(files={CONF: ORIGINAL})
-    journal = Journal(tmp_path)
-    change(journal, host, CONF, FileState(content=b"x"))
-
-    with pytest.raises(RestoreFailed, match="it was written, and reads differently"):
-        journal.restore(host)
-
-
-def test_mode_and_owner_of_the_kernels_files_are_not_compared(tmp_path: Path, host: MemoryHost):
-    journal = Journal(tmp_path)
-    change(journal, host, SETTING, FileState(content=b"512"))
-    host.files[SETTING] = FileState(content=b"4096\n", mode=0o444, uid=9, gid=9)
-
-    assert journal.restore(host) == ()
 
 
 def test_two_hosts_have_a_journal_each(tmp_path: Path, host: MemoryHost):
@@ -161,7 +97,8 @@ def test_two_hosts_have_a_journal_each(tmp_path: Path, host: MemoryHost):
     change(journal, host, CONF, FileState(content=b"x"))
     change(journal, other, CONF, FileState(content=b"x"))
 
-    journal.restore(other)
+    put_back(journal, other)
+    journal.discard(other.name)
 
     assert other.read(CONF).content == b"o"
     assert host.read(CONF).content == b"x"
@@ -173,7 +110,7 @@ def test_a_second_tuner_on_the_same_host_is_refused(tmp_path: Path, host: Memory
         first.record(host, [CONF])
 
         with pytest.raises(TargetError, match=r"another tuner is at work on memory"):
-            Journal(tmp_path).restore(host)
+            Journal(tmp_path).discard("memory")
         with pytest.raises(TargetError, match=r"another tuner is at work on memory"):
             Journal(tmp_path).record(host, [NEW])
 
@@ -198,7 +135,6 @@ def test_nothing_is_written_when_the_disk_is_full(tmp_path: Path, host: MemoryHo
 
     assert host.read(NEW) == ABSENT
     assert [original.path for original in journal.originals("memory")] == [CONF]
-    assert journal.restore(host) == ()
 
 
 def test_reading_an_original_that_fails_means_no_write(tmp_path: Path):
@@ -258,7 +194,7 @@ def test_what_the_host_has_put_back_itself_is_forgotten(tmp_path: Path, host: Me
     journal.discard(host.name)
 
     assert journal.originals(host.name) == ()
-    assert journal.restore(host) == ()
+    assert not journal.path(host.name).exists()
     assert host.read(CONF).content == b"x"
 
 
@@ -280,7 +216,7 @@ def test_the_plan_of_a_session_is_on_disk_with_what_was_written_and_made(tmp_pat
         journal.note_written("memory", {CONF: "sum 15"})
         journal.note_made("memory", [NEW.parent, NEW.parent.parent])
 
-    kept = Journal(tmp_path).kept("memory")
+    kept = Journal(tmp_path).read("memory")
 
     assert kept.plan == "session 0a"
     assert [original.path for original in kept.originals] == [CONF]

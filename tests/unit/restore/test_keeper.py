@@ -3,12 +3,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tuner.deploy.managed_server import read_pid
+from tuner.deploy.discovery import read_pid
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.ports import ABSENT, FileState, Service
-from tuner.restore import keeper
-from tuner.restore.guard import Guard, describe_use, restore_host
-from tuner.restore.journal import Journal, Kept, Original
+from tuner.restore.journal import HostRecord, Journal, Original
+from tuner.restore.keeper import replies, requests
+from tuner.restore.lease import Lease
+from tuner.restore.recovery import describe_use, restore_host
 from tuner.testing.fakes import MemoryHost, completed
 
 CONF = PurePosixPath("/etc/nginx/nginx.conf")
@@ -25,7 +26,7 @@ NGINX = Service(
 
 
 def arming(*services: Service, watchdog_s: float = 120.0, urls: tuple[str, ...] = ()) -> list[str]:
-    command = keeper.arming(
+    command = requests.arming(
         "run",
         session="0a",
         owner=[("by", "me"), ("study", "two\nlines\x1b")],
@@ -79,19 +80,19 @@ def test_no_line_is_sent_that_would_be_two():
         arming(urls=("http://a/\nend",))
     path = PurePosixPath("/etc/a\nput 1 absent /etc/b")
     with pytest.raises(TargetError, match="control characters"):
-        keeper.change("run", "0a", put={path: b""}, back=[], originals={path: keeper.ABSENT})
+        requests.change("run", "0a", put={path: b""}, back=[], originals={path: requests.ABSENT})
     with pytest.raises(TargetError, match="control characters"):
-        keeper.change("run", "0a", put={}, back=[PurePosixPath("/etc/a\n")], originals={})
+        requests.change("run", "0a", put={}, back=[PurePosixPath("/etc/a\n")], originals={})
     with pytest.raises(ConfigRejected, match="not a value of one line"):
-        keeper.change("run", "0a", put={SETTING: b"1\n2\n"}, back=[], originals={})
+        requests.change("run", "0a", put={SETTING: b"1\n2\n"}, back=[], originals={})
 
 
 def test_a_change_names_its_files_first_and_gives_their_contents_then():
     put = {CONF: b"worker_processes 2;\n", SETTING: b"4096\t8192\n", CONF.parent / "b": b"\x00\n"}
 
-    originals = {CONF: keeper.checksum(b""), CONF.parent / "b": keeper.ABSENT}
+    originals = {CONF: requests.checksum(b""), CONF.parent / "b": requests.ABSENT}
 
-    command = keeper.change("run", "0a", put=put, back=[CONF.parent / "c d"], originals=originals)
+    command = requests.change("run", "0a", put=put, back=[CONF.parent / "c d"], originals=originals)
 
     head = b"put 20 %s /etc/nginx/nginx.conf\n" % sha256(b"").hexdigest().encode()
     head += b"set /proc/sys/net/core/somaxconn\n4096\t8192\nput 2 absent /etc/nginx/b\n"
@@ -102,11 +103,11 @@ def test_a_change_names_its_files_first_and_gives_their_contents_then():
 
 
 def test_every_root_command_is_one_that_sudo_is_told_of():
-    allowed = keeper.commands_needing_root()
+    allowed = requests.commands_needing_root()
 
-    assert {command.argv for command in keeper.installation()} == set(allowed)
-    assert keeper.step("beat", "run", "0a", "1").argv[: len(keeper.KEEPER)] == keeper.KEEPER
-    assert all(argv[0].startswith("/") for argv in (*allowed, keeper.KEEPER))
+    assert {command.argv for command in requests.installation()} == set(allowed)
+    assert requests.step("beat", "run", "0a", "1").argv[: len(requests.KEEPER)] == requests.KEEPER
+    assert all(argv[0].startswith("/") for argv in (*allowed, requests.KEEPER))
 
 
 def test_what_is_not_back_is_told_with_its_reason():
@@ -115,7 +116,7 @@ def test_what_is_not_back_is_told_with_its_reason():
     with pytest.raises(
         RestoreFailed, match=r"web1: .*: /etc/b c \(it is immutable\); nginx \(it does .*tuner restore"
     ):
-        keeper.require_success("web1", completed(returncode=keeper.INCOMPLETE, stdout=printed))
+        replies.read_reply("web1", completed(returncode=replies.INCOMPLETE, stdout=printed))
 
 
 @pytest.mark.parametrize(
@@ -123,27 +124,25 @@ def test_what_is_not_back_is_told_with_its_reason():
     [
         (1, TargetError, "web1: sudo: a password is required"),
         (127, TargetError, "web1: the keeper is not at /var/lib/tuner/keeper"),
-        (keeper.ENDED, TargetError, "web1: sudo: a password"),
-        (keeper.REJECTED, ConfigRejected, "web1: sudo: a password"),
+        (replies.ENDED, TargetError, "web1: sudo: a password"),
+        (replies.REJECTED, ConfigRejected, "web1: sudo: a password"),
     ],
 )
 def test_an_exit_status_says_whose_fault_it_is(returncode: int, error: type[Exception], told: str):
     with pytest.raises(error, match=told):
-        keeper.require_success(
-            "web1", completed(returncode=returncode, stderr=b"sudo: a password is required\n")
-        )
+        replies.read_reply("web1", completed(returncode=returncode, stderr=b"sudo: a password is required\n"))
 
 
 def test_a_keeper_that_hangs_is_no_success():
     with pytest.raises(TargetError, match="did not end within"):
-        keeper.require_success("web1", completed(returncode=-9, timed_out=True))
+        replies.read_reply("web1", completed(returncode=-9, timed_out=True))
 
 
 def test_without_root_nothing_is_armed(tmp_path: Path):
     refusal = completed(returncode=1, stderr=b"sudo: a password is required")
     host = MemoryHost(commands={"/bin/sh": lambda *_: refusal})
     with Journal(tmp_path) as journal, pytest.raises(TargetError, match="a password is required"):
-        Guard(host, journal=journal, study="s").arm([NGINX])
+        Lease(host, journal=journal, study="s").arm([NGINX])
 
 
 def test_a_keeper_that_may_not_be_installed_is_told(tmp_path: Path):
@@ -154,7 +153,7 @@ def test_a_keeper_that_may_not_be_installed_is_told(tmp_path: Path):
         Journal(tmp_path) as journal,
         pytest.raises(TargetError, match=r"cannot be installed \(sudo: not allowed"),
     ):
-        Guard(MemoryHost(commands=commands), journal=journal, study="s").arm([NGINX])
+        Lease(MemoryHost(commands=commands), journal=journal, study="s").arm([NGINX])
 
 
 def test_a_host_that_never_had_a_keeper_is_not_asked_for_root(tmp_path: Path):
@@ -185,10 +184,10 @@ def test_only_an_answer_with_its_last_line_is_a_success(printed: bytes):
     answered = completed(stdout=printed)
 
     with pytest.raises(TargetError, match=r"web1: the keeper .* its answer has no end"):
-        keeper.require_success("web1", answered)
+        replies.read_reply("web1", answered)
 
-    assert keeper.needs_installation(answered)
-    assert keeper.require_success("web1", completed(stdout=b"back\t/etc/a\nend\t2\n"))["back"] == ["/etc/a"]
+    assert replies.needs_installation(answered)
+    assert replies.read_reply("web1", completed(stdout=b"back\t/etc/a\nend\t2\n"))["back"] == ["/etc/a"]
 
 
 @pytest.mark.parametrize(
@@ -199,14 +198,14 @@ def test_an_end_of_a_command_that_makes_no_sense_is_the_targets_fault(told: byte
     answered = completed(stdout=b"ran\t%b\nend\t2\n" % told)
 
     with pytest.raises(TargetError, match="which is no end of a command"):
-        keeper.read_activation("web1", answered, {"check": ("nginx", "-t")})
+        replies.read_activation("web1", answered, {"check": ("nginx", "-t")})
 
 
 def test_what_a_service_answers_is_read_as_if_it_had_been_run_by_itself():
     printed = b"ran\tcheck\t1\nout\tone\nout\ttwo\nerr\t[emerg] \xff\nend\t2\n"
-    answered = completed(returncode=keeper.SERVICE_FAILED, stdout=printed)
+    answered = completed(returncode=replies.SERVICE_FAILED, stdout=printed)
 
-    ran = keeper.read_activation("web1", answered, {"check": ("nginx", "-t")})
+    ran = replies.read_activation("web1", answered, {"check": ("nginx", "-t")})
 
     assert (ran.argv, ran.returncode) == (("nginx", "-t"), 1)
     assert (ran.stdout, ran.stderr) == (b"one\ntwo\n", b"[emerg] \xff\n")
@@ -222,17 +221,17 @@ def test_the_targets_word_is_not_enough_when_a_file_reads_differently(tmp_path: 
         },
     )
     with Journal(tmp_path) as journal:
-        guard = Guard(host, journal=journal, study="s")
-        guard.arm([])
-        guard.command_to_change({CONF: b"two\n"})
+        lease = Lease(host, journal=journal, study="s")
+        lease.arm([])
+        lease.command_to_change({CONF: b"two\n"})
         host.files[CONF] = FileState(content=b"one\n", mode=0o600, uid=0, gid=0)
 
         with pytest.raises(RestoreFailed, match=r"says that all is back, but /etc/nginx/nginx\.conf differs"):
-            guard.restore()
+            lease.restore()
         assert [each.path for each in journal.originals("memory")] == [CONF]
 
         host.files[CONF] = original
-        guard.restore()
+        lease.restore()
         assert journal.originals("memory") == ()
 
 
@@ -242,26 +241,26 @@ def test_a_file_is_only_overwritten_if_it_is_the_one_that_was_read(tmp_path: Pat
         commands={"/bin/sh": lambda _, argv, __: completed(argv, stdout=b"end\t2\n")},
     )
     with Journal(tmp_path) as journal, pytest.raises(TargetError, match=r"nginx\.conf: somebody else has"):
-        Guard(host, journal=journal, study="s").arm([], files={CONF: b"old\n"})
+        Lease(host, journal=journal, study="s").arm([], files={CONF: b"old\n"})
 
 
 def test_a_target_that_lost_everything_is_told_plan_and_originals_in_one_request():
-    command = keeper.arming(
+    command = requests.arming(
         "run", session="0a", owner=[("by", "me")], watchdog_s=120.0, services=[NGINX], urls=["http://web1/"]
     )
     answer = {"ran": ["nginx yes"], "answered": ["200 http://web1/"], "boot": ["b1"], "since": ["today"]}
-    kept = Kept(
-        plan=keeper.plan_to_keep("run", "0a", command, answer),
+    record = HostRecord(
+        plan=requests.plan_to_keep("run", "0a", command, answer),
         originals=(
             Original(path=CONF, state=FileState(content=b"a\n", mode=0o640, uid=7, gid=8)),
             Original(path=SETTING, state=FileState(content=b"4096\n")),
             Original(path=CONF.parent / "new d", state=ABSENT),
         ),
-        written={CONF: (keeper.checksum(b"b"),)},
+        written={CONF: (requests.checksum(b"b"),)},
         made=(CONF.parent / "d",),
     )
 
-    adoption = keeper.adoption(kept)
+    adoption = requests.adoption(record)
 
     head, size = int(adoption.argv[-2]), int(adoption.argv[-1])
     assert adoption.argv[2:4] == ("adopt", "run")
@@ -275,7 +274,7 @@ def test_a_target_that_lost_everything_is_told_plan_and_originals_in_one_request
         "boot b1",
         "since today",
         "made /etc/nginx/d",
-        f"written {keeper.checksum(b'b')}  -",
+        f"written {requests.checksum(b'b')}  -",
         "file 2 640 7 8 /etc/nginx/nginx.conf",
         "setting 5 /proc/sys/net/core/somaxconn",
         "absent /etc/nginx/new d",

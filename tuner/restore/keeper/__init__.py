@@ -1,0 +1,83 @@
+"""The keeper: the program on a target that keeps its originals and puts them back.
+
+The shell files beside this module are its source; they are sent as one program.
+"""
+
+from collections.abc import Callable
+from pathlib import PurePosixPath
+
+from tuner.errors import TargetError
+from tuner.ports import Command, Completed, Host
+from tuner.restore.journal import HostRecord
+from tuner.restore.keeper import requests
+from tuner.restore.keeper.replies import NOT_INSTALLED, Reply, needs_installation, read_reply
+
+LOOK_TIMEOUT_S = 5.0
+NOTHING, PRESENT, ADOPTED = "nothing", "present", "adopted"
+
+
+def ignore(warning: str) -> None:
+    """Drop a warning."""
+
+
+class Keeper:
+    """The keeper of one host."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def may_exist(self) -> bool:
+        """Check for the keeper's directory; that needs no root."""
+        looked = self.host.run(("test", "-d", str(requests.DIRECTORY)), timeout_s=LOOK_TIMEOUT_S)
+        return looked.returncode == 0
+
+    def send(self, request: Command) -> Completed:
+        """Run one step of the keeper, whatever its outcome."""
+        return self.host.run(
+            request.argv, timeout_s=request.timeout_s, stdin=request.stdin, as_root=request.as_root
+        )
+
+    def send_whole(self, request: Command) -> Completed:
+        """Run one step of this version of the keeper, which is installed first where it is not whole."""
+        completed = self.send(request)
+        if not needs_installation(completed):
+            return completed
+        last = self.host.run_all(requests.installation())[-1]
+        if last.returncode != 0:
+            said = last.stderr.decode(errors="replace").strip()
+            told = f"the keeper cannot be installed ({said}). Allow the commands that `tuner check` lists."
+            raise TargetError(f"{self.host.name}: {told}")
+        return self.send(request)
+
+    def require(self, request: Command) -> Reply:
+        """Run one step and return its reply. Raises as `read_reply` does."""
+        return read_reply(self.host.name, self.send(request))
+
+    def ask(self, request: Command, warn: Callable[[str], None] = ignore) -> Reply | None:
+        """Run one step and return its reply, or None when there is no keeper. Raises as `read_reply` does."""
+        completed = self.send(request)
+        if completed.returncode in NOT_INSTALLED:
+            return None
+        if needs_installation(completed):  # it was damaged
+            completed = self.send_whole(request)
+        reply = read_reply(self.host.name, completed)
+        for warning in reply.get("warning", []):
+            warn(f"{self.host.name}: {warning}")
+        return reply
+
+    def give_back(self, record: HostRecord) -> str:
+        """Send the controller's copy of what the host may have lost. Returns the keeper's word for it.
+
+        `adopted`: it had lost it. `present`: it has it, and has yet to put it back. `nothing`: all is back.
+
+        Raises TargetError when the keeper cannot be installed, or another tuner has taken the host.
+        """
+        if not record.originals:
+            return NOTHING
+        reply = read_reply(self.host.name, self.send_whole(requests.adoption(record)))
+        return next((word for word in (ADOPTED, PRESENT) if word in reply), NOTHING)
+
+
+def paths_back(reply: Reply) -> tuple[PurePosixPath, ...]:
+    """Return the paths that the keeper had to write to put them back."""
+    return tuple(PurePosixPath(path) for path in reply.get("back", []))
