@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts.local.files import READ_LIMIT_BYTES, refused
-from tuner.adapters.hosts.ssh.frames import Frame
-from tuner.adapters.hosts.ssh.requests import normal
+from tuner.adapters.hosts.machine import READ_LIMIT_BYTES, refused
+from tuner.adapters.hosts.ssh.requests import Frame, normal
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, FileReader, FileState
 
@@ -92,7 +91,7 @@ def file_of(frames: Sequence[Frame], path: PurePosixPath, mark: bytes, *, where:
     if number in GONE:
         return ABSENT
     reason = os.strerror(number) if number else complaint.decode(errors="replace")
-    raise refused(str(path), "read", OSError(number or errno.EIO, reason), where=where)
+    raise refused(where, path, "read", OSError(number or errno.EIO, reason))
 
 
 def _complaints(looked: Frame, program: bytes) -> list[bytes]:
@@ -121,7 +120,7 @@ def _owner(line: bytes) -> tuple[int, int, int]:
 
 
 def _reasons(lines: Sequence[bytes], owners: Sequence[object]) -> list[int | None]:
-    """Tell why files could not be looked up: their complaints come in the same order."""
+    """Return why files could not be looked up: their complaints come in the same order."""
     missing = [index for index, owner in enumerate(owners) if owner is None]
     reasons: list[int | None] = [None] * len(owners)
     if len(lines) == len(missing):
