@@ -57,11 +57,11 @@ class ResultReader:
         for pattern in self.patterns:
             match = pattern.search(text)
             if match is None:
-                msg = f"nothing matches {pattern.pattern!r}"
-                raise ValueError(msg)
+                raise ValueError(f"nothing matches {pattern.pattern!r}")
             if match.end() == len(text):
-                msg = f"{pattern.pattern!r} matches the very end, which may be cut short; print a newline"
-                raise ValueError(msg)
+                raise ValueError(
+                    f"{pattern.pattern!r} matches the very end, which may be cut short; print a newline"
+                )
             groups = match.groupdict()
             values |= {name: _number(group, name) for name, group in groups.items() if group is not None}
         return values
@@ -77,8 +77,7 @@ def _at(document: object, pointer: str) -> object:
         elif isinstance(here, list) and key.isascii() and key.isdigit() and int(key) < len(here):
             here = here[int(key)]
         else:
-            msg = f"there is nothing at {pointer}"
-            raise ValueError(msg)
+            raise ValueError(f"there is nothing at {pointer}")
     return here
 
 
@@ -88,8 +87,7 @@ def _number(value: object, name: str) -> float:
     try:
         return real(value)
     except ValueError as error:
-        msg = f"{name}: {error}"
-        raise ValueError(msg) from error
+        raise ValueError(f"{name}: {error}") from error
 
 
 def _correct(values: Mapping[str, float], failures: Failures) -> int:
@@ -97,8 +95,7 @@ def _correct(values: Mapping[str, float], failures: Failures) -> int:
         return whole(values["requests"] - failures.total)
     correct = whole(values["correct"])
     if "requests" in values and correct > whole(values["requests"]):
-        msg = f"{correct} correct responses to {values['requests']:g} requests"
-        raise ValueError(msg)
+        raise ValueError(f"{correct} correct responses to {values['requests']:g} requests")
     return correct
 
 

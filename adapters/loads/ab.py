@@ -163,8 +163,7 @@ def _counts(text: str) -> dict[str, int]:
         return {**counts, **dict.fromkeys(kinds, 0)}
     found = _KINDS.search(text)
     if found is None:
-        msg = "failed requests without their kinds"
-        raise ValueError(msg)
+        raise ValueError("failed requests without their kinds")
     return {**counts, **dict(zip(kinds, (whole(int(count)) for count in found.groups()), strict=True))}
 
 
@@ -200,8 +199,7 @@ def _judge(counts: Mapping[str, int], workload: Workload) -> tuple[int, Failures
 def _found(line: re.Pattern[str], text: str) -> str:
     found = line.search(text)
     if found is None:
-        msg = f"there is no line {line.pattern!r}"
-        raise ValueError(msg)
+        raise ValueError(f"there is no line {line.pattern!r}")
     return found.group(1)
 
 
@@ -221,8 +219,7 @@ def _latency(csv: bytes, samples: int) -> Latency:
     rows = [_CSV_ROW.fullmatch(line) for line in text_of(csv).splitlines()[1:]]
     points = [(int(row.group(1)) / 100, real(float(row.group(2)))) for row in rows if row]
     if [quantile for quantile, _ in points] != [step / 100 for step in range(101)]:
-        msg = f"the table of -e has {len(points)} rows of 101"
-        raise ValueError(msg)
+        raise ValueError(f"the table of -e has {len(points)} rows of 101")
     rising_ms = accumulate((value_ms for _, value_ms in points), max)
     grid = dict(zip((quantile for quantile, _ in points), rising_ms, strict=True))
     return Latency(

@@ -79,20 +79,19 @@ class Command:
 
 def _checked(command: Sequence[str]) -> Argv:
     if isinstance(command, str) or not command or not str(command[0]):
-        msg = (
+        raise UsageError(
             f"load.command: {command!r} is no command. Write the program and its arguments as a list: "
             '[my-load, "{url}", "{duration_s}"].'
         )
-        raise UsageError(msg)
     argv = tuple(str(item) for item in command)
     used = [name for item in argv for name in _PLACEHOLDER.findall(item)]
     for name in used:
         if name not in _PLACEHOLDERS:
             known = ", ".join(f"{{{each}}}" for each in _PLACEHOLDERS)
-            msg = f"load.command: {{{name}}} is not known. There are {known}."
-            raise UsageError(msg)
+            raise UsageError(f"load.command: {{{name}}} is not known. There are {known}.")
     for name in _NEEDED:
         if name not in used:
-            msg = f"load.command: {{{name}}} is missing, so the study could not direct the load. Write it."
-            raise UsageError(msg)
+            raise UsageError(
+                f"load.command: {{{name}}} is missing, so the study could not direct the load. Write it."
+            )
     return argv

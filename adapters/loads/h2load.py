@@ -87,11 +87,10 @@ class H2load:
     def command(self, workload: Workload) -> Argv:
         refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"), rates=True)
         if not workload.keepalive:
-            msg = (
+            raise UsageError(
                 "load generator h2load: it never ends with `keepalive: false`, as a connection that is being "
                 "opened when the window ends goes on for ever. Use wrk or ab."
             )
-            raise UsageError(msg)
         argv = (
             "h2load",
             f"--clients={workload.connections}",
@@ -147,8 +146,7 @@ def _log_path(workload: Workload) -> PurePosixPath:
 def _summary(text: str) -> _Summary:
     requests, traffic = _REQUESTS.search(text), _TRAFFIC.search(text)
     if requests is None or traffic is None:
-        msg = "there is no line of requests, or none of traffic"
-        raise ValueError(msg)
+        raise ValueError("there is no line of requests, or none of traffic")
     return _Summary(
         started=int(requests.group(2)),
         done=int(requests.group(3)),
@@ -160,8 +158,7 @@ def _summary(text: str) -> _Summary:
 
 def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workload: Workload) -> LoadResult:
     if len(log) != summary.done:
-        msg = f"{len(log)} lines in the log, but {summary.done} requests done"
-        raise ValueError(msg)
+        raise ValueError(f"{len(log)} lines in the log, but {summary.done} requests done")
     correct_us = log.correct_us
     refused = len(log) - len(correct_us) - log.broken
     totals = Totals(

@@ -78,8 +78,9 @@ class K6:
     def command(self, workload: Workload) -> Argv:
         refuse_unsendable(self.name, workload, rates=True)
         if workload.duration_s < LEAST_S:
-            msg = f"load generator k6: a window of {workload.duration_s:g} s is too short. Use 1 s or more."
-            raise UsageError(msg)
+            raise UsageError(
+                f"load generator k6: a window of {workload.duration_s:g} s is too short. Use 1 s or more."
+            )
         return (
             *("k6", "run", "--quiet", "--no-color", "--no-usage-report", "--address", ""),
             # k6 logs each failed request; the counts have them. A user's script may have something to say.
@@ -107,14 +108,14 @@ def _read(script: Path) -> bytes:
     try:
         content = script.read_bytes()
     except OSError as error:
-        msg = f"load.script: {str(script)!r} cannot be read: {error.strerror}. Correct the path."
-        raise UsageError(msg) from error
+        raise UsageError(
+            f"load.script: {str(script)!r} cannot be read: {error.strerror}. Correct the path."
+        ) from error
     if len(content) > MOST_SCRIPT_BYTES:
-        msg = (
+        raise UsageError(
             f"load.script: {str(script)!r} has {len(content)} bytes, {MOST_SCRIPT_BYTES} are allowed. "
             "Shorten it."
         )
-        raise UsageError(msg)
     return content
 
 
@@ -156,8 +157,7 @@ def _result(result: Mapping[str, object], workload: Workload) -> LoadResult:
     silent = max(0, workload.connections - done) if workload.rate_rps is None else 0
     own = result["generatorFault"]
     if own is not None and not isinstance(own, str):
-        msg = f"{own!r} is no message"
-        raise ValueError(msg)
+        raise ValueError(f"{own!r} is no message")
     return LoadResult(
         duration_s=positive(result["durationMs"]) / 1000,
         correct=correct,

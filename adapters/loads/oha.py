@@ -79,11 +79,10 @@ class Oha:
         refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"), rates=True)
         is_http2 = workload.protocol != "http/1.1"
         if is_http2 and not workload.keepalive:
-            msg = (
+            raise UsageError(
                 f"load generator oha: {workload.protocol} with `keepalive: false` cannot be sent. "
                 "Use keepalive: true, or http/1.1."
             )
-            raise UsageError(msg)
         patience_s = min(workload.duration_s, MOST_PATIENCE_S)
         rate_rps = workload.rate_rps
         return (

@@ -145,8 +145,7 @@ def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
     late = errors["timeout"]
     answered = requests - errors["status"] - late
     if answered < 0:
-        msg = f"{errors['status']} wrong statuses and {late} timeouts in {requests} responses"
-        raise ValueError(msg)
+        raise ValueError(f"{errors['status']} wrong statuses and {late} timeouts in {requests} responses")
     totals = Totals(
         answered=answered,
         refused=errors["status"],

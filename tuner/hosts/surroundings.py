@@ -117,8 +117,9 @@ def look_around(host: Host, files: Sequence[PurePosixPath], pids: Sequence[int])
     )
     done = host.run_all(commands)
     if len(done) < len(commands):
-        message = f"{host.name}: it cannot be asked what else runs there. Look whether it still answers."
-        raise TargetError(message)
+        raise TargetError(
+            f"{host.name}: it cannot be asked what else runs there. Look whether it still answers."
+        )
     texts = [_text(each) for each in done]
     processes, profile, sysctls, systemd, mounts, container, enforcing, free, confined = texts[:9]
     locked, timers, triggers, *heads = texts[9:]

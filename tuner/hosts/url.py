@@ -57,8 +57,7 @@ def parse_url(text: str, *, where: str = "load.path") -> Url:
     try:
         return _parse_url(text)
     except ValueError as error:
-        message = f"{where}: {text[:MOST_SHOWN]!r} is not requested: {error}."
-        raise UsageError(message) from None
+        raise UsageError(f"{where}: {text[:MOST_SHOWN]!r} is not requested: {error}.") from None
 
 
 def _parse_url(text: str) -> Url:

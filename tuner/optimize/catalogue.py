@@ -96,11 +96,10 @@ def make_optimizer(
         kind = Foreign if name in WITHOUT_MEMORY else AskedAgain
         made = kind(name, _make_of(name))
     else:
-        msg = (
+        raise UsageError(
             f"optimizer: there is no {name!r}. Use one of: {', '.join(OPTIMIZERS)}; "
             "or the import path of an Optuna sampler, module:Class."
         )
-        raise UsageError(msg)
     return TriesFirst(made, first) if first else made
 
 
@@ -113,14 +112,14 @@ def _make_of(path: str, **options: object) -> "Callable[[int], BaseSampler]":
     try:
         found = getattr(import_module(module), attribute)
     except Exception as error:  # a module of somebody else's may raise anything
-        msg = (
+        raise UsageError(
             f"optimizer: {path!r} cannot be imported: {type(error).__name__}: {error}. "
             "Install it, or correct the path module:Class."
-        )
-        raise UsageError(msg) from error
+        ) from error
     if not (inspect.isclass(found) and issubclass(found, BaseSampler)):
-        msg = f"optimizer: {path!r} is no Optuna sampler. Name a subclass of optuna.samplers.BaseSampler."
-        raise UsageError(msg)
+        raise UsageError(
+            f"optimizer: {path!r} is no Optuna sampler. Name a subclass of optuna.samplers.BaseSampler."
+        )
     takes_seed = "seed" in inspect.signature(found).parameters
 
     def make(seed: int) -> BaseSampler:
@@ -137,8 +136,7 @@ def _need(module: str, optimizer: str) -> None:
     try:
         import_module(module)
     except ImportError as error:
-        msg = (
+        raise UsageError(
             f"optimizer: {optimizer!r} needs the Python package {module}. "
             f"Install it beside tuner: pip install {module}."
-        )
-        raise UsageError(msg) from error
+        ) from error

@@ -146,8 +146,9 @@ def _choices(distribution: BaseDistribution) -> tuple[Any, ...] | None:
         return tuple(distribution.choices)
     if isinstance(distribution, IntDistribution | FloatDistribution):
         return None
-    msg = f"a parameter cannot be a {type(distribution).__name__}; use a float, int or categorical one"
-    raise TypeError(msg)
+    raise TypeError(
+        f"a parameter cannot be a {type(distribution).__name__}; use a float, int or categorical one"
+    )
 
 
 def _index(choices: Sequence[Any], value: object) -> float:

@@ -60,8 +60,9 @@ def somebody_elses(name: str, what: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        msg = f"optimizer: {name!r} cannot be {what}: {type(error).__name__}: {error}. Use another one."
-        raise UsageError(msg) from error
+        raise UsageError(
+            f"optimizer: {name!r} cannot be {what}: {type(error).__name__}: {error}. Use another one."
+        ) from error
 
 
 class AskedAgain(Foreign):

@@ -179,8 +179,9 @@ class NoisyGPSampler(BaseSampler):
             ValueError: the study has several objectives; `study.best_trials` gives its Pareto front.
         """
         if len(study.directions) > 1:
-            msg = "a study of several objectives has no incumbent; study.best_trials gives its Pareto front"
-            raise ValueError(msg)
+            raise ValueError(
+                "a study of several objectives has no incumbent; study.best_trials gives its Pareto front"
+            )
         trials = study.get_trials(deepcopy=False, states=SEEN)
         space = union_space(trials)
         history = gather(trials, study.directions)
@@ -221,14 +222,11 @@ def _checked(seed: int | None, startup_trials: int, warm: Sequence[Mapping[str, 
         if number is None and name == "seed":
             continue
         if not isinstance(number, int | np.integer) or isinstance(number, bool):
-            msg = f"{name}: {number!r} is no whole number"
-            raise TypeError(msg)
+            raise TypeError(f"{name}: {number!r} is no whole number")
         if number < 0:
-            msg = f"{name}: {number} is negative; use 0 or more"
-            raise ValueError(msg)
+            raise ValueError(f"{name}: {number} is negative; use 0 or more")
     if isinstance(warm, Mapping | str) or not all(isinstance(each, Mapping) for each in warm):
-        msg = f"warm: {warm!r} is no sequence of parameters by name, as trial.params are"
-        raise TypeError(msg)
+        raise TypeError(f"warm: {warm!r} is no sequence of parameters by name, as trial.params are")
 
 
 def _fresh_seed() -> int:
