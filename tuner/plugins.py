@@ -87,7 +87,7 @@ def make_load_generator(name: str, **options: object) -> LoadGenerator:
 
 
 def adapter_names(kind: Kind) -> tuple[str, ...]:
-    """Name all adapters of a kind, sorted. Raises UsageError when tuner itself is not installed."""
+    """Return the names of all adapters of a kind. Raises UsageError when tuner is not installed."""
     return tuple(sorted({point.name for point in _points(kind)}))
 
 

@@ -133,7 +133,7 @@ def _table_path(workload: Workload) -> PurePosixPath:
 
 
 def _interrupted_s(workload: Workload) -> float:
-    """Say when SIGINT comes: only if ab hangs, but at the very end of a window that -t cannot express."""
+    """Return when SIGINT comes: only if ab hangs, but at the very end of a window that -t cannot express."""
     return workload.duration_s + (GRACE_S if is_whole(workload.duration_s) else 0)
 
 

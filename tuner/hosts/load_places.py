@@ -57,7 +57,7 @@ class LoadPlace:
     """What was put into the directory; a generator that fails makes that doubtful."""
 
     def cpus_of(self, threads: int, busy: float) -> int:
-        """Tell how many CPUs a generator can use that was given so many threads and keeps `busy` CPUs busy.
+        """Return how many CPUs a generator can use that was given so many threads and keeps `busy` CPUs busy.
 
         Some generators take no number of threads, which shows when they use more CPUs than that.
         """
@@ -66,7 +66,7 @@ class LoadPlace:
 
 
 def find_generators(generator: LoadGenerator, hosts: Mapping[str, Host]) -> str:
-    """Say which version of the generator all load hosts have.
+    """Return which version of the generator all load hosts have.
 
     Args:
         generator: the program.

@@ -97,7 +97,7 @@ def parse_cpus(listed: str) -> tuple[int, ...]:
 
 
 def _open_files_max(texts: Mapping[str, str], nr_open: int) -> int:
-    """Tell the hard limit, or fs.nr_open for who may raise it: root in a container often may not."""
+    """Return the hard limit, or fs.nr_open for who may raise it: root in a container often may not."""
     effective = re.search(r"^CapEff:\s*([0-9a-f]+)", texts["status"], re.MULTILINE)
     if effective is not None and int(effective[1], 16) >> CAP_SYS_RESOURCE & 1:
         return nr_open

@@ -87,7 +87,7 @@ class Seen:
     """Whether dpkg has triggers left to run."""
 
     def options_at(self, path: PurePosixPath) -> frozenset[str]:
-        """Give the options of the mount that a path is on."""
+        """Return the options of the mount that a path is on."""
         points = [point for point in (path, *path.parents) if point in self.mounts]
         return self.mounts[points[0]] if points else frozenset()
 

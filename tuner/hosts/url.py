@@ -33,12 +33,12 @@ class Url:
 
     @property
     def origin(self) -> str:
-        """Give what comes before the path."""
+        """Return what comes before the path."""
         return self.text.removesuffix(self.rest)
 
     @property
     def address(self) -> Address | None:
-        """Give the address, unless the host is a name."""
+        """Return the address, unless the host is a name."""
         try:
             return ipaddress.ip_address(self.host)
         except ValueError:

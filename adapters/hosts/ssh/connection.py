@@ -243,7 +243,7 @@ def _login(where: str) -> str:
 
 
 def _scan_target(hostname: str) -> str:
-    """Name a host as ssh-keyscan takes it; known_hosts has [host]:port where the port is not 22."""
+    """Return a host as ssh-keyscan takes it; known_hosts has [host]:port where the port is not 22."""
     if not hostname.startswith("["):
         return hostname
     host, _, port = hostname[1:].partition("]:")
@@ -251,5 +251,5 @@ def _scan_target(hostname: str) -> str:
 
 
 def _kind(key: paramiko.PKey) -> str:
-    """Name the kind of a key as sshd's files do: ed25519, rsa, ecdsa."""
+    """Return the kind of a key as sshd's files do: ed25519, rsa, ecdsa."""
     return str(key.get_name()).removeprefix("ssh-").split("-")[0]
