@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tuner.kit.load_output import positive, real, whole
-from tuner.ports import ConnectTime, Failures, Latency, LoadResult, Workload
+from tuner.ports import FAILURE_KINDS, ConnectTime, Failures, Latency, LoadResult, Workload
 
-KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
-COUNTS = ("correct", "requests", "bytes", *(f"failures_{kind}" for kind in KINDS))
+COUNTS = ("correct", "requests", "bytes", *(f"failures_{kind}" for kind in FAILURE_KINDS))
 QUANTITIES = (
     "duration_s",
     "latency_mean_ms",
@@ -38,7 +37,7 @@ class ResultReader:
         """Read the counts. Raises one of load_output.NOT_READ."""
         found = self._by_pointers(text) if self.pointers else self._by_patterns(text)
         values = {name: real(value * self.scale.get(name, 1)) for name, value in found.items()}
-        failures = Failures(**{kind: whole(values.get(f"failures_{kind}", 0)) for kind in KINDS})
+        failures = Failures(**{kind: whole(values.get(f"failures_{kind}", 0)) for kind in FAILURE_KINDS})
         return LoadResult(
             duration_s=positive(values.get("duration_s", workload.duration_s)),
             correct=_correct(values, failures),

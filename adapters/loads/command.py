@@ -22,7 +22,7 @@ from tuner.adapters.loads._command_result import ResultReader
 from tuner.adapters.loads._command_settings import reader_of
 from tuner.errors import UsageError
 from tuner.kit.load_command import refuse_unsendable
-from tuner.kit.load_output import NOT_READ, refuse_killed, text_of, unreadable
+from tuner.kit.load_output import reading, text_of, unreadable
 from tuner.ports import Argv, Completed, Files, LoadResult, Workload
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -67,14 +67,11 @@ class Command:
         return () if self._reader.file is None else (workload.directory / self._reader.file,)
 
     def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
-        refuse_killed(self.name, completed)
-        if completed.returncode:
-            raise unreadable(self.name, f"{self._argv[0]} failed", completed)
-        content = completed.stdout if self._reader.file is None else b"".join(outputs.values())
-        try:
+        with reading(self.name, "result", completed):
+            if completed.returncode:
+                raise unreadable(self.name, f"{self._argv[0]} failed", completed)
+            content = completed.stdout if self._reader.file is None else b"".join(outputs.values())
             return self._reader.read(text_of(content), workload)
-        except NOT_READ as error:
-            raise unreadable(self.name, f"its result cannot be read: {error}", completed) from error
 
 
 def _checked(command: Sequence[str]) -> Argv:

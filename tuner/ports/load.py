@@ -1,7 +1,7 @@
 """The port LoadGenerator: a program that sends the workload and counts what comes back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import ClassVar, Protocol
 
@@ -43,10 +43,10 @@ class Failures:
 
     @property
     def total(self) -> int:
-        return (
-            self.connect + self.read + self.write + self.timeout
-            + self.status + self.length + self.other
-        )  # fmt: skip
+        return sum(getattr(self, kind) for kind in FAILURE_KINDS)
+
+
+FAILURE_KINDS = tuple(each.name for each in fields(Failures))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
