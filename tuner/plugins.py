@@ -61,8 +61,9 @@ def make_host(name: str) -> Host:
     try:
         return cast("Host", make(name) if is_url else make())
     except TypeError as error:
-        message = f"host: {name!r} does not fit: {error}. Write local, or ssh://user@host:port."
-        raise UsageError(message) from error
+        raise UsageError(
+            f"host: {name!r} does not fit: {error}. Write local, or ssh://user@host:port."
+        ) from error
 
 
 def make_server(name: str) -> Server:
@@ -80,12 +81,13 @@ def make_load_generator(name: str, **options: object) -> LoadGenerator:
         return cast("LoadGenerator", make(**options))
     except TypeError as error:
         told = ", ".join(options) or "none"
-        message = f"load.generator: {name} does not take the options given ({told}): {error}. Correct them."
-        raise UsageError(message) from error
+        raise UsageError(
+            f"load.generator: {name} does not take the options given ({told}): {error}. Correct them."
+        ) from error
 
 
 def adapter_names(kind: Kind) -> tuple[str, ...]:
-    """Name all adapters of a kind, sorted. Raises UsageError when tuner itself is not installed."""
+    """Return the names of all adapters of a kind. Raises UsageError when tuner is not installed."""
     return tuple(sorted({point.name for point in _points(kind)}))
 
 
@@ -110,11 +112,10 @@ def read_foreign_space(point: EntryPoint, *, most_bytes: int) -> bytes:
         with files(point.value).joinpath(f"{point.name}.yaml").open("rb") as file:
             return file.read(most_bytes)
     except (ImportError, SyntaxError, TypeError, ValueError, OSError) as error:  # TypeError: it is no package
-        message = (
+        raise UsageError(
             f"space {point.name!r}: {point.name}.yaml in the package {point.value} ({origin(point)}) "
             f"cannot be read: {error}. Install that distribution again, or remove it."
-        )
-        raise UsageError(message) from error
+        ) from error
 
 
 @lru_cache(maxsize=len(Kind) + 1)
@@ -130,16 +131,14 @@ def _points(kind: Kind) -> tuple[EntryPoint, ...]:
     try:
         distribution(DISTRIBUTION)
     except PackageNotFoundError as error:
-        message = (
+        raise UsageError(
             f"adapters: {DISTRIBUTION} is not installed (its metadata is missing), so no {kind.value} can be "
             "found. In a checkout run `make setup`, or `pip install -e .`."
-        )
-        raise UsageError(message) from error
-    message = (
+        ) from error
+    raise UsageError(
         f"adapters: {DISTRIBUTION} is installed, but its metadata names no {kind.value}: it is from another "
         "version. Run `make setup`, or install it again."
     )
-    raise UsageError(message)
 
 
 def _find(kind: Kind, name: str) -> EntryPoint:
@@ -148,23 +147,22 @@ def _find(kind: Kind, name: str) -> EntryPoint:
         return next(iter(points.values()))
     if points:
         claims = " and ".join(f"{point.value} ({origin(point)})" for point in points.values())
-        message = f"{kind.value}: the name {name!r} is registered twice, by {claims}. Uninstall one of them."
-        raise UsageError(message)
+        raise UsageError(
+            f"{kind.value}: the name {name!r} is registered twice, by {claims}. Uninstall one of them."
+        )
     there = adapter_names(kind)
     nearest = get_close_matches(name, there, n=len(there), cutoff=0.0)
-    message = f"{kind.value}: there is no {name!r}. Use one of: {', '.join(nearest)}."
-    raise UsageError(message)
+    raise UsageError(f"{kind.value}: there is no {name!r}. Use one of: {', '.join(nearest)}.")
 
 
 def _load(point: EntryPoint) -> Callable[..., object]:
     try:
         return cast("Callable[..., object]", point.load())
     except (ImportError, AttributeError, SyntaxError) as error:
-        message = (
+        raise UsageError(
             f"adapters: {point.name} ({point.value}, {origin(point)}) cannot be loaded: {error}. "
             "Install that distribution again, or remove it."
-        )
-        raise UsageError(message) from error
+        ) from error
 
 
 def _describe(kind: Kind, point: EntryPoint) -> Adapter:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tuner.kit.load_output import positive, real, whole
-from tuner.ports import ConnectTime, Failures, Latency, LoadResult, Workload
+from tuner.ports import FAILURE_KINDS, ConnectTime, Failures, Latency, LoadResult, Workload
 
-KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
-COUNTS = ("correct", "requests", "bytes", *(f"failures_{kind}" for kind in KINDS))
+COUNTS = ("correct", "requests", "bytes", *(f"failures_{kind}" for kind in FAILURE_KINDS))
 QUANTITIES = (
     "duration_s",
     "latency_mean_ms",
@@ -38,7 +37,7 @@ class ResultReader:
         """Read the counts. Raises one of load_output.NOT_READ."""
         found = self._by_pointers(text) if self.pointers else self._by_patterns(text)
         values = {name: real(value * self.scale.get(name, 1)) for name, value in found.items()}
-        failures = Failures(**{kind: whole(values.get(f"failures_{kind}", 0)) for kind in KINDS})
+        failures = Failures(**{kind: whole(values.get(f"failures_{kind}", 0)) for kind in FAILURE_KINDS})
         return LoadResult(
             duration_s=positive(values.get("duration_s", workload.duration_s)),
             correct=_correct(values, failures),
@@ -57,11 +56,11 @@ class ResultReader:
         for pattern in self.patterns:
             match = pattern.search(text)
             if match is None:
-                msg = f"nothing matches {pattern.pattern!r}"
-                raise ValueError(msg)
+                raise ValueError(f"nothing matches {pattern.pattern!r}")
             if match.end() == len(text):
-                msg = f"{pattern.pattern!r} matches the very end, which may be cut short; print a newline"
-                raise ValueError(msg)
+                raise ValueError(
+                    f"{pattern.pattern!r} matches the very end, which may be cut short; print a newline"
+                )
             groups = match.groupdict()
             values |= {name: _number(group, name) for name, group in groups.items() if group is not None}
         return values
@@ -77,8 +76,7 @@ def _at(document: object, pointer: str) -> object:
         elif isinstance(here, list) and key.isascii() and key.isdigit() and int(key) < len(here):
             here = here[int(key)]
         else:
-            msg = f"there is nothing at {pointer}"
-            raise ValueError(msg)
+            raise ValueError(f"there is nothing at {pointer}")
     return here
 
 
@@ -88,8 +86,7 @@ def _number(value: object, name: str) -> float:
     try:
         return real(value)
     except ValueError as error:
-        msg = f"{name}: {error}"
-        raise ValueError(msg) from error
+        raise ValueError(f"{name}: {error}") from error
 
 
 def _correct(values: Mapping[str, float], failures: Failures) -> int:
@@ -97,8 +94,7 @@ def _correct(values: Mapping[str, float], failures: Failures) -> int:
         return whole(values["requests"] - failures.total)
     correct = whole(values["correct"])
     if "requests" in values and correct > whole(values["requests"]):
-        msg = f"{correct} correct responses to {values['requests']:g} requests"
-        raise ValueError(msg)
+        raise ValueError(f"{correct} correct responses to {values['requests']:g} requests")
     return correct
 
 

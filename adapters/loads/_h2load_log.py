@@ -37,8 +37,7 @@ class Log:
 def read_log(content: bytes) -> Log:
     """Read it whole. Raises ValueError for anything that is not one, or ends within a line."""
     if _LINES.fullmatch(content) is None:
-        msg = "the log has lines of another form than start, status, latency"
-        raise ValueError(msg)
+        raise ValueError("the log has lines of another form than start, status, latency")
     fields = [int(field) for field in content.split()]
     return Log(starts_us=fields[0::3], statuses=fields[1::3], latencies_us=fields[2::3])
 

@@ -25,14 +25,14 @@ from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tuner.kit.latency import histogram_of_quantiles
+from tuner.kit.latency import latency_of_quantiles
 from tuner.kit.load_command import interrupted_after, is_whole, refuse_unsendable, with_path
 from tuner.kit.load_output import (
-    NOT_READ,
+    gave_up,
     own_fault,
     positive,
+    reading,
     real,
-    refuse_killed,
     text_of,
     unreadable,
     version_in,
@@ -102,14 +102,11 @@ class Ab:
         return (_table_path(workload),)
 
     def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
-        refuse_killed(self.name, completed)
         text = text_of(completed.stdout)
-        try:
+        with reading(self.name, "report", completed):
             if "Time taken for tests:" not in text:
                 return self._aborted(completed, workload)
             return _result(text, outputs.get(_table_path(workload), b""), completed, workload)
-        except NOT_READ as error:
-            raise unreadable(self.name, f"its report cannot be read: {error}", completed) from error
 
     def _aborted(self, completed: Completed, workload: Workload) -> LoadResult:
         """Read what is left when ab gave up: one line with the error, and how many requests had ended."""
@@ -118,14 +115,8 @@ class Ab:
             raise unreadable(self.name, "no report", completed)
         total = _TOTAL.search(text_of(completed.stdout))
         ended = total.group(1) if total else "0"
-        return LoadResult(
-            duration_s=completed.duration_s,
-            # The statuses and lengths of those that had ended are lost: none is vouched for.
-            correct=0,
-            failures=Failures(connect=workload.connections),
-            aborted=f"{error.group(1).strip()} after {ended} requests",
-            generator_fault=own_fault(error.group(1)),
-        )
+        why = f"{error.group(1).strip()} after {ended} requests"
+        return gave_up(completed, workload, why, own_fault(error.group(1)))
 
 
 def _table_path(workload: Workload) -> PurePosixPath:
@@ -133,7 +124,7 @@ def _table_path(workload: Workload) -> PurePosixPath:
 
 
 def _interrupted_s(workload: Workload) -> float:
-    """Say when SIGINT comes: only if ab hangs, but at the very end of a window that -t cannot express."""
+    """Return when SIGINT comes: only if ab hangs, but at the very end of a window that -t cannot express."""
     return workload.duration_s + (GRACE_S if is_whole(workload.duration_s) else 0)
 
 
@@ -163,8 +154,7 @@ def _counts(text: str) -> dict[str, int]:
         return {**counts, **dict.fromkeys(kinds, 0)}
     found = _KINDS.search(text)
     if found is None:
-        msg = "failed requests without their kinds"
-        raise ValueError(msg)
+        raise ValueError("failed requests without their kinds")
     return {**counts, **dict(zip(kinds, (whole(int(count)) for count in found.groups()), strict=True))}
 
 
@@ -200,8 +190,7 @@ def _judge(counts: Mapping[str, int], workload: Workload) -> tuple[int, Failures
 def _found(line: re.Pattern[str], text: str) -> str:
     found = line.search(text)
     if found is None:
-        msg = f"there is no line {line.pattern!r}"
-        raise ValueError(msg)
+        raise ValueError(f"there is no line {line.pattern!r}")
     return found.group(1)
 
 
@@ -221,13 +210,7 @@ def _latency(csv: bytes, samples: int) -> Latency:
     rows = [_CSV_ROW.fullmatch(line) for line in text_of(csv).splitlines()[1:]]
     points = [(int(row.group(1)) / 100, real(float(row.group(2)))) for row in rows if row]
     if [quantile for quantile, _ in points] != [step / 100 for step in range(101)]:
-        msg = f"the table of -e has {len(points)} rows of 101"
-        raise ValueError(msg)
+        raise ValueError(f"the table of -e has {len(points)} rows of 101")
     rising_ms = accumulate((value_ms for _, value_ms in points), max)
     grid = dict(zip((quantile for quantile, _ in points), rising_ms, strict=True))
-    return Latency(
-        quantiles_ms={quantile: grid[quantile] for quantile in (0.5, 0.75, 0.9, 0.95, 0.99)},
-        samples=samples,
-        max_ms=grid[1.0],
-        histogram=histogram_of_quantiles(sorted(grid.items()), samples),
-    )
+    return latency_of_quantiles(grid, samples)

@@ -22,7 +22,7 @@ from tuner.adapters.loads._command_result import ResultReader
 from tuner.adapters.loads._command_settings import reader_of
 from tuner.errors import UsageError
 from tuner.kit.load_command import refuse_unsendable
-from tuner.kit.load_output import NOT_READ, refuse_killed, text_of, unreadable
+from tuner.kit.load_output import reading, text_of, unreadable
 from tuner.ports import Argv, Completed, Files, LoadResult, Workload
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -67,32 +67,28 @@ class Command:
         return () if self._reader.file is None else (workload.directory / self._reader.file,)
 
     def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
-        refuse_killed(self.name, completed)
-        if completed.returncode:
-            raise unreadable(self.name, f"{self._argv[0]} failed", completed)
-        content = completed.stdout if self._reader.file is None else b"".join(outputs.values())
-        try:
+        with reading(self.name, "result", completed):
+            if completed.returncode:
+                raise unreadable(self.name, f"{self._argv[0]} failed", completed)
+            content = completed.stdout if self._reader.file is None else b"".join(outputs.values())
             return self._reader.read(text_of(content), workload)
-        except NOT_READ as error:
-            raise unreadable(self.name, f"its result cannot be read: {error}", completed) from error
 
 
 def _checked(command: Sequence[str]) -> Argv:
     if isinstance(command, str) or not command or not str(command[0]):
-        msg = (
+        raise UsageError(
             f"load.command: {command!r} is no command. Write the program and its arguments as a list: "
             '[my-load, "{url}", "{duration_s}"].'
         )
-        raise UsageError(msg)
     argv = tuple(str(item) for item in command)
     used = [name for item in argv for name in _PLACEHOLDER.findall(item)]
     for name in used:
         if name not in _PLACEHOLDERS:
             known = ", ".join(f"{{{each}}}" for each in _PLACEHOLDERS)
-            msg = f"load.command: {{{name}}} is not known. There are {known}."
-            raise UsageError(msg)
+            raise UsageError(f"load.command: {{{name}}} is not known. There are {known}.")
     for name in _NEEDED:
         if name not in used:
-            msg = f"load.command: {{{name}}} is missing, so the study could not direct the load. Write it."
-            raise UsageError(msg)
+            raise UsageError(
+                f"load.command: {{{name}}} is missing, so the study could not direct the load. Write it."
+            )
     return argv

@@ -31,7 +31,7 @@ from tuner.errors import UsageError
 from tuner.kit.bodies import Totals, has_wrong_bodies
 from tuner.kit.latency import latency_of_samples
 from tuner.kit.load_command import ended_after, refuse_unsendable, with_path
-from tuner.kit.load_output import NOT_READ, refuse_killed, text_of, unreadable, version_in
+from tuner.kit.load_output import gave_up, reading, text_of, unreadable, version_in
 from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, LoadResult, Workload
 
 GRACE_S = 1.0
@@ -87,11 +87,10 @@ class H2load:
     def command(self, workload: Workload) -> Argv:
         refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"), rates=True)
         if not workload.keepalive:
-            msg = (
+            raise UsageError(
                 "load generator h2load: it never ends with `keepalive: false`, as a connection that is being "
                 "opened when the window ends goes on for ever. Use wrk or ab."
             )
-            raise UsageError(msg)
         argv = (
             "h2load",
             f"--clients={workload.connections}",
@@ -113,24 +112,16 @@ class H2load:
 
     def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
         if completed.returncode in ABORTED_STATUSES and _NO_SOCKET in text_of(completed.stderr):
-            return LoadResult(
-                duration_s=completed.duration_s,
-                correct=0,
-                failures=Failures(connect=workload.connections),
-                aborted=_NO_SOCKET,
-                generator_fault="a socket could not be opened: no local port or no open file was left",
-            )
-        refuse_killed(self.name, completed)
-        if completed.returncode not in {0, ENDED_STATUS}:
-            raise unreadable(self.name, "it failed", completed)
-        try:
+            fault = "a socket could not be opened: no local port or no open file was left"
+            return gave_up(completed, workload, _NO_SOCKET, fault)
+        with reading(self.name, "report", completed):
+            if completed.returncode not in {0, ENDED_STATUS}:
+                raise unreadable(self.name, "it failed", completed)
             log = read_log(outputs.get(_log_path(workload), b""))
             if completed.returncode == ENDED_STATUS:
                 return _without_summary(log, workload)
             text = text_of(completed.stdout)
             return _result(_summary(text), log, _connect_time(text), workload)
-        except NOT_READ as error:
-            raise unreadable(self.name, f"its report cannot be read: {error}", completed) from error
 
 
 _PROTOCOLS: Mapping[str, Argv] = {
@@ -147,8 +138,7 @@ def _log_path(workload: Workload) -> PurePosixPath:
 def _summary(text: str) -> _Summary:
     requests, traffic = _REQUESTS.search(text), _TRAFFIC.search(text)
     if requests is None or traffic is None:
-        msg = "there is no line of requests, or none of traffic"
-        raise ValueError(msg)
+        raise ValueError("there is no line of requests, or none of traffic")
     return _Summary(
         started=int(requests.group(2)),
         done=int(requests.group(3)),
@@ -160,8 +150,7 @@ def _summary(text: str) -> _Summary:
 
 def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workload: Workload) -> LoadResult:
     if len(log) != summary.done:
-        msg = f"{len(log)} lines in the log, but {summary.done} requests done"
-        raise ValueError(msg)
+        raise ValueError(f"{len(log)} lines in the log, but {summary.done} requests done")
     correct_us = log.correct_us
     refused = len(log) - len(correct_us) - log.broken
     totals = Totals(

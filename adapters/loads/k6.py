@@ -24,14 +24,13 @@ from typing import ClassVar
 
 from tuner.adapters.loads._k6_scripts import HTTP, SCRIPTED
 from tuner.errors import UsageError
-from tuner.kit.latency import QUANTILES, histogram_of_quantiles
+from tuner.kit.latency import latency_of_quantiles
 from tuner.kit.load_command import refuse_unsendable
 from tuner.kit.load_output import (
-    NOT_READ,
     json_object,
     positive,
+    reading,
     real,
-    refuse_killed,
     series,
     table,
     text_of,
@@ -39,7 +38,17 @@ from tuner.kit.load_output import (
     version_in,
     whole,
 )
-from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, Latency, LoadResult, Workload
+from tuner.ports import (
+    FAILURE_KINDS,
+    Argv,
+    Completed,
+    ConnectTime,
+    Failures,
+    Files,
+    Latency,
+    LoadResult,
+    Workload,
+)
 
 LEAST_S = 1.0
 GRID = (
@@ -51,7 +60,6 @@ TRENDS = tuple(f"p({quantile * 100:g})" for quantile in GRID)
 RESULT = "tuner-result "
 """Begins the line of stdout that holds the result."""
 MOST_SCRIPT_BYTES = 1_000_000
-_KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
 
 
 class K6:
@@ -78,8 +86,9 @@ class K6:
     def command(self, workload: Workload) -> Argv:
         refuse_unsendable(self.name, workload, rates=True)
         if workload.duration_s < LEAST_S:
-            msg = f"load generator k6: a window of {workload.duration_s:g} s is too short. Use 1 s or more."
-            raise UsageError(msg)
+            raise UsageError(
+                f"load generator k6: a window of {workload.duration_s:g} s is too short. Use 1 s or more."
+            )
         return (
             *("k6", "run", "--quiet", "--no-color", "--no-usage-report", "--address", ""),
             # k6 logs each failed request; the counts have them. A user's script may have something to say.
@@ -91,30 +100,27 @@ class K6:
         return ()
 
     def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:  # noqa: ARG002
-        refuse_killed(self.name, completed)
-        if completed.returncode:
-            raise unreadable(self.name, "it failed", completed)
-        lines = [line for line in text_of(completed.stdout).splitlines() if line.startswith(RESULT)]
-        if len(lines) != 1:
-            raise unreadable(self.name, f"{len(lines)} lines with a result instead of one", completed)
-        try:
+        with reading(self.name, "result", completed):
+            if completed.returncode:
+                raise unreadable(self.name, "it failed", completed)
+            lines = [line for line in text_of(completed.stdout).splitlines() if line.startswith(RESULT)]
+            if len(lines) != 1:
+                raise unreadable(self.name, f"{len(lines)} lines with a result instead of one", completed)
             return _result(json_object(lines[0].removeprefix(RESULT)), workload)
-        except NOT_READ as error:
-            raise unreadable(self.name, f"its result cannot be read: {error}", completed) from error
 
 
 def _read(script: Path) -> bytes:
     try:
         content = script.read_bytes()
     except OSError as error:
-        msg = f"load.script: {str(script)!r} cannot be read: {error.strerror}. Correct the path."
-        raise UsageError(msg) from error
+        raise UsageError(
+            f"load.script: {str(script)!r} cannot be read: {error.strerror}. Correct the path."
+        ) from error
     if len(content) > MOST_SCRIPT_BYTES:
-        msg = (
+        raise UsageError(
             f"load.script: {str(script)!r} has {len(content)} bytes, {MOST_SCRIPT_BYTES} are allowed. "
             "Shorten it."
         )
-        raise UsageError(msg)
     return content
 
 
@@ -150,27 +156,22 @@ def _settings(workload: Workload) -> str:
 
 
 def _result(result: Mapping[str, object], workload: Workload) -> LoadResult:
-    counts = {kind: whole(table(result["counts"]).get(kind, 0)) for kind in ("correct", *_KINDS, "dropped")}
+    counts = {
+        kind: whole(table(result["counts"]).get(kind, 0)) for kind in ("correct", *FAILURE_KINDS, "dropped")
+    }
     correct = counts["correct"]
-    done = correct + sum(counts[kind] for kind in _KINDS)
+    done = correct + sum(counts[kind] for kind in FAILURE_KINDS)
     silent = max(0, workload.connections - done) if workload.rate_rps is None else 0
     own = result["generatorFault"]
     if own is not None and not isinstance(own, str):
-        msg = f"{own!r} is no message"
-        raise ValueError(msg)
+        raise ValueError(f"{own!r} is no message")
+    # Requests of a fixed rate for which no virtual user was free have failed, too.
+    failed = {kind: counts[kind] for kind in FAILURE_KINDS}
+    failed |= {"timeout": failed["timeout"] + silent, "other": failed["other"] + counts["dropped"]}
     return LoadResult(
         duration_s=positive(result["durationMs"]) / 1000,
         correct=correct,
-        failures=Failures(
-            connect=counts["connect"],
-            read=counts["read"],
-            write=counts["write"],
-            timeout=counts["timeout"] + silent,
-            status=counts["status"],
-            length=counts["length"],
-            # Requests of a fixed rate for which no virtual user was free.
-            other=counts["other"] + counts["dropped"],
-        ),
+        failures=Failures(**failed),
         bytes=whole(result["bytes"]),
         latency=_latency(table(result["latency"])) if correct else None,
         connect_time=_connect_time(result["connect"]),
@@ -180,15 +181,8 @@ def _result(result: Mapping[str, object], workload: Workload) -> LoadResult:
 
 def _latency(trend: Mapping[str, object]) -> Latency:
     values_ms = [real(value) for value in series(trend["percentiles"])]
-    grid = dict(zip(GRID, values_ms, strict=True))
-    samples = whole(trend["count"])
-    return Latency(
-        quantiles_ms={quantile: grid[quantile] for quantile in QUANTILES},
-        samples=samples,
-        mean_ms=real(trend["avg"]),
-        max_ms=real(trend["max"]),
-        histogram=histogram_of_quantiles(sorted(grid.items()), samples),
-    )
+    grid = {**dict(zip(GRID, values_ms, strict=True)), 1.0: real(trend["max"])}
+    return latency_of_quantiles(grid, whole(trend["count"]), mean_ms=real(trend["avg"]))
 
 
 def _connect_time(trend: object) -> ConnectTime | None:

@@ -20,15 +20,15 @@ from typing import ClassVar
 
 from tuner.errors import UsageError
 from tuner.kit.bodies import Totals, has_wrong_bodies
-from tuner.kit.latency import histogram_of_quantiles
+from tuner.kit.latency import latency_of_quantiles
 from tuner.kit.load_command import refuse_unsendable
 from tuner.kit.load_output import (
-    NOT_READ,
+    gave_up,
     json_object,
     own_fault,
     positive,
+    reading,
     real,
-    refuse_killed,
     table,
     text_of,
     unreadable,
@@ -79,11 +79,10 @@ class Oha:
         refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"), rates=True)
         is_http2 = workload.protocol != "http/1.1"
         if is_http2 and not workload.keepalive:
-            msg = (
+            raise UsageError(
                 f"load generator oha: {workload.protocol} with `keepalive: false` cannot be sent. "
                 "Use keepalive: true, or http/1.1."
             )
-            raise UsageError(msg)
         patience_s = min(workload.duration_s, MOST_PATIENCE_S)
         rate_rps = workload.rate_rps
         return (
@@ -101,27 +100,18 @@ class Oha:
         return ()
 
     def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:  # noqa: ARG002
-        refuse_killed(self.name, completed)
-        if completed.returncode:
-            return _gave_up(completed, workload)
-        try:
+        with reading(self.name, "result", completed):
+            if completed.returncode:
+                return _panicked(completed, workload)
             return _result(json_object(text_of(completed.stdout)), workload)
-        except NOT_READ as error:
-            raise unreadable(self.name, f"its result cannot be read: {error}", completed) from error
 
 
-def _gave_up(completed: Completed, workload: Workload) -> LoadResult:
+def _panicked(completed: Completed, workload: Workload) -> LoadResult:
     """Read why it panicked: without open files it cannot even start."""
     fault = own_fault(text_of(completed.stderr))
     if fault is None:
         raise unreadable(Oha.name, "it failed", completed)
-    return LoadResult(
-        duration_s=completed.duration_s,
-        correct=0,
-        failures=Failures(connect=workload.connections),
-        aborted=fault,
-        generator_fault=fault,
-    )
+    return gave_up(completed, workload, fault, fault)
 
 
 def _result(report: Mapping[str, object], workload: Workload) -> LoadResult:
@@ -165,13 +155,7 @@ def _latency(report: Mapping[str, object], samples: int) -> Latency:
     summary, percentiles = table(report["summary"]), table(report["latencyPercentiles"])
     grid = {quantile: real(percentiles[name]) * 1000 for name, quantile in _PERCENTILES.items()}
     grid[1.0] = real(summary["slowest"]) * 1000
-    return Latency(
-        quantiles_ms={quantile: grid[quantile] for quantile in (0.5, 0.75, 0.9, 0.95, 0.99, 0.999)},
-        samples=samples,
-        mean_ms=real(summary["average"]) * 1000,
-        max_ms=grid[1.0],
-        histogram=histogram_of_quantiles(sorted(grid.items()), samples),
-    )
+    return latency_of_quantiles(grid, samples, mean_ms=real(summary["average"]) * 1000)
 
 
 def _connect_time(report: Mapping[str, object]) -> ConnectTime | None:

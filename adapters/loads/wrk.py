@@ -20,15 +20,15 @@ from pathlib import PurePosixPath
 from typing import ClassVar
 
 from tuner.kit.bodies import Totals, has_wrong_responses
-from tuner.kit.latency import QUANTILES, histogram_of_quantiles
+from tuner.kit.latency import latency_of_quantiles
 from tuner.kit.load_command import interrupted_after, is_whole, refuse_unsendable
 from tuner.kit.load_output import (
-    NOT_READ,
+    gave_up,
     json_object,
     own_fault,
     positive,
+    reading,
     real,
-    refuse_killed,
     series,
     table,
     text_of,
@@ -103,30 +103,20 @@ class Wrk:
         return ()
 
     def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:  # noqa: ARG002
-        refuse_killed(self.name, completed)
-        if completed.returncode:
-            return self._not_started(completed, workload)
-        text = text_of(completed.stdout)
-        lines = [line for line in text.splitlines() if line.startswith("{")]
-        if len(lines) != 1:
-            raise unreadable(self.name, f"{len(lines)} summary lines instead of one", completed)
-        try:
+        with reading(self.name, "summary", completed):
+            if completed.returncode:
+                return self._not_started(completed, workload)
+            lines = [line for line in text_of(completed.stdout).splitlines() if line.startswith("{")]
+            if len(lines) != 1:
+                raise unreadable(self.name, f"{len(lines)} summary lines instead of one", completed)
             return _result(json_object(lines[0]), workload)
-        except NOT_READ as error:
-            raise unreadable(self.name, f"its summary cannot be read: {error}", completed) from error
 
     def _not_started(self, completed: Completed, workload: Workload) -> LoadResult:
         """Read why it did not start: wrk tries one connection first; without it, it ends with status 1."""
         unable = _UNABLE.search(text_of(completed.stderr))
         if unable is None:
             raise unreadable(self.name, "it failed", completed)
-        return LoadResult(
-            duration_s=completed.duration_s,
-            correct=0,
-            failures=Failures(connect=workload.connections),
-            aborted=unable.group(0).strip(),
-            generator_fault=own_fault(unable.group(0)),
-        )
+        return gave_up(completed, workload, unable.group(0).strip(), own_fault(unable.group(0)))
 
 
 def _script_path(workload: Workload) -> PurePosixPath:
@@ -145,8 +135,7 @@ def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
     late = errors["timeout"]
     answered = requests - errors["status"] - late
     if answered < 0:
-        msg = f"{errors['status']} wrong statuses and {late} timeouts in {requests} responses"
-        raise ValueError(msg)
+        raise ValueError(f"{errors['status']} wrong statuses and {late} timeouts in {requests} responses")
     totals = Totals(
         answered=answered,
         refused=errors["status"],
@@ -190,11 +179,4 @@ def _unanswered(requests: int, errors: Mapping[str, int], workload: Workload) ->
 def _latency(summary: Mapping[str, object], requests: int) -> Latency:
     values_ms = [real(value) / 1000 for value in series(summary["latency_us"])]
     grid = dict(zip((*_GRID, 1.0), values_ms, strict=True))
-    return Latency(
-        quantiles_ms={quantile: grid[quantile] for quantile in QUANTILES},
-        samples=requests,
-        corrected=True,
-        mean_ms=real(summary["mean_us"]) / 1000,
-        max_ms=grid[1.0],
-        histogram=histogram_of_quantiles(sorted(grid.items()), requests),
-    )
+    return latency_of_quantiles(grid, requests, mean_ms=real(summary["mean_us"]) / 1000, corrected=True)

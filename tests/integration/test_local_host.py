@@ -6,11 +6,12 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests.integration.waiting import is_running, wait_until
-from tuner.adapters.hosts.local import LocalHost, commands
+from tuner.adapters.hosts.local import LocalHost
+from tuner.adapters.hosts.process import OUTPUT_LIMIT_BYTES
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import ABSENT, FileState
 
-LIMIT = commands.OUTPUT_LIMIT_BYTES
+LIMIT = OUTPUT_LIMIT_BYTES
 FLOOD = """
 import os
 for _ in range(300):

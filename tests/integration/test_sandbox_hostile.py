@@ -7,8 +7,8 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from tests.integration.everybody import AS_NOBODY, CHECKOUT, python_for_everybody
+from tuner.adapters.hosts.isolation import KEPT_CAPABILITIES
 from tuner.adapters.hosts.local import LocalHost
-from tuner.adapters.hosts.local.sandbox import KEPT_CAPABILITIES
 
 HERE = Path(__file__).parent
 STATUS = ("cat", "/proc/self/status")

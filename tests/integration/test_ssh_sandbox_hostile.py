@@ -10,7 +10,7 @@ from tests.integration.everybody import python_for_everybody
 from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import TestHost, User
-from tuner.adapters.hosts.local.sandbox import KEPT_CAPABILITIES
+from tuner.adapters.hosts.isolation import KEPT_CAPABILITIES
 from tuner.adapters.hosts.ssh import SshHost
 from tuner.ports import FileState
 

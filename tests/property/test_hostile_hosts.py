@@ -16,9 +16,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tuner.adapters.hosts.ssh import SshHost, sandbox, shell, transport
-from tuner.adapters.hosts.ssh.frames import MOST_LINE_BYTES
 from tuner.adapters.hosts.ssh.machine import RemoteMachine
-from tuner.adapters.hosts.ssh.shell import RemoteShell
+from tuner.adapters.hosts.ssh.shell import MOST_LINE_BYTES, RemoteShell
 from tuner.adapters.hosts.ssh.sudo import Sudo
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Command, FileState
@@ -137,9 +136,7 @@ def ask_in_every_way(chunks: Callable[[], Iterable[bytes]]) -> list[OtherEnd]:
     ends = []
     for way in ways:
         ends.append(OtherEnd(chunks()))
-        machine = RemoteMachine(
-            "ssh://web", OneShell(ends[-1]), unlock=sudo.unlock, signal=lambda *_, **__: None
-        )
+        machine = RemoteMachine("ssh://web", OneShell(ends[-1]), unlock=sudo.unlock)
         with contextlib.suppress(TargetError, ConfigRejected):
             way(machine)
     return ends

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.property.space_strategies import load, points, spaces
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.optimizer import Observation
+from tuner.optimize.optuna_samplers import STARTUP_TRIALS
 from tuner.optimize.replay import distributions
 from tuner.optimize.sparse import draw, draw_sparse
-from tuner.optimize.tpe import STARTUP_TRIALS
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 BUILT_IN = {name: load(name) for name in ("nginx", "apache-event")}

@@ -186,7 +186,7 @@ def _timers(seen: Seen) -> Iterator[Conflict]:
 
 
 def _boot_settings(seen: Seen, keys: set[str]) -> Iterator[Conflict]:
-    """Name the keys that another file sets after ours at boot."""
+    """Return the keys that another file sets after ours at boot."""
     for path in _read_after_ours(seen):
         for key, value in _settings(seen.sysctls[path]):
             if any(fnmatchcase(each, key) for each in keys):

@@ -54,11 +54,11 @@ class WatchedHost:
         return self._latest
 
     def latest(self) -> FileReader:
-        """Give the last look, or a new one when that is not fresh."""
+        """Return the last look, or a new one when that is not fresh."""
         is_fresh = time.monotonic() - self._looked_s < FRESH_S
         return self._latest if is_fresh else self.look()
 
     def has_process(self, pid: int) -> bool:
-        """Tell whether a process is there and has not ended: a zombie has."""
+        """Return whether a process is there and has not ended: a zombie has."""
         content = self.latest().read(PurePosixPath(f"/proc/{pid}/stat")).content or b""
         return content.rpartition(b")")[2].split()[:1] not in ([], [b"Z"], [b"X"])

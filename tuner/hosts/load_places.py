@@ -57,7 +57,7 @@ class LoadPlace:
     """What was put into the directory; a generator that fails makes that doubtful."""
 
     def cpus_of(self, threads: int, busy: float) -> int:
-        """Tell how many CPUs a generator can use that was given so many threads and keeps `busy` CPUs busy.
+        """Return how many CPUs a generator can use that was given so many threads and keeps `busy` CPUs busy.
 
         Some generators take no number of threads, which shows when they use more CPUs than that.
         """
@@ -66,7 +66,7 @@ class LoadPlace:
 
 
 def find_generators(generator: LoadGenerator, hosts: Mapping[str, Host]) -> str:
-    """Say which version of the generator all load hosts have.
+    """Return which version of the generator all load hosts have.
 
     Args:
         generator: the program.
@@ -82,8 +82,9 @@ def find_generators(generator: LoadGenerator, hosts: Mapping[str, Host]) -> str:
     versions = {name: _find_version(generator, command, name, host) for name, host in hosts.items()}
     if len(set(versions.values())) > 1:
         found = ", ".join(f"{version or 'unknown'} on {name}" for name, version in versions.items())
-        message = f"load.host: {generator.name} is not the same everywhere: {found}. Install one version."
-        raise TargetError(message)
+        raise TargetError(
+            f"load.host: {generator.name} is not the same everywhere: {found}. Install one version."
+        )
     return next(iter(versions.values()))
 
 
@@ -95,8 +96,9 @@ def _find_version(generator: LoadGenerator, command: Argv, name: str, host: Host
             f"Install it: apt-get install {generator.package}" if generator.package else "Run `make tools`"
         )
         where = "this machine" if name == LOCAL else name
-        message = f"load: {generator.name} is not installed on {where}. {remedy}. ({error})"
-        raise TargetError(message) from error
+        raise TargetError(
+            f"load: {generator.name} is not installed on {where}. {remedy}. ({error})"
+        ) from error
 
 
 @contextmanager
@@ -126,12 +128,14 @@ def _open(name: str, host: Host, boot_id: str, kept_on: CpuSet) -> LoadPlace:
     done = host.run_all([Command(argv=argv) for argv in PREPARATION])
     if len(done) < len(PREPARATION) or done[-1].returncode != 0:
         said = done[-1].stderr.decode(errors="replace").strip() or f"`{done[-1].argv[0]}` failed"
-        message = f"load.host: {name} cannot be made ready: {said}. It needs coreutils and room in /tmp."
-        raise TargetError(message)
+        raise TargetError(
+            f"load.host: {name} cannot be made ready: {said}. It needs coreutils and room in /tmp."
+        )
     processors, session, boot, directory = (each.stdout.decode(errors="replace").strip() for each in done)
     if not (NUMBER.fullmatch(processors) and NUMBER.fullmatch(session)):
-        message = f"load.host: {name} cannot be made ready: {processors[:20]!r} CPUs. Look at its nproc."
-        raise TargetError(message)
+        raise TargetError(
+            f"load.host: {name} cannot be made ready: {processors[:20]!r} CPUs. Look at its nproc."
+        )
     is_on_target = boot == boot_id
     return LoadPlace(
         host=host,

@@ -63,8 +63,7 @@ def read_machine(host: Host) -> Machine:
     texts = {name: _text(look, path) for name, path in FILES.items()}
     memory = re.search(r"^MemTotal:\s*([0-9]{1,18}) kB", texts["memory"], re.MULTILINE)
     if memory is None or not texts["online"]:
-        message = f"{host.name}: /proc and /sys are not as Linux has them. Mount both there."
-        raise TargetError(message)
+        raise TargetError(f"{host.name}: /proc and /sys are not as Linux has them. Mount both there.")
     model = re.search(r"^model name\s*:\s*(.+)$", texts["processors"], re.MULTILINE)
     allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)", texts["status"], re.MULTILINE)
     nr_open = _number(texts["nr_open"], DEFAULT_NR_OPEN)
@@ -72,8 +71,9 @@ def read_machine(host: Host) -> Machine:
         cpus = parse_cpus(texts["online"])
         permitted = frozenset(parse_cpus(allowed[1])) if allowed else frozenset(cpus)
     except ValueError as error:
-        message = f"{host.name}: /proc or /sys is not as Linux has it: {error}. Look there."
-        raise TargetError(message) from error
+        raise TargetError(
+            f"{host.name}: /proc or /sys is not as Linux has it: {error}. Look there."
+        ) from error
     return Machine(
         name=texts["name"].strip(),
         kernel=texts["kernel"].strip(),
@@ -97,7 +97,7 @@ def parse_cpus(listed: str) -> tuple[int, ...]:
 
 
 def _open_files_max(texts: Mapping[str, str], nr_open: int) -> int:
-    """Tell the hard limit, or fs.nr_open for who may raise it: root in a container often may not."""
+    """Return the hard limit, or fs.nr_open for who may raise it: root in a container often may not."""
     effective = re.search(r"^CapEff:\s*([0-9a-f]+)", texts["status"], re.MULTILINE)
     if effective is not None and int(effective[1], 16) >> CAP_SYS_RESOURCE & 1:
         return nr_open

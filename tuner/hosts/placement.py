@@ -57,7 +57,7 @@ def place(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
 
 
 def beside(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
-    """Give the generator CPUs of the machine whose installed servers run wherever the kernel puts them."""
+    """Return the generator CPUs of the machine whose installed servers run wherever the kernel puts them."""
     divided = place(allowed, cores)
     return Placement(
         server_cpus=frozenset(allowed), generator_cpus=divided.generator_cpus,

@@ -36,23 +36,24 @@ def write_sudoers(host: Host, user: str, commands: Sequence[Argv], *, open_ended
     Raises TargetError for a program that is not there, or a user name that sudoers cannot hold.
     """
     if not USER.fullmatch(user):
-        message = f"{host.name}: {user!r} is no user name for a sudoers file. Log in as an ordinary user."
-        raise TargetError(message)
+        raise TargetError(
+            f"{host.name}: {user!r} is no user name for a sudoers file. Log in as an ordinary user."
+        )
     programs = list(dict.fromkeys(argv[0] for argv in (*commands, *open_ended)))
     found = host.run_all(
         [Command(argv=("sh", "-c", 'command -v -- "$1"', "find", each)) for each in programs]
     )
     if len(found) < len(programs) or found[-1].returncode != 0:
-        message = f"{host.name}: there is no program {programs[len(found) - 1]!r}. Install it."
-        raise TargetError(message)
+        raise TargetError(f"{host.name}: there is no program {programs[len(found) - 1]!r}. Install it.")
     paths = {
         program: completed.stdout.decode(errors="replace").strip()
         for program, completed in zip(programs, found, strict=True)
     }
     for program, path in paths.items():
         if not PROGRAM.fullmatch(path):
-            message = f"{host.name}: the program {program!r} is {path!r} there. Let root run this study."
-            raise TargetError(message)
+            raise TargetError(
+                f"{host.name}: the program {program!r} is {path!r} there. Let root run this study."
+            )
     exact = [_command(paths[argv[0]], argv[1:]) for argv in dict.fromkeys(commands)]
     more = [" ".join((paths[argv[0]], *map(_escape, argv[1:]), "*")) for argv in open_ended]
     listed = ", \\\n    ".join([*exact, *more])
@@ -68,6 +69,7 @@ def _escape(word: str) -> str:
     """Escape one word. Raises TargetError for what no sudoers file can hold."""
     # Spaces at an end are lost, and a caret in front may begin a regular expression.
     if not word or word != word.strip() or word[0] == "^" or '"' in word or not word.isprintable():
-        message = f"sudoers: {word!r} cannot be written into a sudoers file. Let root run this study."
-        raise TargetError(message)
+        raise TargetError(
+            f"sudoers: {word!r} cannot be written into a sudoers file. Let root run this study."
+        )
     return SPECIAL.sub(r"\\\1", word.replace("\\", BACKSLASH))

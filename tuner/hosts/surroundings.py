@@ -87,7 +87,7 @@ class Seen:
     """Whether dpkg has triggers left to run."""
 
     def options_at(self, path: PurePosixPath) -> frozenset[str]:
-        """Give the options of the mount that a path is on."""
+        """Return the options of the mount that a path is on."""
         points = [point for point in (path, *path.parents) if point in self.mounts]
         return self.mounts[points[0]] if points else frozenset()
 
@@ -117,8 +117,9 @@ def look_around(host: Host, files: Sequence[PurePosixPath], pids: Sequence[int])
     )
     done = host.run_all(commands)
     if len(done) < len(commands):
-        message = f"{host.name}: it cannot be asked what else runs there. Look whether it still answers."
-        raise TargetError(message)
+        raise TargetError(
+            f"{host.name}: it cannot be asked what else runs there. Look whether it still answers."
+        )
     texts = [_text(each) for each in done]
     processes, profile, sysctls, systemd, mounts, container, enforcing, free, confined = texts[:9]
     locked, timers, triggers, *heads = texts[9:]

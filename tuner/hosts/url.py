@@ -33,12 +33,12 @@ class Url:
 
     @property
     def origin(self) -> str:
-        """Give what comes before the path."""
+        """Return what comes before the path."""
         return self.text.removesuffix(self.rest)
 
     @property
     def address(self) -> Address | None:
-        """Give the address, unless the host is a name."""
+        """Return the address, unless the host is a name."""
         try:
             return ipaddress.ip_address(self.host)
         except ValueError:
@@ -57,8 +57,7 @@ def parse_url(text: str, *, where: str = "load.path") -> Url:
     try:
         return _parse_url(text)
     except ValueError as error:
-        message = f"{where}: {text[:MOST_SHOWN]!r} is not requested: {error}."
-        raise UsageError(message) from None
+        raise UsageError(f"{where}: {text[:MOST_SHOWN]!r} is not requested: {error}.") from None
 
 
 def _parse_url(text: str) -> Url:

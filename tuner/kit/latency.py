@@ -36,7 +36,28 @@ def _histogram(counts: Mapping[int, int]) -> Mapping[float, int]:
     return {10 ** (step / BINS_PER_DECADE) / 1000: bins[step] for step in sorted(bins)}
 
 
-def histogram_of_quantiles(grid: Sequence[tuple[float, float]], samples: int) -> Mapping[float, int]:
+def latency_of_quantiles(
+    grid: Mapping[float, float], samples: int, *, mean_ms: float | None = None, corrected: bool = False
+) -> Latency:
+    """Summarize response times of which a generator tells the distribution alone.
+
+    Args:
+        grid: quantile → milliseconds, 1.0 among them.
+        samples: Number of response times that the distribution stands for.
+        mean_ms: where it is known.
+        corrected: whether the generator added samples of its own.
+    """
+    return Latency(
+        quantiles_ms={quantile: grid[quantile] for quantile in QUANTILES if quantile in grid},
+        samples=samples,
+        corrected=corrected,
+        mean_ms=mean_ms,
+        max_ms=grid[1.0],
+        histogram=_histogram_of_quantiles(sorted(grid.items()), samples),
+    )
+
+
+def _histogram_of_quantiles(grid: Sequence[tuple[float, float]], samples: int) -> Mapping[float, int]:
     """Turn points of the distribution into bins: upper bound in milliseconds → count, `samples` in all.
 
     Args:

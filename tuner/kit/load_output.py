@@ -3,10 +3,11 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from tuner.errors import LoadFailed
-from tuner.ports import Completed
+from tuner.ports import Completed, Failures, LoadResult, Workload
 
 MOST = 2**53
 """Greatest count that is believed; above it a float is no longer exact."""
@@ -50,6 +51,27 @@ def refuse_killed(generator: str, completed: Completed) -> None:
         raise unreadable(generator, f"still running after {completed.duration_s:.1f} s, killed", completed)
     if completed.returncode < 0 or completed.returncode == KILLED_STATUS:
         raise unreadable(generator, "ended by a signal", completed)
+
+
+@contextmanager
+def reading(generator: str, what: str, completed: Completed) -> Iterator[None]:
+    """Raise LoadFailed when a generator had to be killed, or when what it printed has an unexpected shape."""
+    refuse_killed(generator, completed)
+    try:
+        yield
+    except NOT_READ as error:
+        raise unreadable(generator, f"its {what} cannot be read: {error}", completed) from error
+
+
+def gave_up(completed: Completed, workload: Workload, why: str, fault: str | None) -> LoadResult:
+    """Return the result of a generator that ended before its time: no response is vouched for."""
+    return LoadResult(
+        duration_s=completed.duration_s,
+        correct=0,
+        failures=Failures(connect=workload.connections),
+        aborted=why,
+        generator_fault=fault,
+    )
 
 
 def own_fault(text: str) -> str | None:

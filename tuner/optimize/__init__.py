@@ -14,5 +14,4 @@ def __getattr__(name: str) -> object:
         from tuner.optimize.sampler import NoisyGPSampler
 
         return NoisyGPSampler
-    msg = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(msg)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

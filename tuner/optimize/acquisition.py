@@ -3,18 +3,23 @@
 Letham, Karrer, Ottoni & Bakshy 2019, Constrained Bayesian Optimization with Noisy Experiments
 (arXiv 1706.07094). What was observed is noisy, so nobody knows the best value so far: it is drawn, and the
 expected improvement averaged over the draws. All draws share one factorisation.
+
+The point that scores highest is sought among changes and mixtures of the points that are known to be good.
+Both keep the search near what is good, as a trust region would (Papenmeier et al. 2025, arXiv 2502.09198),
+and choices and numbers need no different treatment. Climbing from the best of them, one parameter at a time,
+finds higher scores, yet not better points: no model of a few dozen trials is right in such detail.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from tuner.optimize.encoding import Points
-from tuner.optimize.gp import Array, GaussianProcess
+from tuner.optimize.encoding import Array, Conditions, Encoding, Points
+from tuner.optimize.gp import GaussianProcess
 
 DRAWS = 64
 NOISE_FREE = 1e-6
@@ -27,6 +32,21 @@ HOPELESS = 0.05
 """Points less probably feasible come after all others. Where nothing is left to gain the product of two tiny
 numbers decides, and a model's tails are not to be believed."""
 BEHIND_ALL_OTHERS = -1e6
+
+
+CHANGED = 200
+MOST_CHANGED = 7
+"""Parameters of a good point that change; from one to so many."""
+SPREAD = 0.15
+"""Standard deviation of a change in a number's position."""
+MOVED = 0.5
+"""Share of the changed numbers that only move; the others are drawn anew."""
+PARENTS = 3
+"""Points, the best ones, that are changed; mixed are all."""
+MIXED = 200
+MOST_CHANGED_OF_MIXED = 3
+
+Score = Callable[[Points], NDArray[np.float64]]
 
 
 class NoisyExpectedImprovement:
@@ -60,11 +80,11 @@ class NoisyExpectedImprovement:
         self._weights = cho_solve((self._factor, True), drawn, check_finite=False)
 
     def improvement(self, point: Array) -> float:
-        """Give the expected improvement at a point (d,), in the objective's units, where it is feasible."""
+        """Return the expected improvement at a point (d,), in the objective's units, where it is feasible."""
         return math.exp(float(self(point[None])[0])) * self._objective.spread
 
     def is_hopeful(self, point: Array) -> bool:
-        """Say whether a point (d,) may be feasible at all."""
+        """Return whether a point (d,) may be feasible at all."""
         return bool(log_feasibility(self._constraints, point[None])[0] >= math.log(HOPELESS))
 
     def __call__(self, points: Points) -> Array:
@@ -83,7 +103,7 @@ class NoisyExpectedImprovement:
 
 
 def log_feasibility(constraints: Sequence[GaussianProcess], points: Points) -> Array:
-    """Give the log probability that points keep all constraints; shape (m,)."""
+    """Return the log probability that points keep all constraints; shape (m,)."""
     log = np.zeros(len(points))
     for each in constraints:
         means, variances = each.predict(points)
@@ -92,7 +112,7 @@ def log_feasibility(constraints: Sequence[GaussianProcess], points: Points) -> A
 
 
 def _best_feasible(drawn: Array, slacks: Sequence[Array]) -> Array:
-    """Give the best feasible value of each draw, shape (draws,); where none is, the worst of all."""
+    """Return the best feasible value of each draw, shape (draws,); where none is, the worst of all."""
     feasible = np.ones(drawn.shape, dtype=bool)
     for slack in slacks:
         feasible &= slack <= 0
@@ -107,7 +127,7 @@ def _normal(count: int, rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def knowledge_gradient(process: GaussianProcess, rivals: Points, points: Points, variance: float) -> Array:
-    """Give by how much one more observation of each point raises the best posterior mean; shape (m,).
+    """Return by how much one more observation of each point raises the best posterior mean; shape (m,).
 
     Frazier, Powell & Dayanik 2009, The Knowledge-Gradient Policy for Correlated Normal Beliefs
     (doi 10.1287/ijoc.1080.0314). The best is sought among the rivals and the point itself, because only what
@@ -127,3 +147,57 @@ def knowledge_gradient(process: GaussianProcess, rivals: Points, points: Points,
     after = (means[:known, None, None] + moved[:known, :, None] * NODES).max(axis=0, initial=-np.inf)
     after = np.maximum(after, means[own][:, None] + moved[own, np.arange(len(points))][:, None] * NODES)
     return np.asarray(after @ WEIGHTS - best)
+
+
+def maximise(
+    score: Score, encoding: Encoding, conditions: Conditions, good: Points, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return the point (d,) that scores highest.
+
+    Args:
+        score: of points (m, d); shape (m,).
+        encoding: of the space.
+        conditions: what is off is no coordinate of a point.
+        good: shape (k, d), points to search around, the best of this study first; NaN is drawn anew.
+        rng: the same draws give the same point.
+    """
+    parents = np.resize(good[:PARENTS], (CHANGED, good.shape[1]))
+    points = np.concatenate(
+        [
+            change(parents, 1, MOST_CHANGED, encoding, rng),
+            change(_mix(good, rng), 0, MOST_CHANGED_OF_MIXED, encoding, rng),
+        ]
+    )
+    points = encoding.keep(conditions.apply(points))
+    return np.asarray(points[int(np.argmax(score(points)))])
+
+
+def are_new(points: Points, known: Points) -> NDArray[np.bool_]:
+    """Return which points (m, d) are none of the known ones (n, d); shape (m,)."""
+    rows = {row.tobytes() for row in known}
+    return np.array([row.tobytes() not in rows for row in points], dtype=bool)
+
+
+def change(points: Points, least: int, most: int, encoding: Encoding, rng: np.random.Generator) -> Points:
+    """Change from `least` to `most` parameters of each point (n, d); what is off gets some value."""
+    fresh = _others(points, encoding, rng)
+    moved = encoding.snap(points + SPREAD * rng.standard_normal(points.shape))
+    only_moves = ~encoding.is_choice & (rng.random(points.shape) < MOVED)
+    ranks = np.argsort(rng.random(points.shape), axis=1)
+    is_changed = ranks < rng.integers(least, most + 1, size=(len(points), 1))
+    is_off = np.isnan(points)
+    return np.asarray(np.where(is_changed | is_off, np.where(only_moves & ~is_off, moved, fresh), points))
+
+
+def _others(points: Points, encoding: Encoding, rng: np.random.Generator) -> Points:
+    """Draw points of which every choice is another one than before, where there is another."""
+    drawn = encoding.draw(len(points), rng)
+    further = 1 + np.floor(rng.random(points.shape) * (encoding.levels - 1))
+    others = np.where(np.isnan(points), drawn, (points + further) % encoding.levels)
+    return np.asarray(np.where(encoding.is_choice & (encoding.levels > 1), others, drawn))
+
+
+def _mix(good: Points, rng: np.random.Generator) -> Points:
+    """Take each parameter from one of two good points, from the one more often than from the other."""
+    one, other = good[rng.integers(len(good), size=(2, MIXED))]
+    return np.asarray(np.where(rng.random(one.shape) < rng.random((MIXED, 1)), one, other))

@@ -4,7 +4,6 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tuner.errors import UsageError
@@ -21,56 +20,14 @@ WITHOUT_MEMORY = frozenset(f"optuna.samplers:{name}" for name in ("GPSampler", "
 """Samplers that look at nothing but the trials' values; any other one may follow what it suggested itself."""
 
 
-def _noisy_gp(default: "Point", good: "Sequence[Point]") -> "Optimizer":
-    from tuner.optimize.noisy_gp import NoisyGp
-
-    return NoisyGp(default, good)
-
-
-def _tpe(default: "Point", _good: "Sequence[Point]") -> "Optimizer":
-    from tuner.optimize.tpe import Tpe
-
-    return Tpe(default)
-
-
-def _gp(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
-    from tuner.optimize.foreign import Foreign
-
-    _need("torch", "gp")
-    return Foreign("gp", _make_of("optuna.samplers:GPSampler"))
-
-
-def _random(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
-    from tuner.optimize.foreign import Foreign
-
-    return Foreign("random", _make_of("optuna.samplers:RandomSampler"))
-
-
-def _qmc(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
-    from tuner.optimize.foreign import AskedAgain
-
-    return AskedAgain(
-        "qmc", _make_of("optuna.samplers:QMCSampler", scramble=True, warn_independent_sampling=False)
-    )
-
-
-def _cmaes(_default: "Point", _good: "Sequence[Point]") -> "Optimizer":
-    from tuner.optimize.foreign import AskedAgain
-
-    _need("cmaes", "cmaes")
-    return AskedAgain("cmaes", _make_of("optuna.samplers:CmaEsSampler", warn_independent_sampling=False))
-
-
-OPTIMIZERS: Mapping[str, "Callable[[Point, Sequence[Point]], Optimizer]"] = MappingProxyType(
-    {
-        "noisy-gp": _noisy_gp,
-        "tpe": _tpe,
-        "gp": _gp,
-        "random": _random,
-        "qmc": _qmc,
-        "cmaes": _cmaes,
-    }
-)
+SAMPLERS: Mapping[str, tuple[str, str, Mapping[str, object]]] = {
+    "gp": ("optuna.samplers:GPSampler", "torch", {}),
+    "random": ("optuna.samplers:RandomSampler", "", {}),
+    "qmc": ("optuna.samplers:QMCSampler", "", {"scramble": True, "warn_independent_sampling": False}),
+    "cmaes": ("optuna.samplers:CmaEsSampler", "cmaes", {"warn_independent_sampling": False}),
+}
+"""Import path, the package that it needs besides, and options."""
+OPTIMIZERS = (DEFAULT_OPTIMIZER, "tpe", *SAMPLERS)
 
 
 def make_optimizer(
@@ -87,20 +44,24 @@ def make_optimizer(
     Raises:
         UsageError: there is no such optimizer, a package that it needs is missing, or it cannot be made.
     """
-    from tuner.optimize.foreign import AskedAgain, Foreign, TriesFirst
+    from tuner.optimize.optuna_samplers import AskedAgain, Foreign, NoisyGp, Tpe, TriesFirst
 
     made: Optimizer
-    if name in OPTIMIZERS:
-        made = OPTIMIZERS[name](default, good)
-    elif ":" in name:
-        kind = Foreign if name in WITHOUT_MEMORY else AskedAgain
-        made = kind(name, _make_of(name))
+    if name == DEFAULT_OPTIMIZER:
+        made = NoisyGp(default, good)
+    elif name == "tpe":
+        made = Tpe(default)
+    elif name in SAMPLERS or ":" in name:
+        path, package, options = SAMPLERS.get(name, (name, "", {}))
+        if package:
+            _need(package, name)
+        kind = Foreign if path in WITHOUT_MEMORY else AskedAgain
+        made = kind(name, _make_of(path, **options))
     else:
-        msg = (
+        raise UsageError(
             f"optimizer: there is no {name!r}. Use one of: {', '.join(OPTIMIZERS)}; "
             "or the import path of an Optuna sampler, module:Class."
         )
-        raise UsageError(msg)
     return TriesFirst(made, first) if first else made
 
 
@@ -113,14 +74,14 @@ def _make_of(path: str, **options: object) -> "Callable[[int], BaseSampler]":
     try:
         found = getattr(import_module(module), attribute)
     except Exception as error:  # a module of somebody else's may raise anything
-        msg = (
+        raise UsageError(
             f"optimizer: {path!r} cannot be imported: {type(error).__name__}: {error}. "
             "Install it, or correct the path module:Class."
-        )
-        raise UsageError(msg) from error
+        ) from error
     if not (inspect.isclass(found) and issubclass(found, BaseSampler)):
-        msg = f"optimizer: {path!r} is no Optuna sampler. Name a subclass of optuna.samplers.BaseSampler."
-        raise UsageError(msg)
+        raise UsageError(
+            f"optimizer: {path!r} is no Optuna sampler. Name a subclass of optuna.samplers.BaseSampler."
+        )
     takes_seed = "seed" in inspect.signature(found).parameters
 
     def make(seed: int) -> BaseSampler:
@@ -137,8 +98,7 @@ def _need(module: str, optimizer: str) -> None:
     try:
         import_module(module)
     except ImportError as error:
-        msg = (
+        raise UsageError(
             f"optimizer: {optimizer!r} needs the Python package {module}. "
             f"Install it beside tuner: pip install {module}."
-        )
-        raise UsageError(msg) from error
+        ) from error

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def rank_changes(space: "Space", observations: Sequence["Observation"], config: Config) -> list[str]:
-    """Name the parameters that a configuration changes, the least worth first.
+    """Return the parameters that a configuration changes, the least worth first.
 
     Each is put back to its default alone, and the optimizer's model says what would be left: it holds the
     settings of every start apart, which differences of averages do not.
@@ -24,7 +24,7 @@ def rank_changes(space: "Space", observations: Sequence["Observation"], config: 
         observations: of every start so far.
         config: whose changes are ranked; where the search was, for there the model knows most.
     """
-    from tuner.optimize.surrogate import predict
+    from tuner.optimize.model import predict
 
     names = list(space.changes(config))
     if len(names) < 2 or all(seen.log_ratio is None for seen in observations):  # noqa: PLR2004 - no order of one

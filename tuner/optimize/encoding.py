@@ -2,11 +2,14 @@
 
 A number becomes its position between its bounds (on a logarithmic scale where its distribution has one), a
 choice its index. A parameter that a trial lacks, because another one switches it off, is NaN.
+
+Which parameters switch others off is learned from the trials that lack some.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +45,12 @@ class Numbers:
         return levels
 
     def encode(self, values: Array) -> Array:
-        """Give the positions of values; what lies beyond the bounds is put on them."""
+        """Return the positions of values; what lies beyond the bounds is put on them."""
         within = self._scale(np.clip(values, self._low, self._high)) - self._first
         return np.where(self._width > 0, within / np.where(self._width > 0, self._width, 1.0), 0.5)
 
     def decode(self, positions: Array) -> Array:
-        """Give the values at positions."""
+        """Return the values at positions."""
         at = self._first + positions * self._width
         values = np.where(self._is_log, np.exp(np.where(self._is_log, at, 0.0)), at)
         step = np.where(self._step > 0, self._step, 1.0)
@@ -99,7 +102,7 @@ class Encoding:
                 self._ends.append(np.where(self.is_choice, beyond, at))
 
     def encode(self, trials: Sequence[Mapping[str, Any]]) -> Points:
-        """Give the points of trials by their parameters; a number beyond the bounds is put on them."""
+        """Return the points of trials by their parameters; a number beyond the bounds is put on them."""
         points = np.full((len(trials), len(self.names)), np.nan)
         for number, (name, choices) in enumerate(zip(self.names, self.choices, strict=True)):
             for row, trial in enumerate(trials):
@@ -110,7 +113,7 @@ class Encoding:
         return points
 
     def decode(self, point: Array) -> dict[str, Any]:
-        """Give the parameters of one point (d,), those that are switched off left out."""
+        """Return the parameters of one point (d,), those that are switched off left out."""
         values = point.copy()
         values[~self.is_choice] = self._numbers.decode(point[~self.is_choice])
         found: dict[str, Any] = {}
@@ -141,13 +144,63 @@ class Encoding:
         return self.place(rng.random((count, len(self.names))))
 
 
+OFF = -1.0
+"""Stands for a parent that is itself switched off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Parents of the conditional columns."""
+
+    conditional: NDArray[np.bool_]
+    """Shape (d,): whether any trial lacked the parameter."""
+    parents: Mapping[int, tuple[int, frozenset[float]]]
+    """By child: the column of its parent, and the parent's values at which the child is off."""
+
+    @classmethod
+    def learn(cls, points: Points, is_choice: NDArray[np.bool_]) -> Self:
+        """Find for each column with gaps a choice that explains them all.
+
+        Args:
+            points: shape (n, d), NaN where a trial has no such parameter.
+            is_choice: shape (d,); only a choice is taken for a parent.
+        """
+        missing = np.isnan(points)
+        conditional = np.asarray(missing.any(axis=0))
+        parents = {}
+        for child in np.flatnonzero(conditional):
+            found = [
+                (len(np.unique(points[:, parent])), int(parent), off)
+                for parent in np.flatnonzero(is_choice)
+                if parent != child
+                and (off := _values_at_which_off(points[:, parent], missing[:, child])) is not None
+            ]
+            if found:
+                _, parent, off = min(found, key=lambda each: each[:2])
+                parents[int(child)] = (parent, off)
+        return cls(conditional=conditional, parents=parents)
+
+    def apply(self, points: Points) -> Points:
+        """Switch off what its parent switches off; what was never seen off is on."""
+        points = points.copy()
+        for _ in range(len(self.parents)):
+            before = np.isnan(points)
+            for child, (parent, off) in self.parents.items():
+                at = np.nan_to_num(points[:, parent], nan=OFF)
+                points[np.isin(at, list(off)), child] = np.nan
+            if np.array_equal(before, np.isnan(points)):
+                break
+        return points
+
+
 def _choices(distribution: BaseDistribution) -> tuple[Any, ...] | None:
     if isinstance(distribution, CategoricalDistribution):
         return tuple(distribution.choices)
     if isinstance(distribution, IntDistribution | FloatDistribution):
         return None
-    msg = f"a parameter cannot be a {type(distribution).__name__}; use a float, int or categorical one"
-    raise TypeError(msg)
+    raise TypeError(
+        f"a parameter cannot be a {type(distribution).__name__}; use a float, int or categorical one"
+    )
 
 
 def _index(choices: Sequence[Any], value: object) -> float:
@@ -156,3 +209,10 @@ def _index(choices: Sequence[Any], value: object) -> float:
         if choice is value or (type(choice) is type(value) and choice == value):
             return float(number)
     return math.nan
+
+
+def _values_at_which_off(parent: NDArray[np.float64], missing: NDArray[np.bool_]) -> frozenset[float] | None:
+    """Return the parent's values at which the child is missing, None where that is no function of them."""
+    at = np.nan_to_num(parent, nan=OFF)
+    off, on = set(at[missing].tolist()), set(at[~missing].tolist())
+    return None if off & on else frozenset(off)

@@ -22,9 +22,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from tuner.optimize.encoding import Points
-
-Array = NDArray[np.float64]
+from tuner.optimize.encoding import Array, Points
 
 MOST_NOISE = 1e12
 """Variance of a standardised value that tells nothing."""
@@ -74,7 +72,7 @@ class Columns:
         return np.where(self.is_choice, choices, np.where(self.is_conditional, 3, 1))
 
     def embed(self, points: Points) -> Array:
-        """Give coordinates whose differences add up to those of the values; shape (n, sum of widths).
+        """Return coordinates whose differences add up to those of the values; shape (n, sum of widths).
 
         Two choices are 1 apart, two numbers at most 1. Off is 1 from whatever a parameter may be when on.
         """
@@ -119,7 +117,7 @@ class Kernel:
         return CONSTANT + self.amplitude + self.additive
 
     def __call__(self, one: Points, other: Points) -> Array:
-        """Give the covariances, shape (n, m)."""
+        """Return the covariances, shape (n, m)."""
         distances = cdist(self._scaled(one), self._scaled(other), "cityblock")
         # In place: for many points most of the time is spent on getting memory.
         covariances: Array = np.exp(-distances)
@@ -150,7 +148,7 @@ class Scale:
         return cls(middle, max(float(np.sqrt(np.mean((values - middle) ** 2))), least))
 
     def noise(self, variances: Array) -> Array:
-        """Give variances of values in standard units; what tells nothing is not infinite."""
+        """Return variances of values in standard units; what tells nothing is not infinite."""
         with np.errstate(over="ignore"):
             return np.minimum((np.sqrt(variances) / self.spread) ** 2, MOST_NOISE)
 
@@ -202,14 +200,14 @@ class GaussianProcess:
         return cls(kernel, nugget, points, values, variances)
 
     def predict(self, points: Points) -> tuple[Array, Array]:
-        """Give mean and variance of the function itself, without noise; shape (m,) each."""
+        """Return mean and variance of the function itself, without noise; shape (m,) each."""
         covariances = self.kernel(points, self.points)
         halves = solve_triangular(self._factor, covariances.T, lower=True, check_finite=False)
         variances = np.maximum(self.kernel.variance - np.sum(halves * halves, axis=0), 1e-12)
         return self._back(covariances @ self._weights), variances * self._scale.spread**2
 
     def joint(self, points: Points) -> tuple[Array, Array]:
-        """Give means (m,) and covariances (m, m) of the function at points, without noise."""
+        """Return means (m,) and covariances (m, m) of the function at points, without noise."""
         across = self.kernel(points, self.points)
         halves = solve_triangular(self._factor, across.T, lower=True, check_finite=False)
         covariances = self.kernel(points, points) - halves.T @ halves
@@ -277,7 +275,7 @@ class _Evidence:
         return cls(columns, points[chosen], standard, scale.noise(variances[chosen]))
 
     def maximise(self, log_nugget_most: float = LOG_NUGGET_BOUNDS[1]) -> Array:
-        """Give the most probable θ."""
+        """Return the most probable θ."""
         dimensions = len(self._columns)
         others = [ADDITIVE_PRIOR[0], 0.0, min(log_nugget_most, NUGGET_PRIOR[0])]
         begin = np.array([_typical(dimensions)] * dimensions + others)
@@ -298,7 +296,7 @@ class _Evidence:
         return np.asarray(found.x if math.isfinite(found.fun) else begin)
 
     def unpack(self, theta: Array) -> tuple[Kernel, float]:
-        """Give the kernel and the nugget of θ."""
+        """Return the kernel and the nugget of θ."""
         additive, amplitude, nugget = np.exp(theta[-3:]).tolist()
         return Kernel(self._columns, np.exp(-theta[:-3]), amplitude, additive), nugget
 
@@ -329,7 +327,7 @@ class _Evidence:
         return float(loss + away @ away / 2), gradient
 
     def _factor(self, covariances: Array, variance: float, nugget: float) -> Array | None:
-        """Give the lower Cholesky factor; what is above its diagonal has no meaning.
+        """Return the lower Cholesky factor; what is above its diagonal has no meaning.
 
         LAPACK is called without scipy's checks, which take as long as these small matrices do.
         """
@@ -343,7 +341,7 @@ class _Evidence:
 
 
 def _typical(dimensions: int) -> float:
-    """Give the log of a length scale that the prior expects."""
+    """Return the log of a length scale that the prior expects."""
     return LENGTH_PRIOR[0] + math.log(dimensions)
 
 
@@ -358,7 +356,7 @@ def _choose(values: Array, seed: int) -> NDArray[np.int64]:
 
 
 def _factorise(covariance: Array, noise: Array) -> Array:
-    """Give the lower Cholesky factor; a singular matrix gets more noise until it has one."""
+    """Return the lower Cholesky factor; a singular matrix gets more noise until it has one."""
     scale = float(np.mean(np.diag(covariance)))
     for extra in (0.0, 1e-8, 1e-6, 1e-4, 1e-2):
         try:

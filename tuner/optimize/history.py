@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
+
+from tuner.optimize.encoding import Array
 
 Number = IntDistribution | FloatDistribution
 VARIANCE = "variance"
@@ -17,15 +18,22 @@ VARIANCE = "variance"
 LARGEST = 1e100
 """Values and standard deviations are cut off there: the squares of larger ones are infinite."""
 
+AUGMENTED = 0.05
+"""Share of the plain sum, so that nothing is given away in one objective for nothing in another."""
+CATASTROPHE = 8.0
+"""So many times as far below the median as the best is above it. A search that goes well measures half of its
+points near the best: with a bound as near as half that distance, what the others had told, such as which
+settings cost 20 %, was lost just then (regret on the made surfaces .187, with this alone .158; 10 seeds)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """The trials of a study; rows of `values` belong to rows of `measured`, and so on."""
 
     measured: tuple[FrozenTrial, ...]
-    values: NDArray[np.float64]
+    values: Array
     """Shape (n, objectives), turned so that more is better."""
-    variances: NDArray[np.float64]
+    variances: Array
     """Shape (n, objectives); NaN where nobody told."""
     failed: tuple[FrozenTrial, ...]
     """Trials without a value: they speak only of feasibility."""
@@ -35,11 +43,11 @@ class History:
     """By constraint and trial number; positive is infeasible."""
 
     def is_feasible(self, trial: FrozenTrial) -> bool:
-        """Say whether a trial kept every constraint that it told."""
+        """Return whether a trial kept every constraint that it told."""
         return all(slacks.get(trial.number, 0.0) <= 0 for slacks in self.slacks.values())
 
     def recommendable(self) -> list[int]:
-        """Give the rows of measured trials that may be recommended: whole ones, that were feasible.
+        """Return the rows of measured trials that may be recommended: whole ones, that were feasible.
 
         Of a configuration that was tried several times, most trials have to be.
         """
@@ -101,7 +109,7 @@ def _key(trial: FrozenTrial) -> tuple[tuple[str, Any], ...]:
 
 
 def union_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """Give every parameter that any trial had, with the bounds that it had last, in order of their names.
+    """Return every parameter that any trial had, with the bounds that it had last, in order of their names.
 
     Optuna's own samplers take the intersection: a conditional parameter is then drawn at random. A value that
     a trial does not ask for does no harm.
@@ -143,7 +151,7 @@ def _around(one: Number, other: Number) -> Number:
 
 
 def fitting(trials: Sequence[FrozenTrial], space: Mapping[str, BaseDistribution]) -> list[dict[str, Any]]:
-    """Give the parameters of trials that are of the same kind as today's."""
+    """Return the parameters of trials that are of the same kind as today's."""
     return [
         {
             name: value
@@ -160,7 +168,7 @@ def _is_alike(one: BaseDistribution, other: BaseDistribution) -> bool:
     return choices[0] is choices[1] or one == other
 
 
-def _values(trial: FrozenTrial, count: int) -> NDArray[np.float64] | None:
+def _values(trial: FrozenTrial, count: int) -> Array | None:
     if trial.state is TrialState.COMPLETE and trial.values is not None:
         found = np.array(trial.values, dtype=float)
     elif trial.state is TrialState.PRUNED and count == 1 and trial.intermediate_values:
@@ -170,7 +178,7 @@ def _values(trial: FrozenTrial, count: int) -> NDArray[np.float64] | None:
     return np.clip(found, -LARGEST, LARGEST) if np.isfinite(found).all() else None
 
 
-def _variances(trial: FrozenTrial, count: int) -> NDArray[np.float64]:
+def _variances(trial: FrozenTrial, count: int) -> Array:
     told = trial.user_attrs.get(VARIANCE)
     if told is None:
         return np.full(count, math.nan)
@@ -179,3 +187,39 @@ def _variances(trial: FrozenTrial, count: int) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         return np.full(count, math.nan)
     return np.where(found >= 0, np.minimum(found, LARGEST**2), math.nan)
+
+
+def compress(values: Array) -> Array:
+    """Pull up what is far below the median, so that one catastrophe does not set the scale.
+
+    The worst nginx setting is 240 times slower than the best; how bad the bad ones are is of no interest.
+    """
+    best, median = float(np.max(values)), float(np.median(values))
+    # Where half of the values are the best one, the mean still tells how far away the others are.
+    middle = median if median < best else min(best, float(np.mean(values)))
+    return np.maximum(values, middle - CATASTROPHE * (best - middle))
+
+
+def scalarise(values: Array, variances: Array, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Weigh the worst of the objectives (ParEGO: Knowles 2006, doi 10.1109/TEVC.2005.851274).
+
+    Args:
+        values: shape (n, k), more is better.
+        variances: shape (n, k), NaN where nobody knows.
+        rng: of the weights, uniform over all mixtures.
+
+    Returns:
+        One value and its variance for each row, shape (n,) each.
+    """
+    if values.shape[1] == 1:
+        return values[:, 0], variances[:, 0]
+    kept = np.column_stack([compress(each) for each in values.T])
+    best = kept.max(axis=0)
+    # The second is less, unless half of the values are the best one.
+    spread = np.maximum(best - np.median(kept, axis=0), np.ptp(kept, axis=0) / (1 + CATASTROPHE))
+    spread = np.where(spread > 0, spread, 1.0)
+    weights = rng.dirichlet(np.ones(values.shape[1]))
+    lost = weights * (best - kept) / spread
+    mixed = -(lost.max(axis=1) + AUGMENTED * lost.sum(axis=1))
+    shares = np.where(lost == lost.max(axis=1, keepdims=True), 1 + AUGMENTED, AUGMENTED) * weights / spread
+    return mixed, np.sum(shares**2 * variances, axis=1)

@@ -1,19 +1,22 @@
 """What is thought of a study: Gaussian processes of its objective and of the constraints that were broken."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from tuner.optimize.acquisition import HOPELESS, knowledge_gradient, log_feasibility
-from tuner.optimize.conditions import Conditions
-from tuner.optimize.encoding import Encoding, Points
-from tuner.optimize.gp import Array, Columns, GaussianProcess
-from tuner.optimize.history import History, fitting
-from tuner.optimize.scalar import compress
+from tuner.optimize.encoding import Array, Conditions, Encoding, Points
+from tuner.optimize.gp import Columns, GaussianProcess
+from tuner.optimize.history import History, compress, fitting, gather
+from tuner.optimize.optimizer import Observation, Point
+from tuner.optimize.replay import shared, tell
+from tuner.space import Dimension
 
 MOST_CONSTRAINTS = 3
 """Models of constraints. Where more were broken, the last one is of the worst of those broken least often."""
@@ -67,14 +70,14 @@ class Model:
         return cls(conditions, objective, tuple(constraints), tried, float(np.median(single)))
 
     def best(self, count: int) -> Points:
-        """Give the points with the best posterior means, of those that are probably feasible."""
+        """Return the points with the best posterior means, of those that are probably feasible."""
         points = self.objective.points
         means, _ = self.objective.predict(points)
         order = np.lexsort((-means, ~self.is_likely(points)))
         return points[order[:count]]
 
     def most_telling(self, options: Points) -> Array:
-        """Give the point (d,) of some, of which one more observation does most to know which one is best.
+        """Return the point (d,) of some, of which one more observation does most to know which one is best.
 
         The first of them where none does.
         """
@@ -86,19 +89,19 @@ class Model:
         return np.asarray(options[int(np.argmax(worth))])
 
     def doubt(self, points: Points) -> Array:
-        """Give the log of how little is known of points (m, d) times how likely they are feasible; (m,)."""
+        """Return the log of how little is known of points (m, d) times how likely they are feasible; (m,)."""
         _, variances = self.objective.predict(points)
         return np.asarray(
             np.log(np.maximum(variances, 1e-300)) / 2 + log_feasibility(self.constraints, points)
         )
 
     def is_credible(self, points: Points) -> NDArray[np.bool_]:
-        """Say which points (m, d) to believe that they are feasible, at least the most likely one; (m,)."""
+        """Return which points (m, d) are believed to be feasible, the most likely one always; shape (m,)."""
         log = log_feasibility(self.constraints, points)
         return log >= min(math.log(CREDIBLE), float(log.max()))
 
     def is_likely(self, points: Points) -> NDArray[np.bool_]:
-        """Say which points (m, d) are rather feasible than not; shape (m,)."""
+        """Return which points (m, d) are rather feasible than not; shape (m,)."""
         return log_feasibility(self.constraints, points) > math.log(0.5)
 
 
@@ -113,7 +116,7 @@ def merge(points: Points, values: Array, variances: Array) -> tuple[Points, Arra
 
 
 def single_variances(history: History, points: Points, values: Array, told: Array) -> tuple[Array, bool]:
-    """Give the variance of each observation, shape (n,), and say whether they are known.
+    """Return the variance of each observation, shape (n,), and say whether they are known.
 
     Where nobody told them, the repeats do, if there are enough; else a share of the spread is taken for
     granted. None is exactly 0.
@@ -129,7 +132,7 @@ def single_variances(history: History, points: Points, values: Array, told: Arra
 
 
 def _between_repeats(points: Points, values: Array) -> float | None:
-    """Give the variance between observations of the same point; None where there are too few."""
+    """Return the variance between observations of the same point; None where there are too few."""
     first, where = _alike(points)
     freedom = len(values) - len(first)
     if freedom < LEAST_FREEDOM:
@@ -139,7 +142,7 @@ def _between_repeats(points: Points, values: Array) -> float | None:
 
 
 def _broken(history: History, measured: Points, failed: Points) -> list[tuple[Points, Array]]:
-    """Give points and slacks of the constraints that were broken most often, failing among them."""
+    """Return points and slacks of the constraints that were broken most often, failing among them."""
     found: list[tuple[int, Points, Array]] = []
     if len(failed):
         slack = np.concatenate([np.full(len(measured), DONE), np.full(len(failed), FAILED)])
@@ -161,7 +164,7 @@ def _broken(history: History, measured: Points, failed: Points) -> list[tuple[Po
 
 
 def _worst(points: Points, slack: Array) -> tuple[Points, Array]:
-    """Give the worst slack of each point."""
+    """Return the worst slack of each point."""
     first, where = _alike(points)
     worst = np.full(len(first), -np.inf)
     np.maximum.at(worst, where, slack)
@@ -182,3 +185,25 @@ def _bounded(slack: Array) -> Array:
     scale = float(np.quantile(sizes, 0.5, method="lower")) if len(sizes) else 1.0
     with np.errstate(over="ignore"):
         return np.asarray(np.tanh(slack / scale))
+
+
+def predict(
+    dimensions: Sequence[Dimension], observations: Sequence[Observation], points: Sequence[Point]
+) -> Array:
+    """Return the posterior mean of the log speedup at points; shape (m,).
+
+    Args:
+        dimensions: of the space.
+        observations: of every start so far; at least one has a speedup.
+        points: values by dimension name.
+    """
+    space = {name: each for name, each in shared(dimensions).items() if not each.single()}
+    trials = [
+        tell(replace(seen, cost=None), space, None if seen.log_ratio is None else [seen.log_ratio])
+        for seen in observations
+    ]
+    history = gather(trials, [StudyDirection.MAXIMIZE])
+    encoding = Encoding(space)
+    model = Model.of(history, encoding, history.values[:, 0], history.variances[:, 0], seed=0)
+    means, _ = model.objective.predict(encoding.encode(points))
+    return means

@@ -15,41 +15,10 @@ from optuna.trial import FrozenTrial, TrialState
 
 from tuner.optimize.history import VARIANCE
 from tuner.optimize.optimizer import Observation
-from tuner.ports import Scalar
 from tuner.space import Dimension
 
 REFUSED = 7919
 """Added to a seed after a suggestion that could not be used: a prime, so that seeds do not meet."""
-
-
-def distributions(dimensions: Sequence[Dimension]) -> dict[str, BaseDistribution]:
-    """Translate dimensions into Optuna's distributions."""
-    return {dimension.name: _distribution(dimension) for dimension in dimensions}
-
-
-def _distribution(dimension: Dimension) -> BaseDistribution:
-    if dimension.kind == "categorical":
-        return CategoricalDistribution(dimension.choices)
-    if dimension.kind == "int":
-        return IntDistribution(
-            int(dimension.low), int(dimension.high), log=dimension.log, step=int(dimension.step or 1)
-        )
-    return FloatDistribution(dimension.low, dimension.high, log=dimension.log)
-
-
-def shared(dimensions: Sequence[Dimension]) -> dict[str, BaseDistribution]:
-    """Translate dimensions into distributions that cost nothing to copy; no storage knows them."""
-    return {name: _share(each) for name, each in distributions(dimensions).items()}
-
-
-def _share(distribution: BaseDistribution) -> BaseDistribution:
-    if isinstance(distribution, CategoricalDistribution):
-        return SharedChoice(distribution.choices)
-    if isinstance(distribution, IntDistribution):
-        return SharedInt(distribution.low, distribution.high, log=distribution.log, step=distribution.step)
-    if isinstance(distribution, FloatDistribution):
-        return SharedFloat(distribution.low, distribution.high, log=distribution.log)
-    return distribution
 
 
 class _Shared:
@@ -71,6 +40,31 @@ class SharedChoice(_Shared, CategoricalDistribution):
     """A categorical distribution that nobody changes."""
 
 
+def distributions(dimensions: Sequence[Dimension]) -> dict[str, BaseDistribution]:
+    """Translate dimensions into Optuna's distributions."""
+    kinds = CategoricalDistribution, IntDistribution, FloatDistribution
+    return {each.name: _translate(each, *kinds) for each in dimensions}
+
+
+def shared(dimensions: Sequence[Dimension]) -> dict[str, BaseDistribution]:
+    """Translate dimensions into distributions that cost nothing to copy; no storage knows them."""
+    return {each.name: _translate(each, SharedChoice, SharedInt, SharedFloat) for each in dimensions}
+
+
+def _translate(
+    dimension: Dimension,
+    choice: type[CategoricalDistribution],
+    whole: type[IntDistribution],
+    real: type[FloatDistribution],
+) -> BaseDistribution:
+    if dimension.kind == "categorical":
+        return choice(dimension.choices)
+    if dimension.kind == "int":
+        step = int(dimension.step or 1)
+        return whole(int(dimension.low), int(dimension.high), log=dimension.log, step=step)
+    return real(dimension.low, dimension.high, log=dimension.log)
+
+
 class _Told(_Shared, FrozenTrial):
     """A trial that nobody changes any more."""
 
@@ -81,7 +75,7 @@ def tell(
     values: Sequence[float] | None,
     **attributes: object,
 ) -> FrozenTrial:
-    """Give an observation as a finished trial; one without values has failed.
+    """Return an observation as a finished trial; one without values has failed.
 
     Args:
         seen: what was observed.
@@ -104,13 +98,13 @@ def tell(
 
 
 def directions(observations: Sequence[Observation]) -> list[StudyDirection]:
-    """Say what is optimized: the speedup, and the cost where any observation has one."""
+    """Return what is optimized: the speedup, and the cost where any observation has one."""
     has_cost = any(seen.cost is not None for seen in observations)
     return [StudyDirection.MAXIMIZE, StudyDirection.MINIMIZE][: 1 + has_cost]
 
 
 def values_of(seen: Observation, objectives: int) -> list[float] | None:
-    """Give the value of each objective; None where any is missing."""
+    """Return the value of each objective; None where any is missing."""
     if seen.log_ratio is None:
         return None
     if objectives == 1:
@@ -119,7 +113,7 @@ def values_of(seen: Observation, objectives: int) -> list[float] | None:
 
 
 def worst_for_missing(observations: Sequence[Observation]) -> list[list[float]]:
-    """Give every observation its values, for samplers that learn nothing from a trial without."""
+    """Return every observation its values, for samplers that learn nothing from a trial without."""
     objectives = len(directions(observations))
     values = [values_of(seen, objectives) for seen in observations]
     known = [each for each in values if each is not None]
@@ -131,14 +125,5 @@ def worst_for_missing(observations: Sequence[Observation]) -> list[list[float]]:
 
 
 def seed_of(seed: int, observations: Sequence[Observation], refused: int) -> int:
-    """Give another seed for every suggestion of a study."""
+    """Return another seed for every suggestion of a study."""
     return (seed * 1_000_003 + len(observations) + refused * REFUSED) % 2**32
-
-
-def snap(value: Scalar, distribution: BaseDistribution) -> Scalar:
-    """Round a number to the nearest one of an int distribution."""
-    if not isinstance(distribution, IntDistribution) or not isinstance(value, float):
-        return value
-    step = distribution.step
-    rounded = distribution.low + round((value - distribution.low) / step) * step
-    return min(max(rounded, distribution.low), distribution.high)

@@ -11,13 +11,10 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 from scipy.stats import qmc
 
-from tuner.optimize.acquisition import NoisyExpectedImprovement
-from tuner.optimize.encoding import Encoding
-from tuner.optimize.history import fitting, gather, union_space, widened
+from tuner.optimize.acquisition import NoisyExpectedImprovement, Score, are_new, maximise
+from tuner.optimize.encoding import Encoding, Points
+from tuner.optimize.history import fitting, gather, scalarise, union_space, widened
 from tuner.optimize.model import Model, merge, single_variances
-from tuner.optimize.scalar import scalarise
-from tuner.optimize.search import Score, are_new, maximise
-from tuner.optimize.warm import recall
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -106,7 +103,7 @@ class NoisyGPSampler(BaseSampler):
         study: "Study",
         trial: FrozenTrial,  # noqa: ARG002 - Optuna's interface
     ) -> dict[str, "BaseDistribution"]:
-        """Give every parameter that any trial had, conditional ones too."""
+        """Return every parameter that any trial had, conditional ones too."""
         return union_space(study.get_trials(deepcopy=False, states=SEEN))
 
     def sample_independent(
@@ -147,7 +144,7 @@ class NoisyGPSampler(BaseSampler):
         is_exploring = trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1
         score: Score = model.doubt if is_exploring else expected
         good = model.best(GOOD)
-        earlier = recall(self._warm, GOOD, encoding, rng)
+        earlier = _recall(self._warm, GOOD, encoding, rng)
         point = maximise(
             lambda points: np.where(are_new(points, known), score(points), -np.inf),
             encoding,
@@ -168,19 +165,20 @@ class NoisyGPSampler(BaseSampler):
         )
 
     def incumbent(self, study: "Study") -> FrozenTrial | None:
-        """Give the feasible trial with the best posterior mean; None where no trial is feasible."""
+        """Return the feasible trial with the best posterior mean; None where no trial is feasible."""
         estimate = self.estimate(study)
         return None if estimate is None else estimate.trial
 
     def estimate(self, study: "Study") -> Estimate | None:
-        """Give the incumbent with its posterior mean and standard deviation.
+        """Return the incumbent with its posterior mean and standard deviation.
 
         Raises:
             ValueError: the study has several objectives; `study.best_trials` gives its Pareto front.
         """
         if len(study.directions) > 1:
-            msg = "a study of several objectives has no incumbent; study.best_trials gives its Pareto front"
-            raise ValueError(msg)
+            raise ValueError(
+                "a study of several objectives has no incumbent; study.best_trials gives its Pareto front"
+            )
         trials = study.get_trials(deepcopy=False, states=SEEN)
         space = union_space(trials)
         history = gather(trials, study.directions)
@@ -208,7 +206,7 @@ class NoisyGPSampler(BaseSampler):
         )
 
     def _spread(self, encoding: Encoding, number: int) -> NDArray[np.float64]:
-        """Give a point of a scrambled Sobol' sequence (Owen 1998)."""
+        """Return a point of a scrambled Sobol' sequence (Owen 1998)."""
         sequence = qmc.Sobol(len(encoding.names), rng=np.random.default_rng(self._seed))
         if number:
             sequence.fast_forward(number)
@@ -221,15 +219,35 @@ def _checked(seed: int | None, startup_trials: int, warm: Sequence[Mapping[str, 
         if number is None and name == "seed":
             continue
         if not isinstance(number, int | np.integer) or isinstance(number, bool):
-            msg = f"{name}: {number!r} is no whole number"
-            raise TypeError(msg)
+            raise TypeError(f"{name}: {number!r} is no whole number")
         if number < 0:
-            msg = f"{name}: {number} is negative; use 0 or more"
-            raise ValueError(msg)
+            raise ValueError(f"{name}: {number} is negative; use 0 or more")
     if isinstance(warm, Mapping | str) or not all(isinstance(each, Mapping) for each in warm):
-        msg = f"warm: {warm!r} is no sequence of parameters by name, as trial.params are"
-        raise TypeError(msg)
+        raise TypeError(f"warm: {warm!r} is no sequence of parameters by name, as trial.params are")
 
 
 def _fresh_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1)[0])
+
+
+def _recall(
+    warm: Sequence[Mapping[str, Any]], count: int, encoding: Encoding, rng: np.random.Generator
+) -> Points:
+    """Return `count` points that earlier studies found good, each time others; (0, d) where there are none.
+
+    What they lack, and what today's space has otherwise, is NaN. The model alone decides whether a mixture
+    with them is worth a trial, so that what is no longer true does no harm. A prior that multiplies the
+    acquisition (Hvarfner et al. 2022, πBO, arXiv 2204.11051) does, and its gain was none; the figures are in
+    benchmarks/optimizer.md.
+    """
+    points = encoding.encode([_usable(each, encoding) for each in warm])
+    return points[np.resize(rng.permutation(len(warm)), count)] if len(warm) else points
+
+
+def _usable(params: Mapping[str, Any], encoding: Encoding) -> dict[str, Any]:
+    """Leave out what is no number where one is needed."""
+    return {
+        name: params[name]
+        for name, choices in zip(encoding.names, encoding.choices, strict=True)
+        if name in params and (choices is not None or isinstance(params[name], int | float))
+    }

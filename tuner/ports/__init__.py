@@ -19,7 +19,15 @@ from tuner.ports.host import (
     Process,
     Sandbox,
 )
-from tuner.ports.load import ConnectTime, Failures, Latency, LoadGenerator, LoadResult, Workload
+from tuner.ports.load import (
+    FAILURE_KINDS,
+    ConnectTime,
+    Failures,
+    Latency,
+    LoadGenerator,
+    LoadResult,
+    Workload,
+)
 from tuner.ports.server import (
     Config,
     Facts,
@@ -34,6 +42,7 @@ from tuner.ports.server import (
 
 __all__ = [
     "ABSENT",
+    "FAILURE_KINDS",
     "Argv",
     "Clock",
     "Command",

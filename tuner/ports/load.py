@@ -1,7 +1,7 @@
 """The port LoadGenerator: a program that sends the workload and counts what comes back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import ClassVar, Protocol
 
@@ -43,10 +43,10 @@ class Failures:
 
     @property
     def total(self) -> int:
-        return (
-            self.connect + self.read + self.write + self.timeout
-            + self.status + self.length + self.other
-        )  # fmt: skip
+        return sum(getattr(self, kind) for kind in FAILURE_KINDS)
+
+
+FAILURE_KINDS = tuple(each.name for each in fields(Failures))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,19 +101,19 @@ class LoadGenerator(Protocol):
     package: ClassVar[str]
 
     def version_command(self) -> Argv | None:
-        """Name the command that prints its version; None when there is none."""
+        """Return the command that prints its version; None when there is none."""
 
     def read_version(self, printed: Completed) -> str:
         """Find the version in what that command printed; empty when it is not there."""
 
     def files(self, workload: Workload) -> Files:
-        """Give the files it needs in the workload's directory. Pure."""
+        """Return the files it needs in the workload's directory. Pure."""
 
     def command(self, workload: Workload) -> Argv:
         """Turn the workload into a command line. Pure. Raises UsageError for what it cannot send."""
 
     def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:
-        """Name the files that it writes and `parse` reads."""
+        """Return the files that it writes and `parse` reads."""
 
     def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:
         """Read the counts. Pure. Raises LoadFailed with the output when it cannot be understood."""

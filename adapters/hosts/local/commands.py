@@ -8,83 +8,60 @@ import shlex
 import shutil
 import signal
 import subprocess
-import threading
 import time
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO
 
+from tuner.adapters.hosts.isolation import KEPT_CAPABILITIES
 from tuner.adapters.hosts.local import processes
-from tuner.errors import ConfigRejected, TargetError
-from tuner.ports import Argv, Command, Completed, CpuSet, Host
+from tuner.adapters.hosts.machine import Machine, Step, missing, too_many_files
+from tuner.adapters.hosts.process import CHUNK_BYTES, RunningProcess, Tail
+from tuner.errors import TargetError
+from tuner.ports import Argv, Completed, FileReader, FileState
 
-OUTPUT_LIMIT_BYTES = 8 * 2**20
-"""What is kept of each stream: its end, where generators print their counts and servers their last words."""
-CHUNK_BYTES = 2**16
-SANDBOX_PROGRAMS = ("setpriv", "unshare", "nsenter", "taskset", "prlimit")
-PACKAGES = {**dict.fromkeys(SANDBOX_PROGRAMS, "util-linux"), "curl": "curl", "ss": "iproute2"}
-"""Debian packages of what hosts and the core themselves run; servers and generators name their own."""
 SUDO: Argv = ("sudo", "-n", "--")
 KILLED_S = 2.0
 """For what was asked to end."""
-CAP_SYS_RESOURCE = 1 << 24
-"""linux/capability.h"""
 INHERITED = ("HOME", "LOGNAME", "USER", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 """Variables that commands get from the tuner's own environment. Others (proxies) would change results."""
 
 
-class Tail:
-    """The end of a stream, bounded, with a word on what was left out."""
+class LocalMachine(Machine):
+    """Runs commands on this machine one by one, and reads each file only when it is asked for."""
 
-    def __init__(self, limit_bytes: int = OUTPUT_LIMIT_BYTES) -> None:
-        self._limit_bytes = limit_bytes
-        self._kept = bytearray()
-        self._left_out_bytes = 0
-        self._lock = threading.Lock()
+    name = "local"
 
-    def add(self, data: bytes) -> None:
-        """Append what was read."""
-        with self._lock:
-            self._kept += data
-            if len(self._kept) > 2 * self._limit_bytes:
-                self._shorten()
+    def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:  # noqa: ARG002
+        return self
 
-    def content(self) -> bytes:
-        """Return what is kept."""
-        with self._lock:
-            self._shorten()
-            mark = b"[%d earlier bytes left out]\n" % self._left_out_bytes if self._left_out_bytes else b""
-            return mark + bytes(self._kept)
+    def _run(self, steps: Sequence[Step]) -> tuple[Completed, ...]:
+        ended: list[Completed] = []
+        for step in steps:
+            ended.append(self._run_one(step))
+            if ended[-1].returncode != 0 and not step.may_fail:
+                break
+        return tuple(ended)
 
-    def _shorten(self) -> None:
-        surplus_bytes = len(self._kept) - self._limit_bytes
-        if surplus_bytes > 0:
-            del self._kept[:surplus_bytes]
-            self._left_out_bytes += surplus_bytes
+    @abstractmethod
+    def read(self, path: PurePosixPath) -> FileState:
+        """Read a file."""
+
+    @abstractmethod
+    def _run_one(self, step: Step) -> Completed:
+        """Run one command."""
 
 
-class StartedProcess:
-    """A program that runs on; what it prints is read all the time, so that it never waits for us."""
+class StartedProcess(RunningProcess):
+    """A program that was started on this machine."""
 
     def __init__(self, popen: "subprocess.Popen[bytes]", pid: int) -> None:
         self._popen = popen
-        self._pid = pid
-        self._tail = Tail()
-        self._reader = threading.Thread(target=self._read, name=f"output of {pid}", daemon=True)
-        self._reader.start()
-
-    @property
-    def pid(self) -> int:
-        return self._pid
+        super().__init__(pid)
 
     def poll(self) -> int | None:
         return self._popen.poll()
-
-    def output(self) -> bytes:
-        if self.poll() is not None:
-            # Its last words may still be on their way through the pipe.
-            self._reader.join(timeout=1)
-        return self._tail.content()
 
     def stop(self, *, timeout_s: float) -> None:
         if self._popen.returncode is None and not processes.wait_for_end(self._popen.pid, 0):
@@ -96,7 +73,7 @@ class StartedProcess:
     def reap(self) -> None:
         """Wait for the end of a process that was killed."""
         self._popen.wait()
-        self._reader.join(timeout=1)
+        self._await_last_words()
 
     def _read(self) -> None:
         if self._popen.stdout is not None:
@@ -105,38 +82,28 @@ class StartedProcess:
                     self._tail.add(data)
 
 
-def run_to_end(
-    command: Sequence[str],
-    *,
-    asked: Argv,
-    timeout_s: float,
-    stdin: bytes = b"",
-    is_entered: bool = False,
-    may_leave_daemons: bool = False,
-) -> Completed:
+def run_to_end(step: Step, *, is_entered: bool = False, may_leave_daemons: bool = False) -> Completed:
     """Run a command to its end, or kill it and all its descendants at the deadline.
 
     Args:
-        command: what is run: `asked` behind the wrappers that place it.
-        asked: what the result names.
-        timeout_s: seconds until it is killed.
-        stdin: what it reads.
+        step: the command.
         is_entered: whether it is a child of the program that is run, nsenter.
         may_leave_daemons: whether what it leaves behind when it ends goes on: a daemon that was started is in
             the command's group until it has made its own (setsid(2)).
     """
     began_s = time.monotonic()
-    with _as_file(stdin) as source:
+    command = step.command
+    with _as_file(step.stdin) as source:
         popen = spawn(command, stdin=source, stderr=subprocess.PIPE)
     out, err = Tail(), Tail()
     ended = False
     try:
         ended = _collect(
-            popen, {popen.stdout: out, popen.stderr: err}, began_s + timeout_s, spares=may_leave_daemons
+            popen, {popen.stdout: out, popen.stderr: err}, began_s + step.timeout_s, spares=may_leave_daemons
         )
     finally:
         if not ended and command[:1] == SUDO[:1]:
-            _end_sudo(popen, asked, began_s + timeout_s)
+            _end_sudo(popen, step.asked, began_s + step.timeout_s)
         elif not ended:
             processes.kill_tree(popen.pid, is_entrance=is_entered)
         # wait4 gives the CPU time of the command and of the descendants that it waited for.
@@ -146,7 +113,7 @@ def run_to_end(
             if stream is not None:
                 stream.close()
     return Completed(
-        argv=asked,
+        argv=step.asked,
         returncode=popen.returncode,
         stdout=out.content(),
         stderr=err.content(),
@@ -172,11 +139,10 @@ def _end_sudo(popen: "subprocess.Popen[bytes]", asked: Argv, deadline_s: float) 
             stream.close()
     # Nobody waits for it any more.
     popen.returncode = -signal.SIGKILL
-    message = (
+    raise TargetError(
         f"local: `{shlex.join(asked)}` did not end in time, and this user may not end it: it still runs. "
         "Look there."
     )
-    raise TargetError(message)
 
 
 def spawn(
@@ -193,74 +159,42 @@ def spawn(
             start_new_session=True,
         )
     except OSError as error:
-        message = (
+        raise TargetError(
             f"local: {command[0]} cannot be run: {error.strerror}. Install it, or correct its permissions."
-        )
-        raise TargetError(message) from error
+        ) from error
 
 
-def run_each(host: Host, commands: Sequence[Command]) -> tuple[Completed, ...]:
-    """Run commands one by one, up to the first that fails and may not."""
-    ended: list[Completed] = []
-    for each in commands:
-        ended.append(host.run(each.argv, timeout_s=each.timeout_s, stdin=each.stdin, as_root=each.as_root))
-        if ended[-1].returncode != 0 and not each.may_fail:
-            break
-    return tuple(ended)
-
-
-def becoming_root(*, as_root: bool) -> Argv:
-    """Name what makes an ordinary user's command one of root's, without ever asking for a password."""
-    return SUDO if as_root and os.geteuid() != 0 else ()
-
-
-def wrappers(*, cpus: CpuSet | None = None, open_files: int | None = None) -> Argv:
-    """Name the programs that place a command; each replaces itself by the next (exec), so the pid stays."""
-    pinned = ("taskset", "--cpu-list", ",".join(str(cpu) for cpu in sorted(cpus))) if cpus else ()
-    limited = ("prlimit", f"--nofile={open_files}:{open_files}") if open_files else ()
-    return (*pinned, *limited)
+def require_usable(step: Step) -> None:
+    """Refuse, before wrappers could hide it, a missing program or what setrlimit(2) would refuse."""
+    require_program(step.asked[0])
+    if step.open_files is not None and step.open_files > (most := most_open_files()):
+        raise too_many_files("local", step.open_files, f"{most} are")
 
 
 def require_program(program: str) -> None:
-    """Refuse a program that is not there, before wrappers could hide it. Raises TargetError."""
+    """Refuse a program that is not there. Raises TargetError."""
     if shutil.which(program, path=environment()["PATH"]) is None:
-        remedy = (
-            f"Install it with: apt-get install {PACKAGES[program]}" if program in PACKAGES else "Install it."
-        )
-        message = f"local: there is no program {program!r} that may be run. {remedy}"
-        raise TargetError(message)
-
-
-def refuse_too_many_files(open_files: int | None) -> None:
-    """Refuse what setrlimit(2) would."""
-    if open_files is None:
-        return
-    most = most_open_files()
-    if open_files > most:
-        message = (
-            f"local: {open_files} open files are needed, {most} are allowed. Raise the limit "
-            "(`ulimit -Hn`, /etc/security/limits.conf, fs.nr_open), or use fewer connections."
-        )
-        raise ConfigRejected(message)
+        raise missing("local", program)
 
 
 def most_open_files() -> int:
-    """Tell how many open files can be had: the hard limit, or fs.nr_open for who may raise it."""
+    """Return how many open files can be had: the hard limit, or fs.nr_open for who may raise it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     nr_open = int(Path("/proc/sys/fs/nr_open").read_text())
     # Being root is not enough: containers take this capability away.
-    is_free = bool(effective_capabilities() & CAP_SYS_RESOURCE) or hard == resource.RLIM_INFINITY
+    is_free = has_capability(KEPT_CAPABILITIES["sys_resource"]) or hard == resource.RLIM_INFINITY
     return nr_open if is_free else hard
 
 
-def effective_capabilities() -> int:
-    """Read what this process may do, a bit for each capability (capabilities(7))."""
+def has_capability(number: int) -> bool:
+    """Return whether this process may do what a capability permits (capabilities(7))."""
     status = Path("/proc/self/status").read_text()
-    return next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
+    effective = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:"))
+    return bool(effective >> number & 1)
 
 
 def environment() -> dict[str, str]:
-    """Build what commands find in their environment: little, and the same in every terminal."""
+    """Return what commands find in their environment: little, and the same in every terminal."""
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     # Servers are in sbin, which Debian leaves out of an ordinary user's PATH.
     path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
@@ -308,7 +242,7 @@ def _drain(selector: selectors.BaseSelector, deadline_s: float) -> None:
 
 
 def _read_some(descriptor: int, tail: Tail) -> bool:
-    """Read once; tell whether more may come."""
+    """Read once; return whether more may come."""
     data = os.read(descriptor, CHUNK_BYTES)
     tail.add(data)
     return bool(data)

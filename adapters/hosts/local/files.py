@@ -8,18 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from tuner.errors import ConfigRejected, TargetError
+from tuner.adapters.hosts.machine import READ_LIMIT_BYTES, irremovable, refused, rejected
+from tuner.adapters.hosts.process import CHUNK_BYTES
 from tuner.ports import ABSENT, FileState
 
-PSEUDO = ("/proc/", "/sys/")
 NEW_FILE_MODE = 0o644
-READ_LIMIT_BYTES = 64 * 2**20
-CHUNK_BYTES = 2**16
-
-
-def is_pseudo(path: str) -> bool:
-    """Tell whether the kernel makes this file up: it cannot be replaced, only written to."""
-    return path.startswith(PSEUDO)
 
 
 def read_file(path: str, *, shown: str) -> FileState:
@@ -36,7 +29,7 @@ def read_file(path: str, *, shown: str) -> FileState:
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except OSError as error:
-        raise refused(shown, "read", error) from error
+        raise refused("local", shown, "read", error) from error
     return FileState(content=content, mode=stat.S_IMODE(found.st_mode), uid=found.st_uid, gid=found.st_gid)
 
 
@@ -71,7 +64,7 @@ def write_file(path: str, state: FileState, *, shown: str) -> None:
             _replace(target, state, state.content)
         _sync_directory(target.parent)
     except OSError as error:
-        raise refused(shown, "written", error) from error
+        raise refused("local", shown, "written", error) from error
 
 
 def write_pseudo(path: str, state: FileState, *, shown: str) -> None:
@@ -81,34 +74,18 @@ def write_pseudo(path: str, state: FileState, *, shown: str) -> None:
         ConfigRejected: the kernel refused the value.
         TargetError: the file does not exist or may not be written.
     """
-    content = state.content
-    if content is None:
-        message = f"local: {shown} is the kernel's and cannot be removed. Write a value to it."
-        raise TargetError(message)
+    if state.content is None:
+        raise irremovable("local", shown)
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC)
     except OSError as error:
-        raise refused(shown, "written", error) from error
+        raise refused("local", shown, "written", error) from error
     try:
-        os.write(descriptor, content)
+        os.write(descriptor, state.content)
     except OSError as error:
-        raise rejected(shown, content, error) from error
+        raise rejected(shown, state.content, error) from error
     finally:
         os.close(descriptor)
-
-
-def refused(shown: str, done: str, error: OSError, *, where: str = "local") -> TargetError:
-    """Say that a file cannot be used."""
-    advice = (
-        "Run as root, or correct its permissions." if isinstance(error, PermissionError) else "Look there."
-    )
-    return TargetError(f"{where}: {shown} cannot be {done}: {error.strerror}. {advice}")
-
-
-def rejected(shown: str, content: bytes, error: OSError) -> ConfigRejected:
-    """Say that the kernel does not take a value."""
-    value = content.decode(errors="replace").strip()
-    return ConfigRejected(f"{shown}: the kernel refused {value!r}: {error.strerror}. Correct its range.")
 
 
 def _replace(target: Path, state: FileState, content: bytes) -> None:
@@ -127,7 +104,7 @@ def _replace(target: Path, state: FileState, content: bytes) -> None:
             file.write(content)
             file.flush()
             if (state.uid, state.gid) != (None, None):
-                os.fchown(descriptor, _or_same(state.uid), _or_same(state.gid))
+                os.fchown(descriptor, *(-1 if owner is None else owner for owner in (state.uid, state.gid)))
             # After chown, which takes away set-user-id bits (chown(2)).
             os.fchmod(descriptor, NEW_FILE_MODE if state.mode is None else state.mode)
             os.fsync(descriptor)
@@ -136,10 +113,6 @@ def _replace(target: Path, state: FileState, content: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name)  # noqa: PTH108 - the same
         raise
-
-
-def _or_same(owner: int | None) -> int:
-    return -1 if owner is None else owner
 
 
 def _sync_directory(directory: Path) -> None:

@@ -51,14 +51,14 @@ def _kill_all(found: list[int]) -> None:
 
 
 def wait_for_end(pid: int, timeout_s: float) -> bool:
-    """Wait until a child of ours has ended, without reaping it; tell whether it has."""
+    """Wait until a child of ours has ended, without reaping it; return whether it has."""
     with watch(pid) as ended, selectors.DefaultSelector() as selector:
         selector.register(ended, selectors.EVENT_READ)
         return bool(selector.select(timeout_s))
 
 
 def has_ended(pid: int) -> bool:
-    """Tell whether a process has ended, reaped or not. For an id that cannot have been given away since."""
+    """Return whether a process has ended, reaped or not. For an id that cannot have been given away since."""
     try:
         return wait_for_end(pid, 0.0)
     except ProcessLookupError:

@@ -187,7 +187,7 @@ def write(name: bytes, content: bytes, directory: int) -> bytes:
 
 
 def complain(what: bytes, error: OSError) -> bytes:
-    """Say what failed, and with which error."""
+    """Return what failed, and with which error."""
     return what + b" %d" % (error.errno or 0)
 
 

@@ -1,7 +1,5 @@
 """Another machine, reached over SSH."""
 
-import getpass
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
@@ -9,24 +7,8 @@ from pathlib import PurePosixPath
 
 from tuner.adapters.hosts.ssh.address import read_address
 from tuner.adapters.hosts.ssh.machine import RemoteMachine
-from tuner.adapters.hosts.ssh.sudo import Sudo
-from tuner.errors import TargetError
+from tuner.adapters.hosts.ssh.sudo import Sudo, ask_on_terminal
 from tuner.ports import Sandbox
-
-TERMINAL = "/dev/tty"
-
-
-def ask_on_terminal(question: str) -> str:
-    """Ask for a password. Raises TargetError when nobody can be asked."""
-    try:
-        os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))
-    except OSError as error:
-        message = (
-            f"{question} There is no terminal to ask at. Let sudo run what is needed without a password: "
-            "`tuner check` prints the sudoers file."
-        )
-        raise TargetError(message) from error
-    return getpass.getpass(f"{question} ")
 
 
 class SshHost(RemoteMachine):
@@ -40,21 +22,19 @@ class SshHost(RemoteMachine):
     def __init__(self, url: str, *, ask_password: Callable[[str], str] = ask_on_terminal) -> None:
         # Half a second of imports, which a list of adapters need not wait for.
         from tuner.adapters.hosts.ssh.connection import Connection
-        from tuner.adapters.hosts.ssh.shell import COMMAND
-        from tuner.adapters.hosts.ssh.shells import Shells
+        from tuner.adapters.hosts.ssh.shell import COMMAND, Shells
 
-        address = read_address(url)
+        name = str(address := read_address(url))
         self._connection = Connection(address)
-        self._own_shells = Shells(partial(self._connection.open_channel, COMMAND), str(address))
-        sudo = Sudo(str(address), ask_password)
-        super().__init__(str(address), self._own_shells, unlock=sudo.unlock, signal=self._own_shells.signal)
+        shells = Shells(partial(self._connection.open_channel, COMMAND), name)
+        super().__init__(name, shells, unlock=Sudo(name, ask_password).unlock)
 
     def sandbox(self, *, share: PurePosixPath | None = None) -> AbstractContextManager[Sandbox]:
         from tuner.adapters.hosts.ssh.sandbox import open_sandbox
 
-        return open_sandbox(self._connection, self._own_shells, share, name=self._name)
+        return open_sandbox(self._connection, self._shells, share, name=self.name)
 
     def close(self) -> None:
         """Close the connection; what was started over it ends."""
-        self._own_shells.close()
+        self._shells.close()
         self._connection.close()

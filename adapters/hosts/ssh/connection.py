@@ -62,18 +62,16 @@ class RefuseUnknownKeys(paramiko.MissingHostKeyPolicy):  # type: ignore[misc] # 
     def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:  # noqa: ARG002
         """Refuse it."""
         if said := self._known.revoked.get(key.asbytes()):
-            message = (
+            raise TargetError(
                 f"{self._where}: THE HOST KEY IS REVOKED ({said}): {key.get_name()} {key.fingerprint} of "
                 f"{hostname}. Somebody else may have it. Give the host a new one."
             )
-            raise TargetError(message)
         scan = f"ssh-keyscan {_scan_target(hostname)} >> {self._known_hosts}"
-        message = (
+        raise TargetError(
             f"{self._where}: its host key is not known: {key.get_name()} {key.fingerprint} of {hostname}. "
             f"Compare this fingerprint with the host's own (on it: ssh-keygen -lf "
             f"/etc/ssh/ssh_host_{_kind(key)}_key.pub); if they are the same, accept it with: {scan}"
         )
-        raise TargetError(message)
 
 
 class Connection:
@@ -150,14 +148,12 @@ def translated(where: str, what: str) -> Iterator[None]:
     except paramiko.AuthenticationException as error:
         raise TargetError(_not_let_in(where, error)) from error
     except socket.gaierror as error:
-        message = (
+        raise TargetError(
             f"{where}: there is no host of that name ({error.strerror}). Correct it, or add it to ssh_config."
-        )
-        raise TargetError(message) from error
+        ) from error
     except FOREIGN as error:
         reason = _reason(error)
-        message = f"{where}: {what}: {reason}. See whether `{_login(where)}` works."
-        raise TargetError(message) from error
+        raise TargetError(f"{where}: {what}: {reason}. See whether `{_login(where)}` works.") from error
 
 
 def _read_ssh_config() -> fabric.Config:
@@ -247,7 +243,7 @@ def _login(where: str) -> str:
 
 
 def _scan_target(hostname: str) -> str:
-    """Name a host as ssh-keyscan takes it; known_hosts has [host]:port where the port is not 22."""
+    """Return a host as ssh-keyscan takes it; known_hosts has [host]:port where the port is not 22."""
     if not hostname.startswith("["):
         return hostname
     host, _, port = hostname[1:].partition("]:")
@@ -255,5 +251,5 @@ def _scan_target(hostname: str) -> str:
 
 
 def _kind(key: paramiko.PKey) -> str:
-    """Name the kind of a key as sshd's files do: ed25519, rsa, ecdsa."""
+    """Return the kind of a key as sshd's files do: ed25519, rsa, ecdsa."""
     return str(key.get_name()).removeprefix("ssh-").split("-")[0]

@@ -79,11 +79,13 @@ def _read_revoked_keys(path: str, where: str) -> dict[bytes, str]:
     try:
         is_binary = Path(path).expanduser().read_bytes().startswith(BINARY_LIST)
     except OSError as error:
-        message = f"{where}: RevokedHostKeys {path} cannot be read ({error.strerror}). Correct ssh_config."
-        raise TargetError(message) from error
+        raise TargetError(
+            f"{where}: RevokedHostKeys {path} cannot be read ({error.strerror}). Correct ssh_config."
+        ) from error
     if is_binary:
-        message = f"{where}: RevokedHostKeys {path} is a binary list. Name a file with a key in each line."
-        raise TargetError(message)
+        raise TargetError(
+            f"{where}: RevokedHostKeys {path} is a binary list. Name a file with a key in each line."
+        )
     revoked: dict[bytes, str] = {}
     for number, line in _lines(path):
         revoked |= _key(line.split(), f"{path}:{number}")

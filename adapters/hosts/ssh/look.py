@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts.local.files import READ_LIMIT_BYTES, refused
-from tuner.adapters.hosts.ssh.frames import Frame
-from tuner.adapters.hosts.ssh.requests import normal
+from tuner.adapters.hosts.machine import READ_LIMIT_BYTES, refused
+from tuner.adapters.hosts.ssh.requests import Frame, normal
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, FileReader, FileState
 
@@ -43,8 +42,9 @@ def files_of(frames: Sequence[Frame], paths: Sequence[PurePosixPath], mark: byte
     facts, *bodies = looked.out.split(mark)
     owners = _owners(facts)
     if not len(names) == len(owners) == len(bodies) - 1:
-        message = f"host: {len(names)} files were not read in time. See what {names[0]} and the others are."
-        raise TargetError(message)
+        raise TargetError(
+            f"host: {len(names)} files were not read in time. See what {names[0]} and the others are."
+        )
     not_found, not_read = _complaints(looked, b"stat: "), _complaints(looked, b"cat: ")
     reasons = _reasons(not_found, owners)
     # Whatever could be looked up and not read has one more complaint, of cat alone.
@@ -63,8 +63,7 @@ def files_of(frames: Sequence[Frame], paths: Sequence[PurePosixPath], mark: byte
 
 def _parts(frames: Sequence[Frame]) -> tuple[Frame, Frame]:
     if tuple(frame.kind for frame in frames) != ("tree", "ran"):
-        message = "host: files were not read as they were asked for. Look at its /bin/sh."
-        raise TargetError(message)
+        raise TargetError("host: files were not read as they were asked for. Look at its /bin/sh.")
     return frames[0], frames[1]
 
 
@@ -92,7 +91,7 @@ def file_of(frames: Sequence[Frame], path: PurePosixPath, mark: bytes, *, where:
     if number in GONE:
         return ABSENT
     reason = os.strerror(number) if number else complaint.decode(errors="replace")
-    raise refused(str(path), "read", OSError(number or errno.EIO, reason), where=where)
+    raise refused(where, path, "read", OSError(number or errno.EIO, reason))
 
 
 def _complaints(looked: Frame, program: bytes) -> list[bytes]:
@@ -115,13 +114,12 @@ def _owners(printed: bytes) -> list[tuple[int, int, int] | None]:
 def _owner(line: bytes) -> tuple[int, int, int]:
     found = OWNER.fullmatch(line)
     if found is None:
-        message = f"host: {line[:80]!r} is not what stat(1) prints. Look there."
-        raise TargetError(message)
+        raise TargetError(f"host: {line[:80]!r} is not what stat(1) prints. Look there.")
     return int(found[1], 8) & 0o7777, int(found[2]), int(found[3])
 
 
 def _reasons(lines: Sequence[bytes], owners: Sequence[object]) -> list[int | None]:
-    """Tell why files could not be looked up: their complaints come in the same order."""
+    """Return why files could not be looked up: their complaints come in the same order."""
     missing = [index for index, owner in enumerate(owners) if owner is None]
     reasons: list[int | None] = [None] * len(owners)
     if len(lines) == len(missing):

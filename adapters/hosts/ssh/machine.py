@@ -4,139 +4,67 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from tuner.adapters.hosts.local import commands as local_commands
-from tuner.adapters.hosts.local import files
+from tuner.adapters.hosts.machine import Machine, Step, refused, rejected
 from tuner.adapters.hosts.ssh import look, requests
-from tuner.adapters.hosts.ssh.frames import ConnectionBroke, Frame
-from tuner.adapters.hosts.ssh.process import Signaller, SshProcess
-from tuner.adapters.hosts.ssh.requests import Step
+from tuner.adapters.hosts.ssh.process import SshProcess
+from tuner.adapters.hosts.ssh.requests import ANSWER_S, ConnectionBroke, Frame
 from tuner.errors import TargetError
-from tuner.ports import Command, Completed, CpuSet, FileReader, FileState
+from tuner.ports import Completed, FileReader, FileState
 
 if TYPE_CHECKING:
-    from tuner.adapters.hosts.ssh.shell import RemoteShell
+    from tuner.adapters.hosts.ssh.shell import RemoteShell, Shells
 
-ANSWER_S = 20.0
-"""What a request may take longer than its commands: the way there and back, and killing them."""
+    Lend = Callable[[], AbstractContextManager[RemoteShell]]
+
 FILES_TIMEOUT_S = 30.0
 SHOWN_CHARACTERS = 200
 
 
-class Lender(Protocol):
-    """Lends shells."""
-
-    def borrow(self) -> AbstractContextManager["RemoteShell"]:
-        """Give a shell to one thread; when its use fails, it is closed."""
-
-
-class ShellSource(Lender, Protocol):
-    """Where shells come from."""
-
-    @property
-    def requests(self) -> int:
-        """How many requests were sent."""
-
-    def hire(self) -> "RemoteShell":
-        """Give a shell away for as long as a program runs in it."""
-
-    def dismiss(self) -> None:
-        """Make room for another shell."""
-
-
-class RemoteMachine:
+class RemoteMachine(Machine):
     """Runs commands, reads and writes files.
 
     Args:
         name: what errors call it.
-        shells: where its shells come from.
-        unlock: tells sudo the password in a shell; None where everybody is as much root as can be.
-        signal: ends a process, by its id in /proc.
+        shells: of the host.
+        unlock: lets sudo accept a shell's commands; None where everybody is as much root as can be.
     """
 
     def __init__(
-        self,
-        name: str,
-        shells: ShellSource,
-        unlock: "Callable[[RemoteShell], None] | None",
-        signal: Signaller,
+        self, name: str, shells: "Shells", unlock: "Callable[[RemoteShell], None] | None" = None
     ) -> None:
-        self._name = name
+        self.name = name
         self._shells = shells
         self._unlock = unlock
-        self._signal = signal
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     @property
     def requests(self) -> int:
         """How many requests were sent so far: each is one round trip."""
         return self._shells.requests
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        cpus: CpuSet | None = None,
-        stdin: bytes = b"",
-        open_files: int | None = None,
-        as_root: bool = False,
-    ) -> Completed:
-        step = Step(
-            asked=tuple(argv),
-            wrappers=local_commands.wrappers(cpus=cpus, open_files=open_files),
-            open_files=open_files,
-            timeout_s=timeout_s,
-            stdin=stdin,
-            as_root=as_root and self._unlock is not None,
-        )
-        return self._run([step])[0]
-
-    def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
-        steps = [
-            Step(
-                asked=each.argv,
-                timeout_s=each.timeout_s,
-                stdin=each.stdin,
-                as_root=each.as_root and self._unlock is not None,
-                may_fail=each.may_fail,
-            )
-            for each in commands
-        ]
-        return self._run(steps)
-
-    def start(
-        self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
-    ) -> SshProcess:
-        placed = (*local_commands.wrappers(cpus=cpus, open_files=open_files), *argv)
-        return self._start(argv[0], placed)
-
     def read(self, path: PurePosixPath) -> FileState:
-        frames, mark = self._look([path], (), self._shells_for(path))
-        return look.file_of(frames, path, mark, where=self._name)
+        frames, mark = self._look([path], (), self._lender_of(path))
+        return look.file_of(frames, path, mark, where=self.name)
 
     def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
-        frames, mark = self._look(paths, trees, self._shells)
+        frames, mark = self._look(paths, trees, self._shells.borrow)
         return look.Snapshot(look.files_of(frames, paths, mark), self)
 
     def write(self, path: PurePosixPath, state: FileState) -> None:
         self._write(path, state)
 
-    def _start(self, program: str, placed: Sequence[str], *, before: bytes = b"") -> SshProcess:
+    def _start(self, step: Step, *, before: bytes = b"") -> SshProcess:
         shell = self._shells.hire()
         try:
-            quoted = requests.quote(program), requests.join(placed)
+            quoted = requests.quote(step.asked[0]), requests.join(step.command)
             shell.send(before + b"tuner_start %b %b" % quoted)
-            pid = requests.started_pid(shell.read_frame(ANSWER_S), self._name)
+            pid = requests.started_pid(shell.read_frame(ANSWER_S), self.name)
         except BaseException:
             shell.close()
             self._shells.dismiss()
             raise
-        return SshProcess(shell, pid, self._signal, self._shells.dismiss)
+        return SshProcess(shell, pid, self._shells)
 
     def _write(
         self,
@@ -148,7 +76,7 @@ class RemoteMachine:
         reached: PurePosixPath | None = None,
     ) -> None:
         step = requests.write_step(
-            reached or path, state, timeout_s=FILES_TIMEOUT_S, where=self._name, with_parents=with_parents
+            reached or path, state, timeout_s=FILES_TIMEOUT_S, where=self.name, with_parents=with_parents
         )
         # The same content may be written twice: the first writing either is whole or left nothing.
         written = self._run_in(shell, [step])[0] if shell else self._run([step], may_repeat=True)[0]
@@ -156,8 +84,8 @@ class RemoteMachine:
             return
         reason = written.stderr.decode(errors="replace").strip().rpartition(": ")[2] or "it took too long"
         if written.returncode == requests.REFUSED_BY_KERNEL:
-            raise files.rejected(str(path), state.content or b"", OSError(0, reason))
-        raise files.refused(str(path), "written", OSError(0, reason), where=self._name)
+            raise rejected(path, state.content, OSError(0, reason))
+        raise refused(self.name, path, "written", OSError(0, reason))
 
     def _run(self, steps: Sequence[Step], *, may_repeat: bool = False) -> tuple[Completed, ...]:
         """Run commands in as few requests as possible: one, unless stdin is long or sudo wants a password."""
@@ -176,10 +104,9 @@ class RemoteMachine:
             if may_repeat:
                 return self._run_once(steps)
             shown = " && ".join(shlex.join(step.asked) for step in steps)
-            message = (
+            raise TargetError(
                 f"{error} `{shown[:SHOWN_CHARACTERS]}` may have run or not. Look there before it runs again."
-            )
-            raise TargetError(message) from error
+            ) from error
 
     def _run_once(self, steps: Sequence[Step]) -> list[Completed]:
         with self._shells.borrow() as shell:
@@ -199,43 +126,42 @@ class RemoteMachine:
             is_locked = bool(frames) and frames[-1].kind == "locked"
             ran = frames[:-1] if is_locked else frames
             if len(ran) > len(left) or not frames:
-                raise requests.misunderstood("end", self._name)
+                raise requests.misunderstood("end", self.name)
             done += [
-                requests.understand(step, frame, self._name) for step, frame in zip(left, ran, strict=False)
+                requests.understand(step, frame, self.name) for step, frame in zip(left, ran, strict=False)
             ]
             if not is_locked:
                 last = steps[len(done) - 1]
                 if len(done) < len(steps) and (done[-1].returncode == 0 or last.may_fail):
-                    raise requests.misunderstood("end", self._name)
+                    raise requests.misunderstood("end", self.name)
                 return done
             if self._unlock is None or unlocked_at == len(done):
-                message = (
-                    f"{self._name}: sudo wants the password again for every command (timestamp_timeout). "
+                raise TargetError(
+                    f"{self.name}: sudo wants the password again for every command (timestamp_timeout). "
                     "Let it run what is needed without one: `tuner check` prints the sudoers file."
                 )
-                raise TargetError(message)
             unlocked_at = len(done)
             self._unlock(shell)
 
-    def _shells_for(self, path: PurePosixPath) -> Lender:  # noqa: ARG002 - a sandbox has several
-        """Tell which shells read a file."""
-        return self._shells
+    def _lender_of(self, path: PurePosixPath) -> "Lend":  # noqa: ARG002 - a sandbox has several
+        """Return what lends the shell that reads a file."""
+        return self._shells.borrow
 
     def _entering(self, step: Step) -> Step:
         """Change a command so that it runs where it shall."""
         return step
 
     def _look(
-        self, paths: Sequence[PurePosixPath], trees: Sequence[int], shells: Lender
+        self, paths: Sequence[PurePosixPath], trees: Sequence[int], lend: "Lend"
     ) -> tuple[list[Frame], bytes]:
         try:
-            return self._look_once(paths, trees, shells)
+            return self._look_once(paths, trees, lend)
         except ConnectionBroke:
-            return self._look_once(paths, trees, shells)
+            return self._look_once(paths, trees, lend)
 
     def _look_once(
-        self, paths: Sequence[PurePosixPath], trees: Sequence[int], shells: Lender
+        self, paths: Sequence[PurePosixPath], trees: Sequence[int], lend: "Lend"
     ) -> tuple[list[Frame], bytes]:
         script = requests.look_script(paths, trees, timeout_s=FILES_TIMEOUT_S)
-        with shells.borrow() as shell:
+        with lend() as shell:
             return shell.ask(script, timeout_s=2 * FILES_TIMEOUT_S + ANSWER_S), shell.mark

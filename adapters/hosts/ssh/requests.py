@@ -1,23 +1,24 @@
 """What a remote shell is sent, and what its answers mean. Pure; words are quoted here and nowhere else."""
 
 import os
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts.local.commands import OUTPUT_LIMIT_BYTES, PACKAGES
-from tuner.adapters.hosts.local.files import READ_LIMIT_BYTES
-from tuner.adapters.hosts.ssh.frames import Frame, read_count, read_seconds, read_times
-from tuner.errors import ConfigRejected, TargetError
-from tuner.ports import Argv, Completed, FileState
+from tuner.adapters.hosts.machine import PSEUDO, READ_LIMIT_BYTES, Step, irremovable, missing, too_many_files
+from tuner.adapters.hosts.process import OUTPUT_LIMIT_BYTES
+from tuner.errors import TargetError
+from tuner.ports import Completed, FileState
 
+ANSWER_S = 20.0
+"""What a request may take longer than its commands: the way there and back, and killing them."""
 SIGNALLED, LAST_SIGNAL = 128, 64
 """A shell tells 128 + N for a command that signal N ended."""
 DEADLINE_PASSED, RUNS_ON = "1", "2"
 LEAST_S = 0.001
 LONG_BYTES = 2**15
-PSEUDO = ("/proc/", "/sys/")
 PLAIN = frozenset(range(0x20, 0x7F)) - set(b"%\\'-")
 """Bytes that mean themselves in a format of printf between single quotes."""
 WRITE = """\
@@ -65,20 +66,59 @@ cat >&3 || exit 9
 REFUSED_BY_KERNEL = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One command of a request."""
+COUNT = re.compile(r"[0-9]{1,15}", re.ASCII)
+SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?", re.ASCII)
+TIMES = re.compile(r"([0-9]{1,12})m([0-9]{1,12}(?:\.[0-9]{1,9})?)s", re.ASCII)
 
-    asked: Argv
-    """What the caller named: the result names it, and its program must exist."""
-    wrappers: Argv = ()
-    """What is put in front."""
-    open_files: int | None = None
-    """The limit that one of those sets."""
-    timeout_s: float
-    stdin: bytes = b""
-    as_root: bool = False
-    may_fail: bool = False
+
+class ConnectionBroke(TargetError):
+    """The connection was there and is gone, or gives no sign of life."""
+
+
+class Secret(bytes):
+    """Bytes that no traceback shows."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One part of an answer: a word, words that belong to it, and what the command printed."""
+
+    kind: str
+    words: tuple[str, ...] = ()
+    out: bytes = b""
+    err: bytes = b""
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes to keep it."""
+        return len(self.out) + len(self.err) + sum(map(len, self.words))
+
+
+def read_count(word: str, where: str) -> int:
+    """Read a number that is not negative. Raises TargetError for anything else."""
+    if not COUNT.fullmatch(word):
+        raise _malformed(word, where)
+    return int(word)
+
+
+def read_seconds(word: str, where: str) -> float:
+    """Read seconds as /proc/uptime has them. Raises TargetError for anything else."""
+    if not SECONDS.fullmatch(word):
+        raise _malformed(word, where)
+    return float(word)
+
+
+def read_times(word: str, where: str) -> float:
+    """Read what times(1) prints: 0m1.25s. Raises TargetError for anything else."""
+    found = TIMES.fullmatch(word)
+    if found is None:
+        raise _malformed(word, where)
+    return int(found[1]) * 60 + float(found[2])
 
 
 def split(steps: Sequence[Step]) -> list[list[Step]]:
@@ -97,7 +137,7 @@ def script_of(steps: Iterable[Step]) -> bytes:
 
 
 def payload_of(steps: Sequence[Step]) -> bytes:
-    """Give what the script reads from its own input: a stdin that is too long to be written into it."""
+    """Return what the script reads from its own input: a stdin that is too long to be written into it."""
     return steps[0].stdin if _is_long(steps[0]) else b""
 
 
@@ -111,8 +151,7 @@ def look_script(paths: Sequence[PurePosixPath], trees: Sequence[int], *, timeout
 def quote(word: str) -> bytes:
     """Quote a word for the shell. Raises TargetError for what no argument can hold."""
     if "\0" in word:
-        message = f"host: {word!r} holds a NUL, which no argument and no path can. Correct it."
-        raise TargetError(message)
+        raise TargetError(f"host: {word!r} holds a NUL, which no argument and no path can. Correct it.")
     return os.fsencode(shlex.quote(word))
 
 
@@ -122,7 +161,7 @@ def join(argv: Iterable[str]) -> bytes:
 
 
 def normal(path: PurePosixPath) -> str:
-    """Give a path as the host shall see it."""
+    """Return a path as the host shall see it."""
     return os.path.normpath(path)
 
 
@@ -134,7 +173,7 @@ def printf_format(data: bytes) -> bytes:
 def started_pid(frame: Frame, where: str) -> int:
     """Read which process was started. Raises TargetError when there is no such program."""
     if frame.kind == "missing":
-        raise _missing(frame, where)
+        raise missing(where, os.fsdecode(frame.out))
     return read_pid(frame, where)
 
 
@@ -146,14 +185,14 @@ def read_pid(frame: Frame, where: str) -> int:
 
 
 def misunderstood(said: str, where: str) -> TargetError:
-    """Say that an answer belongs to no question of ours."""
+    """Return the error for an answer that belongs to no question of ours."""
     return TargetError(f"{where}: its shell answered {said!r}, which was not asked. Look at its /bin/sh.")
 
 
 def understand(step: Step, frame: Frame, where: str) -> Completed:
     """Read what became of a command. Raises TargetError when there is no such program."""
     if frame.kind == "missing":
-        raise _missing(frame, where)
+        raise missing(where, os.fsdecode(frame.out))
     if frame.kind != "ran":
         raise misunderstood(frame.kind, where)
     status, late = read_count(frame.words[0], where), frame.words[1]
@@ -161,17 +200,12 @@ def understand(step: Step, frame: Frame, where: str) -> Completed:
     spent = [read_times(word, where) for word in frame.words[4:8]]
     before_s, after_s = sum(spent[:2]), sum(spent[2:])
     if late == RUNS_ON:
-        message = (
+        raise TargetError(
             f"{where}: `{shlex.join(step.asked)}` did not end within {step.timeout_s:g} s, and sudo may not "
             "kill it: it still runs. Look there."
         )
-        raise TargetError(message)
     if step.open_files and frame.err.startswith(b"prlimit: failed to set the NOFILE"):
-        message = (
-            f"{where}: {step.open_files} open files are needed, more than are allowed. "
-            "Raise the limit (`ulimit -Hn`, /etc/security/limits.conf, fs.nr_open), or use fewer connections."
-        )
-        raise ConfigRejected(message)
+        raise too_many_files(where, step.open_files, "more than are")
     return Completed(
         argv=step.asked,
         returncode=exit_status(status),
@@ -191,11 +225,10 @@ def exit_status(told: int) -> int:
 def write_step(
     path: PurePosixPath, state: FileState, *, timeout_s: float, where: str, with_parents: bool = False
 ) -> Step:
-    """Name the command that writes a file, removes it, or hands a value to the kernel."""
+    """Return the command that writes a file, removes it, or hands a value to the kernel."""
     place = normal(path)
     if place.startswith(PSEUDO) and state.content is None:
-        message = f"{where}: {path} is the kernel's and cannot be removed. Write a value to it."
-        raise TargetError(message)
+        raise irremovable(where, path)
     script = WRITE if state.content is not None else REMOVE
     if place.startswith(PSEUDO):
         script = HAND_OVER
@@ -207,14 +240,12 @@ def write_step(
     return Step(asked=argv, stdin=state.content or b"", timeout_s=timeout_s)
 
 
-def _missing(frame: Frame, where: str) -> TargetError:
-    program = os.fsdecode(frame.out)
-    remedy = f"Install it with: apt-get install {PACKAGES[program]}" if program in PACKAGES else "Install it."
-    return TargetError(f"{where}: there is no program {program!r} that may be run. {remedy}")
+def _malformed(word: str, where: str) -> TargetError:
+    return TargetError(f"{where}: its shell said {word[:40]!r} where a number belongs. Look at its /bin/sh.")
 
 
 def _is_long(step: Step) -> bool:
-    """Say whether its stdin is long: a shell reads its script byte by byte, a microsecond for three."""
+    """Return whether its stdin is long: a shell reads its script byte by byte, a microsecond for three."""
     return len(step.stdin) > LONG_BYTES
 
 
@@ -230,7 +261,7 @@ def _step(step: Step) -> bytes:
         before += b" && "
     limits = b"%.3f %d" % (max(step.timeout_s, LEAST_S), OUTPUT_LIMIT_BYTES)
     root = b'"$tuner_root"' if step.as_root else b"''"
-    command = join((*step.wrappers, *step.asked))
+    command = join(step.command)
     after = b' || [ -z "$tuner_broken" ]' if step.may_fail else b""
     run = b"tuner_run %b %b %b %b %b" % (limits, source, root, quote(step.asked[0]), command)
     return b"{ %b%b%b; }" % (before, run, after)

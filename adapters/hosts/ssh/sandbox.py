@@ -8,26 +8,41 @@ runs there is put there from outside, and the ids of processes that are told her
 import contextlib
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts.local import commands as local_commands
-from tuner.adapters.hosts.local.sandbox import DIRECTORY, NOT_PERMITTED, OUT_OF_MEMORY_SCORE, powers_dropped
+import paramiko
+
+from tuner.adapters.hosts.isolation import (
+    DIRECTORY,
+    NAMESPACES,
+    NOT_PERMITTED,
+    OUT_OF_MEMORY_SCORE,
+    PrivatePlace,
+    drop_powers,
+    enter,
+)
+from tuner.adapters.hosts.machine import Step
 from tuner.adapters.hosts.ssh import look
 from tuner.adapters.hosts.ssh.connection import Connection
-from tuner.adapters.hosts.ssh.frames import ConnectionBroke, Frame, read_count
-from tuner.adapters.hosts.ssh.machine import ANSWER_S, Lender, RemoteMachine
-from tuner.adapters.hosts.ssh.process import Signaller, SshProcess
-from tuner.adapters.hosts.ssh.requests import Step, misunderstood, normal, quote
-from tuner.adapters.hosts.ssh.shell import COMMAND, RemoteShell, within
-from tuner.adapters.hosts.ssh.shells import Shells
+from tuner.adapters.hosts.ssh.machine import RemoteMachine
+from tuner.adapters.hosts.ssh.process import SshProcess
+from tuner.adapters.hosts.ssh.requests import (
+    ANSWER_S,
+    ConnectionBroke,
+    Frame,
+    misunderstood,
+    normal,
+    quote,
+    read_count,
+)
+from tuner.adapters.hosts.ssh.shell import COMMAND, RemoteShell, Shells, within
 from tuner.errors import TargetError
-from tuner.ports import Argv, CpuSet, FileReader, FileState, Sandbox
+from tuner.ports import Argv, FileReader, FileState
 
-NAMESPACES = ("--net", "--pid", "--ipc", "--mount")
 OPEN = (
     'user=; [ "$(id -u)" -eq 0 ] || user="--user --map-current-user --keep-caps"; '
     f'exec unshare $user {" ".join(NAMESPACES)} --fork --kill-child -- sh -c "$0"'
@@ -97,7 +112,6 @@ MOST_SHELLS = 4
 TOLD_WORDS = 3
 MOST_POWERS = 64
 """The kernel keeps capabilities in 64 bits (capability.h)."""
-SETTINGS = "/proc/sys/net/"
 OWN_PROC = PurePosixPath("/proc/self/fd/9")
 """The /proc that the first shell alone can write, and only what it starts by itself."""
 OF_PROCESS = re.compile(r"/proc/[0-9]+(/|$)")
@@ -113,147 +127,114 @@ TELL = (
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """How a command gets into the sandbox."""
+    """How a command gets into the sandbox, and what it may do there."""
 
     pid: int
     """Of its first process, as the host numbers it."""
     as_user: bool
     powerless: Argv
 
-    def enter(self, *options: str) -> Argv:
-        """Name the program that enters."""
-        user = ("--user", "--preserve-credentials") if self.as_user else ()
-        return ("nsenter", f"--target={self.pid}", *options, *user, *NAMESPACES, "--")
 
-
-class FirstShell:
-    """The sandbox's first process: reads its files, and alone may change its settings."""
-
-    def __init__(self, shell: RemoteShell) -> None:
-        self._shell = shell
-        self._conversation = threading.Lock()
-
-    @contextlib.contextmanager
-    def borrow(self) -> Iterator[RemoteShell]:
-        with self._conversation:
-            yield self._shell
-
-
-class ShellsBeside:
+class ShellsBeside(Shells):
     """Shells outside of the sandbox, for as long as that is there: later its id may be another process's."""
 
-    def __init__(self, first: RemoteShell, shells: Shells, where: str) -> None:
+    def __init__(
+        self, first: RemoteShell, host: Shells, open_channel: Callable[[], paramiko.Channel], where: str
+    ) -> None:
+        super().__init__(open_channel, where, MOST_SHELLS)
         self._first = first
-        self._shells = shells
-        self._where = where
+        self._host = host
 
-    @property
-    def requests(self) -> int:
-        return self._shells.requests
+    def signal(self, pid: int, *, with_descendants: bool) -> None:
+        # What outlives the sandbox by a moment is ended all the same.
+        self._host.signal(pid, with_descendants=with_descendants)
 
-    @contextlib.contextmanager
-    def borrow(self) -> Iterator[RemoteShell]:
+    def _lend(self) -> RemoteShell:
         self._require_open()
-        with self._shells.borrow() as shell:
-            # The connection may just have been made anew.
-            self._require_open()
-            yield shell
-
-    def hire(self) -> RemoteShell:
-        self._require_open()
-        shell = self._shells.hire()
+        shell = super()._lend()
         try:
+            # The connection may just have been made anew.
             self._require_open()
         except TargetError:
             shell.close()
-            self._shells.dismiss()
             raise
         return shell
 
-    def dismiss(self) -> None:
-        self._shells.dismiss()
-
     def _require_open(self) -> None:
         if not self._first.is_usable:
-            message = (
+            raise TargetError(
                 f"{self._where}: the connection broke, and the sandbox ended with it, or its first process "
                 "was killed. Try again."
             )
-            raise TargetError(message)
 
 
-class SshSandbox(RemoteMachine):
-    """Runs commands and keeps files inside; made by `open_sandbox`."""
+class SshSandbox(PrivatePlace, RemoteMachine):
+    """Runs commands and keeps files inside; made by `open_sandbox`.
 
-    def __init__(
-        self, name: str, first: FirstShell, beside: ShellsBeside, inside: Inside, signal: Signaller
-    ) -> None:
-        super().__init__(name, beside, unlock=None, signal=signal)
+    Its first shell is its first process: that reads its files, and alone may change its settings.
+    """
+
+    def __init__(self, name: str, first: RemoteShell, beside: ShellsBeside, inside: Inside) -> None:
+        RemoteMachine.__init__(self, name, beside)
         self._first = first
+        self._conversation = threading.Lock()
         self._inside = inside
         self._started: list[SshProcess] = []
-
-    @property
-    def directory(self) -> PurePosixPath:
-        return DIRECTORY
 
     @property
     def pid(self) -> int:
         return self._inside.pid
 
-    def start(
-        self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
-    ) -> SshProcess:
-        limits = local_commands.wrappers(cpus=cpus, open_files=open_files)
-        # When memory runs out, the server has to go, not what must notice it.
-        entering = (*KILLED_FIRST, *self._inside.enter("--no-fork"), *TELL)
-        placed = (*entering, *limits, *self._inside.powerless, *argv)
-        process = self._start(argv[0], placed, before=MAKE_GATE)
-        self._started.append(process)
-        return process
-
     def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
         found: dict[str, FileState] = {}
-        inside = [path for path in paths if self._shells_for(path) is self._first]
-        outside = [path for path in paths if self._shells_for(path) is not self._first]
+        inside = [path for path in paths if not _is_of_process(path)]
+        outside = [path for path in paths if _is_of_process(path)]
         if inside:
-            frames, mark = self._look(inside, (), self._first)
+            frames, mark = self._look(inside, (), self._borrow_first)
             found |= look.files_of(frames, inside, mark)
         if outside or trees:
-            frames, mark = self._look(outside, trees, self._shells)
+            frames, mark = self._look(outside, trees, self._shells.borrow)
             found |= look.files_of(frames, outside, mark)
         return look.Snapshot(found, self)
-
-    def write(self, path: PurePosixPath, state: FileState) -> None:
-        place = normal(path)
-        if place.startswith(SETTINGS):
-            with self._first.borrow() as shell:
-                self._write(path, state, shell, reached=OWN_PROC / place.removeprefix("/proc/"))
-        elif PurePosixPath(place).is_relative_to(DIRECTORY):
-            self._write(path, state, with_parents=True)
-        else:
-            message = (
-                f"{self.name}: {place} is not the sandbox's own and would outlive it. "
-                f"Inside, only {DIRECTORY} and /proc/sys/net can be written."
-            )
-            raise TargetError(message)
-
-    def sandbox(self, *, share: PurePosixPath | None = None) -> AbstractContextManager[Sandbox]:
-        message = f"{self.name}: a sandbox cannot hold another (share: {share}). Open it on the host."
-        raise TargetError(message)
-
-    def _shells_for(self, path: PurePosixPath) -> Lender:
-        """Let the first shell read what is inside; processes are known by their ids outside."""
-        return self._shells if OF_PROCESS.match(normal(path)) else self._first
-
-    def _entering(self, step: Step) -> Step:
-        # Last what takes rights away: the limit of open files is raised with one of them.
-        return replace(step, wrappers=(*self._inside.enter(), *step.wrappers, *self._inside.powerless))
 
     def end(self) -> None:
         """Let those that were started here know that they have ended."""
         for process in self._started:
             process.close()
+
+    @contextlib.contextmanager
+    def _borrow_first(self) -> Iterator[RemoteShell]:
+        with self._conversation:
+            yield self._first
+
+    def _lender_of(self, path: PurePosixPath) -> Callable[[], AbstractContextManager[RemoteShell]]:
+        return self._shells.borrow if _is_of_process(path) else self._borrow_first
+
+    def _start(self, step: Step, *, before: bytes = MAKE_GATE) -> SshProcess:
+        enters = (*KILLED_FIRST, *self._enter("--no-fork"), *TELL)
+        placed = replace(step, enters=enters, drops=self._inside.powerless)
+        process = super()._start(placed, before=before)
+        self._started.append(process)
+        return process
+
+    def _write_setting(self, path: PurePosixPath, state: FileState) -> None:
+        with self._borrow_first() as shell:
+            self._write(path, state, shell, reached=OWN_PROC / path.relative_to("/proc"))
+
+    def _write_own(self, path: PurePosixPath, state: FileState) -> None:
+        self._write(path, state, with_parents=True)
+
+    def _enter(self, *options: str) -> Argv:
+        return enter(self._inside.pid, *options, as_user=self._inside.as_user)
+
+    def _entering(self, step: Step) -> Step:
+        # Inside, everybody is as much root as can be.
+        return replace(step, enters=self._enter(), drops=self._inside.powerless, as_root=False)
+
+
+def _is_of_process(path: PurePosixPath) -> bool:
+    """Return whether a file is a process's: those are known by their ids outside."""
+    return OF_PROCESS.match(normal(path)) is not None
 
 
 @contextlib.contextmanager
@@ -266,10 +247,8 @@ def open_sandbox(
     first = RemoteShell(connection.open_channel(within(OPEN)), name, outside.count, before=before)
     try:
         inside = _ask_inside(first, name)
-        beside = Shells(partial(connection.open_channel, COMMAND), name, MOST_SHELLS)
-        sandbox = SshSandbox(
-            name, FirstShell(first), ShellsBeside(first, beside, name), inside, outside.signal
-        )
+        beside = ShellsBeside(first, outside, partial(connection.open_channel, COMMAND), name)
+        sandbox = SshSandbox(name, first, beside, inside)
         try:
             yield sandbox
         finally:
@@ -286,13 +265,12 @@ def _ask_inside(first: RemoteShell, where: str) -> Inside:
     try:
         frames = first.ask(b'echo "started $pid $as_user $powers"', timeout_s=ANSWER_S)
     except ConnectionBroke as error:
-        message = f"{error} So no sandbox can be opened. {NOT_PERMITTED}"
-        raise TargetError(message) from error
+        raise TargetError(f"{error} So no sandbox can be opened. {NOT_PERMITTED}") from error
     told = frames[0] if frames else Frame(kind="end")
     if told.kind != "started" or len(told.words) != TOLD_WORDS:
         raise misunderstood(told.kind, where)
     pid, as_user, powers = (read_count(word, where) for word in told.words)
     if powers > MOST_POWERS:
         raise misunderstood(told.kind, where)
-    powerless = powers_dropped(powers - 1 if powers and not as_user else None)
+    powerless = drop_powers(powers - 1 if powers and not as_user else None)
     return Inside(pid=pid, as_user=bool(as_user), powerless=powerless)

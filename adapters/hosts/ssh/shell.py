@@ -3,21 +3,16 @@
 import contextlib
 import secrets
 import shlex
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import paramiko
 
+from tuner.adapters.hosts.process import CHUNK_BYTES, mark_shortened
 from tuner.adapters.hosts.ssh.connection import FOREIGN
-from tuner.adapters.hosts.ssh.frames import (
-    MOST_ANSWER_BYTES,
-    MOST_FRAMES,
-    MOST_LINE_BYTES,
-    ConnectionBroke,
-    Frame,
-    read_count,
-)
+from tuner.adapters.hosts.ssh.requests import ANSWER_S, ConnectionBroke, Frame, read_count
 
 FUNCTIONS = Path(__file__).with_name("shell.sh").read_bytes()
 # It must mean the same to every login shell (csh, fish), hence no quote, no `!` and no newline. A request
@@ -29,7 +24,6 @@ LOOP = (
     "done; tuner_end"
 )
 COMMAND = f"exec sh -c {shlex.quote(LOOP)}"
-CHUNK_BYTES = 2**16
 NOTHING = b""
 CLOSED = "the other end has closed it, or is silent"
 ENDLESS = "its answer does not end"
@@ -38,10 +32,17 @@ RAN_WORDS = 12
 MOST_OUTPUT_BYTES = 2**26
 """Of one command; what the shell keeps of it is less, but for a look at many files."""
 MOST_NAME_BYTES = 2**16
+MOST_LINE_BYTES = 2**20
+"""Of an answer: ids of processes, a few numbers."""
+MOST_FRAMES = 2**12
+MOST_ANSWER_BYTES = 2**28
+"""Of all its parts; a command's outputs and a look at files have smaller bounds of their own."""
+MOST_SHELLS = 5
+"""sshd_config(5), MaxSessions: 10 channels of a connection by default; the rest is a sandbox's."""
 
 
 def within(script: str) -> str:
-    """Name the command of a script that runs LOOP: to the script it is `$0`."""
+    """Return the command of a script that runs LOOP: to the script it is `$0`."""
     return f"exec sh -c {shlex.quote(script)} {shlex.quote(LOOP)}"
 
 
@@ -146,8 +147,8 @@ class RemoteShell:
                 return Frame(
                     kind=kind,
                     words=tuple(words[:8]),
-                    out=_marked(out, out_cut_bytes),
-                    err=_marked(err, err_cut_bytes),
+                    out=mark_shortened(out, out_cut_bytes),
+                    err=mark_shortened(err, err_cut_bytes),
                 )
             case "missing" if len(words) == 1:
                 count = read_count(words[0], self._where)
@@ -207,6 +208,76 @@ class RemoteShell:
         return ConnectionBroke(f"{self._where}: the connection broke: {reason}.")
 
 
-def _marked(kept: bytes, cut_bytes: int) -> bytes:
-    """Say in a shortened output what was left out."""
-    return (b"[%d earlier bytes left out]\n" % cut_bytes if cut_bytes else b"") + kept
+class Shells:
+    """The remote shells of one host: each thread borrows one of its own, made when it is needed."""
+
+    def __init__(
+        self, open_channel: Callable[[], paramiko.Channel], where: str, most: int = MOST_SHELLS
+    ) -> None:
+        self._open_channel = open_channel
+        self._where = where
+        self._idle: list[RemoteShell] = []
+        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(most)
+        self._requests = 0
+
+    @property
+    def requests(self) -> int:
+        """How many have been sent: each is one round trip."""
+        return self._requests
+
+    @contextlib.contextmanager
+    def borrow(self) -> Iterator[RemoteShell]:
+        """Lend a shell to one thread; when its use fails, it is closed."""
+        with self._places:
+            shell = self._lend()
+            try:
+                yield shell
+            except BaseException:
+                shell.close()
+                raise
+            with self._lock:
+                self._idle.append(shell)
+
+    def hire(self) -> RemoteShell:
+        """Lend a shell for as long as a program runs in it; `dismiss` makes room for another."""
+        self._places.acquire()
+        try:
+            return self._lend()
+        except BaseException:
+            self._places.release()
+            raise
+
+    def dismiss(self) -> None:
+        """Make room for another shell."""
+        self._places.release()
+
+    def close(self) -> None:
+        """Close all that wait."""
+        with self._lock:
+            while self._idle:
+                self._idle.pop().close()
+
+    def signal(self, pid: int, *, with_descendants: bool) -> None:
+        """Ask a process to end (SIGTERM), or kill it with all that descends from it."""
+        script = b"tuner_kill %d ''" % pid if with_descendants else b"tuner_terminate %d" % pid
+        with self.borrow() as shell:
+            shell.ask(script, timeout_s=ANSWER_S)
+
+    def _lend(self) -> RemoteShell:
+        return self._take() or RemoteShell(self._open_channel(), self._where, self.count)
+
+    def _take(self) -> RemoteShell | None:
+        """Find one that waits, and forget those that have ended meanwhile."""
+        with self._lock:
+            while self._idle:
+                shell = self._idle.pop()
+                if shell.is_usable:
+                    return shell
+                shell.close()
+        return None
+
+    def count(self) -> None:
+        """Count one request."""
+        with self._lock:
+            self._requests += 1

@@ -1,17 +1,30 @@
-"""The password of sudo: asked once, kept in memory, told to sudo through a shell's input alone."""
+"""The password of sudo: asked once, kept in memory, sent through a shell's input alone."""
 
+import getpass
+import os
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tuner.adapters.hosts.ssh.frames import Secret
-from tuner.adapters.hosts.ssh.requests import misunderstood
+from tuner.adapters.hosts.ssh.requests import ANSWER_S, Secret, misunderstood
 from tuner.errors import TargetError
 
 if TYPE_CHECKING:
     from tuner.adapters.hosts.ssh.shell import RemoteShell
 
-ANSWER_S = 20.0
+TERMINAL = "/dev/tty"
+
+
+def ask_on_terminal(question: str) -> str:
+    """Ask for a password. Raises TargetError when nobody can be asked."""
+    try:
+        os.close(os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY))
+    except OSError as error:
+        raise TargetError(
+            f"{question} There is no terminal to ask at. Let sudo run what is needed without a password: "
+            "`tuner check` prints the sudoers file."
+        ) from error
+    return getpass.getpass(f"{question} ")
 
 
 class Sudo:
@@ -45,7 +58,6 @@ class Sudo:
             with self._asking:
                 self._password = None
             said = frame.err.decode(errors="replace").strip().rpartition("\n")[2]
-            message = (
+            raise TargetError(
                 f"{self._name}: sudo refused the password: {said}. Try again, or correct the sudoers file."
             )
-            raise TargetError(message)

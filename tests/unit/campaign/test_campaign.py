@@ -19,7 +19,7 @@ from tests.unit.simulation import (
 from tuner.campaign.finals import read_gain
 from tuner.errors import TargetError, UsageError
 from tuner.optimize.optimizer import Suggestion
-from tuner.optimize.tpe import STARTUP_TRIALS
+from tuner.optimize.optuna_samplers import STARTUP_TRIALS
 from tuner.records import Failure, Role, State
 from tuner.space import SpaceFacts, load_space
 from tuner.statistics.noise import control_interval

@@ -8,10 +8,10 @@ import pytest
 from tests.unit.simulation import space_of
 from tuner.errors import UsageError
 from tuner.optimize.catalogue import OPTIMIZERS, make_optimizer
+from tuner.optimize.model import predict
 from tuner.optimize.optimizer import Observation
 from tuner.optimize.replay import distributions
 from tuner.optimize.sparse import draw_sparse
-from tuner.optimize.surrogate import predict
 
 SPACE = space_of()
 DEFAULT = SPACE.encode(SPACE.default())

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from tuner.optimize.conditions import Conditions
-from tuner.optimize.encoding import Encoding
+from tuner.optimize.encoding import Conditions, Encoding
 
 SPACE = {
     "whole": IntDistribution(3, 9, step=2),

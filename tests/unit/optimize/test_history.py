@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuner.optimize.scalar import compress, scalarise
+from tuner.optimize.history import compress, scalarise
 
 
 def test_a_search_that_has_converged_still_tells_what_the_other_settings_cost():

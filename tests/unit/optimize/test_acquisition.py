@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from tuner.optimize.conditions import Conditions
-from tuner.optimize.encoding import Encoding
-from tuner.optimize.search import change, maximise
+from tuner.optimize.acquisition import change, maximise
+from tuner.optimize.encoding import Conditions, Encoding
 
 ENCODING = Encoding(
     {

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.simulation import space_of
 from tuner.optimize.optimizer import Observation
+from tuner.optimize.optuna_samplers import STARTUP_TRIALS, Tpe
 from tuner.optimize.sparse import draw, draw_sparse
-from tuner.optimize.tpe import STARTUP_TRIALS, Tpe
 from tuner.space import Dimension
 
 SPACE = space_of()
