@@ -19,10 +19,7 @@ from pathlib import Path
 from typing import Any
 
 RUN, TUNER = "benchmarks.faults_run", "tuner"
-PRELOADED = (
-    "benchmarks.faults_run", "tuner.cli", "tuner.cli.host_commands", "tuner.adapters.hosts.ssh", "fabric",
-    "sqlalchemy.dialects.sqlite",
-)  # fmt: skip
+PRELOADED = ("benchmarks.faults_run", "tuner.cli", "tuner.cli.host_commands", "tuner.space.schema", "fabric")
 POLL_S = 0.02
 CALL = "import sys; from benchmarks.faults_process import call; call(sys.argv[1:])"
 
@@ -149,6 +146,9 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for module in PRELOADED:
         importlib.import_module(module)
+    # These import most of what they need when they are used.
+    importlib.import_module("tuner.plugins").list_adapters()
+    importlib.import_module("tuner.study.storage").open_storage("sqlite://", "warm-up")
     if (argv := serve()) is None:
         return
     call(argv)
