@@ -4,7 +4,6 @@ import contextlib
 import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.faults_hosts import SERVERS, ServerOnHost
 from benchmarks.faults_look import is_armed
+from benchmarks.faults_process import Forked
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tests.testbed.namespaces import kill_each
@@ -48,7 +48,7 @@ class Run:
     bed: Testbed
     host: TestHost
     server: ServerOnHost
-    process: "subprocess.Popen[bytes]"
+    process: Forked
     rng: random.Random
     shims: tuple[Shim, ...] = ()
     """Of the host and of the controller, where a fault needs them."""

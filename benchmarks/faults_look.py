@@ -14,7 +14,7 @@ from benchmarks.faults_hosts import ServerOnHost
 from tests.testbed.host import TestHost
 
 LOOKED_AT = ("etc", "var/lib", "usr/lib/systemd")
-OTHERS_STATE = ("var/lib/tuner", "var/lib/nginx", "var/lib/systemd", "var/lib/php/sessions")
+OTHERS_STATE = ("/var/lib/tuner", "/var/lib/nginx", "/var/lib/systemd", "/var/lib/php/sessions")
 """What the keeper and running services write for themselves."""
 COMM_CHARACTERS = 15
 """What the kernel keeps of a program's name."""
@@ -52,24 +52,26 @@ def _start_of(pid: int) -> float:
 
 def describe_files(root: Path) -> Iterator[str]:
     """Yield a line for every file: kind, mode, owner, ACL and attributes; below /etc also the content."""
+    # Paths are strings here: thousands of files are looked at several times a second.
+    start = len(str(root))
     for top in LOOKED_AT:
         for directory, names, files in os.walk(root / top):
-            inside = Path(directory).relative_to(root)
-            names[:] = sorted(name for name in names if str(inside / name) not in OTHERS_STATE)
+            inside = directory[start:]
+            names[:] = sorted(name for name in names if f"{inside}/{name}" not in OTHERS_STATE)
             for name in sorted([*names, *files]):
                 with contextlib.suppress(FileNotFoundError):
-                    path = Path(directory, name)
-                    found = path.lstat()
+                    found = os.lstat(path := f"{directory}/{name}")
                     has_content = top == "etc" and stat.S_ISREG(found.st_mode)
                     # What was changed just now may change again within the same tick of the kernel's clock.
                     is_settled = time.time() - found.st_ctime > TICK_S
                     describe = _describe if is_settled else _describe.__wrapped__
-                    yield f"/{inside / name}: {describe(path, found.st_ino, found.st_ctime_ns, has_content)}"
+                    yield f"{inside}/{name}: {describe(path, found.st_ino, found.st_ctime_ns, has_content)}"
 
 
 @functools.lru_cache(maxsize=REMEMBERED_FILES)
-def _describe(path: Path, inode: int, changed_ns: int, has_content: bool) -> str:  # noqa: ARG001, FBT001 - of the key
+def _describe(name: str, inode: int, changed_ns: int, has_content: bool) -> str:  # noqa: ARG001, FBT001 - of the key
     """Describe a file; whatever changes it, its access list or its attributes sets its time of change."""
+    path = Path(name)
     found = path.lstat()
     words = [stat.filemode(found.st_mode), str(found.st_uid), str(found.st_gid)]
     if stat.S_ISLNK(found.st_mode):

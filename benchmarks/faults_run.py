@@ -24,7 +24,18 @@ from tuner.study.presets import PRESETS
 from tuner.study.storage import Opening, open_storage
 
 
-def main(path: Path) -> None:
+def main() -> None:
+    """Run the study that the command line names; end as `tuner` does."""
+    try:
+        make_starts(Path(sys.argv[1]))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except TunerError as error:
+        print(error, file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def make_starts(path: Path) -> None:
     """Make starts until somebody or something ends it."""
     settings = load_study(path)
     rng = Random(os.getpid())  # noqa: S311 - no secret
@@ -57,10 +68,4 @@ def _draw(rng: Random, low: float, high: float, *, whole: bool) -> int | float:
 
 
 if __name__ == "__main__":
-    try:
-        main(Path(sys.argv[1]))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except TunerError as error:
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
+    main()

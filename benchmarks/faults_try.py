@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from benchmarks.faults_edits import SETTING
 from benchmarks.faults_hosts import SERVERS, install, write_study
 from benchmarks.faults_kinds import Kind, Machine, Promise, Run, heal
 from benchmarks.faults_look import contents_of, differing, has_changed, has_tried, is_armed, see, windows_of
+from benchmarks.faults_process import RUN, Forked
 from benchmarks.faults_verdict import judge_edits, judge_later
 from tests.testbed import shim
 from tests.testbed.bed import Testbed, open_testbed
@@ -28,6 +28,7 @@ QUIET_SHARE = 0.7
 """Of the faults that a service must survive: they come when nobody restarts it. The others: at any time."""
 START_TIMEOUT_S = 90.0
 RESUME_TIMEOUT_S = 90.0
+END_TIMEOUT_S = 10.0
 WAITED_FOR = {"a window": 0.5, "a change": 0.25, "the keeper": 0.15, "nothing": 0.1}
 """What the run has done before the clock of a fault begins to tick, with shares."""
 
@@ -221,25 +222,17 @@ def await_end(run: Run) -> str:
         deadline = time.monotonic() + ALLOWED_S
         while is_armed(run.host) and not has_tried(run.host) and time.monotonic() < deadline:
             time.sleep(0.2)
-    return _read_output(run.process)
+    return run.process.read_output()
 
 
-def end_politely(process: "subprocess.Popen[bytes]") -> str:
+def end_politely(process: Forked) -> str:
     """Let a run that goes on put everything back; return what it printed."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=60)
     process.kill()
-    return _read_output(process)
-
-
-def _read_output(process: "subprocess.Popen[bytes]") -> str:
-    # Whoever has its descriptors may live on: an ssh that waits for a dead link.
-    try:
-        return process.communicate(timeout=10)[0].decode(errors="replace")
-    except subprocess.TimeoutExpired as error:
-        return (error.stdout or b"").decode(errors="replace")
+    return process.read_output()
 
 
 def _resume(
@@ -259,22 +252,14 @@ def _resume(
 
 
 @contextlib.contextmanager
-def running(study: Path, environment: Mapping[str, str]) -> Iterator["subprocess.Popen[bytes]"]:
+def running(study: Path, environment: Mapping[str, str]) -> Iterator[Forked]:
     """Run the study in a session of its own; it does not outlive this."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.faults_run", study],
-        # With compiled files it starts in half the time.
-        env={name: value for name, value in environment.items() if name != "PYTHONDONTWRITEBYTECODE"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    process = Forked([RUN, str(study)], environment, study.with_suffix(".out"))
     try:
         yield process
     finally:
         process.kill()
-        process.wait()
+        process.wait(timeout=END_TIMEOUT_S)
 
 
 def describe(outcome: Outcome) -> str:

@@ -1,14 +1,12 @@
 """Whether a fault's promise was kept where the host could not put everything back by itself."""
 
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 from benchmarks.faults_kinds import Kind, Run, heal
 from benchmarks.faults_look import differing, is_armed, see
+from benchmarks.faults_process import TUNER, Forked
 
 RESTORE_TIMEOUT_S = 120
 SERVED_FOR_S = 3.0
@@ -69,18 +67,9 @@ def _merge(run: Run) -> None:
 
 def restore(run: Run, environment: Mapping[str, str], *options: str) -> tuple[int, str]:
     """Run `tuner restore` on the host; return its exit code and all that it printed."""
-    tuner = Path(sys.executable).with_name("tuner")
-    command = [tuner, "restore", "--host", run.host.ssh_url, *options]
-    done = subprocess.run(
-        command,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=RESTORE_TIMEOUT_S,
-        check=False,
-    )
-    return done.returncode, done.stdout.decode(errors="replace")
+    command = [TUNER, "restore", "--host", run.host.ssh_url, *options]
+    process = Forked(command, environment, run.bed.home / "restore.out")
+    return process.wait(RESTORE_TIMEOUT_S), process.read_output()
 
 
 def serves(run: Run) -> bool:
