@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tuner.optimize.change_ranking import rank_changes
 from tuner.ports import Config, Scalar
 from tuner.records import Role, Start
 from tuner.report.regions import Regions, divide
-from tuner.report.wording import make_printable
+from tuner.report.wording import NOTHING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
     from tuner.space import Space
     from tuner.statistics.control_level import Speedup
-
-__all__ = ["Sensitivity", "describe", "explain", "rank_changes"]
 
 STARTS_NEEDED = 30
 """With 30 starts an effect of 15 % was found in a third of simulated studies, with 60 in five of six."""
@@ -116,39 +113,12 @@ def explain(
                 importance_low=None if share is None else share.low,
                 importance_high=None if share is None else share.high,
                 chance=None if share is None else share.chance,
-                direction=describe_direction(regions, logs, weights, effect) if enough else "–",
+                direction=describe_direction(regions, logs, weights, effect) if enough else NOTHING,
                 kept=None if kept is None else name in kept,
                 verdict=verdict,
             )
         )
     return tuple(sorted(found, key=rank))
-
-
-def describe(sensitivity: Sequence[Sensitivity], starts: Sequence[Start]) -> str:
-    """Say the same as aligned lines of text, the most important parameter first."""
-    if not sensitivity:
-        return "There is nothing to explain: the search varies no parameter."
-    rows = [("parameter", "verdict", "effect on goodput", "importance", "direction")]
-    for each in sensitivity:
-        effect, importance = "–", "–"
-        if each.effect is not None and each.low is not None and each.high is not None:
-            effect = f"{each.effect:+.1%} [{each.low:+.1%}, {each.high:+.1%}]"
-        if each.importance is not None:
-            ends = f"[{each.importance_low or 0:.0%}, {each.importance_high or 0:.0%}]"
-            importance = f"{each.importance:.0%} {ends}, by chance {each.chance or 0:.0%}"
-        rows.append((each.parameter, each.verdict, effect, importance, each.direction))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        for row in ([make_printable(cell) for cell in row] for row in rows)
-    ]
-    searched = sum(start.role in {Role.SEARCH, Role.REPEAT} for start in starts)
-    foot = (
-        f"From {searched} starts of the search; 95 % intervals, each for its parameter alone, while the "
-        "verdict allows for having looked at all of them.\nThe search goes where it was good before: these "
-        "are associations, only the confirmation measures the gain."
-    )
-    return "\n".join([*lines, "", foot])
 
 
 def rank(sensitivity: Sensitivity) -> tuple[bool, float, float, str]:
@@ -164,7 +134,7 @@ def rank(sensitivity: Sensitivity) -> tuple[bool, float, float, str]:
 def find_effects(
     divided: Mapping[str, Regions], logs: "NDArray[np.float64]", generator: "np.random.Generator"
 ) -> set[str]:
-    """Name the parameters whose regions differ by more than chance, over all parameters together.
+    """Return the parameters whose regions differ by more than chance, over all parameters together.
 
     F statistics between regions against the largest F of each shuffle: the single-step max-T procedure of
     Westfall and Young (1993), which keeps the chance of a single false finding below ALPHA.
@@ -238,7 +208,7 @@ def describe_direction(
     weights: "NDArray[np.int64] | None",
     effect: Effect | None,
 ) -> str:
-    """Say which way is better: by rank correlation for numbers, by the better choice for others."""
+    """Return which way is better: by rank correlation for numbers, by the better choice for others."""
     if weights is not None:
         correlation = correlate_ranks(regions.positions, logs, weights)
         if correlation is not None and (correlation[1] > 0 or correlation[2] < 0):
