@@ -1,9 +1,9 @@
 """Live progress: a few redrawn lines on a terminal, one line per start anywhere else."""
 
 from collections import deque
-from contextlib import AbstractContextManager
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -22,9 +22,16 @@ NOTES_SHOWN = 4
 CHANGES_SHOWN = 6
 
 
-def open_progress(console: Console) -> "AbstractContextManager[Progress]":
-    """Choose the live display on a terminal, one line per start anywhere else."""
-    return LiveProgress(console) if console.is_terminal else LineProgress(console)
+@contextmanager
+def open_progress(console: Console) -> Iterator[Progress]:
+    """Open the live display on a terminal, else one line per start; the console should stand for stderr."""
+    if not console.is_terminal:
+        yield LineProgress(console)
+        return
+    progress = LiveProgress(console)
+    with progress.live:
+        progress.draw()
+        yield progress
 
 
 class LiveProgress:
@@ -35,8 +42,7 @@ class LiveProgress:
     """
 
     def __init__(self, console: Console) -> None:
-        """Draw on this console, which should stand for stderr."""
-        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self.live = Live(console=console, auto_refresh=False, transient=True)
         self._stage = Text("starting")
         self._done, self._total = 0, 0
         self._left_s: float | None = None
@@ -45,58 +51,41 @@ class LiveProgress:
         self._incumbent = Text("the default")
         self._notes: deque[str] = deque(maxlen=NOTES_SHOWN)
 
-    def __enter__(self) -> Self:
-        self._live.__enter__()
-        self._draw()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
-
     def stage(self, name: str, done: int, total: int) -> None:
-        """Show the stage and how far it is."""
         self._stage = Text(make_printable(name), style="bold")
         self._done, self._total = done, total
-        self._draw()
+        self.draw()
 
     def start_begins(self, role: Role, label: str) -> None:
-        """Show what is being measured now."""
         self._now = Text.assemble(f"{role.value}  ", (make_printable(label), "bold"))
-        self._draw()
+        self.draw()
 
     def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
-        """Show what the last start gave."""
         self._last = describe_end(start, speedup)
         self._now = Text("")
-        self._draw()
+        self.draw()
 
     def incumbent(self, changes: Changes, speedup: "Speedup") -> None:
-        """Show the best configuration so far."""
         self._incumbent = Text.assemble((say_speedup(speedup), "bold green"), "  ", describe_changes(changes))
-        self._draw()
+        self.draw()
 
     def note(self, text: str) -> None:
-        """Keep the last few remarks in sight."""
         self._notes.append(make_printable(text))
-        self._draw()
+        self.draw()
 
     def time_left(self, seconds: float) -> None:
-        """Show how long the rest will take."""
         self._left_s = seconds
-        self._draw()
+        self.draw()
 
-    def _draw(self) -> None:
-        self._live.update(self._screen(), refresh=True)
+    def draw(self) -> None:
+        self.live.update(self._screen(), refresh=True)
 
     def _screen(self) -> RenderableType:
         count = f"{self._done} of {self._total}" if self._total else f"{self._done}"
         left = "" if self._left_s is None else f"about {say_duration(self._left_s)} left"
+        bar = ProgressBar(total=self._total or None, completed=self._done, width=24)
         head = Table.grid(padding=(0, 2))
-        head.add_row(
-            self._stage, ProgressBar(total=self._total or None, completed=self._done, width=24), count, left
-        )
+        head.add_row(self._stage, bar, count, left)
         body = Table.grid(padding=(0, 2))
         body.add_column(style="dim", no_wrap=True, min_width=len("best so far"))
         body.add_column(overflow="ellipsis", no_wrap=True)
@@ -108,49 +97,31 @@ class LiveProgress:
 
 
 class LineProgress:
-    """One plain line per start, for logs and pipes."""
+    """One plain line per start, for logs, pipes and notebooks."""
 
     def __init__(self, console: Console) -> None:
-        """Print on this console, which should stand for stderr."""
         self._console = console
-        self._stage, self._done, self._total = "", 0, 0
-        self._label = ""
-        self._left_s: float | None = None
+        self._stage = self._label = self._left = ""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing is left open."""
-
-    def stage(self, name: str, done: int, total: int) -> None:
-        """Print a stage when it is entered."""
+    def stage(self, name: str, done: int, total: int) -> None:  # noqa: ARG002 - a line says it once
         if name != self._stage:
             self._print(name)
-        self._stage, self._done, self._total = name, done, total
+        self._stage = name
 
     def start_begins(self, role: Role, label: str) -> None:
-        """Remember what is being measured until it is over."""
         self._label = label or role.value
 
     def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
-        """Print what the start gave."""
-        left = "" if self._left_s is None else f"  (about {say_duration(self._left_s)} left)"
-        self._print(f"  {describe_end(start, speedup).plain}  {self._label}{left}")
+        self._print(f"  {describe_end(start, speedup).plain}  {self._label}{self._left}")
 
     def incumbent(self, changes: Changes, speedup: "Speedup") -> None:
-        """Print the new best configuration."""
         self._print(f"  best so far {say_speedup(speedup)}  {describe_changes(changes)}")
 
     def note(self, text: str) -> None:
-        """Print the remark."""
         self._print(f"  {text}")
 
     def time_left(self, seconds: float) -> None:
-        """Remember how long the rest will take."""
-        self._left_s = seconds
+        self._left = f"  (about {say_duration(seconds)} left)"
 
     def _print(self, line: str) -> None:
         self._console.print(make_printable(line), markup=False, highlight=False, emoji=False, soft_wrap=True)
