@@ -12,17 +12,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.figures import Figure
+from tuner import Study, load_study, read, run
 from tuner.campaign.campaign import Campaign
 from tuner.campaign.finals import confirm, read_gain
 from tuner.campaign.prepare import prepare
 from tuner.campaign.progress import Silence
-from tuner.commands.session import read, run
 from tuner.optimize.catalogue import make_optimizer
 from tuner.records import Blame, Start, Window
 from tuner.report.figures import pair_ratios
 from tuner.report.wording import say_gain
 from tuner.statistics.confirm import Gain, claim
-from tuner.study import Study, load_study
 from tuner.study.presets import PRESETS
 from tuner.study.storage import open_storage
 

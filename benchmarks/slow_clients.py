@@ -22,6 +22,7 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
+from tuner import Study, load_study, read
 from tuner.campaign.prepare import Rig, prepare
 from tuner.deploy.content import BUILTIN, BUILTIN_PAGE, INDEX
 from tuner.deploy.deployment import Deployment
@@ -29,7 +30,6 @@ from tuner.deploy.sandbox import SandboxDeployment
 from tuner.measure.window import run_window
 from tuner.ports import Config
 from tuner.statistics.confirm import claim, pair_order
-from tuner.study import Study, load_study
 
 TOOL = Path(__file__).with_name("slow_load.py")
 TUNER = Path(sys.executable).with_name("tuner")
@@ -106,9 +106,7 @@ def run_quick_study(server: str, folder: Path) -> Path:
 
 def read_winner(settings: Study) -> Config | None:
     """Return the confirmed configuration of a study."""
-    from tuner.commands import session
-
-    winner = session.read(settings, with_sensitivity=False).summary.winner
+    winner = read(settings, with_sensitivity=False).summary.winner
     return None if winner is None else winner.config
 
 

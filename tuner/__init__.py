@@ -1,3 +1,49 @@
-"""Finds the server and kernel settings that serve a load best on a machine, and proves it."""
+"""Finds the server and kernel settings that serve a load best on a machine, and proves it.
+
+study           what is tuned where, under which load, for how long: a file, and a folder beside it
+target          the host that is tuned; its servers are private instances (sandbox) or installed (managed)
+space           the parameters of one or more servers, each with range, default and reason
+configuration   one value for every active parameter; the default, or the original, is the control
+workload        what the load generator sends: address, connections, keep-alive, length, rate
+window          one counted slice of load; its goodput are correct responses per second, nothing else
+start           one fresh start of the servers with a configuration: several windows, one replicate
+speedup         goodput relative to the control's level at that time, as 1.34×
+incumbent       the best feasible configuration so far; the winner is one that was confirmed in fresh pairs
+gain            what the winner serves more than the default, with its interval: the only claim that is made
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tuner.commands.compare import compare
+    from tuner.commands.session import Reading, read, run
+    from tuner.errors import TargetError, TunerError, UsageError
+    from tuner.report.progress import LineProgress
+    from tuner.report.summary import Comparison, Summary
+    from tuner.statistics.control_level import combine
+    from tuner.study import Study, load_study
 
 __version__ = "0.1.0"
+__all__ = [
+    "Comparison", "LineProgress", "Reading", "Study", "Summary", "TargetError", "TunerError", "UsageError",
+    "combine", "compare", "load_study", "read", "run",
+]  # fmt: skip
+
+_HOMES = {
+    "tuner.commands.compare": ("compare",),
+    "tuner.commands.session": ("Reading", "read", "run"),
+    "tuner.errors": ("TargetError", "TunerError", "UsageError"),
+    "tuner.report.progress": ("LineProgress",),
+    "tuner.report.summary": ("Comparison", "Summary"),
+    "tuner.statistics.control_level": ("combine",),
+    "tuner.study": ("Study", "load_study"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is used: everything at once would take a second, and `tuner --help` needs nothing."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'tuner' has no attribute {name!r}")

@@ -9,11 +9,12 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+import tuner
+
 pytestmark = pytest.mark.alone
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 BUDGET = "minutes: 0.9"
-PUBLIC = ("tuner.commands.session", "tuner.study", "tuner.report.terminal", "tuner.statistics.control_level")
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
@@ -32,13 +33,14 @@ def test_a_notebook_is_stored_without_output(notebook: nbformat.NotebookNode) ->
             assert cell.execution_count is None
 
 
-def test_a_notebook_uses_the_public_modules_only(notebook: nbformat.NotebookNode) -> None:
+def test_a_notebook_uses_the_public_api_only(notebook: nbformat.NotebookNode) -> None:
     code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
 
-    imported = re.findall(r"^from (tuner[\w.]*) import (\w+)", code, re.MULTILINE)
+    imported = re.findall(r"^from (tuner[\w.]*) import (.+)", code, re.MULTILINE)
     assert imported
-    for module, name in imported:
-        assert f"{module}.{name}" in PUBLIC or module in PUBLIC
+    for module, names in imported:
+        assert module == "tuner"
+        assert set(names.split(", ")) <= set(tuner.__all__)
 
 
 def execute_in_peace(path: Path, folder: Path) -> nbformat.NotebookNode:

@@ -7,6 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from tuner import __doc__ as about
 from tuner import __version__
 from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.host_commands import apply, confirm, restore
@@ -22,7 +23,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 
 app = typer.Typer(
     name="tuner",
-    help=__import__("tuner").__doc__,
+    help=(about or "").partition("\n")[0],
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,  # importing rich would double the time of `tuner --help`
@@ -45,7 +46,7 @@ def options(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
 ) -> None:
-    """Take the options that come before the command."""
+    """Read the options that come before the command."""
     _Debug.on = debug
 
 

@@ -1,4 +1,4 @@
-"""What several commands take, and how it is read."""
+"""Arguments that several commands share."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,17 +17,16 @@ LEAST_CONFIRM_S, MOST_CONFIRM_S = 10, 24 * 3600
 
 
 def read_study(study: Path) -> "Study":
-    """Read the study file before all else is imported, which takes a second: a wrong one is said at once."""
+    """Read the study file before all else is imported, which takes a second, so that errors come at once."""
     from tuner.study import load_study
 
     return load_study(study)
 
 
 def refuse_below(option: str, value: float | None, least: float) -> None:
-    """Refuse a number that is too small, and what is no number."""
+    """Raise UsageError for a number that is too small, and for NaN."""
     if value is not None and not value >= least:
-        msg = f"{option}: {value:g} is too little. Give at least {least:g}."
-        raise UsageError(msg)
+        raise UsageError(f"{option}: {value:g} is too little. Give at least {least:g}.")
 
 
 def read_duration(option: str, text: str) -> float:
@@ -36,6 +35,5 @@ def read_duration(option: str, text: str) -> float:
     number, unit = text[:-1], text[-1:]
     seconds = float(number) * units[unit] if number.isdecimal() and unit in units else 0.0
     if not LEAST_CONFIRM_S <= seconds <= MOST_CONFIRM_S:
-        msg = f"{option}: {text!r} is no time from 10s to 24h. Write it as 90s, 10m or 2h."
-        raise UsageError(msg)
+        raise UsageError(f"{option}: {text!r} is no time from 10s to 24h. Write it as 90s, 10m or 2h.")
     return seconds

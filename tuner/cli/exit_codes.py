@@ -1,4 +1,4 @@
-"""How a command ends that ends well, or is ended; errors know their own codes."""
+"""Exit codes; those of errors stand with the errors."""
 
 from typing import TYPE_CHECKING
 
@@ -10,5 +10,5 @@ INTERRUPTED = 130
 
 
 def verdict_code(summary: "Summary") -> int:
-    """Say with which code a study ends: 0 when its winner is confirmed."""
+    """Return the exit code of a study: 0 when its winner is confirmed."""
     return 0 if summary.gain is not None and summary.gain.verdict == "improved" else NOTHING_BETTER

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+import tuner
 from tuner.cli.agreement import agree_to_apply, agree_to_let_go
 from tuner.cli.arguments import StudyPath, read_duration, read_study
 from tuner.cli.printing import print_text, say
@@ -35,11 +36,10 @@ def apply(
             print_text(str(path))
         say(f"{place}: {len(paths)} originals put back." if paths else f"{place}: nothing was applied.")
         return
-    from tuner.commands import session
     from tuner.commands.apply import apply_winner
 
     within_s = read_duration("--confirm-within", confirm_within)
-    reading = session.read(settings, with_sensitivity=False)
+    reading = tuner.read(settings, with_sensitivity=False)
     if not yes:
         agree_to_apply(settings, place)
     applied = apply_winner(reading, host_name=host, url=url, confirm_within_s=within_s)

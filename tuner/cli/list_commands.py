@@ -21,7 +21,7 @@ def spaces(
     elif name is None:
         print("\n".join(row["name"] for row in rows))
     else:
-        from tuner.commands.tables import parameter_list
+        from tuner.report.terminal import parameter_list
         from tuner.space import describe_dead, describe_presets
 
         make_console().print(parameter_list(rows, describe_dead(name), describe_presets(name)))

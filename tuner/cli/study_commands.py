@@ -7,15 +7,20 @@ import gc
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import tuner
 from tuner.cli.agreement import agree_to_run
 from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
 from tuner.cli.exit_codes import INTERRUPTED, verdict_code
-from tuner.cli.printing import make_console, make_error_console, print_json, print_text, say, what_was_typed
+from tuner.cli.printing import make_console, print_json, print_text, say, what_was_typed
 from tuner.errors import UsageError
+
+if TYPE_CHECKING:
+    from tuner.commands.outputs import Results
+    from tuner.report.summary import Summary
 
 
 class Preset(StrEnum):
@@ -61,21 +66,23 @@ def check(
     settings = read_study(study)
     is_managed = settings.target.is_managed
     if noise and is_managed:
-        msg = "--noise: it restarts the server, and a check changes nothing. `tuner run` measures it."
-        raise UsageError(msg)
+        raise UsageError(
+            "--noise: it restarts the server, and a check changes nothing. `tuner run` measures it."
+        )
     if (plan or sudoers) and not is_managed:
         option = "--plan" if plan else "--sudoers"
-        msg = f"{option}: {study} tunes private instances; nothing of the host is changed. Leave it out."
-        raise UsageError(msg)
+        raise UsageError(
+            f"{option}: {study} tunes private instances; nothing of the host is changed. Leave it out."
+        )
     if sudoers:
         from tuner.commands.sudoers import print_sudoers
 
         print(print_sudoers(settings), end="")
         return
     from tuner.commands.check import check_study
-    from tuner.report.terminal import open_progress
+    from tuner.report.progress import open_progress
 
-    with open_progress(make_error_console()) as progress:
+    with open_progress(make_console(stderr=True)) as progress:
         findings = check_study(
             settings, trusts=trust, measure_noise=noise, shows_plan=plan, progress=progress
         )
@@ -96,59 +103,53 @@ def run(
     settings = read_study(study)
     if settings.target.is_managed:
         agree_to_run(settings, study, yes=yes)
-    from tuner.commands import session
     from tuner.commands.outputs import write_results
-    from tuner.report.terminal import final_screen, open_progress
+    from tuner.commands.session import is_finished
+    from tuner.report.progress import open_progress
 
-    if session.is_finished(settings):
+    if is_finished(settings):
         say(f"{study}: this study is finished; here is its result.")
     try:
-        with open_progress(make_error_console()) as progress:
-            reading = session.run(
-                settings, preset=preset.value if preset else None, minutes=minutes, trials=trials,
-                progress=progress,
-            )  # fmt: skip
+        with open_progress(make_console(stderr=True)) as progress:
+            name = preset.value if preset else None
+            reading = tuner.run(settings, preset=name, minutes=minutes, trials=trials, progress=progress)
     except KeyboardInterrupt:
         say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
         sys.exit(INTERRUPTED)
-    results = write_results(reading)
-    if as_json:
-        from tuner.report.summary import as_json as summary_json
-
-        print_json(summary_json(reading.summary))
-    else:
-        make_console().print(final_screen(reading.summary, report=results.report, exports=results.exports))
+    _print_summary(reading.summary, write_results(reading), as_json=as_json)
     sys.exit(verdict_code(reading.summary))
 
 
 def show(study: StudyPath, as_json: AsJson = False) -> None:
     """Show the state of a study: incumbent, winner, gain."""
     settings = read_study(study)
-    from tuner.commands import session
     from tuner.commands.outputs import find_results
-    from tuner.report.summary import as_json as summary_json
+
+    summary = tuner.read(settings, with_sensitivity=as_json).summary
+    _print_summary(summary, None if as_json else find_results(settings), as_json=as_json)
+
+
+def _print_summary(summary: "Summary", results: "Results | None", *, as_json: bool) -> None:
+    from tuner.report.summary_json import summary_json
     from tuner.report.terminal import final_screen
 
-    summary = session.read(settings, with_sensitivity=as_json).summary
-    if as_json:
+    if as_json or results is None:
         print_json(summary_json(summary))
     else:
-        results = find_results(settings)
         make_console().print(final_screen(summary, report=results.report, exports=results.exports))
 
 
 def explain(study: StudyPath, as_json: AsJson = False) -> None:
     """Say which settings mattered, and how sure that is."""
     settings = read_study(study)
-    from tuner.commands import session
-    from tuner.report.sensitivity import describe
-    from tuner.report.summary import as_json as summary_json
+    from tuner.report.summary_json import summary_json
+    from tuner.report.terminal import explanation
 
-    summary = session.read(settings).summary
+    summary = tuner.read(settings).summary
     if as_json:
         print_json(summary_json(summary)["sensitivity"])
     else:
-        print_text(describe(summary.sensitivity, summary.starts))
+        print_text(explanation(summary.sensitivity, summary.starts))
 
 
 def report(
@@ -157,10 +158,9 @@ def report(
 ) -> None:
     """Write one self-contained HTML page."""
     settings = read_study(study)
-    from tuner.commands import session
     from tuner.commands.outputs import write_report
 
-    print_text(str(write_report(session.read(settings), output)))
+    print_text(str(write_report(tuner.read(settings), output)))
 
 
 def export(
@@ -173,10 +173,9 @@ def export(
 ) -> None:
     """Write the winning settings in a format that operators use, with an undo file."""
     settings = read_study(study)
-    from tuner.commands import session
     from tuner.commands.outputs import write_export
 
-    reading = session.read(settings, with_sensitivity=False)
+    reading = tuner.read(settings, with_sensitivity=False)
     for path in write_export(reading if pick is None else reading.pick(pick), form, output):
         print_text(str(path))
 
@@ -196,10 +195,9 @@ def compare(
     settings = read_study(study)
     if settings.target.is_managed:
         agree_to_run(settings, study, yes=yes)
-    from tuner.commands import session
-    from tuner.commands.tables import comparison_table
-    from tuner.report.summary import gain_json
-    from tuner.report.terminal import open_progress
+    from tuner.report.progress import open_progress
+    from tuner.report.summary_json import gain_json
+    from tuner.report.terminal import comparison_table
     from tuner.study import load_values
 
     sides = [
@@ -207,8 +205,8 @@ def compare(
         for name in (first, second)
     ]
     try:
-        with open_progress(make_error_console()) as progress:
-            comparison = session.compare(settings, sides[0], sides[1], pairs=pairs, progress=progress)
+        with open_progress(make_console(stderr=True)) as progress:
+            comparison = tuner.compare(settings, *sides, pairs=pairs, progress=progress)
     except KeyboardInterrupt:
         say("Stopped; everything is as it was before.")
         sys.exit(INTERRUPTED)

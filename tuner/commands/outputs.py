@@ -1,4 +1,4 @@
-"""Writes what a study gives into its folder: the report and the exports."""
+"""Writes the report and the exports of a study into its folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,15 +27,15 @@ class Results:
 
 def write_results(reading: Reading) -> Results:
     """Write the report, and every export that the study's servers have when there is a winner."""
-    report = write_report(reading, None)
+    report = str(write_report(reading, None))
     winner = reading.summary.winner
     if winner is None or reading.summary.is_held_back:
-        return Results(report=str(report), exports=())
-    written: list[str] = []
+        return Results(report=report, exports=())
     rig = reading.rig or prepare(reading.settings)
-    for form in formats_of(_render(reading, rig, winner.config)):
-        written += map(str, write_export(replace(reading, rig=rig), form, None))
-    return Results(report=str(report), exports=tuple(written))
+    reading = replace(reading, rig=rig)
+    forms = formats_of(_render(reading, rig, winner.config))
+    written = (path for form in forms for path in write_export(reading, form, None))
+    return Results(report=report, exports=tuple(map(str, written)))
 
 
 def find_results(settings: Study) -> Results:
@@ -90,7 +90,7 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
 
 
 def _render(reading: Reading, rig: Rig, winner: Config) -> Mapping[str, Rendered | Rewritten]:
-    """Let every server's adapter say what the winner makes of its files, in the way in which it ran."""
+    """Return what the winner makes of every server's files, in the way in which it ran."""
     target = rig.target
     if isinstance(target, ManagedTarget):
         return _rewrite(reading, rig, target, winner)
@@ -100,7 +100,7 @@ def _render(reading: Reading, rig: Rig, winner: Config) -> Mapping[str, Rendered
 
 
 def _rewrite(reading: Reading, rig: Rig, target: ManagedTarget, winner: Config) -> Mapping[str, Rewritten]:
-    """Let the servers rewrite what is installed now, as `tuner apply` does."""
+    """Return what the servers make of the files that are installed now, as `tuner apply` does."""
     chosen = {name: new for name, (_, new) in reading.space.changes(winner).items()}
     config = rig.space.complete(chosen)
     rewritten = {}
@@ -126,8 +126,9 @@ def _real_paths(host: Host, paths: Sequence[PurePosixPath]) -> Mapping[PurePosix
     real = [PurePosixPath(line) for line in printed.decode(errors="surrogateescape").split("\n")[:-1]]
     if len(real) != len(paths):
         names = ", ".join(map(str, paths))
-        msg = f"{host.name}: {names}: it cannot be told where they really are. Export to json instead."
-        raise TargetError(msg)
+        raise TargetError(
+            f"{host.name}: {names}: it cannot be told where they really are. Export to json instead."
+        )
     return dict(zip(paths, real, strict=True))
 
 
@@ -137,12 +138,11 @@ def _read(host: Host, paths: Sequence[PurePosixPath]) -> Files:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write what the user named; that it may be a link is the user's choice."""
+    """Write to a path that the user named, which may be a link."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as error:
-        msg = (
+        raise TargetError(
             f"{path}: cannot be written ({error.strerror}). Check the folder, its permissions and free space."
-        )
-        raise TargetError(msg) from error
+        ) from error

@@ -93,16 +93,16 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
             installed that serves meanwhile, or the file cannot be written.
     """
     if not path.name:
-        msg = f"{path}: this is a folder. Give the name of a file with -o."
-        raise UsageError(msg)
+        raise UsageError(f"{path}: this is a folder. Give the name of a file with -o.")
     host, adapter = plugins.make_host(LOCAL), plugins.make_server(server)
     facts = adapter.detect(host)
     kind = _kind_of(adapter, facts)
     if kind is Kind.INSTALLED:
         _refuse_what_a_check_would(host, adapter, url)
     elif url is not None:
-        msg = f"--url: {server} is tuned as a private instance, which has its own page. Leave it out."
-        raise UsageError(msg)
+        raise UsageError(
+            f"--url: {server} is tuned as a private instance, which has its own page. Leave it out."
+        )
     serving = _find_serving(host, server) if kind is Kind.SETTINGS else server
     space = space_for(server)
     version = ".".join(map(str, facts.version))
@@ -125,16 +125,18 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        msg = f"{path}: this file is there already. Give another with -o, or remove it."
-        raise UsageError(msg) from error
+        raise UsageError(
+            f"{path}: this file is there already. Give another with -o, or remove it."
+        ) from error
     except OSError as error:
-        msg = f"{path}: cannot be written ({error.strerror}). Give another path with -o."
-        raise TargetError(msg) from error
+        raise TargetError(
+            f"{path}: cannot be written ({error.strerror}). Give another path with -o."
+        ) from error
     return path
 
 
 def _kind_of(adapter: Server, facts: Facts) -> Kind:
-    """Ask the adapter what it would start."""
+    """Return how a server can be tuned here: by what its adapter would start."""
     try:
         return Kind.SETTINGS if adapter.start(NOWHERE, facts) is None else Kind.PRIVATE
     except UsageError:
@@ -142,20 +144,19 @@ def _kind_of(adapter: Server, facts: Facts) -> Kind:
 
 
 def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> None:
-    """Raise what `tuner check` would stumble over: no running service, no page of it."""
+    """Raise what `tuner check` would raise: no running service, no page of it."""
     find_installed(host, {adapter.name: adapter})
     if url is None:
-        msg = (
+        raise UsageError(
             f"{adapter.name}: it is tuned as the installed service behind a web server, and which page it "
             f"makes is not known. Name one: tuner init {adapter.name} --url http://127.0.0.1/index.php"
         )
-        raise UsageError(msg)
     parse_url(url, where="--url")
     read_page(host, url, keepalive=True)
 
 
 def _find_serving(host: Host, settings: str) -> str:
-    """Find an installed server that answers requests while other settings are tuned."""
+    """Return an installed server that answers requests while other settings are tuned."""
     for name in plugins.adapter_names(plugins.Kind.SERVER):
         adapter = plugins.make_server(name)
         try:
@@ -163,15 +164,14 @@ def _find_serving(host: Host, settings: str) -> str:
                 return name
         except TargetError:  # it is not installed
             continue
-    msg = (
+    raise TargetError(
         f"{settings}: it serves nothing itself, and no server is installed that could meanwhile. Install "
         "one: apt-get install nginx"
     )
-    raise TargetError(msg)
 
 
 def _name_after(path: Path, server: str) -> str:
-    """Name a study after its file, with the letters that a name may have.
+    """Return a study's name after its file, with the letters that a name may have.
 
     A word that YAML takes for something else than text comes after the server's name.
     """
@@ -186,5 +186,4 @@ def space_for(server: str) -> str:
     for row in describe_spaces():
         if row["server"] == server:
             return row["name"]
-    msg = f"{server}: there is no space for it. Write one and name its path in the study file."
-    raise UsageError(msg)
+    raise UsageError(f"{server}: there is no space for it. Write one and name its path in the study file.")

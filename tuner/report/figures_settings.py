@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from tuner.ports import Scalar
 from tuner.records import Role, Start
-from tuner.report.figures import (
+from tuner.report.drawing import (
     AMBER,
     BLUE,
     GREEN,
@@ -19,7 +19,9 @@ from tuner.report.figures import (
     RED,
     ROLES,
     SOFT,
+    TEXT_ALONE,
     as_text,
+    draw_points,
     error_bars,
     make_layout,
     ratio_axis,
@@ -45,7 +47,7 @@ APART = 0.22
 
 
 def place(line: Line, value: Scalar) -> float:
-    """Find where a value stands: numbers from 0 to 1, special values left of them; choices count from 0."""
+    """Place a value: numbers from 0 to 1, special values left of them; choices count from 0."""
     position = line.position(value)
     if not math.isnan(position):
         return position
@@ -54,7 +56,7 @@ def place(line: Line, value: Scalar) -> float:
 
 
 def stretch(line: Line, value: Scalar) -> float:
-    """Bring a value's place into 0 to 1, special values included."""
+    """Compute a value's place from 0 to 1, special values included."""
     at = place(line, value)
     if not line.has_range:
         return at / (len(line.choices) - 1) if len(line.choices) > 1 else 0.5
@@ -84,7 +86,7 @@ def choose_marks(line: Line, most: int) -> list[Scalar]:
 
 
 def varied_parameters(summary: "Summary") -> tuple[str, ...]:
-    """Name the parameters that the study varied, the most important ones first."""
+    """Return the parameters that the study varied, the most important ones first."""
     varied = {dimension.parameter for dimension in summary.space.dimensions}
     ranked = [each.parameter for each in summary.sensitivity if each.parameter in varied]
     rest = [each.name for each in summary.space.parameters if each.name in varied - set(ranked)]
@@ -92,20 +94,19 @@ def varied_parameters(summary: "Summary") -> tuple[str, ...]:
 
 
 def measured_starts(summary: "Summary") -> list[Start]:
-    """Take every start with a speedup."""
+    """Return every start with a speedup."""
     return [start for start in summary.starts if start.number in summary.speedups]
 
 
 def side_of(summary: "Summary", start: Start) -> str:
-    """Tell the default's and the winner's starts from all others."""
+    """Return whose start it is: the default's, the winner's or another's."""
     if start.role is Role.CONTROL or dict(start.config) == dict(summary.default.config):
         return "default"
-    winner = summary.winner
-    return "winner" if winner is not None and dict(start.config) == dict(winner.config) else "other"
+    return "winner" if summary.is_winner(start.config) else "other"
 
 
 def name_start(summary: "Summary", start: Start) -> str:
-    """Say on hover which start it was; the figure over time tells the rest."""
+    """Return number and speedup of a start; the figure over time shows the rest."""
     return f"start {start.number}: {say_speedup(summary.speedups[start.number])}"
 
 
@@ -126,17 +127,15 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
         group = [start for start in starts if side_of(summary, start) == side]
         speedups = [summary.speedups[start.number] for start in group]
         traces.append(
-            go.Scatter(
-                x=[
+            draw_points(
+                [
                     shorten(place(line, start.config[name]) + spread * scatter(start.number))
                     for start in group
                 ],
-                y=[shorten(speedup.ratio) for speedup in speedups],
+                [speedup.ratio for speedup in speedups],
+                [name_start(summary, start) for start in group],
                 error_y=error_bars(speedups, colour) if side == "other" else None,
-                mode="markers",
                 marker={"color": colour, "symbol": symbol, "size": 7 if side == "winner" else 6},
-                text=[name_start(summary, start) for start in group],
-                hovertemplate="%{text}<extra></extra>",
             )
         )
     lines = [] if default is None else [rule(place(line, default), GREY, "dash")]
@@ -159,7 +158,7 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
 
 
 def scatter(number: int) -> float:
-    """Give every start a place of its own between −1 and 1, so that equal values do not hide each other."""
+    """Return a start's own offset between −1 and 1, so that equal values do not hide each other."""
     return 2 * (number * GOLDEN % 1) - 1
 
 
@@ -198,7 +197,7 @@ def draw_parallel(summary: "Summary") -> go.Figure | None:
             go.Scatter(
                 x=xs, y=ys, text=words, mode="lines+markers", name=title, connectgaps=False,
                 line={"color": colour, "width": width}, marker={"size": 4},
-                opacity=0.75, hovertemplate="%{text}<extra></extra>",
+                opacity=0.75, hovertemplate=TEXT_ALONE,
             )
         )  # fmt: skip
     notes, shapes = [], []
@@ -222,7 +221,7 @@ def draw_parallel(summary: "Summary") -> go.Figure | None:
 def lay_lines(
     summary: "Summary", starts: Sequence[Start], names: Sequence[str], lines: dict[str, Line]
 ) -> tuple[list[int | None], list[float | None], list[str]]:
-    """Lay the lines of several starts into one trace, with a gap after each."""
+    """Join the lines of several starts into one trace, with a gap after each."""
     xs: list[int | None] = []
     ys: list[float | None] = []
     words: list[str] = []

@@ -11,24 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
-from tuner.report.rows import (
-    arm_rows,
-    capacity_rows,
-    change_rows,
-    doubt_rows,
-    environment_rows,
-    failure_rows,
-    front_rows,
-    gate_rows,
-    mechanism_rows,
-    noise_rows,
-    provenance_rows,
-    request_failure_rows,
-    response_rows,
-    sensitivity_rows,
-    start_rows,
-    timing_rows,
-)
+from tuner.report.rows import TABLES
 from tuner.report.wording import LOWER_BOUND, say_gain, say_percent, say_ratio, say_speedup
 
 if TYPE_CHECKING:
@@ -88,35 +71,15 @@ def render_report(summary: "Summary") -> str:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     return environment.get_template("report_page.html.j2").render(
-        summary=summary,
-        headline=describe_verdict(summary),
-        arms=arm_rows(summary),
-        changes=change_rows(summary),
-        capacity=capacity_rows(summary),
-        figures=draw_figures(summary),
-        slices=draw_slices(summary),
-        sensitivity=sensitivity_rows(summary),
-        too_few=describe_lack(summary),
-        mechanisms=mechanism_rows(summary),
-        front=front_rows(summary),
-        failures=failure_rows(summary),
-        request_failures=request_failure_rows(summary),
-        gates=gate_rows(summary),
-        doubts=doubt_rows(summary),
-        responses=response_rows(summary),
-        noise=noise_rows(summary),
-        environment=environment_rows(summary),
-        timing=timing_rows(summary),
-        provenance=provenance_rows(summary),
-        counts=count_starts(summary),
-        starts=start_rows(summary),
-        plotly_js=get_plotlyjs(),
-        lower_bound=LOWER_BOUND,
-    )
+        summary=summary, headline=describe_verdict(summary), too_few=describe_lack(summary),
+        figures=draw_figures(summary), slices=draw_slices(summary), counts=count_starts(summary),
+        plotly_js=get_plotlyjs(), lower_bound=LOWER_BOUND,
+        **{name: rows_of(summary) for name, rows_of in TABLES.items()},
+    )  # fmt: skip
 
 
 def describe_verdict(summary: "Summary") -> Headline:
-    """Say how the study ended, or how far it is."""
+    """Return how the study ended, or how far it is."""
     gain = summary.gain
     if gain is not None and gain.verdict == "improved":
         return Headline(
@@ -147,7 +110,7 @@ def describe_verdict(summary: "Summary") -> Headline:
 
 
 def describe_lack(summary: "Summary") -> str:
-    """Say that there are too few starts to explain anything; empty when there are enough."""
+    """Return that there are too few starts to explain anything; empty when there are enough."""
     lacks = [each.verdict for each in summary.sensitivity if each.verdict.startswith("too few")]
     return lacks[0].capitalize() if lacks else ""
 
@@ -183,7 +146,7 @@ def draw_slices(summary: "Summary") -> list[Drawn]:
 
 
 def make_drawn(name: str, title: str, caption: str, figure: "go.Figure") -> Drawn:
-    """Put a figure with its texts; the page reserves its height, so that nothing jumps while it is drawn."""
+    """Join a figure and its texts; the page reserves its height, so that nothing jumps while it is drawn."""
     return Drawn(
         name=name, title=title, caption=caption, height=int(figure.layout.height), json=embed(figure)
     )

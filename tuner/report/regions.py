@@ -44,7 +44,7 @@ class Line:
         return (value - self.low) / (self.high - self.low)
 
     def value_at(self, position: float) -> float:
-        """Give the number at a position."""
+        """Return the number at a position."""
         if self.is_log:
             return float(self.low * (self.high / self.low) ** position)
         return self.low + (self.high - self.low) * position
@@ -82,7 +82,7 @@ class Regions:
 
 
 def draw_line(space: "Space", name: str, values: Sequence[Scalar]) -> Line:
-    """Learn a parameter's line from its description and from the values that were tried."""
+    """Return a parameter's line, from its description and from the values that were tried."""
     parameter = next(each for each in space.parameters if each.name == name)
     known = [*parameter.choices, *dict(parameter.special).values()]
     if parameter.kind == "bool":
@@ -131,15 +131,15 @@ def describe_third(space: "Space", line: Line, third: int, *, whole: bool) -> st
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Tell numbers from words and from on and off."""
+    """Return whether a value is a number; on and off are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_same(left: object, right: object) -> bool:
-    """Compare values; on is not 1."""
+    """Return whether two values are equal; on is not 1."""
     return isinstance(left, bool) == isinstance(right, bool) and left == right
 
 
 def is_among(value: object, values: Sequence[Scalar]) -> bool:
-    """Look for a value; on is not 1."""
+    """Return whether a value is among others; on is not 1."""
     return any(is_same(value, each) for each in values)

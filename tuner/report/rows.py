@@ -2,9 +2,10 @@
 
 import statistics
 from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from tuner.records import Blame, Start
+from tuner.records import Blame
 from tuner.report.wording import (
     NOTHING,
     say_duration,
@@ -29,13 +30,13 @@ Row = tuple[str, ...]
 
 
 def arm_rows(summary: "Summary") -> list[Row]:
-    """Put default and winner side by side: requests per second, p99, failures, starts."""
+    """Show default and winner: requests per second, p99, failures, starts."""
     arms = [("default", summary.default)] + ([("winner", summary.winner)] if summary.winner else [])
     return [(name, *describe_arm(arm)) for name, arm in arms]
 
 
 def describe_arm(arm: "Arm") -> Row:
-    """Say what one side gave."""
+    """Return requests per second, p99, failures and starts of one configuration."""
     return (
         say_rate(arm.goodput_rps),
         say_milliseconds(arm.latency_p99_ms),
@@ -66,25 +67,15 @@ def response_rows(summary: "Summary") -> list[Row]:
 def change_rows(summary: "Summary") -> list[Row]:
     """Show each setting that is written: name, default, value, server, why it is tuned, what else it does."""
     settings: tuple[Parameter | Derived, ...] = (*summary.space.parameters, *summary.space.derived)
-    items = {each.name: each for each in settings}
-    rows: list[Row] = []
-    for name, (default, value) in summary.shipped.items():
-        known = items.get(name)
-        rows.append(
-            (
-                name,
-                summary.space.show(name, default),
-                summary.space.show(name, value),
-                known.server if known else "",
-                known.why if known else "",
-                known.also if known else "",
-            )
-        )
-    return rows
+    known = {each.name: (each.server, each.why, each.also) for each in settings}
+    return [
+        (name, *(summary.space.show(name, each) for each in pair), *known.get(name, ("", "", "")))
+        for name, pair in summary.shipped.items()
+    ]
 
 
 def capacity_rows(summary: "Summary") -> list[Row]:
-    """Put what default and winner hold at once side by side: server, default, winner."""
+    """Show what default and winner hold at once: server, default, winner."""
     default = summary.space.describe_capacity(summary.default.config)
     winner = {} if summary.winner is None else summary.space.describe_capacity(summary.winner.config)
     return [(server, held, winner.get(server, NOTHING)) for server, held in default.items()]
@@ -98,11 +89,7 @@ def front_rows(summary: "Summary") -> list[Row]:
             say_speedup(choice.goodput),
             say_speedup(choice.cost),
             str(choice.starts),
-            ", ".join(
-                f"{name} {summary.space.show(name, value)}"
-                for name, (_, value) in summary.space.changes(choice.config).items()
-            )
-            or "the default",
+            ", ".join(summary.show_changes(choice.config)) or "the default",
         )
         for number, choice in enumerate(summary.front, 1)
     ]
@@ -149,16 +136,12 @@ def failure_rows(summary: "Summary") -> list[Row]:
 
 def request_failure_rows(summary: "Summary") -> list[Row]:
     """Count failed requests by kind, over all starts that gave a measurement."""
-    windows = [window for start in summary.starts if start.counts for window in start.windows]
+    counted = [start for start in summary.starts if start.counts]
     rows: list[Row] = []
     for kind in FAILURE_KINDS:
-        total = sum(getattr(window.failures, kind) for window in windows)
-        if total:
-            touched = sum(
-                any(getattr(window.failures, kind) for window in start.windows)
-                for start in summary.starts if start.counts
-            )  # fmt: skip
-            rows.append((kind, f"{total:,}", str(touched)))
+        failed = [sum(getattr(each.failures, kind) for each in start.windows) for start in counted]
+        if any(failed):
+            rows.append((kind, f"{sum(failed):,}", str(sum(map(bool, failed)))))
     return rows
 
 
@@ -181,7 +164,7 @@ def gate_rows(summary: "Summary") -> list[Row]:
 
 
 def doubt_rows(summary: "Summary") -> list[Row]:
-    """List the starts that are to be doubted as a whole: what, which ones, what it means."""
+    """List the starts that are doubtful as a whole: problem, start numbers, meaning."""
     from tuner.statistics.jumps import suspects
     from tuner.statistics.ranking import as_controls
     from tuner.statistics.steady import declines
@@ -207,7 +190,7 @@ def doubt_rows(summary: "Summary") -> list[Row]:
 
 
 def noise_rows(summary: "Summary") -> list[Row]:
-    """Say how noisy the host was, and what it can prove."""
+    """Show how noisy the host was, and what gain it can prove."""
     from tuner.statistics.noise import detectable_gain
 
     noise = summary.noise
@@ -224,11 +207,13 @@ def noise_rows(summary: "Summary") -> list[Row]:
 
 
 def environment_rows(summary: "Summary") -> list[Row]:
-    """Say on what the study was measured."""
+    """Show on what the study was measured."""
     fingerprint = summary.fingerprint
+    server, load = (
+        ", ".join(map(str, cpus)) or "any" for cpus in (fingerprint.server_cpus, fingerprint.generator_cpus)
+    )
     places = (
-        f"co-located: server on CPU {list_cpus(fingerprint.server_cpus)}, "
-        f"load generator on CPU {list_cpus(fingerprint.generator_cpus)} of the same machine"
+        f"co-located: server on CPU {server}, load generator on CPU {load} of the same machine"
         if fingerprint.co_located
         else "load generator on another machine"
     )
@@ -243,13 +228,8 @@ def environment_rows(summary: "Summary") -> list[Row]:
     ]
 
 
-def list_cpus(cpus: tuple[int, ...]) -> str:
-    """Write CPU numbers: 0, 2–3."""
-    return ", ".join(str(cpu) for cpu in cpus) or "any"
-
-
 def timing_rows(summary: "Summary") -> list[Row]:
-    """Say where the time went."""
+    """Show where the time went."""
     timing = summary.timing
     total_s = timing.get("total_s", 0.0)
     rows: list[Row] = [("first to last start", say_duration(total_s))]
@@ -267,7 +247,7 @@ def timing_rows(summary: "Summary") -> list[Row]:
 
 
 def provenance_rows(summary: "Summary") -> list[Row]:
-    """Say what was asked, when, and of which version."""
+    """Show what was asked, when, and of which version."""
     return [
         ("study", summary.study),
         ("state", f"{summary.state}: {summary.stop_reason}" if summary.stop_reason else summary.state),
@@ -289,18 +269,30 @@ def start_rows(summary: "Summary") -> list[Row]:
             start.role.value,
             start.state.value if start.failure is None else f"{start.state.value}: {start.failure.kind}",
             say_speedup(summary.speedups.get(start.number)),
-            say_start_rate(start),
-            ", ".join(
-                f"{name} {summary.space.show(name, value)}"
-                for name, (_, value) in summary.space.changes(start.config).items()
-            )
-            or "the default",
+            say_rate(statistics.fmean(each.goodput_rps for each in start.valid_windows))
+            if start.valid_windows else NOTHING,
+            ", ".join(summary.show_changes(start.config)) or "the default",
         )
         for start in summary.starts
-    ]
+    ]  # fmt: skip
 
 
-def say_start_rate(start: Start) -> str:
-    """Write the goodput of a start, the mean over its valid windows."""
-    rates = [window.goodput_rps for window in start.valid_windows]
-    return say_rate(statistics.fmean(rates)) if rates else NOTHING
+TABLES: Mapping[str, Callable[["Summary"], list[Row]]] = {
+    "arms": arm_rows,
+    "changes": change_rows,
+    "capacity": capacity_rows,
+    "sensitivity": sensitivity_rows,
+    "mechanisms": mechanism_rows,
+    "front": front_rows,
+    "failures": failure_rows,
+    "request_failures": request_failure_rows,
+    "gates": gate_rows,
+    "doubts": doubt_rows,
+    "responses": response_rows,
+    "noise": noise_rows,
+    "environment": environment_rows,
+    "timing": timing_rows,
+    "provenance": provenance_rows,
+    "starts": start_rows,
+}
+"""Every table, by its name in the page's template."""

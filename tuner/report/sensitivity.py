@@ -11,25 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tuner.optimize.change_ranking import rank_changes
-from tuner.ports import Config, Scalar
+from tuner.ports import Config
 from tuner.records import Role, Start
-from tuner.report.regions import Regions, divide
-from tuner.report.wording import make_printable
+from tuner.report.regions import divide
+from tuner.report.wording import NOTHING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from tuner.space import Space
     from tuner.statistics.control_level import Speedup
 
-__all__ = ["Sensitivity", "describe", "explain", "rank_changes"]
-
 STARTS_NEEDED = 30
 """With 30 starts an effect of 15 % was found in a third of simulated studies, with 60 in five of six."""
-DRAWS = 1000
-ALPHA = 0.05
 MATTERS, NOISE, NOT_VARIED = "matters", "indistinguishable from noise", "not varied"
 
 
@@ -55,17 +47,6 @@ class Sensitivity:
     """`matters`, `indistinguishable from noise`, `not varied`, or that there are too few starts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
-    """The difference between two regions, in logarithms."""
-
-    difference: float
-    low: float
-    high: float
-    region: str
-    reference: str
-
-
 def explain(
     space: "Space",
     starts: Sequence[Start],
@@ -77,6 +58,7 @@ def explain(
     """Explain every parameter that the search could vary, the most important first."""
     import numpy as np
 
+    from tuner.report import effects
     from tuner.report.importance import measure_importance
 
     seen = [
@@ -88,16 +70,16 @@ def explain(
     names = list(dict.fromkeys(dimension.parameter for dimension in space.dimensions))
     divided = {name: divide(space, name, [start.config for start in seen], default) for name in names}
     generator = np.random.default_rng(seed)
-    weights = generator.multinomial(len(seen), [1 / len(seen)] * len(seen), size=DRAWS) if seen else None
+    weights = effects.draw_weights(len(seen), generator) if seen else None
     enough = len(seen) >= STARTS_NEEDED
     configs = [start.config for start in seen]
     shares = measure_importance(space, configs, logs, generator) if enough else {}
-    told_apart = find_effects(divided, logs, generator) if enough else set()
+    told_apart = effects.find_effects(divided, logs, generator) if enough else set()
     kept = None if winner is None else space.changes(winner)
     found = []
     for name in names:
         regions = divided[name]
-        effect = estimate_effect(regions, logs, weights, winner.get(name) if winner else None)
+        effect = effects.estimate_effect(regions, logs, weights, winner.get(name) if winner else None)
         share = shares.get(name)
         if not regions.is_varied:
             verdict = NOT_VARIED
@@ -116,39 +98,12 @@ def explain(
                 importance_low=None if share is None else share.low,
                 importance_high=None if share is None else share.high,
                 chance=None if share is None else share.chance,
-                direction=describe_direction(regions, logs, weights, effect) if enough else "–",
+                direction=effects.describe_direction(regions, logs, weights, effect) if enough else NOTHING,
                 kept=None if kept is None else name in kept,
                 verdict=verdict,
             )
         )
     return tuple(sorted(found, key=rank))
-
-
-def describe(sensitivity: Sequence[Sensitivity], starts: Sequence[Start]) -> str:
-    """Say the same as aligned lines of text, the most important parameter first."""
-    if not sensitivity:
-        return "There is nothing to explain: the search varies no parameter."
-    rows = [("parameter", "verdict", "effect on goodput", "importance", "direction")]
-    for each in sensitivity:
-        effect, importance = "–", "–"
-        if each.effect is not None and each.low is not None and each.high is not None:
-            effect = f"{each.effect:+.1%} [{each.low:+.1%}, {each.high:+.1%}]"
-        if each.importance is not None:
-            ends = f"[{each.importance_low or 0:.0%}, {each.importance_high or 0:.0%}]"
-            importance = f"{each.importance:.0%} {ends}, by chance {each.chance or 0:.0%}"
-        rows.append((each.parameter, each.verdict, effect, importance, each.direction))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        for row in ([make_printable(cell) for cell in row] for row in rows)
-    ]
-    searched = sum(start.role in {Role.SEARCH, Role.REPEAT} for start in starts)
-    foot = (
-        f"From {searched} starts of the search; 95 % intervals, each for its parameter alone, while the "
-        "verdict allows for having looked at all of them.\nThe search goes where it was good before: these "
-        "are associations, only the confirmation measures the gain."
-    )
-    return "\n".join([*lines, "", foot])
 
 
 def rank(sensitivity: Sensitivity) -> tuple[bool, float, float, str]:
@@ -159,127 +114,3 @@ def rank(sensitivity: Sensitivity) -> tuple[bool, float, float, str]:
         -abs(sensitivity.effect or 0.0),
         sensitivity.parameter,
     )
-
-
-def find_effects(
-    divided: Mapping[str, Regions], logs: "NDArray[np.float64]", generator: "np.random.Generator"
-) -> set[str]:
-    """Name the parameters whose regions differ by more than chance, over all parameters together.
-
-    F statistics between regions against the largest F of each shuffle: the single-step max-T procedure of
-    Westfall and Young (1993), which keeps the chance of a single false finding below ALPHA.
-    """
-    import numpy as np
-
-    shuffled = np.stack([logs, *(generator.permutation(logs) for _ in range(DRAWS))])
-    statistics = {
-        name: between(regions.membership, shuffled) for name, regions in divided.items() if regions.is_varied
-    }
-    if not statistics:
-        return set()
-    largest = np.max(np.stack([statistic[1:] for statistic in statistics.values()]), axis=0)
-    limit = float(np.quantile(largest, 1 - ALPHA))
-    return {name for name, statistic in statistics.items() if statistic[0] > limit}
-
-
-def between(membership: "NDArray[np.float64]", logs: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Compute the F statistic between groups for every row of logs.
-
-    Shapes: membership starts × regions, logs rows × starts. A start without the parameter is in no region.
-    """
-    import numpy as np
-
-    inside = membership.any(axis=1)
-    member, values = membership[inside], logs[:, inside]
-    sizes = member.sum(axis=0)
-    member, sizes = member[:, sizes > 0], sizes[sizes > 0]
-    means = values @ member / sizes
-    grand = values.mean(axis=1, keepdims=True)
-    explained = ((means - grand) ** 2 @ sizes) / max(1, len(sizes) - 1)
-    rest = ((values - means @ member.T) ** 2).sum(axis=1) / max(1, len(member) - len(sizes))
-    return np.asarray(explained / np.maximum(rest, 1e-12))
-
-
-def estimate_effect(
-    regions: Regions,
-    logs: "NDArray[np.float64]",
-    weights: "NDArray[np.int64] | None",
-    wanted: Scalar | None,
-) -> Effect | None:
-    """Compare the winner's region of values, else the best other one, with the default's."""
-    import numpy as np
-
-    reference = regions.default
-    counts = regions.membership.sum(axis=0)
-    if weights is None or reference is None or counts[reference] < 2:  # noqa: PLR2004 - no spread below two
-        return None
-    means = np.full(len(counts), -np.inf)
-    usable = [index for index in range(len(counts)) if index != reference and counts[index] >= 2]  # noqa: PLR2004
-    if not usable:
-        return None
-    for index in usable:
-        means[index] = logs[regions.membership[:, index] > 0].mean()
-    chosen = regions.line.region(wanted)
-    index = chosen if chosen in usable else int(np.argmax(means))
-    pair = regions.membership[:, [index, reference]]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = (weights * logs) @ pair / (weights @ pair)
-    differences = drawn[:, 0] - drawn[:, 1]
-    low, high = np.nanquantile(differences, [ALPHA / 2, 1 - ALPHA / 2])
-    return Effect(
-        difference=float(means[index] - logs[pair[:, 1] > 0].mean()),
-        low=float(low), high=float(high), region=regions.labels[index], reference=regions.labels[reference],
-    )  # fmt: skip
-
-
-def describe_direction(
-    regions: Regions,
-    logs: "NDArray[np.float64]",
-    weights: "NDArray[np.int64] | None",
-    effect: Effect | None,
-) -> str:
-    """Say which way is better: by rank correlation for numbers, by the better choice for others."""
-    if weights is not None:
-        correlation = correlate_ranks(regions.positions, logs, weights)
-        if correlation is not None and (correlation[1] > 0 or correlation[2] < 0):
-            way = "more is better" if correlation[0] > 0 else "less is better"
-            middle, low, high = (f"{value:.2f}" for value in correlation)
-            return f"{way} (rank correlation {middle} [{low}, {high}])"
-    if effect is None:
-        return "not enough values tried"
-    if effect.low > 0 or effect.high < 0:
-        if effect.low > 0:
-            return f"{effect.region} is better than {effect.reference}"
-        return f"{effect.reference} is better than {effect.region}"
-    return "no clear direction"
-
-
-def correlate_ranks(
-    positions: "NDArray[np.float64]", logs: "NDArray[np.float64]", weights: "NDArray[np.int64]"
-) -> tuple[float, float, float] | None:
-    """Compute Spearman's rank correlation and its bootstrap interval; a NaN position has no part in it."""
-    import numpy as np
-
-    inside = ~np.isnan(positions)
-    if inside.sum() < 5 or len(set(positions[inside].tolist())) < 3:  # noqa: PLR2004 - fewer say nothing
-        return None
-    first, second = rank_values(positions[inside]), rank_values(logs[inside])
-    draws = np.concatenate([np.ones((1, int(inside.sum()))), weights[:, inside]])
-    total = np.maximum(draws.sum(axis=1, keepdims=True), 1)
-    first_off = first - (draws @ first[:, None]) / total
-    second_off = second - (draws @ second[:, None]) / total
-    shared = (draws * first_off * second_off).sum(axis=1)
-    spread = np.sqrt((draws * first_off**2).sum(axis=1) * (draws * second_off**2).sum(axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values = shared / spread
-    low, high = np.nanquantile(values[1:], [ALPHA / 2, 1 - ALPHA / 2])
-    return float(values[0]), float(low), float(high)
-
-
-def rank_values(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """Rank values from 1; equal ones share the mean of their ranks."""
-    import numpy as np
-
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[inverse])

@@ -1,4 +1,4 @@
-"""How numbers read, the same in terminal, report and exports."""
+"""Numbers and names as text, the same in terminal, report and exports."""
 
 import math
 import unicodedata
@@ -101,7 +101,7 @@ def make_printable(text: str) -> str:
 
 
 def make_lines_printable(text: str) -> str:
-    """Do the same line by line, for texts of several lines; tabs become blanks."""
+    """Make every line of a text printable; tabs become blanks."""
     return "\n".join(make_printable(line.expandtabs(4)) for line in text.split("\n"))
 
 

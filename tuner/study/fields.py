@@ -1,4 +1,4 @@
-"""What stands under the keys of a YAML document, each taken as the kind of value that it has to be."""
+"""Reads typed values from a YAML document by their keys."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -79,7 +79,7 @@ class Fields:
         return value
 
     def value(self, keys: Keys) -> Any:  # noqa: ANN401 - whatever the file holds
-        """Give what stands there; None for what is absent or null."""
+        """Return what the document has there; None for what is absent or null."""
         here: Any = self.document.data
         for depth, key in enumerate(keys):
             if not isinstance(here, Mapping):
@@ -90,16 +90,16 @@ class Fields:
         return here
 
     def refuse_unknown(self, keys: tuple[str, ...], known: Collection[str]) -> None:
-        """Refuse a mapping that has other keys than these."""
+        """Raise UsageError for a mapping that has other keys than these."""
         here = self.mapping(keys) if keys else self.document.data
         for key in here or ():
             if key not in known:
                 raise self.wrong((*keys, key), "this key is not known", suggest(key, known))
 
     def where(self, keys: Keys) -> str:
-        """Name file and line of a value."""
+        """Return file and line of a value."""
         return str(self.document.place(keys))
 
     def wrong(self, keys: Keys, wrong: str, remedy: str) -> UsageError:
-        """Make the error that names the place of a value."""
+        """Return the error that names the place of a value."""
         return problem(self.document.place(keys), wrong, remedy)

@@ -30,7 +30,7 @@ def require_own(folder: Path) -> None:
         UsageError: one of them is a link, another user's, or others may write to it.
         TargetError: the folder cannot be opened.
     """
-    with _translated(folder, "read"):
+    with translated(folder, "read"):
         try:
             os.close(open_folder(folder))
         except FileNotFoundError:
@@ -56,7 +56,7 @@ def require_own_database(path: Path) -> None:
 
 def make_folder(folder: Path) -> None:
     """Make a folder inside a study's own, or check the one that is there. Raises as `require_own` does."""
-    with _translated(folder, "written"), _entered(folder.parent, create=True) as parent:
+    with translated(folder, "written"), _entered(folder.parent, create=True) as parent:
         os.close(open_folder(folder, within=parent, create=True))
 
 
@@ -67,7 +67,7 @@ def write_file(path: Path, content: bytes, *, study_folder: Path) -> None:
         UsageError: the file or a folder on the way is a link, another user's, or may be written by others.
         TargetError: it cannot be written.
     """
-    with _translated(path, "written"), _entered(study_folder, create=True) as top:
+    with translated(path, "written"), _entered(study_folder, create=True) as top:
         directory = top if path.parent == study_folder else open_folder(path.parent, within=top, create=True)
         try:
             descriptor = open_file(path, os.O_WRONLY | os.O_CREAT, within=directory)
@@ -113,10 +113,9 @@ def open_folder(path: Path, *, within: int | None = None, create: bool = False) 
         descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
     except OSError as error:
         if path.is_symlink():
-            msg = (
+            raise UsageError(
                 f"{path}: this is a link, and tuner follows none here. Remove it; tuner makes its own folder."
-            )
-            raise UsageError(msg) from error
+            ) from error
         raise
     return _checked(descriptor, path)
 
@@ -160,31 +159,28 @@ def _refuse_strange_file(path: Path, found: os.stat_result) -> None:
     elif found.st_nlink > 1:
         problem = f"this file has {found.st_nlink} names (hard links), and another one would change with it"
     if problem:
-        msg = f"{path}: {problem}. Remove it; tuner makes its own."
-        raise UsageError(msg)
+        raise UsageError(f"{path}: {problem}. Remove it; tuner makes its own.")
 
 
 def _refuse_others(path: Path, found: os.stat_result, descriptor: int | None = None) -> None:
     """Raise UsageError when another user owns something, or may write to it."""
     if not _may_own(found.st_uid):
-        msg = (
+        raise UsageError(
             f"{path}: it belongs to user {found.st_uid}, and tuner runs as user {os.geteuid()}. Run tuner as "
             "its owner, or copy the study file to a folder of your own."
         )
-        raise UsageError(msg)
     writers = found.st_mode & OTHERS_MAY_WRITE
     if writers == stat.S_IWGRP and _is_private_group(found.st_gid) and not _has_access_list(path, descriptor):
         return
     if writers:
-        msg = (
+        raise UsageError(
             f"{path}: other users may write to it (mode {stat.S_IMODE(found.st_mode):04o}). "
             f"If you know what it holds: chmod go-w {path}"
         )
-        raise UsageError(msg)
 
 
 def _may_own(user: int) -> bool:
-    """Tell whether a user may own what tuner works with.
+    """Return whether a user may own what tuner works with.
 
     That is the one it runs as; root, who can change everything anyway; and whoever became root with sudo:
     it is the same person, whose checkout it is that `sudo make tune` works in.
@@ -195,7 +191,7 @@ def _may_own(user: int) -> bool:
 
 
 def _is_private_group(group: int) -> bool:
-    """Tell whether a group has members, and none but those who may own a study's folder.
+    """Return whether a group has members, and none but those who may own a study's folder.
 
     Where each user has a group of the same name, the umask is often 002.
     """
@@ -208,7 +204,7 @@ def _is_private_group(group: int) -> bool:
 
 
 def _has_access_list(path: Path, descriptor: int | None) -> bool:
-    """Tell whether single users may have been given rights, which the group's bits then cover (acl(5))."""
+    """Return whether single users may have been given rights, which the group's bits then cover (acl(5))."""
     try:
         return ACCESS_LIST in os.listxattr(path if descriptor is None else descriptor)
     except OSError:
@@ -227,11 +223,11 @@ def _entered(study_folder: Path, *, create: bool = False) -> Iterator[int]:
 
 
 @contextmanager
-def _translated(path: Path, done: str) -> Iterator[None]:
+def translated(path: Path, done: str) -> Iterator[None]:
+    """Turn an OSError into a TargetError that names the path and what cannot be done with it."""
     try:
         yield
     except OSError as error:
-        msg = (
+        raise TargetError(
             f"{path}: cannot be {done} ({error.strerror}). Check the folder, its permissions and free space."
-        )
-        raise TargetError(msg) from error
+        ) from error

@@ -9,7 +9,7 @@ MOST_RATE_RPS = 10_000_000.0
 
 
 def refuse_excess(workload: Workload) -> None:
-    """Refuse load beyond any bounds, whoever asks for it. Raises UsageError."""
+    """Raise UsageError for load beyond any bounds, whoever asks for it."""
     bounds = (
         ("connections", workload.connections, MOST_CONNECTIONS),
         ("seconds", workload.duration_s, MOST_WINDOW_S),
@@ -17,5 +17,6 @@ def refuse_excess(workload: Workload) -> None:
     )
     for what, asked, most in bounds:
         if not 0 <= asked <= most:
-            message = f"load: {asked:g} {what} in one window are out of bounds. Ask for {most:g} at the most."
-            raise UsageError(message)
+            raise UsageError(
+                f"load: {asked:g} {what} in one window are out of bounds. Ask for {most:g} at the most."
+            )

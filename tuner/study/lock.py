@@ -3,12 +3,12 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from tuner.errors import TargetError
 from tuner.study import Study
-from tuner.study.folder import open_file, open_folder, require_own
+from tuner.study.folder import open_file, open_folder, require_own, translated
 
 NAME = "lock"
 
@@ -24,31 +24,19 @@ def locked(settings: Study) -> Iterator[None]:
         TargetError: another tuner holds it, or the folder cannot be written.
     """
     is_new = not settings.folder.exists()
-    with _entered(settings.folder) as folder:
+    with ExitStack() as opened:
+        with translated(settings.folder, "written"):
+            settings.folder.parent.mkdir(parents=True, exist_ok=True)
+            folder = open_folder(settings.folder, create=True)
+            opened.callback(os.close, folder)
         require_own(settings.folder)
-        descriptor = _open(settings.folder / NAME, folder)
-        try:
-            _claim(descriptor, settings)
-            try:
-                yield
-            finally:
-                if is_new:
-                    _remove_if_unused(settings.folder, folder)
-        finally:
-            os.close(descriptor)
-
-
-@contextmanager
-def _entered(path: Path) -> Iterator[int]:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = open_folder(path, create=True)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    try:
-        yield folder
-    finally:
-        os.close(folder)
+        with translated(settings.folder / NAME, "written"):
+            descriptor = open_file(settings.folder / NAME, os.O_RDWR | os.O_CREAT, within=folder)
+            opened.callback(os.close, descriptor)
+        _claim(descriptor, settings)
+        if is_new:
+            opened.callback(_remove_if_unused, settings.folder, folder)
+        yield
 
 
 def _claim(descriptor: int, settings: Study) -> None:
@@ -57,11 +45,10 @@ def _claim(descriptor: int, settings: Study) -> None:
         _lock(descriptor)
     except BlockingIOError as error:
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-        msg = (
+        raise TargetError(
             f"{settings.path}: another tuner is at work on this study (process {holder}). "
             "Wait for it, or end it; then run the same command again."
-        )
-        raise TargetError(msg) from error
+        ) from error
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
@@ -80,20 +67,8 @@ def _remove_if_unused(path: Path, folder: int) -> None:
             path.rmdir()
 
 
-def _open(path: Path, folder: int) -> int:
-    try:
-        return open_file(path, os.O_RDWR | os.O_CREAT, within=folder)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> TargetError:
-    msg = f"{path}: cannot be written ({error.strerror}). Check the folder's permissions and free space."
-    return TargetError(msg)
-
-
 def is_locked(settings: Study) -> bool:
-    """Say whether a tuner is at work on the study now. Raises UsageError as `locked` does."""
+    """Return whether a tuner is at work on the study now. Raises UsageError as `locked` does."""
     try:
         folder = open_folder(settings.folder)
         try:

@@ -56,12 +56,12 @@ class LoadSettings:
     """Document root of the site on the target, where its address is another host's (a load balancer)."""
 
     def options(self) -> dict[str, object]:
-        """Give the options that the generator's class takes; most take none."""
+        """Return the options that the generator's class takes; most take none."""
         given = {"command": self.command, "result": self.result, "script": self.script}
         return {name: value for name, value in given.items() if value}
 
     def describe(self) -> str:
-        """Say the workload in one line."""
+        """Return the workload in one line."""
         kept = "keep-alive" if self.keepalive else "Connection: close"
         there = "" if self.hosts == (LOCAL,) else f" on {', '.join(self.hosts)}"
         return (
@@ -101,13 +101,13 @@ class Study:
 
     @property
     def storage_url(self) -> str:
-        """Give the Optuna storage URL."""
+        """Return the Optuna storage URL."""
         if self.storage != "sqlite":
             return self.storage
         return sqlite_url(self.folder / DATABASE)
 
     def definition(self, space: "Space") -> dict[str, str]:
-        """Give all that makes two starts comparable, each part by its name; the budget is not among it."""
+        """Return all that makes two starts comparable, each part by its name; the budget is not among it."""
         load = self.load
         default = {name: str(value) for name, value in space.default().items()}
         return {

@@ -8,12 +8,12 @@ SQLITE = "sqlite:///"
 
 
 def sqlite_url(path: Path) -> str:
-    """Give the storage URL of a file, whatever letters are in its path."""
+    """Return the storage URL of a file, whatever letters are in its path."""
     return f"{SQLITE}{quote(str(path.absolute()))}"
 
 
 def show_url(url: str) -> str:
-    """Say where a storage is: the file's path, or the address without user, password and query."""
+    """Return where a storage is: the file's path, or the address without user, password and query."""
     if url.startswith(SQLITE):
         return unquote(url.removeprefix(SQLITE))
     scheme, separator, rest = url.partition("://")

@@ -22,7 +22,7 @@ MOST_NAMED = 5
 
 
 def name_programs(settings: Study) -> tuple[str, ...]:
-    """Name the programs of the author's own that sending load means to run."""
+    """Return the programs of the author's own that sending load means to run."""
     load = settings.load
     found = []
     if load.command:
@@ -33,7 +33,7 @@ def name_programs(settings: Study) -> tuple[str, ...]:
 
 
 def name_own_settings(space: Space, current: Mapping[str, Scalar]) -> tuple[str, ...]:
-    """Name what its own space files let be written that tuner's spaces do not know: settings and texts.
+    """Return what its own space files let be written that tuner's spaces do not know: settings and texts.
 
     Args:
         space: the space of the study, on this host.
@@ -90,7 +90,7 @@ def _name_setting(item: Parameter | Derived, known: Iterable[tuple[str, str]]) -
 
 
 def name_large_numbers(space: Space, facts: SpaceFacts) -> tuple[str, ...]:
-    """Name numbers of the default configuration that tuner's own spaces would not go up to on this host.
+    """Return numbers of the default configuration that tuner's own spaces do not go up to on this host.
 
     A check starts the servers with them; what they may cost in memory and time is bounded by that.
     """
@@ -113,7 +113,7 @@ def name_large_numbers(space: Space, facts: SpaceFacts) -> tuple[str, ...]:
 
 
 def _takes(parameter: Parameter, config: Config) -> bool:
-    """Say whether a configuration has a value of the parameter's kind, be it out of its range."""
+    """Return whether a configuration has a value of the parameter's kind, even out of its range."""
     try:
         return parameter.name in config and accept(parameter, config[parameter.name]) is not None
     except Refused:
@@ -143,8 +143,7 @@ def refuse_untrusted(study: Path, demands: Iterable[str]) -> None:
         return
     more = f"; and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     told = "; ".join(found[:MOST_NAMED])
-    message = (
+    raise UsageError(
         f"{study}: what its author chose is done only when you trust it: {told}{more}. Read the study and "
         "the files that it names, then check it with --trust."
     )
-    raise UsageError(message)

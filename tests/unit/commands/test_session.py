@@ -5,7 +5,8 @@ import pytest
 from tests.unit.simulation import SimulatedHost, make_rig, open_in_memory, space_of, write_study
 from tests.unit.space.samples import HOST
 from tests.unit.starts import DEFAULT, SPACE
-from tuner.commands.session import is_finished, resolve, settle_plan, settle_preset
+from tuner.commands.compare import resolve
+from tuner.commands.session import is_finished, settle_plan, settle_preset
 from tuner.errors import UsageError
 from tuner.space import Preset, SpaceFacts, load_space
 from tuner.study.storage import open_storage

@@ -20,7 +20,8 @@ from tuner.errors import UsageError
 from tuner.export import Rendered, export
 from tuner.ports import Scalar
 from tuner.report.page import render_report
-from tuner.report.summary import Summary, as_json
+from tuner.report.summary import Summary
+from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
 from tuner.space import Space, load_space
 
@@ -89,7 +90,7 @@ def test_a_winner_with_less_is_called_so_wherever_it_is_shown() -> None:
     assert f"The winner holds less than the default: {LESS}." in shown
     assert "neither exported nor applied without `allow: [capacity]`" in shown
     assert LESS in render_report(summary)
-    assert as_json(summary)["capacity"]["lacks"] == LESS.split("; ")
+    assert summary_json(summary)["capacity"]["lacks"] == LESS.split("; ")
 
 
 def test_a_winner_with_less_is_not_exported() -> None:
@@ -138,7 +139,7 @@ def test_exports_say_what_is_held_and_what_else_changes() -> None:
 
 
 def test_scripts_read_capacity_what_ships_and_what_else_it_does() -> None:
-    shown = as_json(summary_of(less=False))
+    shown = summary_json(summary_of(less=False))
 
     assert shown["capacity"]["default"]["apache"]["requests"] == 150
     assert shown["capacity"]["winner"]["apache"]["requests"] == 192

@@ -22,8 +22,10 @@ from tuner.export import Rendered, export
 from tuner.export.provenance import comment
 from tuner.records import Blame, Failure, Fingerprint, State, Verdict
 from tuner.report.page import render_report
-from tuner.report.summary import Summary, as_json
-from tuner.report.terminal import LineProgress, LiveProgress, final_screen
+from tuner.report.progress import LineProgress, LiveProgress
+from tuner.report.summary import Summary
+from tuner.report.summary_json import summary_json
+from tuner.report.terminal import final_screen
 
 PAYLOADS = [
     "<script>alert(1)</script>",
@@ -220,7 +222,7 @@ def test_an_error_message_cannot_steer_the_terminal(number, monkeypatch, capsys)
 def test_json_is_ascii_and_gives_it_back_as_it_was(number, capsys):
     summary = hostile(marked(number))
 
-    print_json(as_json(summary))
+    print_json(summary_json(summary))
 
     printed = capsys.readouterr().out
     assert printed.isascii()

@@ -20,7 +20,8 @@ from tuner.campaign.fixed_rate import RATE_SHARE, capacity_rps, read_latency
 from tuner.errors import UsageError
 from tuner.measure.window import Load
 from tuner.records import Role
-from tuner.report.summary import as_json, summarize
+from tuner.report.summary import summarize
+from tuner.report.summary_json import summary_json
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study.storage import open_storage
 
@@ -58,7 +59,7 @@ def test_a_summary_is_the_same_from_a_storage_that_was_opened_anew(settings):
     here = summary_of(settings, storage)
     anew = summary_of(settings, open_storage(settings.storage_url, settings.name, create=False))
 
-    assert as_json(anew) == as_json(here)
+    assert summary_json(anew) == summary_json(here)
     assert anew.starts == tuple(campaign.starts)
     assert anew.noise == campaign.standing().noise
     assert anew.speedups == campaign.standing().speedups
@@ -71,7 +72,7 @@ def test_a_summary_of_a_confirmed_study_tells_winner_and_gain(settings):
     finish(settings, host, storage)
 
     summary = summary_of(settings, storage)
-    shown = as_json(summary)
+    shown = summary_json(summary)
 
     assert (summary.state, summary.stop_reason) == ("finished", "confirmed")
     assert shown["gain"]["verdict"] == "improved"
@@ -97,8 +98,8 @@ def test_a_summary_before_the_confirmation_has_an_incumbent_and_no_winner(settin
     assert summary.winner is None
     assert summary.gain is None
     assert summary.incumbent is not None
-    assert as_json(summary)["winner"] is None
-    assert as_json(summary)["gain"] is None
+    assert summary_json(summary)["winner"] is None
+    assert summary_json(summary)["gain"] is None
     assert "open_file_cache" in summary.changes
 
 
@@ -169,7 +170,7 @@ def test_response_times_are_compared_at_one_rate_well_below_what_the_default_can
     # Twice 20 % quicker: response times of this host go with the square of the speed, at one rate.
     assert latency.ratio.ratio == pytest.approx(1 / 1.2**2, rel=0.05)
     assert latency.winner_p99.value_ms < latency.default_p99.value_ms
-    assert as_json(summary_of(settings, storage))["latency"]["pairs"] == 3
+    assert summary_json(summary_of(settings, storage))["latency"]["pairs"] == 3
 
 
 def test_starts_at_a_fixed_rate_change_nothing_else(settings):

@@ -7,11 +7,13 @@ from random import Random
 import pytest
 
 from tests.unit.simulated_study import small_space
+from tuner.optimize.change_ranking import rank_changes
 from tuner.optimize.optimizer import Observation
 from tuner.optimize.sparse import draw_sparse
 from tuner.ports import Config
 from tuner.records import Role, Start, State
-from tuner.report.sensitivity import STARTS_NEEDED, Sensitivity, describe, explain, rank_changes
+from tuner.report.sensitivity import STARTS_NEEDED, Sensitivity, explain
+from tuner.report.terminal import explanation
 from tuner.statistics.control_level import Speedup
 
 TRUE_EFFECTS = {"sendfile": 0.2, "open_file_cache": 0.15}
@@ -157,7 +159,7 @@ def test_the_text_says_how_much_to_believe() -> None:
     starts, speedups = simulate(14)
     found = explain(small_space(), starts, speedups, winner=None, seed=1)
 
-    text = describe(found, starts)
+    text = explanation(found, starts)
 
     assert "too few starts to tell: 14 of the 30 needed" in text
     assert "From 14 starts of the search" in text

@@ -18,7 +18,8 @@ from tests.unit.simulation import (
 from tuner.errors import UsageError
 from tuner.export.provenance import describe_origin
 from tuner.records import Role
-from tuner.report.summary import as_json, pick, summarize
+from tuner.report.summary import pick, summarize
+from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.pareto import Choice, costs, find_front, undominated
@@ -132,7 +133,7 @@ def test_every_optimizer_weighs_two_objectives(study, optimizer):
 def test_it_is_shown_and_printed(study):
     _, summary = study
 
-    shown = as_json(summary)
+    shown = summary_json(summary)
     assert [each["pick"] for each in shown["front"]] == list(range(1, len(summary.front) + 1))
     assert {"goodput_ratio", "cpu_us_per_request_ratio", "changes", "starts"} <= shown["front"][0].keys()
 
@@ -177,7 +178,7 @@ def test_picking_the_winner_keeps_its_gain(study):
 
     assert len(numbers) == 1
     assert pick(summary, numbers[0]).gain == summary.gain
-    assert [each["is_winner"] for each in as_json(summary)["front"]].index(True) == numbers[0] - 1
+    assert [each["is_winner"] for each in summary_json(summary)["front"]].index(True) == numbers[0] - 1
 
 
 @pytest.mark.parametrize("number", [0, 99, -1])

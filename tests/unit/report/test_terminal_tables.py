@@ -4,9 +4,8 @@ from dataclasses import replace
 from rich.console import Console
 
 from tests.unit.starts import DEFAULT, SPACE, config_of, start, window
-from tuner.commands.session import Comparison
-from tuner.commands.tables import comparison_table, parameter_list
-from tuner.report.summary import gather_arm
+from tuner.report.summary import Comparison, gather_arm
+from tuner.report.terminal import comparison_table, parameter_list
 from tuner.space import describe_dead, describe_presets, describe_space
 from tuner.statistics.confirm import confirm
 

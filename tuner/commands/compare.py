@@ -1,0 +1,115 @@
+"""Measures two configurations in pairs."""
+
+from random import Random
+
+from tuner.campaign.pairs import Pairing, measure_pairs
+from tuner.campaign.prepare import Rig, prepare
+from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.start_runner import Starter
+from tuner.commands.session import name_session
+from tuner.errors import TargetError, UsageError
+from tuner.interrupts import signals_interrupt
+from tuner.measure.pauses import short_pauses
+from tuner.ports import Config
+from tuner.records import Role, Start
+from tuner.report.summary import Comparison, gather_arm
+from tuner.space.problems import suggest
+from tuner.statistics.confirm import claim
+from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
+from tuner.study import Study
+from tuner.study.folder import make_folder, require_own_database
+from tuner.study.lock import locked
+from tuner.study.presets import PRESETS
+from tuner.study.storage import Opening, Storage, open_storage
+from tuner.study.storage_url import sqlite_url
+
+
+def compare(
+    settings: Study,
+    first: Config | str,
+    second: Config | str,
+    *,
+    pairs: int | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Measure two configurations in adjacent pairs of fresh starts.
+
+    Args:
+        settings: the study whose space and load are used.
+        first: `default`, `winner`, a preset's name, or parameter values; the gain is relative to it.
+        second: the other.
+        pairs: how many; the preset's number by default.
+        progress: told what happens.
+
+    Raises:
+        UsageError: there is no such configuration, or the study is wrong.
+        TargetError: the machine cannot run it, or a side failed twice in a row.
+    """
+    progress = progress or Silence()
+    with locked(settings), signals_interrupt():
+        rig = prepare(settings)
+        sides = {"A": resolve(settings, rig, first), "B": resolve(settings, rig, second)}
+        plan, session = PRESETS[settings.preset], name_session()
+        storage = _open_comparison(settings, session)
+        starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
+        starts: list[Start] = []
+
+        def make(opening: Opening) -> Start:
+            progress.start_begins(opening.role, opening.arm)
+            starts.append(starter.make(opening))
+            progress.start_ends(starts[-1], None)
+            return starts[-1]
+
+        rng = Random(settings.seed)  # noqa: S311 - no secret
+        pairing = Pairing(role=Role.CONFIRM, sides=sides, pairs=pairs or plan.pairs, rng=rng)
+        with rig.target.hold(progress.note), short_pauses():
+            paired = measure_pairs(
+                pairing, starts, make, lambda done, total: progress.stage("compare", done, total)
+            )
+    if paired.failed:
+        raise TargetError(f"compare: a side failed twice in a row. {paired.failed}")
+    arms = [gather_arm(sides[arm], [start for start in starts if start.arm == arm]) for arm in sides]
+    lacks = {side: rig.space.lacks(arm.config) for side, arm in zip(("first", "second"), arms, strict=True)}
+    return Comparison(
+        first=arms[0], second=arms[1], gain=claim(paired.logs),
+        lacks={side: found for side, found in lacks.items() if found},
+    )  # fmt: skip
+
+
+def _open_comparison(settings: Study, session: str) -> Storage:
+    """Open a storage of its own for a comparison, beside the study's."""
+    folder = settings.folder / "comparisons"
+    make_folder(folder)
+    database = folder / f"{session}.db"
+    require_own_database(database)
+    return open_storage(sqlite_url(database), settings.name)
+
+
+def resolve(settings: Study, rig: Rig, chosen: Config | str) -> Config:
+    """Turn `default`, `winner`, a preset's name or values into a whole, valid configuration.
+
+    It may hold less than the default: to be measured is not to be shipped.
+
+    Raises:
+        UsageError: there is no such configuration, or a value of it is wrong.
+    """
+    free = rig.space.open()
+    if not isinstance(chosen, str):
+        return free.complete(dict(chosen))
+    if chosen == DEFAULT_ARM:
+        return rig.space.default()
+    presets = {preset.name: (rig.space, preset) for preset in rig.space.presets}
+    presets = {preset.name: (free, preset) for preset in free.presets} | presets
+    if chosen in presets:
+        space, preset = presets[chosen]
+        return space.complete(preset.values)
+    if chosen != WINNER_ARM:
+        known = [DEFAULT_ARM, WINNER_ARM, *presets]
+        raise UsageError(
+            f"{chosen!r} is no configuration. {suggest(chosen, known)} Or give a YAML file of values."
+        )
+    storage = open_storage(settings.storage_url, settings.name, create=False)
+    record = storage.recall("confirm")
+    if record is None:
+        raise UsageError(f"{settings.name}: there is no winner yet. Finish the study with `tuner run`.")
+    return dict(record["config"])

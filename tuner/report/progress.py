@@ -1,0 +1,153 @@
+"""Live progress: a few redrawn lines on a terminal, one line per start anywhere else."""
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from tuner.campaign.progress import Changes, Progress
+from tuner.records import Role, Start, State
+from tuner.report.wording import make_printable, say_duration, say_speedup, say_value
+
+if TYPE_CHECKING:
+    from tuner.statistics.control_level import Speedup
+
+NOTES_SHOWN = 4
+CHANGES_SHOWN = 6
+
+
+@contextmanager
+def open_progress(console: Console) -> Iterator[Progress]:
+    """Open the live display on a terminal, else one line per start; the console should stand for stderr."""
+    if not console.is_terminal:
+        yield LineProgress(console)
+        return
+    progress = LiveProgress(console)
+    with progress.live:
+        progress.draw()
+        yield progress
+
+
+class LiveProgress:
+    """A few lines that are redrawn at every event.
+
+    Nothing is drawn between events: a display that ticks would take CPU time from the server or the
+    generator in the middle of a window.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.live = Live(console=console, auto_refresh=False, transient=True)
+        self._stage = Text("starting")
+        self._done, self._total = 0, 0
+        self._left_s: float | None = None
+        self._now = Text("")
+        self._last = Text("")
+        self._incumbent = Text("the default")
+        self._notes: deque[str] = deque(maxlen=NOTES_SHOWN)
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        self._stage = Text(make_printable(name), style="bold")
+        self._done, self._total = done, total
+        self.draw()
+
+    def start_begins(self, role: Role, label: str) -> None:
+        self._now = Text.assemble(f"{role.value}  ", (make_printable(label), "bold"))
+        self.draw()
+
+    def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
+        self._last = describe_end(start, speedup)
+        self._now = Text("")
+        self.draw()
+
+    def incumbent(self, changes: Changes, speedup: "Speedup") -> None:
+        self._incumbent = Text.assemble((say_speedup(speedup), "bold green"), "  ", describe_changes(changes))
+        self.draw()
+
+    def note(self, text: str) -> None:
+        self._notes.append(make_printable(text))
+        self.draw()
+
+    def time_left(self, seconds: float) -> None:
+        self._left_s = seconds
+        self.draw()
+
+    def draw(self) -> None:
+        self.live.update(self._screen(), refresh=True)
+
+    def _screen(self) -> RenderableType:
+        count = f"{self._done} of {self._total}" if self._total else f"{self._done}"
+        left = "" if self._left_s is None else f"about {say_duration(self._left_s)} left"
+        bar = ProgressBar(total=self._total or None, completed=self._done, width=24)
+        head = Table.grid(padding=(0, 2))
+        head.add_row(self._stage, bar, count, left)
+        body = Table.grid(padding=(0, 2))
+        body.add_column(style="dim", no_wrap=True, min_width=len("best so far"))
+        body.add_column(overflow="ellipsis", no_wrap=True)
+        for title, text in (("now", self._now), ("last", self._last), ("best so far", self._incumbent)):
+            body.add_row(title, text)
+        for remark in self._notes:
+            body.add_row("", Text(remark, style="yellow"))
+        return Group(head, body)
+
+
+class LineProgress:
+    """One plain line per start, for logs, pipes and notebooks."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._stage = self._label = self._left = ""
+
+    def stage(self, name: str, done: int, total: int) -> None:  # noqa: ARG002 - a line says it once
+        if name != self._stage:
+            self._print(name)
+        self._stage = name
+
+    def start_begins(self, role: Role, label: str) -> None:
+        self._label = label or role.value
+
+    def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
+        self._print(f"  {describe_end(start, speedup).plain}  {self._label}{self._left}")
+
+    def incumbent(self, changes: Changes, speedup: "Speedup") -> None:
+        self._print(f"  best so far {say_speedup(speedup)}  {describe_changes(changes)}")
+
+    def note(self, text: str) -> None:
+        self._print(f"  {text}")
+
+    def time_left(self, seconds: float) -> None:
+        self._left = f"  (about {say_duration(seconds)} left)"
+
+    def _print(self, line: str) -> None:
+        self._console.print(make_printable(line), markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def describe_end(start: Start, speedup: "Speedup | None") -> Text:
+    """Return in one line how a start ended."""
+    text = Text(f"#{start.number} {start.role.value}  ")
+    if speedup is not None:
+        text.append(say_speedup(speedup), style="green" if speedup.log_ratio > 0 else "")
+        if start.state is State.PRUNED:
+            text.append("  pruned", style="dim")
+    elif start.failure is not None:
+        text.append(f"{start.state.value}: {make_printable(start.failure.kind)}", style="red")
+    else:
+        text.append(start.state.value, style="yellow")
+    return text
+
+
+def describe_changes(changes: Changes) -> str:
+    """Return in one line what a configuration changes: `sendfile off, worker_processes 1, … (3 more)`."""
+    if not changes:
+        return "the default"
+    shown = [
+        make_printable(f"{name} {say_value(value)}")
+        for name, (_, value) in list(changes.items())[:CHANGES_SHOWN]
+    ]
+    rest = len(changes) - len(shown)
+    return ", ".join(shown) + (f", … ({rest} more)" if rest > 0 else "")

@@ -1,0 +1,131 @@
+"""A summary as `tuner show --json` prints it: keys are added, never renamed."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tuner.campaign.fixed_rate import LatencyClaim
+from tuner.ports import ConnectTime, Scalar
+from tuner.records import Start
+from tuner.records.latency import Quantile
+from tuner.report.summary import P99, Arm, Summary
+from tuner.statistics.control_level import Speedup
+from tuner.statistics.pareto import Choice
+
+if TYPE_CHECKING:
+    from tuner.statistics.confirm import Gain
+
+
+def summary_json(summary: Summary) -> dict[str, Any]:
+    """Return the whole summary as JSON values."""
+    best, winner, latency = summary.incumbent, summary.winner, summary.latency
+    return {
+        **_fields(summary, "study", "state", "stop_reason"),
+        "fingerprint": _fields(
+            summary.fingerprint, "host", "kernel", "servers", "cpu", "cores", "memory_mib", "generator",
+            "co_located", "server_cpus", "generator_cpus",
+        ),
+        **_fields(summary, "preset", "workload", "objective", "constraints"),
+        "default": _arm_json(summary.default),
+        "incumbent": None if best is None else {"config": dict(best[0]), "speedup": best[1].ratio},
+        "winner": None if winner is None else _arm_json(winner) | {
+            "changes": _pairs(summary.changes),
+            "ships": _pairs(summary.shipped),
+            "also": {name: also for name in summary.shipped if (also := summary.space.also(name))},
+        },
+        "capacity": {
+            "default": summary.space.capacity(summary.default.config),
+            "winner": None if winner is None else summary.space.capacity(winner.config),
+            "lacks": list(summary.lacks),
+            "allowed": summary.space.allows_less,
+        },
+        "gain": None if summary.gain is None else gain_json(summary.gain),
+        "expected_gain": summary.expected_gain,
+        "front": [_choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)],
+        "latency": None if latency is None else _latency_json(latency),
+        "noise": _fields(summary.noise, "sigma_window", "sigma_start", "drift_per_s"),
+        "sensitivity": [
+            _fields(each, "parameter", "effect", "low", "high", "kept", "importance", "verdict")
+            for each in summary.sensitivity
+        ],
+        "mechanisms": [each.sentence for each in summary.mechanisms],
+        "trials": [_start_json(start, summary.speedups.get(start.number)) for start in summary.starts],
+        "timing": dict(summary.timing),
+    }  # fmt: skip
+
+
+def gain_json(gain: "Gain") -> dict[str, Any]:
+    """Return a gain as `show` and `compare` print it."""
+    return _fields(gain, "ratio", "low", "high", "pairs", "verdict", "p_sign_flip", "hodges_lehmann")
+
+
+def _fields(record: object, *names: str) -> dict[str, Any]:
+    """Return some attributes by name; JSON knows lists and dictionaries only."""
+    values = {name: getattr(record, name) for name in names}
+    return {
+        name: list(each) if isinstance(each, tuple) else dict(each) if isinstance(each, Mapping) else each
+        for name, each in values.items()
+    }
+
+
+def _pairs(changes: Mapping[str, tuple[Scalar, Scalar]]) -> dict[str, list[Scalar]]:
+    return {name: list(pair) for name, pair in changes.items()}
+
+
+def _choice_json(summary: Summary, number: int, choice: Choice) -> dict[str, Any]:
+    """Return one choice of the front; both ratios are relative to the default."""
+    sides = {"goodput": choice.goodput, summary.cost or "cost": choice.cost}
+    return {
+        "pick": number,
+        **{
+            f"{name}_ratio": {"ratio": each.ratio, "low": each.interval()[0], "high": each.interval()[1]}
+            for name, each in sides.items()
+        },
+        "starts": choice.starts,
+        "is_winner": summary.is_winner(choice.config),
+        "changes": _pairs(summary.space.changes(choice.config)),
+    }
+
+
+def _latency_json(claim: LatencyClaim) -> dict[str, Any]:
+    return {
+        **_fields(claim, "rate_rps", "pairs"),
+        "p99_ms": {"default": _quantile_json(claim.default_p99), "winner": _quantile_json(claim.winner_p99)},
+        "p99_ratio": _fields(claim.ratio, "ratio", "low", "high"),
+    }
+
+
+def _quantile_json(found: Quantile | None) -> dict[str, float | None] | None:
+    return None if found is None else {"value": found.value_ms, "low": found.low_ms, "high": found.high_ms}
+
+
+def _start_json(start: Start, speedup: Speedup | None) -> dict[str, Any]:
+    return {
+        "number": start.number,
+        "role": start.role.value,
+        "state": start.state.value,
+        **_fields(start, "arm", "block", "started_s", "config"),
+        "speedup": None if speedup is None else speedup.ratio,
+        "windows": [
+            {
+                "goodput_rps": window.goodput_rps,
+                "failures": window.failures.total,
+                "latency_p99_ms": None if window.latency is None else window.latency.quantiles_ms.get(P99),
+                "valid": window.is_valid,
+                "verdicts": [f"{verdict.gate}: {verdict.reason}" for verdict in window.verdicts],
+            }
+            for window in start.windows
+        ],
+        "reason": None if start.failure is None else f"{start.failure.kind}: {start.failure.reason}",
+    }
+
+
+def _arm_json(arm: Arm) -> dict[str, Any]:
+    return {
+        **_fields(arm, "config", "goodput_rps", "latency_p99_ms", "failures", "requests", "starts"),
+        "lower_bound": arm.is_lower_bound,
+        "connect_ms": None if arm.connect_time is None else _connect_json(arm.connect_time),
+    }
+
+
+def _connect_json(time: ConnectTime) -> dict[str, float]:
+    return {"min": time.min_ms, "mean": time.mean_ms, "max": time.max_ms}
