@@ -34,7 +34,8 @@ RESTORE_TIMEOUT_S: Final = 600.0
 LOG_TIMEOUT_S: Final = 10.0
 DEFAULT_WATCHDOG_S: Final = 120.0
 
-SOURCES = ("keeper",)
+SOURCES = ("state", "originals", "files", "change", "services", "restore", "watchdog", "arm", "main")
+"""Shell files of the keeper, in their order; the first explains it, the last runs it."""
 ABSENT: Final = "absent"
 """The checksum of a file that is not there."""
 
@@ -42,7 +43,7 @@ ABSENT: Final = "absent"
 def program() -> bytes:
     """Return the keeper itself: its shell files in their order, as one program."""
     folder = resources.files("tuner.restore.keeper")
-    return b"".join((folder / f"{name}.sh").read_bytes() for name in SOURCES)
+    return b"\n".join((folder / f"{name}.sh").read_bytes() for name in SOURCES)
 
 
 KEEPER: Argv = ("/bin/sh", str(PROGRAM))
