@@ -19,7 +19,7 @@ from tuner.report.summary import Summary
 from tuner.restore.journal import open_journal
 from tuner.restore.lease import Lease
 from tuner.space import Space
-from tuner.study import Study, Target
+from tuner.study import Study, TargetSettings
 
 PURPOSE = "apply"
 SYSCTL_FILE = PurePosixPath("/etc/sysctl.d/99-tuner.conf")
@@ -114,7 +114,7 @@ def _settings_for(settings: Study, host_name: str | None, url: str | None, watch
     """Turn the study's settings into those of a managed target."""
     is_private = not settings.target.is_managed
     path = url or ("/" if is_private else settings.load.path)
-    target = Target(host=host_name or settings.target.host, mode="managed", watchdog_s=watchdog_s)
+    target = TargetSettings(host=host_name or settings.target.host, mode="managed", watchdog_s=watchdog_s)
     return replace(settings, target=target, load=replace(settings.load, path=path))
 
 

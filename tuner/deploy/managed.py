@@ -194,10 +194,10 @@ class ManagedTarget:
         lease.check_alive()
         files = self.files(config) if files is None else files
         activation = Activation(
-            host=self.host, servers=self.servers, tell=lease.command_to_activate, url=self.url,
+            host=self.host, servers=self.servers, request=lease.command_to_activate, url=self.url,
             page=self.page, keepalive=self.keepalive,
         )  # fmt: skip
-        steps = activation.plan(
+        steps = activation.steps(
             lease.command_to_change(files),
             reads_units=touches_units({**files, **self._written}),
             may_reload=partial(self._may_reload, config),
@@ -207,7 +207,8 @@ class ManagedTarget:
         lease.note_changed(
             [each for step, each in zip(steps, done, strict=False) if step.kind is Kind.CHANGE]
         )
-        deployment = self._observe(MappingProxyType(dict(config)), activation.judge(steps, done), began_s)
+        pids = activation.read_outcome(steps, done)
+        deployment = self._observe(MappingProxyType(dict(config)), pids, began_s)
         self._running = deployment.config
         yield deployment
 
