@@ -57,11 +57,10 @@ def apply_winner(
     """
     settings, winner = reading.settings, reading.summary.winner
     if winner is None:
-        message = (
+        raise UsageError(
             f"{settings.name}: there is no winner to apply, the study is {reading.summary.state}. Finish it "
             "with `tuner run`; if nothing beat the default, there is nothing to apply."
         )
-        raise UsageError(message)
     refuse_less_capacity(reading.summary, "apply")
     chosen = {name: pair[1] for name, pair in reading.space.changes(winner.config).items()}
     there = _settings_for(settings, host_name, url, confirm_within_s)
@@ -103,11 +102,10 @@ def _refuse_less_than_in_force(settings: Study, space: Space, chosen: Config, ho
     if all(fitted.get(name) == value for name, value in chosen.items()):
         return
     if lacks := space.lacks(space.open().complete(chosen, fit=True)):
-        message = (
+        raise UsageError(
             f"{settings.name}: {host} holds more now than it would with the winner: {'; '.join(lacks)}. Tune "
             "that host itself, with `mode: managed`, or write `- {allow: [capacity]}` under `space:`."
         )
-        raise UsageError(message)
 
 
 def _settings_for(settings: Study, host_name: str | None, url: str | None, watchdog_s: float) -> Study:

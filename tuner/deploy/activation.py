@@ -95,8 +95,7 @@ class Activation:
             if step.kind is Kind.PID and server is not None:
                 pid = read_pid(completed)
                 if pid is None:
-                    message = f"{server.name}: it answers, but its first process is not to be found."
-                    raise NotReady(message)
+                    raise NotReady(f"{server.name}: it answers, but its first process is not to be found.")
                 pids[server.name] = pid
         return pids
 
@@ -124,8 +123,7 @@ class Activation:
             self.page.refuse_another(answer, self.url)
         except NotReady as error:
             logs = [f"{server.name} says: {server.quote_log(self.host)}" for server, _ in self._services()]
-            message = " ".join((str(error), *logs))
-            raise NotReady(message) from error
+            raise NotReady(" ".join((str(error), *logs))) from error
 
 
 def _commands(service: Service | None) -> dict[str, Argv]:
@@ -140,5 +138,4 @@ def _refuse_checked(server: DiscoveredServer, completed: Completed) -> None:
     if completed.returncode == 0 and not refusals:
         return
     printed = completed.stderr + completed.stdout
-    message = f"{server.name}: the configuration is refused: {quote_words(refusals, printed)}"
-    raise ConfigRejected(message)
+    raise ConfigRejected(f"{server.name}: the configuration is refused: {quote_words(refusals, printed)}")

@@ -69,13 +69,11 @@ def open_content(content: str, path: str, *, base: Path | None = None) -> Conten
         UsageError: it does not exist, cannot be read, or has no such page.
     """
     if not path.startswith("/"):
-        message = f"load.path: {path!r} does not begin with a slash. Write /{path}."
-        raise UsageError(message)
+        raise UsageError(f"load.path: {path!r} does not begin with a slash. Write /{path}.")
     page = PurePosixPath(unquote(urlsplit(path).path))
     if content == BUILTIN:
         if str(page) not in {"/", f"/{INDEX}"}:
-            message = f"load.path: {path}: the built-in content has no such page. Request /{INDEX}."
-            raise UsageError(message)
+            raise UsageError(f"load.path: {path}: the built-in content has no such page. Request /{INDEX}.")
         return Content(directory=None, path=path, body_bytes=len(BUILTIN_PAGE))
     root = _open_root(content, base)
     return Content(directory=PurePosixPath(root), path=path, body_bytes=_length(root, page, content))
@@ -85,14 +83,13 @@ def _open_root(content: str, base: Path | None) -> Path:
     """Find the document root and see that it can be read."""
     root = ((base or Path()) / Path(content).expanduser()).resolve()
     if not root.exists():
-        message = f"content: {content}: there is no such directory. Give a document root, or `{BUILTIN}`."
-        raise UsageError(message)
+        raise UsageError(
+            f"content: {content}: there is no such directory. Give a document root, or `{BUILTIN}`."
+        )
     if not root.is_dir():
-        message = f"content: {content} is not a directory. Give the document root that it lies in."
-        raise UsageError(message)
+        raise UsageError(f"content: {content} is not a directory. Give the document root that it lies in.")
     if not os.access(root, os.R_OK | os.X_OK):
-        message = f"content: {content} cannot be read. Allow it with: chmod o+rx {root}"
-        raise UsageError(message)
+        raise UsageError(f"content: {content} cannot be read. Allow it with: chmod o+rx {root}")
     return root
 
 
@@ -105,9 +102,9 @@ def _length(root: Path, page: PurePosixPath, content: str) -> int | None:
     if not file.is_file():
         if asked.is_dir() or not asked.suffix:
             return None
-        message = f"load.path: {page}: there is no such file in {content}. Correct the path, or the content."
-        raise UsageError(message)
+        raise UsageError(
+            f"load.path: {page}: there is no such file in {content}. Correct the path, or the content."
+        )
     if not os.access(file, os.R_OK):
-        message = f"load.path: {page}: {file} cannot be read. Allow it with: chmod o+r {file}"
-        raise UsageError(message)
+        raise UsageError(f"load.path: {page}: {file} cannot be read. Allow it with: chmod o+r {file}")
     return file.stat().st_size

@@ -69,8 +69,7 @@ class ManagedDeployment:
             pid = self.server_pids.get(server.name)
             if pid is not None and not self.host.has_process(pid):
                 said = server.quote_log(self.target.host)
-                message = f"{server.name}: its first process, {pid}, has ended: {said}"
-                raise Crashed(message)
+                raise Crashed(f"{server.name}: its first process, {pid}, has ended: {said}")
 
     def no_longer_effective(self) -> tuple[str, ...]:
         settings = self.target.settings
@@ -149,8 +148,7 @@ class ManagedTarget:
         found = find_conflicts(self.host, sorted(changed or self.tuned), sorted(self.files_read), pids=pids)
         refused = [str(each) for each in found if each.is_refused]
         if refused:
-            message = f"{self.host.name}: {' '.join(refused)}"
-            raise TargetError(message)
+            raise TargetError(f"{self.host.name}: {' '.join(refused)}")
         return found
 
     @contextmanager
@@ -188,8 +186,9 @@ class ManagedTarget:
         """
         lease = self._lease
         if lease is None:
-            message = f"{self.host.name}: nothing is changed before the host is held. Call hold() first."
-            raise TargetError(message)
+            raise TargetError(
+                f"{self.host.name}: nothing is changed before the host is held. Call hold() first."
+            )
         began_s = time.monotonic()
         lease.check_alive()
         files = self.files(config) if files is None else files

@@ -66,8 +66,7 @@ class Page:
             return
         came = f"{answer.status} with {answer.body_bytes} bytes" if answer.status else answer.missing
         wanted = _describe(self.status, self.body_bytes)
-        message = f"{url} gave {came}, where the original configuration gives {wanted}."
-        raise NotReady(message)
+        raise NotReady(f"{url} gave {came}, where the original configuration gives {wanted}.")
 
 
 def await_listener(sandbox: Sandbox, port: int, *, timeout_s: float, check_alive: Callable[[], None]) -> None:
@@ -79,8 +78,7 @@ def await_listener(sandbox: Sandbox, port: int, *, timeout_s: float, check_alive
     while not is_listening(sandbox, port):
         check_alive()
         if time.monotonic() > deadline_s:
-            message = f"nothing listens on port {port} after {timeout_s:g} s."
-            raise NotReady(message)
+            raise NotReady(f"nothing listens on port {port} after {timeout_s:g} s.")
         time.sleep(POLL_S)
 
 

@@ -51,11 +51,11 @@ class Instance:
         if checked.returncode == 0 and not refusals:
             return
         if checked.timed_out:
-            message = f"{self.name}: `{command[0]}` did not finish its check within {timeout_s:g} s."
-            raise ConfigRejected(message)
+            raise ConfigRejected(
+                f"{self.name}: `{command[0]}` did not finish its check within {timeout_s:g} s."
+            )
         printed = checked.stderr + checked.stdout
-        message = f"{self.name}: the configuration is refused: {quote_words(refusals, printed)}"
-        raise ConfigRejected(message)
+        raise ConfigRejected(f"{self.name}: the configuration is refused: {quote_words(refusals, printed)}")
 
     def start(self, sandbox: Sandbox, cpus: CpuSet) -> "Instance":
         """Start the server and return the running instance."""
@@ -76,8 +76,7 @@ class Instance:
         """Return what is in force: what was asked, for a measurement belongs to what really ran."""
         found, differing = self.read_back(sandbox)
         if differing:
-            message = f"{self.name}: {'; '.join(differing)}."
-            raise NotEffective(message)
+            raise NotEffective(f"{self.name}: {'; '.join(differing)}.")
         return found
 
     def check_alive(self, sandbox: Sandbox, timeout_s: float) -> None:
@@ -87,8 +86,7 @@ class Instance:
             return
         how = f"was killed by signal {-status}" if status < 0 else f"ended by itself with status {status}"
         log = self.read_log(sandbox, timeout_s)
-        message = f"{self.name}: it {how}: {quote_words(self.server.complaints(log), log)}"
-        raise Crashed(message)
+        raise Crashed(f"{self.name}: it {how}: {quote_words(self.server.complaints(log), log)}")
 
     def read_log(self, sandbox: Sandbox, timeout_s: float) -> bytes:
         """Read the end of what the server printed and logged; a log may be too long to be read whole."""
@@ -263,5 +261,4 @@ class SandboxTarget:
                 for complaint in each.server.complaints(each.read_log(sandbox, deadlines.log_s))
             ]
             logged = f" Its log says: {quote_words(complaints, b'')}" if complaints else ""
-            message = f"{', '.join(deployment.processes)}: {error}{logged}"
-            raise NotReady(message) from error
+            raise NotReady(f"{', '.join(deployment.processes)}: {error}{logged}") from error

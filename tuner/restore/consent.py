@@ -25,8 +25,9 @@ def remember_agreement(host_name: str) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(agreed, file)
     except OSError as error:
-        message = f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that can."
-        raise TargetError(message) from error
+        raise TargetError(
+            f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that can."
+        ) from error
 
 
 def _read(path: Path) -> list[str]:
