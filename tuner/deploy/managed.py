@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from tuner.deploy.activation import Activation, Kind
+from tuner.deploy.deployment import Deployment
 from tuner.deploy.discovery import DiscoveredServer, first_process, read_pid
 from tuner.deploy.load_target import check_load_target
 from tuner.deploy.readiness import Page
@@ -33,36 +34,12 @@ NOWHERE = Site(directory=PurePosixPath("/"), document_root=PurePosixPath("/"))
 """The kernel's settings are where they are, whatever the site."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagedDeployment:
+@dataclass(frozen=True, kw_only=True)
+class ManagedDeployment(Deployment):
     """A configuration in force on installed services."""
 
     target: "ManagedTarget"
     host: WatchedHost
-    server_pids: Mapping[str, int]
-    config: Config
-    effective: Config
-    duration_s: float
-
-    @property
-    def network_pid(self) -> int:
-        return next(iter(self.server_pids.values()), 1)
-
-    @property
-    def load_places(self) -> tuple[LoadPlace, ...]:
-        return self.target.load_places
-
-    @property
-    def url(self) -> str:
-        return self.target.url
-
-    @property
-    def body_bytes(self) -> int | None:
-        return self.target.page.body_bytes
-
-    @property
-    def response_bytes(self) -> int | None:
-        return self.target.page.response_bytes
 
     def check_alive(self) -> None:
         for server in self.target.servers:
@@ -228,7 +205,9 @@ class ManagedTarget:
         watched = self._watch(pids)
         effective = self._await_effect(watched, config, pids)
         return ManagedDeployment(
-            target=self, host=watched, server_pids=pids, config=config, effective=effective,
+            target=self, host=watched, network_pid=next(iter(pids.values()), 1), server_pids=pids,
+            load_places=self.load_places, config=config, effective=effective, url=self.url,
+            body_bytes=self.page.body_bytes, response_bytes=self.page.response_bytes,
             duration_s=time.monotonic() - began_s,
         )  # fmt: skip
 
