@@ -156,15 +156,9 @@ adopt() { # PROGRAM_SUM SESSION HEAD_BYTES SIZE: the plan and what is known of o
     read_session
     adopted=''
     [ ! -e "$state/owner" ] || read_word adopted "$state/adopted"
-    if [ -e "$state/owner" ] && [ "$armed" = "$2" ] && [ "$adopted" != "$2" ]; then
-        echo present
-        return 0
-    fi
     if [ "$adopted" != "$2" ]; then
-        if is_finished "$2"; then
-            echo nothing
-            return 0
-        fi
+        [ ! -e "$state/owner" ] || [ "$armed" != "$2" ] || { echo present; return 0; }
+        ! is_finished "$2" || { echo nothing; return 0; }
         refuse_others # the other purpose, too
         adopt_plan "$2"
     fi

@@ -100,7 +100,6 @@ is_read_only() { # DIRECTORY: only an attempt tells, for root may write everywhe
     case $( (
         cd -P -- "$1" && rm -f -- "$TEMPORARY" && set -C && true > "$TEMPORARY" && rm -f -- "$TEMPORARY"
     ) 2>&1) in
-        *'Read-only file system'*) return 0 ;;
-        *) return 1 ;;
+        *'Read-only file system'*) ;; *) return 1 ;;
     esac
 }

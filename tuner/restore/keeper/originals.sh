@@ -16,13 +16,11 @@ check_path() {
 
 resolve() { # PATH → real: links are followed, for what they lead to is what changes
     check_path "$1"
-    case $1 in
-        /proc/sys/* | /sys/*)
-            real=$1
-            [ -f "$real" ] || fail "$REFUSED" "$real: this kernel has no such setting. Leave it out."
-            return
-            ;;
-    esac
+    if is_setting "$1"; then
+        real=$1
+        [ -f "$real" ] || fail "$REFUSED" "$real: this kernel has no such setting. Leave it out."
+        return
+    fi
     existing=$1 missing=''
     while [ ! -e "$existing" ] && [ ! -L "$existing" ]; do
         missing=/${existing##*/}$missing
@@ -38,10 +36,7 @@ resolve() { # PATH → real: links are followed, for what they lead to is what c
 }
 
 is_setting() {
-    case $1 in
-        /proc/sys/* | /sys/*) return 0 ;;
-        *) return 1 ;;
-    esac
+    case $1 in /proc/sys/* | /sys/*) ;; *) return 1 ;; esac
 }
 
 enter() { # PATH → name: go into its directory, and be sure that no link was put in the way meanwhile

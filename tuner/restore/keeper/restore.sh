@@ -1,12 +1,8 @@
 # The way back: every original, then the services; any time again, wherever it was killed.
 
 restore() { # session SESSION | hand CONTROLLER
-    if [ "$1" = hand ]; then
-        require_quiet "$2"
-        why='asked by hand'
-    else
-        why='the tuner is done'
-    fi
+    why='the tuner is done'
+    [ "$1" != hand ] || { require_quiet "$2"; why='asked by hand'; }
     take_lock 300
     read_session
     if [ ! -e "$state/owner" ] || { [ "$1" = session ] && [ -n "$armed" ] && [ "$armed" != "$2" ]; }; then
@@ -50,10 +46,8 @@ restore_all() { # WHY: under the lock; any time again, wherever it was killed
     note_values # whoever sets one after this is somebody else
     ! is_read_only "$state" || complain "$state" 'it is a read-only file system'
     [ "$wrote" = no ] || rm -f "$state/restarted"
-    restart=no
-    if [ -n "$entries" ] && [ ! -e "$state/restarted" ]; then
-        restart=yes
-    fi
+    restart=yes
+    [ -n "$entries" ] && [ ! -e "$state/restarted" ] || restart=no
     reload_units
     unfinished=no
     # At boot systemd starts the services itself, after the files are back.
@@ -182,10 +176,7 @@ finish() { # the journal goes first, the owner last; killed in between, it is do
 accept() { # CONTROLLER
     require_quiet "$1"
     take_lock 300
-    if [ ! -e "$state/owner" ]; then
-        echo nothing
-        return 0
-    fi
+    [ -e "$state/owner" ] || { echo nothing; return 0; }
     restore_all 'asked by hand, and to let go of what cannot be put back' || give_up
 }
 
@@ -247,17 +238,12 @@ undo() {
     take_lock 300
     refuse_others
     state=$home/applied journal=$home/applied/journal
-    if [ ! -d "$journal" ]; then
-        echo nothing
-        return 0
-    fi
+    [ -d "$journal" ] || { echo nothing; return 0; }
     log 'undoing what was applied'
     restore_files
     reload_units
     restore_services yes
-    if [ "$troubles" -gt 0 ]; then
-        return "$INCOMPLETE"
-    fi
+    [ "$troubles" = 0 ] || return "$INCOMPLETE"
     rm -rf "$state"
     sync "$home"
     log 'what was applied is undone'

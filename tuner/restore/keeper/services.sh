@@ -197,7 +197,5 @@ reload_units() { # at boot, too: systemd has read them before they were put back
         read_entry "$entry" || continue
         case $real in /etc/systemd/* | /run/systemd/*) changed_units=yes ;; esac
     done
-    if [ -n "$changed_units" ] && has_systemd; then
-        systemctl daemon-reload 8>&- 9>&-
-    fi
+    [ -z "$changed_units" ] || ! has_systemd || systemctl daemon-reload 8>&- 9>&-
 }

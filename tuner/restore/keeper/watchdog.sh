@@ -2,12 +2,10 @@
 
 start_watchdog() {
     watchdog_lives && return
-    if has_systemd && systemd-run --quiet --collect --unit="tuner-watchdog-$purpose" \
+    if ! { has_systemd && systemd-run --quiet --collect --unit="tuner-watchdog-$purpose" \
         --property=Restart=on-failure --property=RestartSec=1 --property=StartLimitIntervalSec=0 \
         --property=KillMode=process --property=OOMScoreAdjust=-1000 \
-        /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&-; then
-        :
-    else
+        /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&-; }; then
         # Forked by setsid: what a shell puts into the background ignores SIGINT, and so would our services.
         # The setsid of busybox cannot fork.
         setsid --fork /bin/sh "$program" watch "$purpose" < /dev/null > /dev/null 2>&1 9>&- ||
@@ -149,8 +147,7 @@ guard_reboot() {
             printf 'RequiresMountsFor=%s\nAfter=local-fs.target\nBefore=%s\n' "$home" "$before"
             # A shell takes an empty or a cut program for a success.
             printf '[Service]\nType=oneshot\nExecStartPre=/bin/sh -c "grep -q ^main %s"\n' "$program"
-            printf 'ExecStart=/bin/sh %s boot %s\n' "$program" "$purpose"
-            printf '[Install]\nWantedBy=multi-user.target\n'
+            printf 'ExecStart=/bin/sh %s boot %s\n[Install]\nWantedBy=multi-user.target\n' "$program" "$purpose"
         } > "$SYSTEMD_UNIT" && chmod 0644 "$SYSTEMD_UNIT" && ln -sf "$SYSTEMD_UNIT" "$SYSTEMD_LINK" &&
             sync "$SYSTEMD_UNIT" "${SYSTEMD_UNIT%/*}" "${SYSTEMD_LINK%/*}" && return
     elif [ -d "${CRON_FILE%/*}" ] && { command -v cron || command -v crond; } > /dev/null; then
