@@ -191,7 +191,7 @@ class _Paths:
         self._settings = frozenset(listed.stdout.decode(errors="replace").splitlines())
 
     def __call__(self, path: str) -> bool:
-        """Say whether there is such a path."""
+        """Check whether there is such a path."""
         if path not in self.told:
             self.told[path] = (
                 path in self._settings

@@ -30,12 +30,9 @@ SYSCTL_FILE = PurePosixPath("/etc/sysctl.d/99-tuner.conf")
 class Applied:
     """What was put on a host."""
 
-    host: str
     files: tuple[PurePosixPath, ...]
-    changes: Config
-    confirm_within_s: float
-    warnings: tuple[str, ...] = ()
-    """What else has a hand on the host."""
+    warnings: tuple[str, ...]
+    """What else changes the host."""
 
 
 def apply_winner(
@@ -85,13 +82,7 @@ def apply_winner(
             raise
         # From here on the host alone decides: by its deadline, `tuner confirm`, or `tuner apply --undo`. The
         # copy here stays until it has: the host may lose what it keeps.
-    return Applied(
-        host=host.name,
-        files=tuple(files),
-        changes=chosen,
-        confirm_within_s=confirm_within_s,
-        warnings=warnings,
-    )
+    return Applied(files=tuple(files), warnings=warnings)
 
 
 def _refuse_less_than_in_force(settings: Study, space: Space, chosen: Config, host: str) -> None:
@@ -109,7 +100,7 @@ def _refuse_less_than_in_force(settings: Study, space: Space, chosen: Config, ho
 
 
 def _settings_for(settings: Study, host_name: str | None, url: str | None, watchdog_s: float) -> Study:
-    """Turn the study's settings into those of a managed target."""
+    """Return the study's settings for a managed target."""
     is_private = not settings.target.is_managed
     path = url or ("/" if is_private else settings.load.path)
     target = TargetSettings(host=host_name or settings.target.host, mode="managed", watchdog_s=watchdog_s)

@@ -11,7 +11,7 @@ from tuner.ports import FileState, Sandbox
 BUILTIN = "builtin"
 INDEX = "index.html"
 DYNAMIC_SUFFIXES = frozenset({".cgi", ".fcgi", ".php", ".phtml", ".pl", ".py", ".shtml"})
-"""Files whose length says nothing of the response's."""
+"""Files that are not served as they are: the response has another length."""
 
 BUILTIN_PAGE = b"""\
 <!DOCTYPE html>
@@ -49,7 +49,7 @@ class Content:
     """Length of the correct body; None when it cannot be known before it is served."""
 
     def put_into(self, sandbox: Sandbox) -> PurePosixPath:
-        """Make the pages visible inside a sandbox; tell where. A user's directory is shared, not copied."""
+        """Make the pages visible in a sandbox and return their root; a user's directory is shared."""
         if self.directory is not None:
             return sandbox.directory / "shared"
         root = sandbox.directory / "content"
@@ -80,7 +80,7 @@ def open_content(content: str, path: str, *, base: Path | None = None) -> Conten
 
 
 def _open_root(content: str, base: Path | None) -> Path:
-    """Find the document root and see that it can be read."""
+    """Return the document root; it must be readable."""
     root = ((base or Path()) / Path(content).expanduser()).resolve()
     if not root.exists():
         raise UsageError(
@@ -94,7 +94,7 @@ def _open_root(content: str, base: Path | None) -> Path:
 
 
 def _length(root: Path, page: PurePosixPath, content: str) -> int | None:
-    """Tell how long the body must be, as far as the files say: a program may answer for what is no file."""
+    """Return the length of the correct body, or None where a program may answer for what is no file."""
     asked = root / str(page).lstrip("/")
     file = asked / INDEX if asked.is_dir() else asked
     if file.suffix.lower() in DYNAMIC_SUFFIXES:

@@ -1,4 +1,4 @@
-"""What a target is, and what a deployment is, whether private or installed."""
+"""Targets and deployments, whether of private or of installed servers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -45,10 +45,10 @@ class Deployment(ABC):
 
 
 class Target(Protocol):
-    """What configurations are deployed on."""
+    """A host with the servers of one study, on which configurations are deployed."""
 
     def hold(self, warn: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Take it for a session; leaving it puts everything back, whatever happened.
+        """Hold the target for a session; leaving it puts everything back, whatever happened.
 
         Args:
             warn: told what is worth a warning.

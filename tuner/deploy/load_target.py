@@ -1,4 +1,4 @@
-"""Check that the load reaches the study's target and nothing else."""
+"""Checks that load reaches the study's target and nothing else."""
 
 import ipaddress
 import secrets

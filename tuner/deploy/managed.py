@@ -1,6 +1,6 @@
-"""One configuration onto installed services: change, activate, read back.
+"""Deploys configurations on installed services: change, activate, read back.
 
-What was there before is kept by the lease, which also puts it back.
+The lease keeps the originals and puts them back.
 """
 
 import time
@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from tuner.deploy.activation import Activation, Kind
+from tuner.deploy.activation import Activation
 from tuner.deploy.deployment import Deployment
 from tuner.deploy.discovery import DiscoveredServer, first_process, read_pid
 from tuner.deploy.load_target import check_load_target
@@ -29,7 +29,7 @@ from tuner.restore.lease import Lease
 
 SETTLE_S = 2.0
 """Time in which a server that answers may still be making processes and threads."""
-PAUSE_S = 0.05
+POLL_S = 0.05
 NOWHERE = Site(directory=PurePosixPath("/"), document_root=PurePosixPath("/"))
 """The kernel's settings are where they are, whatever the site."""
 
@@ -139,7 +139,7 @@ class ManagedTarget:
 
     @contextmanager
     def held_by(self, lease: Lease) -> Iterator[None]:
-        """Let an armed lease keep what deployments change."""
+        """Deploy under this lease, which is armed."""
         self._lease, self._running, self._written = lease, None, {}
         try:
             yield
@@ -180,9 +180,7 @@ class ManagedTarget:
         )
         self._running, self._written = None, files
         done = self.host.run_all([step.command for step in steps])
-        lease.note_changed(
-            [each for step, each in zip(steps, done, strict=False) if step.kind is Kind.CHANGE]
-        )
+        lease.note_changed(done[:1])
         pids = activation.read_outcome(steps, done)
         deployment = self._observe(MappingProxyType(dict(config)), pids, began_s)
         self._running = deployment.config
@@ -293,4 +291,4 @@ class ManagedTarget:
                 return found
             if time.monotonic() > deadline_s:
                 raise NotEffective("; ".join(differing) + ".")
-            time.sleep(PAUSE_S)
+            time.sleep(POLL_S)
