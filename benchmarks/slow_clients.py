@@ -162,7 +162,7 @@ def slow_clients(deployment: Deployment, slow: Slow, *, seconds: float) -> Itera
         sys.exit("slow clients: they are for studies in a sandbox. Give one without `mode: managed`.")
     command = (sys.executable, "-I", "-S", str(TOOL), *slow.arguments, "--big", f"/{BIG}")
     process = deployment.sandbox.start(
-        (*command, "--seconds", f"{seconds:g}"), cpus=deployment.generator_cpus or None
+        (*command, "--seconds", f"{seconds:g}"), cpus=deployment.load_places[0].cpus or None
     )
     try:
         time.sleep(SETTLE_S)

@@ -128,7 +128,9 @@ class Bench:
         """Let a sandbox tell with which deadline the generator is run."""
         sandbox = deployment.sandbox
         assert isinstance(sandbox, MemorySandbox)
-        return replace(deployment, sandbox=_Watched(self, sandbox))
+        watched = _Watched(self, sandbox)
+        (place,) = deployment.load_places
+        return replace(deployment, sandbox=watched, host=watched, load_places=(replace(place, host=watched),))
 
     def _run(self, host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
         happening = self.script(len(self.asked), float(argv[1]), int(argv[2]))

@@ -191,7 +191,7 @@ class _Paths:
         self._settings = frozenset(listed.stdout.decode(errors="replace").splitlines())
 
     def __call__(self, path: str) -> bool:
-        """Say whether there is such a path."""
+        """Check whether there is such a path."""
         if path not in self.told:
             self.told[path] = (
                 path in self._settings
@@ -225,14 +225,12 @@ def _refuse_strangers(settings: Study, space: Space) -> None:
     }
     for server, name in tuned.items():
         if server not in settings.servers:
-            msg = (
+            raise UsageError(
                 f"{settings.path}: space: {name} belongs to the server {server!r}, which "
                 "is not among `servers:`. Add it there, or leave its space out."
             )
-            raise UsageError(msg)
     if not space.dimensions:
-        msg = f"{settings.path}: space: nothing is left to tune. Widen `only:`, or name a space."
-        raise UsageError(msg)
+        raise UsageError(f"{settings.path}: space: nothing is left to tune. Widen `only:`, or name a space.")
 
 
 def _fingerprint(

@@ -19,7 +19,7 @@ from tuner.report.summary import Summary
 from tuner.restore.journal import open_journal
 from tuner.restore.lease import Lease
 from tuner.space import Space
-from tuner.study import Study, Target
+from tuner.study import Study, TargetSettings
 
 PURPOSE = "apply"
 SYSCTL_FILE = PurePosixPath("/etc/sysctl.d/99-tuner.conf")
@@ -30,12 +30,9 @@ SYSCTL_FILE = PurePosixPath("/etc/sysctl.d/99-tuner.conf")
 class Applied:
     """What was put on a host."""
 
-    host: str
     files: tuple[PurePosixPath, ...]
-    changes: Config
-    confirm_within_s: float
-    warnings: tuple[str, ...] = ()
-    """What else has a hand on the host."""
+    warnings: tuple[str, ...]
+    """What else changes the host."""
 
 
 def apply_winner(
@@ -57,11 +54,10 @@ def apply_winner(
     """
     settings, winner = reading.settings, reading.summary.winner
     if winner is None:
-        message = (
+        raise UsageError(
             f"{settings.name}: there is no winner to apply, the study is {reading.summary.state}. Finish it "
             "with `tuner run`; if nothing beat the default, there is nothing to apply."
         )
-        raise UsageError(message)
     refuse_less_capacity(reading.summary, "apply")
     chosen = {name: pair[1] for name, pair in reading.space.changes(winner.config).items()}
     there = _settings_for(settings, host_name, url, confirm_within_s)
@@ -86,13 +82,7 @@ def apply_winner(
             raise
         # From here on the host alone decides: by its deadline, `tuner confirm`, or `tuner apply --undo`. The
         # copy here stays until it has: the host may lose what it keeps.
-    return Applied(
-        host=host.name,
-        files=tuple(files),
-        changes=chosen,
-        confirm_within_s=confirm_within_s,
-        warnings=warnings,
-    )
+    return Applied(files=tuple(files), warnings=warnings)
 
 
 def _refuse_less_than_in_force(settings: Study, space: Space, chosen: Config, host: str) -> None:
@@ -103,18 +93,17 @@ def _refuse_less_than_in_force(settings: Study, space: Space, chosen: Config, ho
     if all(fitted.get(name) == value for name, value in chosen.items()):
         return
     if lacks := space.lacks(space.open().complete(chosen, fit=True)):
-        message = (
+        raise UsageError(
             f"{settings.name}: {host} holds more now than it would with the winner: {'; '.join(lacks)}. Tune "
             "that host itself, with `mode: managed`, or write `- {allow: [capacity]}` under `space:`."
         )
-        raise UsageError(message)
 
 
 def _settings_for(settings: Study, host_name: str | None, url: str | None, watchdog_s: float) -> Study:
-    """Turn the study's settings into those of a managed target."""
+    """Return the study's settings for a managed target."""
     is_private = not settings.target.is_managed
     path = url or ("/" if is_private else settings.load.path)
-    target = Target(host=host_name or settings.target.host, mode="managed", watchdog_s=watchdog_s)
+    target = TargetSettings(host=host_name or settings.target.host, mode="managed", watchdog_s=watchdog_s)
     return replace(settings, target=target, load=replace(settings.load, path=path))
 
 

@@ -199,11 +199,10 @@ def capacity_lines(rig: Rig, name: str) -> list[str]:
 def refuse_failures(settings: Study, window: Window) -> None:
     """Raise TargetError when the default fails more requests than a study can be based on."""
     if window.failure_rate > MOST_FAILURES:
-        msg = (
+        raise TargetError(
             f"load: {window.failures.total} of {window.correct + window.failures.total} requests of the "
             f"default fail ({window.failures}). Lower `connections:` in {settings.path}."
         )
-        raise TargetError(msg)
 
 
 def _look_around(rig: Rig, plan: Plan) -> tuple[Preview | None, tuple[Conflict, ...]]:

@@ -1,7 +1,7 @@
-"""What a run may do to a host with installed services, before it does anything: `tuner check --plan`."""
+"""`tuner check --plan`: what a run may change on a host with installed services."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from pathlib import PurePosixPath
 from typing import Any
@@ -17,8 +17,8 @@ Point = dict[str, Scalar]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """One setting that is tuned, and how far."""
+class TunedRange:
+    """One setting that is tuned, between which values."""
 
     name: str
     present: str
@@ -29,22 +29,13 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diff:
-    """What one file would be with every setting at one end of its range."""
-
-    path: str
-    text: str
-    """Unified diff against what is there."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
     """The largest changes that a trial may make, what is restarted, and what is left alone."""
 
     host: str
-    reaches: tuple[Reach, ...]
-    diffs: Mapping[str, tuple[Diff, ...]]
-    """Which end of the ranges → one diff for each file."""
+    ranges: tuple[TunedRange, ...]
+    diffs: Mapping[str, Mapping[str, str]]
+    """End of the ranges → path → unified diff against what is there."""
     services: tuple[str, ...]
     starts: int
     minutes: float
@@ -53,12 +44,11 @@ class Preview:
     """Setting → why no trial touches it."""
 
     def as_text(self) -> str:
-        """Say everything, the files last."""
-        width = max((len(reach.name) for reach in self.reaches), default=0)
+        """Return everything as text, the files last."""
+        width = max((len(each.name) for each in self.ranges), default=0)
         lines = [f"a run changes on {self.host}:"]
         lines += [
-            f"  {reach.name:<{width}}  {reach.present} now, {reach.values}; {reach.needs}"
-            for reach in self.reaches
+            f"  {each.name:<{width}}  {each.present} now, {each.values}; {each.needs}" for each in self.ranges
         ]
         lines += [f"  {name}: not touched: {reason}" for name, reason in self.refused.items()]
         if self.services:
@@ -73,26 +63,23 @@ class Preview:
         )
         for end, diffs in self.diffs.items():
             lines.append(f"with every setting at its {end}:")
-            lines += [diff.text.rstrip("\n") for diff in diffs] or ["  (nothing would change)"]
+            lines += [diff.rstrip("\n") for diff in diffs.values()] or ["  (nothing would change)"]
         return "\n".join(lines)
 
     def as_json(self) -> dict[str, Any]:
-        """Give the same for scripts."""
+        """Return the same for scripts."""
         return {
             "host": self.host,
-            "parameters": [
-                {"name": each.name, "present": each.present, "values": each.values, "needs": each.needs}
-                for each in self.reaches
-            ],
+            "parameters": [asdict(each) for each in self.ranges],
             "refused": dict(self.refused),
             "restarts": {"services": list(self.services), "starts": self.starts, "minutes": self.minutes},
             "watchdog_s": self.watchdog_s,
-            "diffs": {end: {diff.path: diff.text for diff in diffs} for end, diffs in self.diffs.items()},
+            "diffs": {end: dict(diffs) for end, diffs in self.diffs.items()},
         }
 
 
 def preview(rig: Rig, target: ManagedTarget, plan: Plan) -> Preview:
-    """Work out what a run may change, without changing anything."""
+    """Compute what a run may change, without changing anything."""
     space = rig.space
     tuned = {dimension.parameter for dimension in space.dimensions}
     default = space.default()
@@ -101,7 +88,7 @@ def preview(rig: Rig, target: ManagedTarget, plan: Plan) -> Preview:
     window_s = plan.windows[1] * plan.window_s + plan.warmup_s
     return Preview(
         host=rig.host.name,
-        reaches=tuple(_reach(space, name, default, point) for name in sorted(tuned)),
+        ranges=tuple(_range(space, name, default, point) for name in sorted(tuned)),
         diffs={end: _diffs(target, space, end) for end in ("lowest", "highest")},
         services=tuple(service.name for service in target.services),
         starts=round(plan.minutes * 60 / (window_s + 1)),
@@ -111,8 +98,8 @@ def preview(rig: Rig, target: ManagedTarget, plan: Plan) -> Preview:
     )
 
 
-def _reach(space: Space, name: str, default: Config, point: Point) -> Reach:
-    """Say between what values one setting may lie while the others are as they are."""
+def _range(space: Space, name: str, default: Config, point: Point) -> TunedRange:
+    """Return the values that one setting may take while the others are as they are."""
     parameter = next(each for each in space.parameters if each.name == name)
     present = default.get(name)
     own = [each for each in space.dimensions if each.parameter == name]
@@ -125,7 +112,7 @@ def _reach(space: Space, name: str, default: Config, point: Point) -> Reach:
         values = " to ".join(dict.fromkeys(shown)) + "".join(f", or {label}" for label in parameter.special)
     else:
         values = "one of " + ", ".join(space.show(name, choice) for choice in parameter.choices)
-    return Reach(
+    return TunedRange(
         name=name, present="not in force" if present is None else space.show(name, present), values=values,
         needs=space.apply_of(name),
     )  # fmt: skip
@@ -140,36 +127,25 @@ def _end_of(dimension: Dimension, end: str) -> Scalar:
     return int(value) if dimension.kind == "int" else value
 
 
-def _diffs(target: ManagedTarget, space: Space, end: str) -> tuple[Diff, ...]:
+def _diffs(target: ManagedTarget, space: Space, end: str) -> dict[str, str]:
     config = space.decode({each.name: _end_of(each, end) for each in space.dimensions})
     files = _files(target, config)
     look = target.host.look(tuple(files))
-    return tuple(_diff(path, look.read(path).content, content) for path, content in files.items())
+    return {str(path): _diff(path, look.read(path).content, after) for path, after in files.items()}
 
 
 def _files(target: ManagedTarget, config: Config) -> Files:
-    """Give what a configuration would write; nothing where it would be refused before it is written."""
+    """Return what a configuration would write; nothing where it would be refused before that."""
     try:
         return target.files(config)
     except TrialFailed:
         return {}
 
 
-def _diff(path: PurePosixPath, before: bytes | None, after: bytes) -> Diff:
-    return Diff(
-        path=str(path),
-        text="".join(
-            f"{line}\n"
-            for line in unified_diff(
-                _lines(before),
-                _lines(after),
-                fromfile=str(path) if before is not None else "/dev/null",
-                tofile=str(path),
-                lineterm="",
-                n=1,
-            )
-        ),
-    )
+def _diff(path: PurePosixPath, before: bytes | None, after: bytes) -> str:
+    source = str(path) if before is not None else "/dev/null"
+    lines = unified_diff(_lines(before), _lines(after), fromfile=source, tofile=str(path), lineterm="", n=1)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _lines(content: bytes | None) -> Sequence[str]:

@@ -1,1 +1,1 @@
-"""Brings a configuration into force on servers, in a sandbox or installed ones."""
+"""Deploys configurations on servers, in a sandbox or installed ones."""

@@ -40,38 +40,35 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activation:
-    """How the services of one host are checked, started again and asked for their page."""
+    """Checks, restarts or reloads the services of one host, and asks for their page."""
 
     host: Host
     servers: Sequence[DiscoveredServer]
-    tell: Callable[..., Command]
+    request: Callable[..., Command]
     """Returns the command by which the target's keeper checks, reloads or restarts a service."""
     url: str
     page: Page
     keepalive: bool
 
-    def plan(
+    def steps(
         self, change: Command, *, reads_units: bool, may_reload: Callable[[DiscoveredServer], bool]
     ) -> list[Step]:
-        """Return all commands in their order.
+        """Return all commands in their order; `change` writes the files.
 
-        Args:
-            change: writes the files.
-            reads_units: whether systemd has to read its units again.
-            may_reload: whether a server need not be started anew.
+        With `reads_units`, systemd reads its units again; a server that `may_reload` is not restarted.
         """
         services = self._services()
         steps = [Step(kind=Kind.CHANGE, command=change)]
         if reads_units:
-            steps.append(Step(kind=Kind.ACTIVATE, command=self.tell("units")))
+            steps.append(Step(kind=Kind.ACTIVATE, command=self.request("units")))
         steps += [
-            Step(kind=Kind.CHECK, command=self.tell("check", service.name), server=server)
+            Step(kind=Kind.CHECK, command=self.request("check", service.name), server=server)
             for server, service in services
             if service.check is not None
         ]
         for server, service in services:
             verb = "reload" if service.reload is not None and may_reload(server) else "restart"
-            steps.append(Step(kind=Kind.ACTIVATE, command=self.tell(verb, service.name), server=server))
+            steps.append(Step(kind=Kind.ACTIVATE, command=self.request(verb, service.name), server=server))
         ask = waiting_request(self.url, keepalive=self.keepalive, timeout_s=READY_S)
         steps.append(Step(kind=Kind.ANSWER, command=ask))
         steps += [
@@ -79,7 +76,7 @@ class Activation:
         ]
         return steps
 
-    def judge(self, steps: Sequence[Step], done: Sequence[Completed]) -> dict[str, int]:
+    def read_outcome(self, steps: Sequence[Step], done: Sequence[Completed]) -> dict[str, int]:
         """Return the first process of each service.
 
         Raises:
@@ -98,8 +95,7 @@ class Activation:
             if step.kind is Kind.PID and server is not None:
                 pid = read_pid(completed)
                 if pid is None:
-                    message = f"{server.name}: it answers, but its first process is not to be found."
-                    raise NotReady(message)
+                    raise NotReady(f"{server.name}: it answers, but its first process is not to be found.")
                 pids[server.name] = pid
         return pids
 
@@ -127,20 +123,14 @@ class Activation:
             self.page.refuse_another(answer, self.url)
         except NotReady as error:
             logs = [f"{server.name} says: {server.quote_log(self.host)}" for server, _ in self._services()]
-            message = " ".join((str(error), *logs))
-            raise NotReady(message) from error
+            raise NotReady(" ".join((str(error), *logs))) from error
 
 
 def _commands(service: Service | None) -> dict[str, Argv]:
     """Return the commands that the keeper's verbs run."""
     if service is None:
         return {"units": RELOAD}
-    return {
-        "check": service.check or (),
-        "stop": service.stop,
-        "start": service.start,
-        "reload": service.reload or (),
-    }
+    return {verb: getattr(service, verb) or () for verb in ("check", "stop", "start", "reload")}
 
 
 def _refuse_checked(server: DiscoveredServer, completed: Completed) -> None:
@@ -148,5 +138,4 @@ def _refuse_checked(server: DiscoveredServer, completed: Completed) -> None:
     if completed.returncode == 0 and not refusals:
         return
     printed = completed.stderr + completed.stdout
-    message = f"{server.name}: the configuration is refused: {quote_words(refusals, printed)}"
-    raise ConfigRejected(message)
+    raise ConfigRejected(f"{server.name}: the configuration is refused: {quote_words(refusals, printed)}")

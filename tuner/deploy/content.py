@@ -11,7 +11,7 @@ from tuner.ports import FileState, Sandbox
 BUILTIN = "builtin"
 INDEX = "index.html"
 DYNAMIC_SUFFIXES = frozenset({".cgi", ".fcgi", ".php", ".phtml", ".pl", ".py", ".shtml"})
-"""Files whose length says nothing of the response's."""
+"""Files that are not served as they are: the response has another length."""
 
 BUILTIN_PAGE = b"""\
 <!DOCTYPE html>
@@ -49,7 +49,7 @@ class Content:
     """Length of the correct body; None when it cannot be known before it is served."""
 
     def put_into(self, sandbox: Sandbox) -> PurePosixPath:
-        """Make the pages visible inside a sandbox; tell where. A user's directory is shared, not copied."""
+        """Make the pages visible in a sandbox and return their root; a user's directory is shared."""
         if self.directory is not None:
             return sandbox.directory / "shared"
         root = sandbox.directory / "content"
@@ -69,35 +69,32 @@ def open_content(content: str, path: str, *, base: Path | None = None) -> Conten
         UsageError: it does not exist, cannot be read, or has no such page.
     """
     if not path.startswith("/"):
-        message = f"load.path: {path!r} does not begin with a slash. Write /{path}."
-        raise UsageError(message)
+        raise UsageError(f"load.path: {path!r} does not begin with a slash. Write /{path}.")
     page = PurePosixPath(unquote(urlsplit(path).path))
     if content == BUILTIN:
         if str(page) not in {"/", f"/{INDEX}"}:
-            message = f"load.path: {path}: the built-in content has no such page. Request /{INDEX}."
-            raise UsageError(message)
+            raise UsageError(f"load.path: {path}: the built-in content has no such page. Request /{INDEX}.")
         return Content(directory=None, path=path, body_bytes=len(BUILTIN_PAGE))
     root = _open_root(content, base)
     return Content(directory=PurePosixPath(root), path=path, body_bytes=_length(root, page, content))
 
 
 def _open_root(content: str, base: Path | None) -> Path:
-    """Find the document root and see that it can be read."""
+    """Return the document root; it must be readable."""
     root = ((base or Path()) / Path(content).expanduser()).resolve()
     if not root.exists():
-        message = f"content: {content}: there is no such directory. Give a document root, or `{BUILTIN}`."
-        raise UsageError(message)
+        raise UsageError(
+            f"content: {content}: there is no such directory. Give a document root, or `{BUILTIN}`."
+        )
     if not root.is_dir():
-        message = f"content: {content} is not a directory. Give the document root that it lies in."
-        raise UsageError(message)
+        raise UsageError(f"content: {content} is not a directory. Give the document root that it lies in.")
     if not os.access(root, os.R_OK | os.X_OK):
-        message = f"content: {content} cannot be read. Allow it with: chmod o+rx {root}"
-        raise UsageError(message)
+        raise UsageError(f"content: {content} cannot be read. Allow it with: chmod o+rx {root}")
     return root
 
 
 def _length(root: Path, page: PurePosixPath, content: str) -> int | None:
-    """Tell how long the body must be, as far as the files say: a program may answer for what is no file."""
+    """Return the length of the correct body, or None where a program may answer for what is no file."""
     asked = root / str(page).lstrip("/")
     file = asked / INDEX if asked.is_dir() else asked
     if file.suffix.lower() in DYNAMIC_SUFFIXES:
@@ -105,9 +102,9 @@ def _length(root: Path, page: PurePosixPath, content: str) -> int | None:
     if not file.is_file():
         if asked.is_dir() or not asked.suffix:
             return None
-        message = f"load.path: {page}: there is no such file in {content}. Correct the path, or the content."
-        raise UsageError(message)
+        raise UsageError(
+            f"load.path: {page}: there is no such file in {content}. Correct the path, or the content."
+        )
     if not os.access(file, os.R_OK):
-        message = f"load.path: {page}: {file} cannot be read. Allow it with: chmod o+r {file}"
-        raise UsageError(message)
+        raise UsageError(f"load.path: {page}: {file} cannot be read. Allow it with: chmod o+r {file}")
     return file.stat().st_size

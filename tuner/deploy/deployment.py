@@ -1,68 +1,54 @@
-"""Protocols of targets and deployments, whether private or installed."""
+"""Targets and deployments, whether of private or of installed servers."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from tuner.hosts.load_places import LoadPlace
 from tuner.ports import Config, Lookable
 
 
-class Deployment(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Deployment(ABC):
     """A configuration that runs, answers, and is in force."""
 
-    @property
-    def host(self) -> Lookable:
-        """Where the servers run and the counters are read."""
+    host: Lookable
+    """Where the servers run and the counters are read."""
+    network_pid: int
+    """A process there whose network namespace the load goes through."""
+    server_pids: Mapping[str, int]
+    """The first process of each server, by the server's name."""
+    load_places: tuple[LoadPlace, ...]
+    """Where the load comes from."""
+    config: Config
+    """What was asked."""
+    effective: Config
+    """What was read back, for those parameters that can be."""
+    url: str
+    """What the load requests."""
+    body_bytes: int | None
+    """Length of the correct body; None when it differs from response to response."""
+    response_bytes: int | None
+    """Header and body of one correct response of this start; None like `body_bytes`."""
+    duration_s: float
+    """Time from the request to deploy until it was in force."""
 
-    @property
-    def network_pid(self) -> int:
-        """A process there whose network namespace the load goes through."""
-
-    @property
-    def server_pids(self) -> Mapping[str, int]:
-        """The first process of each server, by the server's name."""
-
-    @property
-    def load_places(self) -> tuple[LoadPlace, ...]:
-        """Where the load comes from."""
-
-    @property
-    def config(self) -> Config:
-        """What was asked."""
-
-    @property
-    def effective(self) -> Config:
-        """What was read back, for those parameters that can be."""
-
-    @property
-    def url(self) -> str:
-        """What the load requests."""
-
-    @property
-    def body_bytes(self) -> int | None:
-        """Length of the correct body; None when it differs from response to response."""
-
-    @property
-    def response_bytes(self) -> int | None:
-        """Header and body of one correct response of this start; None like `body_bytes`."""
-
-    @property
-    def duration_s(self) -> float:
-        """From the request to deploy until it was in force."""
-
+    @abstractmethod
     def check_alive(self) -> None:
         """Raise Crashed, with the server's own words, when a server has ended."""
 
+    @abstractmethod
     def no_longer_effective(self) -> tuple[str, ...]:
         """Return the kernel's settings that something else has changed since, one sentence each."""
 
 
 class Target(Protocol):
-    """What configurations are deployed on."""
+    """A host with the servers of one study, on which configurations are deployed."""
 
     def hold(self, warn: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Take it for a session; leaving it puts everything back, whatever happened.
+        """Hold the target for a session; leaving it puts everything back, whatever happened.
 
         Args:
             warn: told what is worth a warning.

@@ -67,11 +67,10 @@ def choose_url(settings: Study, servers: tuple[DiscoveredServer, ...]) -> str:
     port = next((each.installation.port for each in servers if each.installation.port is not None), None)
     if port is None:
         names = ", ".join(each.name for each in servers)
-        message = (
+        raise UsageError(
             f"{settings.path}: load.path: none of {names} is known to answer HTTP itself, so {path!r} is not "
             "enough. Write the whole URL, as http://web1:8080/index.html."
         )
-        raise UsageError(message)
     address = "127.0.0.1" if settings.target.host == LOCAL else urlsplit(settings.target.host).hostname
     shown = f"[{address}]" if address and ":" in address else address
     return f"http://{shown}:{port}{path}"
@@ -90,11 +89,10 @@ def read_page(host: Host, url: str, *, keepalive: bool) -> Page:
     for answer in answers:
         if answer.status != OK:
             came = f"{answer.status}" if answer.status else f"no answer ({answer.said})"
-            message = (
+            raise TargetError(
                 f"{host.name}: {url} gives {came} before anything is changed, where 200 is needed. Correct "
                 "load.path, or the server."
             )
-            raise TargetError(message)
     is_same = first.body_bytes == second.body_bytes
     return Page(
         status=OK,
@@ -120,8 +118,7 @@ def read_pid(completed: Completed) -> int | None:
 
 def _find(host: Host, name: str, server: Server) -> DiscoveredServer:
     if not isinstance(server, InstalledServer):
-        message = f"servers: {name} is known as a private instance only. Write `mode: sandbox`."
-        raise UsageError(message)
+        raise UsageError(f"servers: {name} is known as a private instance only. Write `mode: sandbox`.")
     adapter = cast("InstalledAdapter", server)
     installation = adapter.find(host)
     service = installation.service
@@ -131,18 +128,16 @@ def _find(host: Host, name: str, server: Server) -> DiscoveredServer:
     if pid is None:
         used = " ".join(describe_use(host))
         remedy = f"{used} Wait for that to end." if used else f"Start it first: {' '.join(service.start)}"
-        message = f"{host.name}: {service.name} does not run. {remedy}"
-        raise TargetError(message)
+        raise TargetError(f"{host.name}: {service.name} does not run. {remedy}")
     refusals: tuple[str, ...] = ()
     if service.check is not None:
         checked = host.run(service.check, timeout_s=ANSWER_S * 4, as_root=True)
         refusals = adapter.refusals(checked)
         if checked.returncode != 0:
-            message = (
+            raise TargetError(
                 f"{host.name}: `{' '.join(service.check)}` refuses the configuration as it is installed: "
                 f"{' / '.join(refusals) or 'it says nothing'}. Correct it first."
             )
-            raise TargetError(message)
     limits = read_limits(host.run_all([ask_limits(service)])[0]) if service.is_systemd else UNLIMITED
     return DiscoveredServer(
         name=name,

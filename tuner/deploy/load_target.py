@@ -1,4 +1,4 @@
-"""Check that the load reaches the study's target and nothing else."""
+"""Checks that load reaches the study's target and nothing else."""
 
 import ipaddress
 import secrets
@@ -62,11 +62,10 @@ def check_load_target(
         return f"{url.origin} is an address of {target.name}"
     if token_directory is None:
         name, doubt = next(iter(doubts.items()))
-        message = (
+        raise TargetError(
             f"load.path: no load is sent to {url.origin}: seen from {name}, {doubt}. Write the target's own "
             "address, or, behind a load balancer or NAT, set `load.token_directory:` to its document root."
         )
-        raise TargetError(message)
     with _token(target, token_directory) as (file_name, content):
         for name in doubts:
             _expect_token(url, name, sources[name], file_name, content)
@@ -81,13 +80,15 @@ def read_network(host: Host) -> NetworkView:
 def _network(name: str, done: tuple[Completed, ...]) -> NetworkView:
     texts = [each.stdout.decode(errors="replace") for each in done]
     if len(texts) != len(ASK_NETWORK) or "LOCAL" not in texts[0]:
-        message = f"{name}: /proc/net/fib_trie does not tell its addresses. tuner needs Linux with /proc."
-        raise TargetError(message)
+        raise TargetError(
+            f"{name}: /proc/net/fib_trie does not tell its addresses. tuner needs Linux with /proc."
+        )
     try:
         addresses = (*_local_networks(texts[0]), *_interface_addresses(texts[1]))
     except ValueError as error:
-        message = f"{name}: what /proc/net tells of its addresses cannot be read: {error}. Look there."
-        raise TargetError(message) from error
+        raise TargetError(
+            f"{name}: what /proc/net tells of its addresses cannot be read: {error}. Look there."
+        ) from error
     return NetworkView(addresses=addresses, identity=(texts[2].strip(), texts[3].strip()))
 
 
@@ -117,8 +118,9 @@ def _doubt(url: Url, target: NetworkView, source: Host) -> str | None:
     try:
         addresses = [url.address] if url.address else _resolved(done[0])
     except ValueError as error:
-        message = f"{source.name}: what getent tells of {url.host} cannot be read: {error}. Look there."
-        raise TargetError(message) from error
+        raise TargetError(
+            f"{source.name}: what getent tells of {url.host} cannot be read: {error}. Look there."
+        ) from error
     here = _network(source.name, done[len(asks) :])
     if not addresses:
         return f"the name {url.host} cannot be resolved"
@@ -179,8 +181,7 @@ def _remove_recorded(target: Host, tokens: Journal) -> tuple[PurePosixPath, ...]
                 removed.append(path)
         except TargetError as error:
             told = f"{path}, which tuner put there, cannot be removed: {error}"
-            message = f"{target.name}: {told} Remove the cause, then run: tuner restore"
-            raise RestoreFailed(message) from error
+            raise RestoreFailed(f"{target.name}: {told} Remove the cause, then run: tuner restore") from error
     tokens.discard(target.name)
     return tuple(removed)
 
@@ -202,8 +203,7 @@ def _expect_token(url: Url, name: str, source: Host, file_name: str, content: by
     )  # fmt: skip
     if served.returncode == 0 and served.stdout == content:
         return
-    message = (
+    raise TargetError(
         f"load.path: no load is sent to {url.origin}: asked from {name}, it does not serve the file that was "
         "put into `load.token_directory:` on the target. Write the document root of that very site."
     )
-    raise TargetError(message)

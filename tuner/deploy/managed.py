@@ -1,6 +1,6 @@
-"""One configuration onto installed services: change, activate, read back.
+"""Deploys configurations on installed services: change, activate, read back.
 
-What was there before is kept by the lease, which also puts it back.
+The lease keeps the originals and puts them back.
 """
 
 import time
@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from tuner.deploy.activation import Activation, Kind
+from tuner.deploy.activation import Activation
+from tuner.deploy.deployment import Deployment
 from tuner.deploy.discovery import DiscoveredServer, first_process, read_pid
 from tuner.deploy.load_target import check_load_target
 from tuner.deploy.readiness import Page
@@ -28,49 +29,24 @@ from tuner.restore.lease import Lease
 
 SETTLE_S = 2.0
 """Time in which a server that answers may still be making processes and threads."""
-PAUSE_S = 0.05
+POLL_S = 0.05
 NOWHERE = Site(directory=PurePosixPath("/"), document_root=PurePosixPath("/"))
 """The kernel's settings are where they are, whatever the site."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ManagedDeployment:
+@dataclass(frozen=True, kw_only=True)
+class ManagedDeployment(Deployment):
     """A configuration in force on installed services."""
 
     target: "ManagedTarget"
     host: WatchedHost
-    server_pids: Mapping[str, int]
-    config: Config
-    effective: Config
-    duration_s: float
-
-    @property
-    def network_pid(self) -> int:
-        return next(iter(self.server_pids.values()), 1)
-
-    @property
-    def load_places(self) -> tuple[LoadPlace, ...]:
-        return self.target.load_places
-
-    @property
-    def url(self) -> str:
-        return self.target.url
-
-    @property
-    def body_bytes(self) -> int | None:
-        return self.target.page.body_bytes
-
-    @property
-    def response_bytes(self) -> int | None:
-        return self.target.page.response_bytes
 
     def check_alive(self) -> None:
         for server in self.target.servers:
             pid = self.server_pids.get(server.name)
             if pid is not None and not self.host.has_process(pid):
                 said = server.quote_log(self.target.host)
-                message = f"{server.name}: its first process, {pid}, has ended: {said}"
-                raise Crashed(message)
+                raise Crashed(f"{server.name}: its first process, {pid}, has ended: {said}")
 
     def no_longer_effective(self) -> tuple[str, ...]:
         settings = self.target.settings
@@ -149,8 +125,7 @@ class ManagedTarget:
         found = find_conflicts(self.host, sorted(changed or self.tuned), sorted(self.files_read), pids=pids)
         refused = [str(each) for each in found if each.is_refused]
         if refused:
-            message = f"{self.host.name}: {' '.join(refused)}"
-            raise TargetError(message)
+            raise TargetError(f"{self.host.name}: {' '.join(refused)}")
         return found
 
     @contextmanager
@@ -164,7 +139,7 @@ class ManagedTarget:
 
     @contextmanager
     def held_by(self, lease: Lease) -> Iterator[None]:
-        """Let an armed lease keep what deployments change."""
+        """Deploy under this lease, which is armed."""
         self._lease, self._running, self._written = lease, None, {}
         try:
             yield
@@ -188,26 +163,26 @@ class ManagedTarget:
         """
         lease = self._lease
         if lease is None:
-            message = f"{self.host.name}: nothing is changed before the host is held. Call hold() first."
-            raise TargetError(message)
+            raise TargetError(
+                f"{self.host.name}: nothing is changed before the host is held. Call hold() first."
+            )
         began_s = time.monotonic()
         lease.check_alive()
         files = self.files(config) if files is None else files
         activation = Activation(
-            host=self.host, servers=self.servers, tell=lease.command_to_activate, url=self.url,
+            host=self.host, servers=self.servers, request=lease.command_to_activate, url=self.url,
             page=self.page, keepalive=self.keepalive,
         )  # fmt: skip
-        steps = activation.plan(
+        steps = activation.steps(
             lease.command_to_change(files),
             reads_units=touches_units({**files, **self._written}),
             may_reload=partial(self._may_reload, config),
         )
         self._running, self._written = None, files
         done = self.host.run_all([step.command for step in steps])
-        lease.note_changed(
-            [each for step, each in zip(steps, done, strict=False) if step.kind is Kind.CHANGE]
-        )
-        deployment = self._observe(MappingProxyType(dict(config)), activation.judge(steps, done), began_s)
+        lease.note_changed(done[:1])
+        pids = activation.read_outcome(steps, done)
+        deployment = self._observe(MappingProxyType(dict(config)), pids, began_s)
         self._running = deployment.config
         yield deployment
 
@@ -228,7 +203,9 @@ class ManagedTarget:
         watched = self._watch(pids)
         effective = self._await_effect(watched, config, pids)
         return ManagedDeployment(
-            target=self, host=watched, server_pids=pids, config=config, effective=effective,
+            target=self, host=watched, network_pid=next(iter(pids.values()), 1), server_pids=pids,
+            load_places=self.load_places, config=config, effective=effective, url=self.url,
+            body_bytes=self.page.body_bytes, response_bytes=self.page.response_bytes,
             duration_s=time.monotonic() - began_s,
         )  # fmt: skip
 
@@ -314,4 +291,4 @@ class ManagedTarget:
                 return found
             if time.monotonic() > deadline_s:
                 raise NotEffective("; ".join(differing) + ".")
-            time.sleep(PAUSE_S)
+            time.sleep(POLL_S)

@@ -1,4 +1,4 @@
-"""Waits until a server listens and has answered one real request correctly."""
+"""Waits until a server listens and answers one real request correctly."""
 
 import re
 import time
@@ -46,6 +46,10 @@ class Answer:
     said: str
     """Beginning of the body, or what went wrong."""
 
+    @property
+    def missing(self) -> str:
+        return f"no answer ({self.said})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
@@ -60,39 +64,26 @@ class Page:
         """Raise NotReady when an answer is not this page."""
         if answer.status == self.status and self.body_bytes in {None, answer.body_bytes}:
             return
-        wanted = f"{self.status}" + ("" if self.body_bytes is None else f" with {self.body_bytes} bytes")
-        came = (
-            f"{answer.status} with {answer.body_bytes} bytes"
-            if answer.status
-            else f"no answer ({answer.said})"
-        )
-        message = f"{url} gave {came}, where the original configuration gives {wanted}."
-        raise NotReady(message)
+        came = f"{answer.status} with {answer.body_bytes} bytes" if answer.status else answer.missing
+        wanted = _describe(self.status, self.body_bytes)
+        raise NotReady(f"{url} gave {came}, where the original configuration gives {wanted}.")
 
 
 def await_listener(sandbox: Sandbox, port: int, *, timeout_s: float, check_alive: Callable[[], None]) -> None:
     """Wait until something listens on the port inside the sandbox.
 
-    Args:
-        sandbox: where to look.
-        port: the TCP port.
-        timeout_s: seconds until it is given up.
-        check_alive: raises when waiting has become useless.
-
-    Raises:
-        NotReady: nothing listens in time.
+    `check_alive` raises when waiting has become useless. Raises NotReady when nothing listens in time.
     """
     deadline_s = time.monotonic() + timeout_s
     while not is_listening(sandbox, port):
         check_alive()
         if time.monotonic() > deadline_s:
-            message = f"nothing listens on port {port} after {timeout_s:g} s."
-            raise NotReady(message)
+            raise NotReady(f"nothing listens on port {port} after {timeout_s:g} s.")
         time.sleep(POLL_S)
 
 
 def is_listening(sandbox: Sandbox, port: int) -> bool:
-    """Tell whether a socket of the sandbox's network listens on the port."""
+    """Check whether a socket of the sandbox's network listens on the port."""
     local = f":{port:04X}"
     for table in ("tcp", "tcp6"):
         content = sandbox.read(PurePosixPath(f"/proc/{sandbox.pid}/net/{table}")).content or b""
@@ -106,14 +97,8 @@ def is_listening(sandbox: Sandbox, port: int) -> bool:
 def await_answer(ask: Callable[[], Answer], *, body_bytes: int | None, url: str, retry_s: float) -> Answer:
     """Ask until the answer is what the load will expect.
 
-    Args:
-        ask: sends one request.
-        body_bytes: length of the correct body; None accepts any.
-        url: named in the error.
-        retry_s: for how long a missing answer, or a gateway's excuse, is asked for again.
-
-    Raises:
-        NotReady: the answer is another; names both.
+    A body of None bytes accepts any; a missing answer, or a gateway's excuse, is asked for again for
+    `retry_s`. Raises NotReady when the answer is another; names both.
     """
     deadline_s = time.monotonic() + retry_s
     while True:
@@ -123,9 +108,9 @@ def await_answer(ask: Callable[[], Answer], *, body_bytes: int | None, url: str,
         if answer.status not in PASSING or time.monotonic() > deadline_s:
             break
         time.sleep(POLL_S)
-    wanted = f"{OK}" if body_bytes is None else f"{OK} with {body_bytes} bytes"
+    wanted = _describe(OK, body_bytes)
     if answer.status == 0:
-        message = f"{url} gave no answer ({answer.said}), where {wanted} was expected."
+        message = f"{url} gave {answer.missing}, where {wanted} was expected."
     else:
         message = (
             f"{url} answered {answer.status} with {answer.body_bytes} bytes, where {wanted} was expected: "
@@ -134,8 +119,12 @@ def await_answer(ask: Callable[[], Answer], *, body_bytes: int | None, url: str,
     raise NotReady(message)
 
 
+def _describe(status: int, body_bytes: int | None) -> str:
+    return f"{status}" if body_bytes is None else f"{status} with {body_bytes} bytes"
+
+
 def waiting_request(url: str, *, keepalive: bool, timeout_s: float) -> Command:
-    """Make the command that asks again until there is an answer, and prints what `read_answer` reads."""
+    """Return the command that asks until there is an answer; `read_answer` parses what it prints."""
     tries = max(1, round(timeout_s / RETRY_PAUSE_S))
     return Command(
         argv=("sh", "-c", WAITING, "wait", str(tries), *_curl(url, keepalive=keepalive, timeout_s=ANSWER_S)),
@@ -161,7 +150,7 @@ def _curl(url: str, *, keepalive: bool, timeout_s: float) -> Argv:
 
 
 def read_answer(completed: Completed) -> Answer:
-    """Read what curl printed, the answer of the last try where there were several."""
+    """Parse what curl printed, the answer of the last try where there were several."""
     trouble, _, counts = completed.stderr.decode(errors="replace").rpartition("\n")
     fields = counts.split()
     are_counts = len(fields) == 3 and all(COUNT.fullmatch(field) for field in fields)  # noqa: PLR2004

@@ -1,14 +1,15 @@
 """Deploys configurations in sandboxes: render, write, check, start, wait, ask, read back."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 from tuner.deploy import readiness
 from tuner.deploy.content import Content
+from tuner.deploy.deployment import Deployment
 from tuner.deploy.server_log import LOG_TAIL_BYTES, quote_words, tail_command
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.hosts.load_places import LoadPlace
@@ -51,11 +52,11 @@ class Instance:
         if checked.returncode == 0 and not refusals:
             return
         if checked.timed_out:
-            message = f"{self.name}: `{command[0]}` did not finish its check within {timeout_s:g} s."
-            raise ConfigRejected(message)
+            raise ConfigRejected(
+                f"{self.name}: `{command[0]}` did not finish its check within {timeout_s:g} s."
+            )
         printed = checked.stderr + checked.stdout
-        message = f"{self.name}: the configuration is refused: {quote_words(refusals, printed)}"
-        raise ConfigRejected(message)
+        raise ConfigRejected(f"{self.name}: the configuration is refused: {quote_words(refusals, printed)}")
 
     def start(self, sandbox: Sandbox, cpus: CpuSet) -> "Instance":
         """Start the server and return the running instance."""
@@ -76,8 +77,7 @@ class Instance:
         """Return what is in force: what was asked, for a measurement belongs to what really ran."""
         found, differing = self.read_back(sandbox)
         if differing:
-            message = f"{self.name}: {'; '.join(differing)}."
-            raise NotEffective(message)
+            raise NotEffective(f"{self.name}: {'; '.join(differing)}.")
         return found
 
     def check_alive(self, sandbox: Sandbox, timeout_s: float) -> None:
@@ -87,8 +87,7 @@ class Instance:
             return
         how = f"was killed by signal {-status}" if status < 0 else f"ended by itself with status {status}"
         log = self.read_log(sandbox, timeout_s)
-        message = f"{self.name}: it {how}: {quote_words(self.server.complaints(log), log)}"
-        raise Crashed(message)
+        raise Crashed(f"{self.name}: it {how}: {quote_words(self.server.complaints(log), log)}")
 
     def read_log(self, sandbox: Sandbox, timeout_s: float) -> bytes:
         """Read the end of what the server printed and logged; a log may be too long to be read whole."""
@@ -98,44 +97,13 @@ class Instance:
         return self.process.output()[-LOG_TAIL_BYTES:] + tail.stdout
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxDeployment:
+@dataclass(frozen=True, kw_only=True)
+class SandboxDeployment(Deployment):
     """A configuration in force in a sandbox of its own."""
 
     sandbox: Sandbox
     instances: tuple[Instance, ...]
-    config: Config
-    effective: Config
-    url: str
-    body_bytes: int = 0
-    response_bytes: int = 0
-    duration_s: float = 0.0
-    generator_cpus: CpuSet = frozenset()
-    load_files: dict[PurePosixPath, bytes] = field(default_factory=dict, repr=False)
-    """Files that the load generator was given here."""
-    deadlines: Deadlines = Deadlines()
-
-    @property
-    def host(self) -> Host:
-        return self.sandbox
-
-    @property
-    def network_pid(self) -> int:
-        return self.sandbox.pid
-
-    @property
-    def server_pids(self) -> Mapping[str, int]:
-        return {name: process.pid for name, process in self.processes.items()}
-
-    @property
-    def load_places(self) -> tuple[LoadPlace, ...]:
-        """The generator runs inside, beside the server."""
-        return (
-            LoadPlace(
-                host=self.sandbox, directory=self.sandbox.directory, cpus=self.generator_cpus,
-                is_on_target=True, written=self.load_files,
-            ),
-        )  # fmt: skip
+    log_timeout_s: float
 
     @property
     def processes(self) -> Mapping[str, Process]:
@@ -144,7 +112,7 @@ class SandboxDeployment:
 
     def check_alive(self) -> None:
         for each in self.instances:
-            each.check_alive(self.sandbox, self.deadlines.log_s)
+            each.check_alive(self.sandbox, self.log_timeout_s)
 
     def no_longer_effective(self) -> tuple[str, ...]:
         # Servers read their settings once, when they start; what they are by then was checked.
@@ -203,21 +171,23 @@ class SandboxTarget:
             for each in programs:
                 each.put_in_place(sandbox, self.deadlines.check_s)
                 started.append(each.start(sandbox, self.placement.server_cpus))
-            deployment = SandboxDeployment(
-                sandbox=sandbox, instances=(*settings, *started), config=MappingProxyType(dict(config)),
-                effective=effective, url=self.url, generator_cpus=self.placement.generator_cpus,
-                deadlines=self.deadlines,
-            )  # fmt: skip
-            answer = self._await_ready(deployment)
+            answer = self._await_ready(sandbox, started)
             for each in started:
                 effective |= each.require_effect(sandbox)
-            deployment.check_alive()
-            yield replace(
-                deployment,
-                body_bytes=answer.body_bytes,
-                response_bytes=answer.response_bytes,
+            self._check_alive(sandbox, started)
+            # The generator runs inside, beside the server.
+            place = LoadPlace(
+                host=sandbox, directory=sandbox.directory, cpus=self.placement.generator_cpus,
+                is_on_target=True,
+            )  # fmt: skip
+            yield SandboxDeployment(
+                sandbox=sandbox, instances=(*settings, *started), log_timeout_s=self.deadlines.log_s,
+                host=sandbox, network_pid=sandbox.pid, load_places=(place,),
+                server_pids={each.name: each.process.pid for each in started if each.process},
+                config=MappingProxyType(dict(config)), effective=effective, url=self.url,
+                body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
                 duration_s=time.monotonic() - began_s,
-            )
+            )  # fmt: skip
 
     def _divide(self, config: Config, sandbox: Sandbox) -> tuple[list[Instance], list[Instance]]:
         """Split a configuration into settings, which are only written, and programs, which are started."""
@@ -238,9 +208,13 @@ class SandboxTarget:
             (settings if server.start(site, facts) is None else programs).append(instance)
         return settings, programs
 
-    def _await_ready(self, deployment: SandboxDeployment) -> readiness.Answer:
+    def _check_alive(self, sandbox: Sandbox, started: Sequence[Instance]) -> None:
+        for each in started:
+            each.check_alive(sandbox, self.deadlines.log_s)
+
+    def _await_ready(self, sandbox: Sandbox, started: Sequence[Instance]) -> readiness.Answer:
         """Wait for the listener, then request the page once, as the load will."""
-        sandbox, deadlines, check_alive = deployment.sandbox, self.deadlines, deployment.check_alive
+        deadlines, check_alive = self.deadlines, partial(self._check_alive, sandbox, started)
 
         def ask() -> readiness.Answer:
             check_alive()
@@ -259,9 +233,8 @@ class SandboxTarget:
             check_alive()
             complaints = [
                 complaint
-                for each in deployment.instances
+                for each in started
                 for complaint in each.server.complaints(each.read_log(sandbox, deadlines.log_s))
             ]
             logged = f" Its log says: {quote_words(complaints, b'')}" if complaints else ""
-            message = f"{', '.join(deployment.processes)}: {error}{logged}"
-            raise NotReady(message) from error
+            raise NotReady(f"{', '.join(each.name for each in started)}: {error}{logged}") from error

@@ -1,4 +1,4 @@
-"""What systemd lets a service have, raised by a drop-in where a configuration needs more.
+"""Limits of systemd units, raised by a drop-in where a configuration needs more.
 
 systemd.exec(5), LimitNOFILE; systemd.resource-control(5), TasksMax: by default 15 % of what the host allows,
 so that a server with many threads stops making them without a word in its configuration.
@@ -28,13 +28,13 @@ UNLIMITED = UnitLimits()
 
 
 def ask_limits(service: Service) -> Command:
-    """Name the command that prints a unit's limits."""
+    """Return the command that prints a unit's limits."""
     argv = ("systemctl", "show", "--property=LimitNOFILE,TasksMax", "--", service.name)
     return Command(argv=argv, may_fail=True)
 
 
 def read_limits(printed: Completed) -> UnitLimits:
-    """Read what it printed: `infinity` stands for no limit."""
+    """Parse what it printed: `infinity` stands for no limit."""
     text = printed.stdout.decode(errors="replace")
     found = dict(re.findall(r"^(LimitNOFILE|TasksMax)=(\d+)$", text, re.MULTILINE))
     return UnitLimits(
@@ -61,5 +61,5 @@ def raise_limits(service: Service, limits: UnitLimits, needs: Needs) -> Files:
 
 
 def touches_units(files: Files) -> bool:
-    """Tell whether systemd has to read its units again after a change of these files."""
+    """Check whether systemd has to read its units again after a change of these files."""
     return any(path.is_relative_to(UNITS) for path in files)

@@ -1,1 +1,1 @@
-"""The way back: originals, keeper and watchdog."""
+"""The way back: the journal of originals, the lease on a target, its keeper, and recovery by hand."""

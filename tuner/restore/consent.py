@@ -11,12 +11,12 @@ FILE = "agreed-hosts.json"
 
 
 def has_agreed(host_name: str) -> bool:
-    """Tell whether a managed run on this host was agreed to before."""
+    """Check whether a person has agreed to a managed run on this host before."""
     return host_name in _read(_path())
 
 
 def remember_agreement(host_name: str) -> None:
-    """Keep that it was. Raises TargetError when that cannot be written."""
+    """Write down that a person has agreed. Raises TargetError when that cannot be written."""
     path = _path()
     agreed = sorted({*_read(path), host_name})
     try:
@@ -25,8 +25,9 @@ def remember_agreement(host_name: str) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(agreed, file)
     except OSError as error:
-        message = f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that can."
-        raise TargetError(message) from error
+        raise TargetError(
+            f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that can."
+        ) from error
 
 
 def _read(path: Path) -> list[str]:

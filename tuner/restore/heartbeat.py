@@ -1,4 +1,4 @@
-"""Tells the target again and again that its controller is alive."""
+"""The heartbeat that renews a lease."""
 
 import threading
 import time
@@ -6,15 +6,10 @@ from collections.abc import Callable
 
 
 class Heartbeat:
-    """A thread that delivers numbers, and remembers when that worked last."""
+    """A thread that delivers increasing numbers, and records when that worked last."""
 
     def __init__(self, deliver: Callable[[int], None], *, every_s: float) -> None:
-        """Prepare it.
-
-        Args:
-            deliver: sends one number; may raise.
-            every_s: seconds between two.
-        """
+        """Prepare a thread that calls `deliver`, which may raise, every so many seconds."""
         self._deliver = deliver
         self._every_s = every_s
         self._ended = threading.Event()
@@ -33,12 +28,12 @@ class Heartbeat:
         return self._error
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._delivered_s = time.monotonic()
         self._thread.start()
 
     def stop(self) -> None:
-        """End, after the number that is on its way."""
+        """Stop the thread after the number that is on its way."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()

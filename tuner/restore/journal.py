@@ -173,13 +173,13 @@ class Journal:
         try:
             yield
         except BlockingIOError as error:
-            message = f"{path}: another tuner is at work on {host_name}. Wait for its end, or end it."
-            raise TargetError(message) from error
+            raise TargetError(
+                f"{path}: another tuner is at work on {host_name}. Wait for its end, or end it."
+            ) from error
         except OSError as error:
-            message = (
+            raise TargetError(
                 f"{path}: cannot be written ({error.strerror}). Set TUNER_STATE to a directory that can."
-            )
-            raise TargetError(message) from error
+            ) from error
 
     def _append(
         self, host_name: str, entries: Sequence[dict[str, Any]], trouble: str = "cannot be written"
@@ -195,8 +195,9 @@ class Journal:
             # Half a line may be there now; it is removed when the file is opened again.
             self._forget(host_name)
             told = f"{trouble} ({error.strerror}), so nothing was changed"
-            message = f"{self.path(host_name)}: {told}. Make room, or set TUNER_STATE to another directory."
-            raise TargetError(message) from error
+            raise TargetError(
+                f"{self.path(host_name)}: {told}. Make room, or set TUNER_STATE to another directory."
+            ) from error
 
     def _remove(self, host_name: str) -> None:
         self.path(host_name).unlink()
@@ -282,11 +283,10 @@ def _decode(content: bytes, path: Path) -> HostRecord:
                 case entry:
                     originals.append(_decode_original(entry))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            message = (
+            raise RestoreFailed(
                 f"{path}, line {number}: the original cannot be read ({error}). Put that file back by hand, "
                 "remove the line, then run: tuner restore"
-            )
-            raise RestoreFailed(message) from error
+            ) from error
     return HostRecord(plan=plan, originals=tuple(originals), written=written, made=tuple(sorted(set(made))))
 
 

@@ -31,7 +31,7 @@ class Lease:
     def __init__(
         self, host: Host, *, journal: Journal, purpose: str = "run", study: str, watchdog_s: float = 120.0
     ) -> None:
-        """Prepare it.
+        """Prepare a lease; nothing is done before `arm`.
 
         Args:
             host: the target.
@@ -132,7 +132,7 @@ class Lease:
         return requests.activation(self._purpose, self._session, verb, *service)
 
     def note_changed(self, completed: Sequence[Completed]) -> None:
-        """Take in how the commands to change ended.
+        """Record how the commands to change ended.
 
         Whatever is not known to have worked is sent again with the next change.
 
@@ -206,7 +206,7 @@ class Lease:
         self._originals = {path: requests.checksum(content) for path, content in files.items()}
 
     def _refuse_unverified(self, reply: Mapping[str, Sequence[str]]) -> None:
-        """Look with our own eyes before the originals here are given up.
+        """Raise RestoreFailed unless the originals are seen to be back, before those here are discarded.
 
         A target that says `nothing` has put them back before, and knows that. Of the kernel's settings it
         knows better than the copy here, too: they are others after a restart.

@@ -13,7 +13,7 @@ from tuner.study.fields import Fields
 from tuner.study.load_bounds import MOST_CONNECTIONS
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
 from tuner.study.presets import PRESETS
-from tuner.study.settings import LOCAL, LoadSettings, Study, Target
+from tuner.study.settings import LOCAL, LoadSettings, Study, TargetSettings
 from tuner.study.storage_url import show_url
 
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
@@ -96,16 +96,16 @@ def _read_budget(fields: Fields) -> tuple[str, float | None, int | None]:
     return preset, minutes, trials
 
 
-def _read_target(fields: Fields) -> Target:
+def _read_target(fields: Fields) -> TargetSettings:
     fields.refuse_unknown(("target",), ("host", "mode", "watchdog_s"))
-    return Target(
+    return TargetSettings(
         host=fields.text(("target", "host"), "local"),
         mode=fields.choice(("target", "mode"), "sandbox", ("sandbox", "managed")),
         watchdog_s=fields.number(("target", "watchdog_s"), 120.0, float, low=5, high=3600),
     )
 
 
-def _read_load(fields: Fields, path: Path, target: Target) -> LoadSettings:
+def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettings:
     keys = (
         "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
         "result", "script", "token_directory",
@@ -138,7 +138,7 @@ def _read_load(fields: Fields, path: Path, target: Target) -> LoadSettings:
     )
 
 
-def _read_load_hosts(fields: Fields, target: Target) -> tuple[str, ...]:
+def _read_load_hosts(fields: Fields, target: TargetSettings) -> tuple[str, ...]:
     keys = ("load", "host")
     given = fields.value(keys)
     hosts = fields.texts(keys) if isinstance(given, list) else (fields.text(keys, LOCAL),)
@@ -156,7 +156,7 @@ def _read_load_hosts(fields: Fields, target: Target) -> tuple[str, ...]:
     return hosts
 
 
-def _read_load_path(fields: Fields, target: Target) -> str:
+def _read_load_path(fields: Fields, target: TargetSettings) -> str:
     keys = ("load", "path")
     path = fields.text(keys, "/index.html")
     if target.is_managed and "://" in path:
@@ -166,7 +166,7 @@ def _read_load_path(fields: Fields, target: Target) -> str:
     return path
 
 
-def _read_token_directory(fields: Fields, target: Target) -> PurePosixPath | None:
+def _read_token_directory(fields: Fields, target: TargetSettings) -> PurePosixPath | None:
     keys = ("load", "token_directory")
     given = fields.text(keys, "")
     if not given:

@@ -19,7 +19,7 @@ LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class TargetSettings:
     """Which machine is tuned, and how."""
 
     host: str = "local"
@@ -78,7 +78,7 @@ class Study:
     servers: tuple[str, ...]
     space: tuple[str | Document, ...]
     """Names, paths and refinements, each of which knows its line."""
-    target: Target
+    target: TargetSettings
     load: LoadSettings
     content: str
     """`builtin`, or a document root."""

@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.simulation import space_of
 from tuner.errors import UsageError
-from tuner.study import LoadSettings, Target, load_study, load_values
+from tuner.study import LoadSettings, TargetSettings, load_study, load_values
 from tuner.study.objective import Constraint, Objective
 
 LEAST = "study: test\nservers: [nginx]\nspace: [nginx]\n"
@@ -30,7 +30,7 @@ def test_three_keys_are_enough_and_everything_else_has_its_default(study, tmp_pa
     found = study()
 
     assert (found.name, found.servers, found.space) == ("test", ("nginx",), ("nginx",))
-    assert found.target == Target(host="local", mode="sandbox")
+    assert found.target == TargetSettings(host="local", mode="sandbox")
     assert found.load == LoadSettings(
         generator="wrk", hosts=("local",), path="/index.html", connections=100, keepalive=True, threads=1,
         protocol="http/1.1",

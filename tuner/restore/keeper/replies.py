@@ -83,8 +83,9 @@ def read_activation(host_name: str, completed: Completed, commands: Mapping[str,
     status = re.fullmatch(r"[0-9]{1,3}", told, re.ASCII)
     if status is None or verb not in commands:
         shown = completed.stdout[:SHOWN_BYTES]
-        message = f"{host_name}: the keeper tells {shown!r}, which is no end of a command. Begin again."
-        raise TargetError(message)
+        raise TargetError(
+            f"{host_name}: the keeper tells {shown!r}, which is no end of a command. Begin again."
+        )
     return Completed(
         argv=tuple(commands[verb]),
         returncode=int(status[0]),

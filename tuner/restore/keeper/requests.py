@@ -34,7 +34,8 @@ RESTORE_TIMEOUT_S: Final = 600.0
 LOG_TIMEOUT_S: Final = 10.0
 DEFAULT_WATCHDOG_S: Final = 120.0
 
-SOURCES = ("keeper",)
+SOURCES = ("state", "originals", "files", "change", "services", "restore", "watchdog", "arm", "main")
+"""Shell files of the keeper, in their order; the first explains it, the last runs it."""
 ABSENT: Final = "absent"
 """The checksum of a file that is not there."""
 
@@ -42,7 +43,7 @@ ABSENT: Final = "absent"
 def program() -> bytes:
     """Return the keeper itself: its shell files in their order, as one program."""
     folder = resources.files("tuner.restore.keeper")
-    return b"".join((folder / f"{name}.sh").read_bytes() for name in SOURCES)
+    return b"\n".join((folder / f"{name}.sh").read_bytes() for name in SOURCES)
 
 
 KEEPER: Argv = ("/bin/sh", str(PROGRAM))
@@ -98,22 +99,16 @@ def arming(
     for service in services:
         if not SERVICE_NAME.fullmatch(service.name):
             raise TargetError(f"{service.name!r} is not a name of a service. Correct it.")
+        commands = {verb: getattr(service, verb) for verb in ("stop", "start", "check", "reload")}
+        lines += [f"service {service.name}", f"systemd {'yes' if service.is_systemd else 'no'}"]
         lines += [
-            f"service {service.name}",
-            f"systemd {'yes' if service.is_systemd else 'no'}",
-            f"stop {_one_line(shlex.join(service.stop), service.name)}",
-            f"start {_one_line(shlex.join(service.start), service.name)}",
-        ]
-        optional = {"check": service.check, "reload": service.reload}
-        lines += [
-            f"{verb} {_one_line(shlex.join(argv), service.name)}" for verb, argv in optional.items() if argv
+            f"{verb} {_one_line(shlex.join(argv), service.name)}" for verb, argv in commands.items() if argv
         ]
         if service.pid_file != PurePosixPath():
             lines.append(f"pid-file {_one_line(str(service.pid_file), service.name)}")
     lines += [f"url {_one_line(url, url)}" for url in urls]
     stdin = "\n".join([*lines, "end", ""]).encode(errors="surrogateescape")
-    digest = hashlib.sha256(program()).hexdigest()
-    return step("arm", purpose, digest, stdin=stdin, timeout_s=ARM_TIMEOUT_S)
+    return step("arm", purpose, checksum(program()), stdin=stdin, timeout_s=ARM_TIMEOUT_S)
 
 
 def checksum(content: bytes | None) -> str:
@@ -124,11 +119,8 @@ def checksum(content: bytes | None) -> str:
 def plan_to_keep(purpose: str, session: str, command: Command, reply: Mapping[str, Sequence[str]]) -> str:
     """Return the plan of a session, as `adoption` sends it to a target that has lost it.
 
-    Args:
-        purpose: of the arming.
-        session: of the arming.
-        command: which armed the target.
-        reply: of the keeper: which services ran, what answered how, and which boot it is.
+    `command` armed the target; in its reply the keeper says which services ran, what answered how, and which
+    boot it is.
     """
     ran = dict(line.partition(" ")[::2] for line in reply.get("ran", ()))
     lines = [f"purpose {purpose}", f"session {session}"]
@@ -153,31 +145,17 @@ def adoption(record: HostRecord) -> Command:
     head += b"".join(b"made %s\n" % _named(path) for path in record.made)
     contents = b""
     for original in record.originals:
-        head += b"".join(
-            b"written %s\n" % _told_by_keeper(each) for each in record.written.get(original.path, ())
-        )
-        head += _tell_original(original)
+        for each in record.written.get(original.path, ()):
+            head += f"written {each if each == ABSENT else f'{each}  -'}\n".encode()  # as sha256sum prints it
+        head += _describe_original(original)
         contents += original.state.content or b""
     purpose = named.get("purpose", "run")
     session = named.get("session") or hashlib.sha256(head + contents).hexdigest()[:16]
-    digest = hashlib.sha256(program()).hexdigest()
-    return step(
-        "adopt",
-        purpose,
-        digest,
-        session,
-        str(len(head)),
-        str(len(head) + len(contents)),
-        stdin=head + contents,
-        timeout_s=RESTORE_TIMEOUT_S,
-    )
+    arguments = (purpose, checksum(program()), session)
+    return _step_with_contents("adopt", *arguments, head=head, contents=contents, timeout_s=RESTORE_TIMEOUT_S)
 
 
-def _told_by_keeper(checksum: str) -> bytes:
-    return (checksum if checksum == ABSENT else f"{checksum}  -").encode()
-
-
-def _tell_original(original: Original) -> bytes:
+def _describe_original(original: Original) -> bytes:
     state, path = original.state, _named(original.path)
     if state.content is None:
         return b"absent %s\n" % path
@@ -197,13 +175,7 @@ def change(
 ) -> Command:
     """Return the command that keeps the originals of what is new, writes files and puts others back.
 
-    Args:
-        purpose: run or apply.
-        session: the one that was armed.
-        put: what is written.
-        back: what becomes the original again.
-        originals: checksums of the files that `put` was made from. The keeper overwrites only these, and
-            what it wrote itself.
+    The keeper overwrites only files with the checksums in `originals`, and what it wrote itself.
 
     Raises:
         ConfigRejected: a setting of the kernel would get more than one line.
@@ -218,15 +190,17 @@ def change(
             contents += content
     for path in back:
         head += b"back %s\n" % _named(path)
-    return step(
-        "change",
-        purpose,
-        session,
-        str(len(head)),
-        str(len(head) + len(contents)),
-        stdin=head + contents,
-        timeout_s=CHANGE_TIMEOUT_S,
+    return _step_with_contents(
+        "change", purpose, session, head=head, contents=contents, timeout_s=CHANGE_TIMEOUT_S
     )
+
+
+def _step_with_contents(
+    name: str, purpose: str, *arguments: str, head: bytes, contents: bytes, timeout_s: float
+) -> Command:
+    """Return the command of a step whose stdin is lines and then the contents of files."""
+    sizes = (str(len(head)), str(len(head) + len(contents)))
+    return step(name, purpose, *arguments, *sizes, stdin=head + contents, timeout_s=timeout_s)
 
 
 def log_tail(log: PurePosixPath) -> Command:
@@ -235,16 +209,11 @@ def log_tail(log: PurePosixPath) -> Command:
 
 
 def activation(purpose: str, session: str, verb: str, *service: str) -> Command:
-    """Return the command that checks, restarts or reloads a service, unless the session has ended.
+    """Return the command that activates a service, unless the session has ended.
 
-    Args:
-        purpose: run or apply.
-        session: the one that was armed.
-        verb: check, restart or reload, with the name of a service; or units: systemd reads its units again.
-        service: its name, one of those that the target was armed for.
+    `verb` is check, restart or reload, with the name of a service; or units: systemd reads its units again.
     """
-    commands = 2 if verb == "restart" else 1
-    timeout_s = LOCK_S + commands * SERVICE_S
+    timeout_s = LOCK_S + (2 if verb == "restart" else 1) * SERVICE_S
     return step("activate", purpose, session, verb, *service, timeout_s=timeout_s)
 
 

@@ -1,0 +1,201 @@
+# Services: check, reload and restart them, and start again what ran before.
+
+activate() { # SESSION check|restart|reload NAME, SESSION units: under the lock, so no restore comes in between
+    out=$state/incoming.$$.out err=$state/incoming.$$.err
+    trap 'rm -f "$out" "$err"' EXIT
+    take_lock 30
+    require_session "$1"
+    { true > "$out"; } 2> /dev/null && { true > "$err"; } 2> /dev/null || out=/dev/null err=/dev/null
+    if [ "$2" != units ]; then
+        case ${3-} in '' | .* | */*) fail "$REFUSED" 'The request has no name of a service.' ;; esac
+        [ -e "$state/services/$3" ] || fail "$REFUSED" "$3: is no service that tuner was armed for."
+        read_service "$state/services/$3"
+    fi
+    case $2 in
+        units) serve units 'systemctl daemon-reload' ;;
+        check) serve check "$check" ;;
+        reload) serve reload "$reload" ;;
+        restart)
+            # Somebody decided that it must not start; stopping it then would be the end of it.
+            [ "$systemd" = no ] || is_loaded "$3" ||
+                fail "$REFUSED" "$3: its unit is $loaded, so it was left running. Look there, then begin again."
+            can_read_files || fail "$REFUSED" "$3: was left running: $(printable "$unreadable"). Look there."
+            serve stop "$stop" && serve start "$start"
+            ;;
+        *) fail "$REFUSED" "$2: is nothing that a service can be told." ;;
+    esac
+    ended=$?
+    exec 9>&- # whoever listens may be slow
+    printf 'ran\t%s\t%s\n' "$verb" "$ended"
+    say_lines out "$out"
+    say_lines err "$err"
+    [ "$ended" = 0 ] || return "$SERVICE_FAILED"
+}
+
+serve() { # VERB LINE
+    verb=$1
+    [ -n "$2" ] || fail "$REFUSED" "The service has no command to $1."
+    run_apart "$2" > "$out" 2> "$err"
+}
+
+say_lines() { # WORD FILE
+    [ -s "$2" ] || return 0
+    tail -c "$SAID_BYTES" "$2" | while IFS= read -r line || [ -n "$line" ]; do
+        printf '%s\t%s\n' "$1" "$line"
+    done
+}
+
+read_service() { # FILE → systemd pid_file check stop start reload ran
+    systemd=no pid_file='' check='' stop='' start='' reload='' ran=unknown
+    while IFS= read -r line; do
+        case $line in
+            'systemd '*) systemd=${line#* } ;;
+            'pid-file '*) pid_file=${line#* } ;;
+            'check '*) check=${line#* } ;;
+            'stop '*) stop=${line#* } ;;
+            'start '*) start=${line#* } ;;
+            'reload '*) reload=${line#* } ;;
+            'ran '*) ran=${line#* } ;;
+        esac
+    done < "$1"
+}
+
+is_running() { # NAME, after read_service: 0 yes, 1 no, 2 cannot be told
+    if [ "$systemd" = yes ]; then
+        systemctl is-active --quiet -- "$1"
+    elif [ -n "$pid_file" ]; then
+        pid=''
+        # Whoever may write there may have put a pipe in its place, which would be read for ever.
+        [ ! -f "$pid_file" ] || pid=$(timeout 5 head -n 1 -- "$pid_file" 2> /dev/null 8>&- 9>&-)
+        pid=${pid#"${pid%%[! ]*}"}
+        pid=${pid%%[! 0-9]*}
+        pid=${pid%% *}
+        [ -n "$pid" ] && [ -d "/proc/$pid" ]
+    else
+        return 2
+    fi
+}
+
+run_apart() { # LINE: a command of the service, away from our locks and from what we set for ourselves
+    (
+        umask 022
+        echo 0 > /proc/self/oom_score_adj
+        exec timeout "$SERVICE_TIMEOUT_S" /bin/sh -c "$1"
+    ) < /dev/null 8>&- 9>&-
+}
+
+run_line() { # LINE
+    said=$state/said
+    { true > "$said"; } 2> /dev/null || said=/dev/null
+    run_apart "$1" > "$said" 2>&1
+}
+
+wait_until_stopped() {
+    for _ in $twenty; do
+        is_running "$service" || return
+        sleep 0.5 8>&- 9>&-
+    done
+}
+
+is_loaded() { # UNIT → loaded: masked, not-found …
+    loaded=$(systemctl show --property=LoadState --value -- "$1" 2> /dev/null 8>&- 9>&-)
+    [ "$loaded" = loaded ]
+}
+
+can_read_files() { # → unreadable: what is changed and its originals; a service that is stopped needs them
+    set --
+    for entry in "$journal"/[0-9]*; do
+        [ -e "$entry" ] || continue
+        [ ! -f "$entry/content" ] || set -- "$@" "$entry/content"
+        read_entry "$entry" && ! is_setting "$real" && [ -f "$real" ] && set -- "$@" "$real"
+    done
+    unreadable=$(cat -- /dev/null "$@" 2>&1 > /dev/null 8>&- 9>&-)
+}
+
+may_be_stopped() { # after read_service: what serves is not stopped unless it will start again
+    reason=''
+    if [ "$held" -gt 0 ]; then
+        reason='it is restarted once everything else is back'
+    elif [ -n "$pid_file" ] && is_read_only "${pid_file%/*}"; then
+        reason="${pid_file%/*} is a read-only file system"
+    elif ! can_read_files; then
+        reason="what it needs cannot be read: $unreadable"
+    elif [ "$systemd" = yes ] && ! is_loaded "$service"; then
+        reason="its unit is $loaded"
+    elif [ -n "$check" ] && ! run_line "$check"; then
+        reason="its own check refuses the files as they are now: $(last_words "$said")"
+    fi
+    [ -n "$reason" ] || return 0
+    unfinished=yes
+    complain "$service" "it was left running with what it has: $reason"
+    return 1
+}
+
+restore_service() { # FILE RESTART
+    service=${1##*/}
+    read_service "$1"
+    is_running "$service"
+    running=$?
+    if [ "$ran" = no ]; then
+        [ "$running" = 0 ] || return
+        run_line "$stop" || complain "$service" "it does not stop: $(last_words "$said")"
+        return
+    fi
+    if [ "$running" != 1 ]; then
+        [ "$2" = yes ] && may_be_stopped || return
+    fi
+    run_line "$stop"
+    # A stop may come back early; and systemd starts nothing that failed too often.
+    wait_until_stopped
+    [ "$systemd" = no ] || systemctl reset-failed -- "$service" 2> /dev/null
+    if ! run_line "$start"; then
+        complain "$service" "it does not start: $(last_words "$said")"
+        return
+    fi
+    [ "$ran" = yes ] || return
+    # Not for long: whoever restores comes again, and what kept it from starting may be gone then.
+    for _ in 1 2 3 4 5 6 7 8 9 10; do
+        is_running "$service" && log "started $service" && return
+        sleep 0.5 8>&- 9>&-
+    done
+    complain "$service" "it was started and does not run: $(last_words "$said")"
+}
+
+restore_services() { # RESTART → unfinished: whether a service still has to be restarted
+    held=$((troubles - foreign)) unfinished=no
+    for file in "$state/services"/*; do
+        [ -e "$file" ] && restore_service "$file" "$1"
+    done
+    [ "$held" -gt 0 ] || restore_answers
+}
+
+restore_answers() {
+    [ -e "$state/urls" ] || return
+    while IFS=' ' read -r expected url; do
+        for _ in 1 2 3 4 5 6; do
+            status=$(ask "$url")
+            [ "$status" = "$expected" ] && break
+            sleep 0.5 8>&- 9>&-
+        done
+        case $status in
+            "$expected") ;;
+            000) complain "$url" 'it does not answer' ;;
+            # A page changes for many reasons, and what tuner has changed is back.
+            *) warn "$url answers $status, and $expected before." ;;
+        esac
+    done < "$state/urls"
+}
+
+ask() { # URL: print its status
+    curl --disable --silent --insecure --globoff --noproxy '*' --proto '=http,https' --max-time 5 \
+        --output /dev/null --write-out '%{http_code}' --url "$1" 8>&- 9>&- < /dev/null 2> /dev/null
+}
+
+reload_units() { # at boot, too: systemd has read them before they were put back
+    changed_units=''
+    for entry in "$journal"/[0-9]*; do
+        read_entry "$entry" || continue
+        case $real in /etc/systemd/* | /run/systemd/*) changed_units=yes ;; esac
+    done
+    [ -z "$changed_units" ] || ! has_systemd || systemctl daemon-reload 8>&- 9>&-
+}
