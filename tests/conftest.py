@@ -2,9 +2,13 @@
 
 import os
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.host import TestHost
 
 # How long an example takes depends on what else runs here.
 settings.register_profile("tuner", settings(), deadline=None)
@@ -19,6 +23,30 @@ def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TUNER_STATE", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(scope="module")
+def bed() -> Iterator[Testbed]:
+    """A network of test hosts that the tests of a module share."""
+    with open_testbed() as opened, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(opened.home))
+        patch.delenv("SSH_AUTH_SOCK", raising=False)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def web(bed: Testbed) -> TestHost:
+    """A bare test host that the tests of a module share."""
+    return bed.add_host("web")
+
+
+@pytest.fixture
+def own_bed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Testbed]:
+    """A network of test hosts for one test, with a state directory of its own."""
+    with open_testbed() as opened:
+        monkeypatch.setenv("HOME", str(opened.home))
+        monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
+        yield opened
 
 
 @pytest.hookimpl(wrapper=True)

@@ -48,6 +48,11 @@ def run(sandbox: Sandbox, *argv: str) -> str:
     return ended.stdout.decode()
 
 
+def sh(sandbox: Sandbox, script: str) -> str:
+    """Run a script that must succeed; return what it printed."""
+    return run(sandbox, "sh", "-c", script)
+
+
 def mount(sandbox: Sandbox, *argv: str) -> None:
     """Mount something in a sandbox, from outside: no program inside it may."""
     enter = ("nsenter", f"--target={sandbox.pid}", "--mount", "--pid", "--net", "--")

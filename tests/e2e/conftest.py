@@ -3,6 +3,7 @@
 import random
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,12 @@ KERNEL = "net.core.somaxconn, net.ipv4.tcp_notsent_lowat"
 BAD_DEFAULT = "{keepalive_requests: {low: 3, default: 3}}"
 """Connections are made all the time, which about halves the goodput: whatever the machine and its noise, a
 preset beats that, so that there is a winner to look at."""
+
+
+@pytest.fixture
+def tuner(tmp_path: Path) -> CommandLine:
+    """The command line in a folder of the test; HOME and TUNER_STATE are those of this process."""
+    return CommandLine(tmp_path)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,6 @@ from tests.e2e.traces import eventually, picture, unchanged
 USAGE, TARGET = 2, 3
 
 
-@pytest.fixture
-def tuner(tmp_path):
-    return CommandLine(tmp_path)
-
-
 def refused(completed, code, *words):
     """Check that a command was refused in a sentence or two that hold these words."""
     assert completed.returncode == code, (completed.returncode, completed.stdout, completed.stderr)

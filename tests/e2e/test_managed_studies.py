@@ -6,7 +6,7 @@ sleeps, or an answer that waits for a delayed ACK. Its tuned value is worth seve
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.faults import look_at
 from tests.e2e.command_line import CommandLine
-from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.bed import Testbed
 from tests.testbed.host import PHP_PORT, TestHost
 from tests.testbed.processors import idle_processors
 from tuner import plugins
@@ -122,17 +122,6 @@ CASES: Mapping[str, Case] = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def bed() -> Iterator[Testbed]:
-    with open_testbed() as opened:
-        yield opened
-
-
-@pytest.fixture
-def tuner(bed: Testbed, tmp_path: Path) -> CommandLine:
-    return CommandLine(tmp_path, variables={"HOME": str(bed.home), "TUNER_STATE": str(tmp_path / "state")})
-
-
 def write(tuner: CommandLine, server: str, host: TestHost, file: str = "study.yaml") -> Path:
     case = CASES[server]
     text = STUDY.format(
@@ -143,10 +132,7 @@ def write(tuner: CommandLine, server: str, host: TestHost, file: str = "study.ya
     return tuner.write(file, text)
 
 
-@pytest.fixture(autouse=True)
-def _as_in_the_commands(bed: Testbed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("HOME", str(bed.home))
-    monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
+pytestmark = pytest.mark.usefixtures("own_bed")
 
 
 def apply_by_hand(host: TestHost, exports: Path, name: str) -> None:
@@ -177,9 +163,9 @@ def in_force(study: Path, host: TestHost) -> Mapping[str, object]:
 
 @pytest.mark.parametrize("server", CASES)
 def test_a_managed_study_ends_in_a_winner_that_is_exported_applied_and_undone(
-    bed: Testbed, tuner: CommandLine, server: str
+    own_bed: Testbed, tuner: CommandLine, server: str
 ):
-    host = bed.add_host("web")
+    host = own_bed.add_host("web")
     CASES[server].prepare(host)
     before = look_at(host)
     study = write(tuner, server, host)
@@ -198,7 +184,7 @@ def test_a_managed_study_ends_in_a_winner_that_is_exported_applied_and_undone(
     exports = study.with_suffix(".study") / "exports"
     names = {f"tuner-{server}.patch", f"tuner-{server}-undo.sh", "tuner.json", "tuner-undo.json"}
     assert {path.name for path in exports.iterdir()} == names
-    other = bed.add_host("other")
+    other = own_bed.add_host("other")
     CASES[server].prepare(other)
     before_other = look_at(other)
     there = write(tuner, server, other, "other.yaml")

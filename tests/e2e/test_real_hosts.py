@@ -2,13 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from benchmarks.faults import has_changed, look_at
 from tests.e2e.command_line import CommandLine
-from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.bed import Testbed
 from tests.testbed.host import Sudo, TestHost, User
 from tuner import plugins
 from tuner.campaign.prepare import find_target
@@ -47,12 +46,6 @@ while time.monotonic() < until:
 print(correct)
 """
 DEPLOY = User(name="deploy", sudo=Sudo.FREELY)
-
-
-@pytest.fixture(scope="module")
-def bed() -> Iterator[Testbed]:
-    with open_testbed() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,12 @@
 """`tuner restore` after everything went wrong, on a host with systemd and as an ordinary user with sudo."""
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from benchmarks.faults import look_at
 from tests.e2e.command_line import CommandLine
 from tests.integration import hold_target
-from tests.testbed.bed import Testbed, open_testbed
+from tests.integration.waiting import holding
+from tests.testbed.bed import Testbed
 from tests.testbed.host import Sudo, TestHost, User
 
 STUDY = """\
@@ -21,47 +17,21 @@ target: {{host: "{url}", mode: managed, watchdog_s: 60}}
 load: {{path: /}}
 """
 CHANGES = {"worker_processes": 3, "worker_connections": 4000, "net.core.somaxconn": 5000}
-FEW_FILES = "[Service]\nLimitNOFILE=2000\n"
-
-
-@pytest.fixture
-def bed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Testbed]:
-    with open_testbed() as opened:
-        monkeypatch.setenv("HOME", str(opened.home))
-        monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
-        yield opened
 
 
 @pytest.fixture(params=[User(name="root"), User(name="deploy", sudo=Sudo.FREELY)], ids=["root", "sudo"])
-def web(bed: Testbed, request: pytest.FixtureRequest) -> TestHost:
-    host = bed.add_host("web", systemd=True, user=request.param)
-    own = host.root / "etc/systemd/system/nginx.service.d"
-    own.mkdir()
-    (own / "own.conf").write_text(FEW_FILES)
-    host.run(["systemctl", "daemon-reload"])
+def web(own_bed: Testbed, request: pytest.FixtureRequest) -> TestHost:
+    host = own_bed.add_host("web", systemd=True, user=request.param)
+    host.limit_open_files("nginx", 2000)
     host.install_nginx()
     return host
-
-
-@pytest.fixture
-def tuner(bed: Testbed, tmp_path: Path) -> CommandLine:
-    return CommandLine(tmp_path, variables={"HOME": str(bed.home), "TUNER_STATE": str(tmp_path / "state")})
 
 
 def abandon(web: TestHost, tuner: CommandLine) -> None:
     """Leave the host changed, by a controller and a watchdog that are dead."""
     path = tuner.write(text=STUDY.format(url=web.ssh_url))
-    argv = [sys.executable, hold_target.__file__, path, str(CHANGES)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"holding\n"
+    with holding(hold_target.__file__, path, CHANGES):
         web.run(["systemctl", "stop", "tuner-watchdog-run"])
-        process.kill()
-
-
-def show(host: TestHost, unit: str, name: str) -> str:
-    argv = ["systemctl", "show", "--value", f"--property={name}", "--", unit]
-    return host.run(argv).stdout.decode().strip()
 
 
 @pytest.mark.parametrize("lost", ["/var/lib/tuner", "/var/lib/tuner/run"])
@@ -75,9 +45,9 @@ def test_a_host_that_lost_what_it_kept_is_put_back_whole(web: TestHost, tuner: C
 
     assert done.returncode == 0, done.stderr
     assert look_at(web) == before
-    assert show(web, "nginx", "ActiveState") == "active"
-    assert show(web, "nginx", "NeedDaemonReload") == "no"
-    pid = show(web, "nginx", "MainPID")
+    assert web.show_unit("nginx", "ActiveState") == "active"
+    assert web.show_unit("nginx", "NeedDaemonReload") == "no"
+    pid = web.show_unit("nginx", "MainPID")
     limits = web.run(["sed", "-n", "s/^Max open files *//p", f"/proc/{pid}/limits"]).stdout
     assert int(limits.split()[1]) == 2000
     assert not (web.root / "etc/systemd/system/tuner-restore.service").exists()
@@ -86,7 +56,7 @@ def test_a_host_that_lost_what_it_kept_is_put_back_whole(web: TestHost, tuner: C
 
 def test_what_cannot_be_put_back_is_let_go_by_consent_only(web: TestHost, tuner: CommandLine):
     abandon(web, tuner)
-    pid = show(web, "nginx", "MainPID")
+    pid = web.show_unit("nginx", "MainPID")
     web.run(["mount", "--bind", "/etc/nginx", "/etc/nginx"])
     web.run(["mount", "-o", "remount,bind,ro", "/etc/nginx"])
     where = ("restore", "--host", web.ssh_url)
@@ -102,5 +72,5 @@ def test_what_cannot_be_put_back_is_let_go_by_consent_only(web: TestHost, tuner:
     assert "Agree with --yes" in unasked.stderr
     assert accepted.returncode == 0, accepted.stderr
     assert "/var/lib/tuner/kept/" in accepted.stderr
-    assert show(web, "nginx", "MainPID") == pid  # it was never stopped
+    assert web.show_unit("nginx", "MainPID") == pid  # it was never stopped
     assert "Nothing to restore" in tuner.run(*where).stderr

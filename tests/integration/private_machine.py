@@ -8,10 +8,11 @@ import contextlib
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from tests.integration.waiting import wait_until
 from tuner.adapters.hosts.local import LocalHost
-from tuner.ports import ABSENT, Command, Completed, CpuSet, FileReader, FileState, Service
+from tuner.ports import ABSENT, Command, Completed, FileReader, FileState, Service
 
 SERVED = PurePosixPath("/srv/served")
 CONFIGURATION = SERVED / "demo.conf"
@@ -63,24 +64,8 @@ class PrivateHost(LocalHost):
     def __init__(self, first_pid: int) -> None:
         self.first_pid = first_pid
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        cpus: CpuSet | None = None,
-        stdin: bytes = b"",
-        open_files: int | None = None,
-        as_root: bool = False,
-    ) -> Completed:
-        return super().run(
-            [*self.entrance, *argv],
-            timeout_s=timeout_s,
-            cpus=cpus,
-            stdin=stdin,
-            open_files=open_files,
-            as_root=as_root,
-        )
+    def run(self, argv: Sequence[str], **how: Any) -> Completed:
+        return super().run([*self.entrance, *argv], **how)
 
     @property
     def entrance(self) -> tuple[str, ...]:

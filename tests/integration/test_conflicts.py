@@ -1,11 +1,10 @@
 """Who else writes configuration files or restarts services is found on real hosts, by locks and timers."""
 
 import subprocess
-from collections.abc import Iterator
 
 import pytest
 
-from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tuner import plugins
 from tuner.hosts.conflicts import Conflict, find_conflicts
@@ -22,13 +21,6 @@ sys.stdin.read()
 TIMER = "[Timer]\nOnCalendar=2199-01-01\nUnit=certbot.service\n"
 
 
-@pytest.fixture
-def bed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Testbed]:
-    with open_testbed() as opened:
-        monkeypatch.setenv("HOME", str(opened.home))
-        yield opened
-
-
 def find(host: TestHost) -> list[Conflict]:
     found = find_conflicts(plugins.make_host(host.ssh_url), ["worker_processes"], [])
     words = ("package", "certbot", "may replace")
@@ -39,8 +31,8 @@ def find(host: TestHost) -> list[Conflict]:
     "path",
     ["/var/lib/dpkg/lock-frontend", "/run/unattended-upgrades.lock", "/var/lib/letsencrypt/.certbot.lock"],
 )
-def test_a_lock_that_somebody_holds_is_refused_and_one_that_was_left_is_not(bed: Testbed, path: str):
-    host = bed.add_host("web")
+def test_a_lock_that_somebody_holds_is_refused_and_one_that_was_left_is_not(own_bed: Testbed, path: str):
+    host = own_bed.add_host("web")
     argv = ["nsenter", f"--target={host.pid}", "--mount", "--pid", "--", "python3", "-c", HOLD, path]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
@@ -52,8 +44,8 @@ def test_a_lock_that_somebody_holds_is_refused_and_one_that_was_left_is_not(bed:
     assert find(host) == []
 
 
-def test_a_timer_that_will_fire_is_a_warning(bed: Testbed):
-    host = bed.add_host("web", systemd=True)
+def test_a_timer_that_will_fire_is_a_warning(own_bed: Testbed):
+    host = own_bed.add_host("web", systemd=True)
     units = host.root / "etc/systemd/system"
     (units / "certbot.timer").write_text(TIMER)
     (units / "certbot.service").write_text("[Service]\nExecStart=/bin/true\n")

@@ -1,14 +1,14 @@
 """Exports of managed studies, applied by hand on test hosts as their heads say, and undone."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.faults import look_at
-from tests.testbed.bed import open_testbed
+from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tests.unit.simulated_study import make_summary
 from tuner.campaign.prepare import prepare
@@ -35,11 +35,8 @@ CHANGES: Mapping[str, tuple[str, dict[str, Scalar]]] = {
 
 
 @pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestHost]:
-    with open_testbed() as bed:
-        monkeypatch.setenv("HOME", str(bed.home))
-        monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
-        yield bed.add_host("web")
+def host(own_bed: Testbed) -> TestHost:
+    return own_bed.add_host("web")
 
 
 @pytest.mark.parametrize("server", CHANGES)

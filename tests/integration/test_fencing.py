@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.ssh_overhead import OWN_MACHINE
 from tests.integration import hold_stopped
-from tests.integration.private_machine import CONFIGURATION, DEMO, PrivateHost, private_machine
+from tests.integration.private_machine import CONFIGURATION, DEMO, PrivateHost
 from tests.integration.waiting import wait_until
 from tuner.errors import TargetError
 from tuner.ports import Completed
@@ -73,18 +73,6 @@ def test_a_stopped_controller_that_was_given_up_does_not_touch_a_service(tmp_pat
 
 
 SHELLS = [shell for shell in ("dash", "busybox") if shutil.which(shell)]
-
-
-@pytest.fixture(params=SHELLS)
-def machine(request: pytest.FixtureRequest) -> Iterator[PrivateHost]:
-    with private_machine(request.param) as host:
-        yield host
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal(tmp_path / "state") as opened:
-        yield opened
 
 
 def armed(machine: PrivateHost, journal: Journal, **commands: tuple[str, ...]) -> Lease:

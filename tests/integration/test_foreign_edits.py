@@ -1,43 +1,25 @@
 """What somebody else writes while tuner is at work is never overwritten, and named."""
 
 import shutil
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 
-from tests.integration.private_machine import (
-    CONFIGURATION,
-    DEMO,
-    SERVED,
-    SETTING,
-    PrivateHost,
-    private_machine,
-)
+from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTING, PrivateHost
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.ports import Files
 from tuner.restore.journal import Journal
 from tuner.restore.lease import Lease
 from tuner.restore.recovery import accept_host
 
-SHELLS = [shell for shell in ("dash", "busybox") if shutil.which(shell)]
+pytestmark = pytest.mark.parametrize(
+    "machine", [shell for shell in ("dash", "busybox") if shutil.which(shell)], indirect=True
+)
 ORIGINAL: Files = {CONFIGURATION: b"demo 1\n"}
 NEW = SERVED / "new.conf"
 FOREIGN = b"demo of the operator\n"
 ENTRY = PurePosixPath("/var/lib/tuner/run/journal/10001")
 TCP_RMEM = PurePosixPath("/proc/sys/net/ipv4/tcp_rmem")
-
-
-@pytest.fixture(params=SHELLS)
-def machine(request: pytest.FixtureRequest) -> Iterator[PrivateHost]:
-    with private_machine(request.param) as host:
-        yield host
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal(tmp_path / "state") as opened:
-        yield opened
 
 
 @pytest.fixture

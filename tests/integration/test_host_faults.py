@@ -3,13 +3,12 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
 from tests.integration.waiting import wait_until
 from tests.testbed import shim
-from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.bed import Testbed
 
 WRITE = """
 mkdir /var/lib/forgetful
@@ -28,28 +27,22 @@ print(host.run(("sleep", "2"), timeout_s=30).returncode)
 """
 
 
-@pytest.fixture
-def bed() -> Iterator[Testbed]:
-    with open_testbed() as opened:
-        yield opened
-
-
 @pytest.mark.parametrize("has_journal", [True, False], ids=["journal", "no journal"])
-def test_a_power_cut_leaves_what_was_synced_and_nothing_else(bed: Testbed, has_journal):
-    host = bed.add_forgetful_host("web", has_journal=has_journal)
-    bed.sync(host)
+def test_a_power_cut_leaves_what_was_synced_and_nothing_else(own_bed: Testbed, has_journal):
+    host = own_bed.add_forgetful_host("web", has_journal=has_journal)
+    own_bed.sync(host)
     host.run(["sh", "-c", WRITE])
 
-    host = bed.restart(host)
+    host = own_bed.restart(host)
 
     left = host.root / "var/lib/forgetful"
     assert (left / "kept").read_text() == "kept\n"
     assert [path.name for path in left.iterdir() if path.read_text() == "lost\n"] == []
 
 
-def test_programs_of_a_host_see_another_day_and_a_file_that_cannot_be_read(bed: Testbed):
-    host = bed.add_host("web")
-    seen = shim.preload(host, shim.build(bed.home))
+def test_programs_of_a_host_see_another_day_and_a_file_that_cannot_be_read(own_bed: Testbed):
+    host = own_bed.add_host("web")
+    seen = shim.preload(host, shim.build(own_bed.home))
     file = host.root / "etc/h2o/h2o.conf"
     now = int(host.run(["date", "+%s"]).stdout)
 
@@ -62,11 +55,11 @@ def test_programs_of_a_host_see_another_day_and_a_file_that_cannot_be_read(bed: 
     assert host.run(["cat", "/etc/h2o/h2o.conf"]).stdout == b"new\n"
 
 
-def test_a_clock_that_is_set_a_day_ahead_does_not_end_a_wait_for_a_host(bed: Testbed):
-    host = bed.add_host("web")
-    seen = shim.build(bed.home)
+def test_a_clock_that_is_set_a_day_ahead_does_not_end_a_wait_for_a_host(own_bed: Testbed):
+    host = own_bed.add_host("web")
+    seen = shim.build(own_bed.home)
     command = [sys.executable, "-c", WAIT_FOR_HOST, host.ssh_url]
-    environment = {**os.environ, **seen.environment, "HOME": str(bed.home)}
+    environment = {**os.environ, **seen.environment, "HOME": str(own_bed.home)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as asks:
         assert asks.stdout is not None
         assert asks.stdout.readline() == b"asked\n"

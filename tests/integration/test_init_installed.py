@@ -4,6 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.command_line import TUNER
 from tests.testbed.host import PHP_SITE
 
@@ -39,27 +41,20 @@ def test_a_running_php_fpm_gets_a_managed_study_that_a_check_accepts(tmp_path: P
     assert "mode: managed" in (tmp_path / "php-fpm.yaml").read_text()
 
 
-def test_without_a_page_init_asks_for_one(tmp_path: Path):
-    done = run_apart(tmp_path, f"{SERVE}\n{TUNER} init php-fpm")
+@pytest.mark.parametrize(
+    ("prepare", "arguments", "code", "words"),
+    [
+        (SERVE, "", 2, "Name one: tuner init php-fpm --url http://127.0.0.1/index.php"),
+        (SERVE, "--url http://127.0.0.1:8000/none.php", 3, "gives 404"),
+        ("mount -t tmpfs tmpfs /run", "--url http://127.0.0.1/", 3, "does not run. Start it first"),
+    ],
+    ids=["no page is named", "the page does not answer", "php-fpm does not run"],
+)
+def test_init_says_what_is_missing_and_writes_nothing(tmp_path: Path, prepare, arguments, code, words):
+    done = run_apart(tmp_path, f"{prepare}\n{TUNER} init php-fpm {arguments}")
 
-    assert done.returncode == 2
-    assert "Name one: tuner init php-fpm --url http://127.0.0.1/index.php" in done.stderr
-    assert not (tmp_path / "php-fpm.yaml").exists()
-
-
-def test_a_page_that_does_not_answer_is_refused(tmp_path: Path):
-    done = run_apart(tmp_path, f"{SERVE}\n{TUNER} init php-fpm --url http://127.0.0.1:8000/none.php")
-
-    assert done.returncode == 3
-    assert "gives 404" in done.stderr
-    assert not (tmp_path / "php-fpm.yaml").exists()
-
-
-def test_a_php_fpm_that_does_not_run_is_to_be_started_first(tmp_path: Path):
-    done = run_apart(tmp_path, f"mount -t tmpfs tmpfs /run\n{TUNER} init php-fpm --url http://127.0.0.1/")
-
-    assert done.returncode == 3
-    assert "does not run. Start it first" in done.stderr
+    assert done.returncode == code
+    assert words in done.stderr
     assert not (tmp_path / "php-fpm.yaml").exists()
 
 

@@ -4,7 +4,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.installed import installed, put, run
+from tests.installed import installed, put, run, sh
 from tests.integration.waiting import wait_until
 from tuner.adapters.servers.apache import Apache
 from tuner.adapters.servers.php_fpm import PhpFpm
@@ -54,12 +54,7 @@ def test_a_drop_in_for_apache_is_in_force_after_a_start():
 
 def test_two_addresses_with_one_port_are_no_two_listeners_for_the_same_connections():
     with installed("/etc/apache2", empty=APACHE_WRITES) as sandbox:
-        run(
-            sandbox,
-            "sh",
-            "-c",
-            "printf 'Listen 127.0.0.1:80\nListen 127.0.0.2:80\n' > /etc/apache2/ports.conf",
-        )
+        sh(sandbox, "printf 'Listen 127.0.0.1:80\nListen 127.0.0.2:80\n' > /etc/apache2/ports.conf")
         before = Apache().find(sandbox)
         process = start(sandbox, before)
         config = {"ListenCoresBucketsRatio": 0, "ListenBacklog": 300}
@@ -119,12 +114,7 @@ def test_looking_at_php_fpm_and_checking_it_writes_nothing_into_its_log():
 def test_what_php_fpm_was_not_restarted_for_is_seen_not_to_be_in_force():
     with php_fpm_in_a_sandbox() as sandbox:
         run(sandbox, "mkdir", "-p", "/run/php")
-        run(
-            sandbox,
-            "sh",
-            "-c",
-            "sed -i 's/^listen = .*/listen = 127.0.0.1:9000/' /etc/php/*/fpm/pool.d/www.conf",
-        )
+        sh(sandbox, "sed -i 's/^listen = .*/listen = 127.0.0.1:9000/' /etc/php/*/fpm/pool.d/www.conf")
         before = PhpFpm().find(sandbox)
         process = run_php_fpm(sandbox, before)
         config = {"pm": "dynamic", "pm.start_servers": 3, "pool.listen.backlog": 300}

@@ -3,19 +3,11 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.integration.private_machine import (
-    CONFIGURATION,
-    DEMO,
-    SERVED,
-    SETTING,
-    PrivateHost,
-    private_machine,
-)
+from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTING, PrivateHost
 from tests.integration.waiting import wait_until
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.ports import Completed, Files, Service
@@ -32,18 +24,6 @@ CHANGES: Files = {CONFIGURATION: b"demo 2, longer\n", NEW: b"more\n", SETTING: b
 
 IN_EACH_SHELL = pytest.mark.parametrize("machine", SHELLS, indirect=True)
 """For tests that take the keeper through what shells do differently: redirections, patterns, descriptors."""
-
-
-@pytest.fixture
-def machine(request: pytest.FixtureRequest) -> Iterator[PrivateHost]:
-    with private_machine(getattr(request, "param", "dash")) as host:
-        yield host
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal(tmp_path / "state") as opened:
-        yield opened
 
 
 def armed(machine: PrivateHost, journal: Journal, *services: Service, watchdog_s: float = LONG_S) -> Lease:

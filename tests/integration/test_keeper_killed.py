@@ -2,14 +2,9 @@
 
 from pathlib import PurePosixPath
 
-from tests.integration.private_machine import (
-    CONFIGURATION,
-    DEMO,
-    SERVED,
-    SETTING,
-    PrivateHost,
-    private_machine,
-)
+import pytest
+
+from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTING, PrivateHost
 from tuner.ports import Command
 from tuner.restore.keeper import requests
 
@@ -55,7 +50,8 @@ def changing() -> Command:
     return requests.change("run", SESSION, put=FILES, back=[], originals=ORIGINALS)
 
 
-def open_machine_with_a_keeper(machine: PrivateHost) -> str:
+@pytest.fixture
+def before(machine: PrivateHost) -> str:
     machine.sh(
         f"mkdir /srv/available; echo site > /srv/available/site; ln -s /srv/available/site {SERVED}/site"
     )
@@ -78,35 +74,29 @@ def restore_and_compare(machine: PrivateHost, before: str) -> None:
     }
 
 
-def test_an_arm_that_is_killed_leaves_nothing_that_stands_in_the_way():
-    with private_machine() as machine:
-        before = open_machine_with_a_keeper(machine)
-        for killed_at in range(60, 200, 60):
-            assert killed(machine, arming(), killed_at)
-            run(machine, requests.step("restore", "run", "hand", "c"))
+def test_an_arm_that_is_killed_leaves_nothing_that_stands_in_the_way(machine: PrivateHost, before: str):
+    for killed_at in range(60, 200, 60):
+        assert killed(machine, arming(), killed_at)
+        run(machine, requests.step("restore", "run", "hand", "c"))
 
-            run(machine, arming())
-            restore_and_compare(machine, before)
+        run(machine, arming())
+        restore_and_compare(machine, before)
 
 
-def test_a_change_that_is_killed_is_undone():
-    with private_machine() as machine:
-        before = open_machine_with_a_keeper(machine)
-        for killed_at in range(40, 360, 90):
-            run(machine, arming())
-            assert killed(machine, changing(), killed_at)
-            machine.sh("/srv/demo stop")
+def test_a_change_that_is_killed_is_undone(machine: PrivateHost, before: str):
+    for killed_at in range(40, 360, 90):
+        run(machine, arming())
+        assert killed(machine, changing(), killed_at)
+        machine.sh("/srv/demo stop")
 
-            restore_and_compare(machine, before)
+        restore_and_compare(machine, before)
 
 
-def test_a_restore_that_is_killed_is_completed_by_the_next():
-    with private_machine() as machine:
-        before = open_machine_with_a_keeper(machine)
-        for killed_at in range(60, 360, 90):
-            run(machine, arming())
-            run(machine, changing())
-            machine.sh("/srv/demo stop; /srv/demo start")
-            assert killed(machine, restoring(), killed_at)
+def test_a_restore_that_is_killed_is_completed_by_the_next(machine: PrivateHost, before: str):
+    for killed_at in range(60, 360, 90):
+        run(machine, arming())
+        run(machine, changing())
+        machine.sh("/srv/demo stop; /srv/demo start")
+        assert killed(machine, restoring(), killed_at)
 
-            restore_and_compare(machine, before)
+        restore_and_compare(machine, before)

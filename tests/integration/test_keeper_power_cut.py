@@ -1,18 +1,10 @@
 """A power cut leaves what was synced, the way back for one; and half a keeper is no success."""
 
-from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 
-from tests.integration.private_machine import (
-    CONFIGURATION,
-    DEMO,
-    SERVED,
-    SETTING,
-    PrivateHost,
-    private_machine,
-)
+from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTING, PrivateHost
 from tuner.errors import TargetError
 from tuner.ports import Files
 from tuner.restore.journal import Journal
@@ -61,18 +53,6 @@ chmod 755 /usr/local/sbin/sync /usr/local/sbin/mv
 """
 """A disk that keeps of a file what it held when it was synced, and of a directory its names. What it holds is
 copied whenever the keeper is about to rename a file into place."""
-
-
-@pytest.fixture
-def machine() -> Iterator[PrivateHost]:
-    with private_machine() as host:
-        yield host
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal(tmp_path / "state") as opened:
-        yield opened
 
 
 def survives(machine: PrivateHost, cut: str, path: str) -> bool:

@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from tests.integration.waiting import wait_until
-from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.hosts.ssh import SshHost
@@ -26,13 +27,6 @@ ROOT = PurePosixPath("/var/www/html")
 
 
 @pytest.fixture(scope="module")
-def bed() -> Iterator[Testbed]:
-    with open_testbed() as opened, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(opened.home))
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def web(bed: Testbed) -> TestHost:
     made = bed.add_host("web")
     made.install_nginx()
@@ -41,9 +35,8 @@ def web(bed: Testbed) -> TestHost:
 
 @pytest.fixture(scope="module")
 def target(web: TestHost) -> Iterator[SshHost]:
-    host = SshHost(web.ssh_url)
-    yield host
-    host.close()
+    with closing(SshHost(web.ssh_url)) as host:
+        yield host
 
 
 @pytest.fixture(scope="module")

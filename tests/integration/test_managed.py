@@ -1,14 +1,14 @@
 """Installed services of test hosts get other settings over SSH, and are as before afterwards."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from benchmarks.faults import look_at
 from tests.integration.waiting import wait_until
-from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tests.testbed.namespaces import kill_each
 from tuner import plugins
@@ -37,16 +37,8 @@ CHANGES = {
 
 
 @pytest.fixture
-def bed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Testbed]:
-    with open_testbed() as opened:
-        monkeypatch.setenv("HOME", str(opened.home))
-        monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
-        yield opened
-
-
-@pytest.fixture
-def web(bed: Testbed) -> TestHost:
-    host = bed.add_host("web")
+def web(own_bed: Testbed) -> TestHost:
+    host = own_bed.add_host("web")
     host.install_nginx()
     return host
 
@@ -72,8 +64,8 @@ def find(
 
 
 @pytest.mark.parametrize("server", CHANGES)
-def test_a_configuration_is_in_force_and_gone_again(bed: Testbed, tmp_path: Path, server: str):
-    host = bed.add_host("web")
+def test_a_configuration_is_in_force_and_gone_again(own_bed: Testbed, tmp_path: Path, server: str):
+    host = own_bed.add_host("web")
     host.install(server)
     before = look_at(host)
     target, space = find(host, tmp_path, server)
@@ -99,10 +91,10 @@ def test_a_configuration_is_in_force_and_gone_again(bed: Testbed, tmp_path: Path
     ids=["100 ms", "5 % loss"],
 )
 def test_over_a_bad_link_a_host_is_changed_held_and_given_back(
-    bed: Testbed, web: TestHost, tmp_path: Path, worsen: Callable[[Testbed, TestHost], None]
+    own_bed: Testbed, web: TestHost, tmp_path: Path, worsen: Callable[[Testbed, TestHost], None]
 ):
     before = look_at(web)
-    worsen(bed, web)
+    worsen(own_bed, web)
     target, space = find(web, tmp_path, watchdog_s=5)
 
     with target.hold(print), target.deploy(space.complete({"worker_processes": 3, SOMAXCONN: 5000})) as there:

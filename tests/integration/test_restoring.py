@@ -1,19 +1,11 @@
 """Not everything can be put back: a restore stops nothing that serves then, and loses nothing."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.integration.private_machine import (
-    CONFIGURATION,
-    DEMO,
-    SERVED,
-    SETTING,
-    PrivateHost,
-    private_machine,
-)
+from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTING, PrivateHost
 from tests.integration.test_keeper import IN_EACH_SHELL, LONG_S, armed, change
 from tests.integration.waiting import wait_until
 from tuner.errors import RestoreFailed
@@ -25,18 +17,6 @@ from tuner.restore.recovery import accept_host, describe_use, restore_host
 CHECKED = replace(DEMO, check=("grep", "-q", "demo", str(CONFIGURATION)))
 CHANGES: Files = {CONFIGURATION: b"demo 2\n", SERVED / "new.conf": b"more\n", SETTING: b"512\n"}
 RESTART = "/srv/demo stop; /srv/demo start"
-
-
-@pytest.fixture
-def machine(request: pytest.FixtureRequest) -> Iterator[PrivateHost]:
-    with private_machine(getattr(request, "param", "dash")) as host:
-        yield host
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal(tmp_path / "state") as opened:
-        yield opened
 
 
 def changed(machine: PrivateHost, journal: Journal, *, watchdog_s: float = LONG_S) -> Lease:

@@ -1,18 +1,10 @@
 """The target has lost what it kept: the controller gives it keeper, plan and originals again."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.integration.private_machine import (
-    CONFIGURATION,
-    DEMO,
-    SERVED,
-    SETTING,
-    PrivateHost,
-    private_machine,
-)
+from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTING, PrivateHost
 from tests.integration.test_keeper import IN_EACH_SHELL, LONG_S, armed, change
 from tuner.errors import RestoreFailed, TargetError
 from tuner.ports import Files
@@ -36,12 +28,6 @@ GRANTED = "02000000" + "".join(
 """An access list by which the user 9 may read the file, as the kernel takes it (acl(5))."""
 LOSSES = ("rm -r /var/lib/tuner", "rm -r /var/lib/tuner/run", "rm /var/lib/tuner/keeper")
 KILL_BOTH = "kill -9 $(cat /var/lib/tuner/run/watchdog)"
-
-
-@pytest.fixture
-def machine(request: pytest.FixtureRequest) -> Iterator[PrivateHost]:
-    with private_machine(getattr(request, "param", "dash")) as host:
-        yield host
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.bed import Testbed
 from tests.testbed.host import Sudo, TestHost, User
 from tuner.adapters.hosts.ssh import SshHost
 from tuner.errors import TargetError
@@ -18,17 +18,6 @@ from tuner.ports import Command
 pytestmark = pytest.mark.usefixtures("web", "desk", "free", "home")
 WRONG = "wrong-and-secret"
 PASSWORD = "open; 'sesame' $HOME"  # noqa: S105 - of an account that lives for a second
-
-
-@pytest.fixture(scope="module")
-def bed() -> Iterator[Testbed]:
-    with open_testbed() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def web(bed: Testbed) -> TestHost:
-    return bed.add_host("web")
 
 
 @pytest.fixture(scope="module")

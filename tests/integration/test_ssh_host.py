@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import PurePosixPath
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.integration.waiting import wait_until
-from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tuner.adapters.hosts.ssh import SshHost
 from tuner.errors import ConfigRejected, TargetError
@@ -25,14 +26,6 @@ NASTY = st.sampled_from(
 )
 
 
-@pytest.fixture(scope="module")
-def bed() -> Iterator[Testbed]:
-    with open_testbed() as opened, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(opened.home))
-        patch.delenv("SSH_AUTH_SOCK", raising=False)
-        yield opened
-
-
 @pytest.fixture(scope="module", params=SHELLS)
 def shell(bed: Testbed, request: pytest.FixtureRequest) -> TestHost:
     """Give a host whose sh is one that hosts really have."""
@@ -43,9 +36,8 @@ def shell(bed: Testbed, request: pytest.FixtureRequest) -> TestHost:
 
 @pytest.fixture(scope="module")
 def any_shell(shell: TestHost) -> Iterator[SshHost]:
-    host = SshHost(shell.ssh_url)
-    yield host
-    host.close()
+    with closing(SshHost(shell.ssh_url)) as host:
+        yield host
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +47,8 @@ def machine(bed: Testbed) -> TestHost:
 
 @pytest.fixture
 def host(machine: TestHost) -> Iterator[SshHost]:
-    made = SshHost(machine.ssh_url)
-    yield made
-    made.close()
+    with closing(SshHost(machine.ssh_url)) as made:
+        yield made
 
 
 @settings(max_examples=25, deadline=None)

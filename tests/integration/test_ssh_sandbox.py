@@ -1,12 +1,13 @@
 """Sandboxes on a host over SSH, for root and for an ordinary user without sudo."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import PurePosixPath
 
 import pytest
 
 from tests.integration.waiting import wait_until
-from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost, User
 from tuner.adapters.hosts.ssh import SshHost
 from tuner.errors import ConfigRejected, TargetError
@@ -20,14 +21,6 @@ def running(machine: TestHost, name: str) -> list[bytes]:
     return machine.run(["pgrep", "--runstates", "RSDT", "-x", name], check=False).stdout.split()
 
 
-@pytest.fixture(scope="module")
-def bed() -> Iterator[Testbed]:
-    with open_testbed() as opened, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(opened.home))
-        patch.delenv("SSH_AUTH_SOCK", raising=False)
-        yield opened
-
-
 @pytest.fixture(scope="module", params=["root", "deploy"])
 def machine(bed: Testbed, request: pytest.FixtureRequest) -> TestHost:
     return bed.add_host(request.param, user=User(name=request.param))
@@ -35,9 +28,8 @@ def machine(bed: Testbed, request: pytest.FixtureRequest) -> TestHost:
 
 @pytest.fixture(scope="module")
 def host(machine: TestHost) -> Iterator[SshHost]:
-    made = SshHost(machine.ssh_url)
-    yield made
-    made.close()
+    with closing(SshHost(machine.ssh_url)) as made:
+        yield made
 
 
 def test_a_server_runs_inside_and_answers_only_there(machine: TestHost, host: SshHost):

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,8 +10,8 @@ import pytest
 
 from benchmarks.faults import look_at
 from tests.integration import hold_target
-from tests.integration.waiting import wait_until
-from tests.testbed.bed import Testbed, open_testbed
+from tests.integration.waiting import holding, wait_until
+from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tuner import plugins
 from tuner.campaign.prepare import find_target
@@ -34,25 +33,13 @@ load: {{path: /}}
 """
 SOMAXCONN = "net.core.somaxconn"
 CHANGES = {"worker_processes": 3, "worker_connections": 4000, SOMAXCONN: 5000}
-FEW_FILES = "[Service]\nLimitNOFILE=2000\n"
 
 
 @pytest.fixture
-def bed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Testbed]:
-    with open_testbed() as opened:
-        monkeypatch.setenv("HOME", str(opened.home))
-        monkeypatch.setenv("TUNER_STATE", str(tmp_path / "state"))
-        yield opened
-
-
-@pytest.fixture
-def web(bed: Testbed) -> TestHost:
+def web(own_bed: Testbed) -> TestHost:
     """A host on which systemd keeps an nginx that may open few files, and starts it at boot."""
-    host = bed.add_host("web", systemd=True)
-    own = host.root / "etc/systemd/system/nginx.service.d"
-    own.mkdir()
-    (own / "own.conf").write_text(FEW_FILES)
-    host.run(["systemctl", "daemon-reload"])
+    host = own_bed.add_host("web", systemd=True)
+    host.limit_open_files("nginx", 2000)
     host.run(["systemctl", "enable", "--quiet", "nginx"])
     host.install_nginx()
     return host
@@ -66,39 +53,34 @@ def find(host: TestHost, folder: Path, watchdog_s: int = 10) -> tuple[ManagedTar
     return target, space
 
 
-def show(host: TestHost, unit: str, name: str) -> str:
-    argv = ["systemctl", "show", "--value", f"--property={name}", "--", unit]
-    return host.run(argv).stdout.decode().strip()
-
-
 def open_files_of(host: TestHost) -> int:
-    pid = show(host, "nginx", "MainPID")
+    pid = host.show_unit("nginx", "MainPID")
     limits = host.run(["sed", "-n", "s/^Max open files *//p", f"/proc/{pid}/limits"]).stdout
     return int(limits.split()[1])
 
 
 def is_watched(host: TestHost) -> bool:
-    return show(host, "tuner-watchdog-run", "ActiveState") == "active"
+    return host.show_unit("tuner-watchdog-run", "ActiveState") == "active"
 
 
 def test_a_unit_is_stopped_started_and_given_more_files_by_a_drop_in(web: TestHost, tmp_path: Path):
     before = look_at(web)
-    first = show(web, "nginx", "MainPID")
+    first = web.show_unit("nginx", "MainPID")
     target, space = find(web, tmp_path)
 
     with target.hold(print):
         assert is_watched(web)
         with target.deploy(space.complete(CHANGES)) as deployment:
             assert deployment.effective["worker_processes"] == 3
-            assert show(web, "nginx", "MainPID") != first
-            assert "zz-tuner.conf" in show(web, "nginx", "DropInPaths")
+            assert web.show_unit("nginx", "MainPID") != first
+            assert "zz-tuner.conf" in web.show_unit("nginx", "DropInPaths")
             assert open_files_of(web) > 4000
-            assert show(web, "nginx", "NeedDaemonReload") == "no"
+            assert web.show_unit("nginx", "NeedDaemonReload") == "no"
 
     assert look_at(web) == before
-    assert show(web, "nginx", "ActiveState") == "active"
+    assert web.show_unit("nginx", "ActiveState") == "active"
     assert open_files_of(web) == 2000
-    assert show(web, "nginx", "NeedDaemonReload") == "no"
+    assert web.show_unit("nginx", "NeedDaemonReload") == "no"
     assert not is_watched(web)
     ours = ["systemctl", "list-units", "--all", "--plain", "--no-legend", "tuner*"]
     wait_until(lambda: web.run(ours).stdout == b"")
@@ -109,24 +91,17 @@ def controller(web: TestHost, tmp_path: Path) -> Iterator["subprocess.Popen[byte
     """Another process that has changed the host and holds it so."""
     path = tmp_path / "units.yaml"
     path.write_text(STUDY.format(url=web.ssh_url, watchdog_s=5))
-    with subprocess.Popen(
-        [sys.executable, hold_target.__file__, path, str(CHANGES)], stdout=subprocess.PIPE
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"holding\n"
-            yield process
-        finally:
-            process.kill()
+    with holding(hold_target.__file__, path, CHANGES) as process:
+        yield process
 
 
 def test_systemd_brings_a_killed_watchdog_back_and_it_restores_without_controller_and_ssh(
     web: TestHost, controller: "subprocess.Popen[bytes]"
 ):
     log = web.root / "var/lib/tuner/log"
-    first = show(web, "tuner-watchdog-run", "MainPID")
+    first = web.show_unit("tuner-watchdog-run", "MainPID")
     web.run(["systemctl", "kill", "--signal=KILL", "tuner-watchdog-run"])
-    wait_until(lambda: is_watched(web) and show(web, "tuner-watchdog-run", "MainPID") != first)
+    wait_until(lambda: is_watched(web) and web.show_unit("tuner-watchdog-run", "MainPID") != first)
 
     controller.kill()
     web.kill_sshd()
@@ -134,18 +109,18 @@ def test_systemd_brings_a_killed_watchdog_back_and_it_restores_without_controlle
     wait_until(lambda: "everything is back" in log.read_text())
     assert log.read_text().count("restoring: ") == 1
     assert open_files_of(web) == 2000
-    assert show(web, "nginx", "ActiveState") == "active"
+    assert web.show_unit("nginx", "ActiveState") == "active"
     wait_until(lambda: not is_watched(web))
 
 
 def test_a_power_cut_in_the_middle_ends_with_the_original_before_the_service_starts(
-    bed: Testbed, web: TestHost, controller: "subprocess.Popen[bytes]", tmp_path: Path
+    own_bed: Testbed, web: TestHost, controller: "subprocess.Popen[bytes]", tmp_path: Path
 ):
     before_run = (web.root / "etc/nginx/nginx.conf").read_bytes()
 
     assert b"worker_connections 4000" in before_run  # as it is changed
     controller.kill()
-    web = bed.restart(web)
+    web = own_bed.restart(web)
 
     original = Path("/etc/nginx/nginx.conf").read_bytes()
     assert (web.root / "etc/nginx/nginx.conf").read_bytes() == original
@@ -153,14 +128,14 @@ def test_a_power_cut_in_the_middle_ends_with_the_original_before_the_service_sta
     assert not (web.root / "etc/systemd/system/tuner-restore.service").exists()
     web.wait_until_it_answers(80)
     assert open_files_of(web) == 2000
-    assert show(web, "nginx", "NRestarts") == "0"
+    assert web.show_unit("nginx", "NRestarts") == "0"
     assert (web.root / "var/lib/tuner/log").read_text().count("restoring: the machine was restarted") == 1
     with Journal(tmp_path / "state") as journal:
         assert restore_host(plugins.make_host(web.ssh_url), journal) == ()
 
 
 def test_what_is_applied_outlives_a_restart_once_it_was_confirmed(
-    bed: Testbed, web: TestHost, tmp_path: Path
+    own_bed: Testbed, web: TestHost, tmp_path: Path
 ):
     before = look_at(web)
     target, space = find(web, tmp_path)
@@ -172,10 +147,10 @@ def test_what_is_applied_outlives_a_restart_once_it_was_confirmed(
         with target.held_by(lease), target.deploy(config, files={**target.files(config), **lasting}):
             pass
         journal.discard(target.host.name)
-    assert show(web, "tuner-watchdog-apply", "ActiveState") == "active"
+    assert web.show_unit("tuner-watchdog-apply", "ActiveState") == "active"
     confirm(target.host)
 
-    web = bed.restart(web)
+    web = own_bed.restart(web)
 
     web.wait_until_it_answers(80)
     assert open_files_of(web) > 4000
@@ -205,13 +180,13 @@ def test_a_service_that_is_just_starting_is_waited_for_and_taken_for_running(web
         lease = Lease(plugins.make_host(web.ssh_url), journal=journal, study="s")
         armed = pool.submit(lease.arm, [service])
         wait_until((web.root / "var/lib/tuner/run/services/slow").exists)
-        assert show(web, "slow", "ActiveState") == "activating"
+        assert web.show_unit("slow", "ActiveState") == "activating"
         (web.root / "run/go").touch()
         armed.result()
 
         assert "ran yes" in (web.root / "var/lib/tuner/run/services/slow").read_text()
         lease.restore()
-    assert show(web, "slow", "ActiveState") == "active"
+    assert web.show_unit("slow", "ActiveState") == "active"
 
 
 @pytest.mark.parametrize("damage", [": > /var/lib/tuner/keeper", "truncate -s 20000 /var/lib/tuner/keeper"])
@@ -223,7 +198,7 @@ def test_at_boot_a_damaged_keeper_is_a_failed_unit(
     web.run(["sh", "-c", damage])
 
     assert web.run(["systemctl", "start", "tuner-restore"], check=False).returncode != 0
-    assert show(web, "tuner-restore", "Result") == "exit-code"
+    assert web.show_unit("tuner-restore", "Result") == "exit-code"
 
     web.run(["cp", "/root/keeper", "/var/lib/tuner/keeper"])
     assert web.run(["systemctl", "start", "tuner-restore"], check=False).returncode == 0

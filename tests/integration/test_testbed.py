@@ -5,31 +5,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.integration.leftovers import processes_with
 from tests.integration.waiting import wait_until
-from tests.testbed.bed import Testbed, open_testbed
+from tests.testbed.bed import Testbed
 from tests.testbed.host import PHP_PORT, Sudo, TestHost, User
 from tests.testbed.namespaces import runs
 
 CHECKOUT = Path(__file__).parents[2]
 USED_MACHINE = CHECKOUT / "tests/testbed/used_machine.sh"
 PASSWORD = "geheim"  # noqa: S105 - of an account that lives for a second
-
-
-@pytest.fixture(scope="module")
-def bed() -> Iterator[Testbed]:
-    with open_testbed() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def web(bed: Testbed) -> TestHost:
-    return bed.add_host("web")
 
 
 def log_in(host: TestHost, command: str) -> bytes:

@@ -1,6 +1,5 @@
 """What a killed tuner has put into a document root is removed by whoever comes next."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests.integration.waiting import holding
 from tuner.adapters.hosts.local import LocalHost
 from tuner.deploy.load_target import check_load_target, remove_tokens
 from tuner.errors import RestoreFailed, TargetError
@@ -24,9 +24,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "html"
     directory.mkdir()
     (directory / "index.html").write_text("mine")
-    with subprocess.Popen([sys.executable, HOLD, directory], stdout=subprocess.PIPE, env=os.environ) as held:
-        assert held.stdout.readline() == b"holding\n"
-        held.kill()
+    with holding(str(HOLD), directory):
+        pass
     assert len(list(directory.iterdir())) == 2
     return directory
 

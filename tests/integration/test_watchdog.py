@@ -4,9 +4,7 @@ import contextlib
 import itertools
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ import pytest
 
 from tests.integration import hold_lease
 from tests.integration.private_machine import CONFIGURATION, DEMO, SETTING, PrivateHost, private_machine
-from tests.integration.waiting import wait_until
+from tests.integration.waiting import holding, wait_until
 from tuner.errors import TargetError
 from tuner.ports import Files
 from tuner.restore.journal import Journal
@@ -33,18 +31,6 @@ KILL_FIRST, KILL_SECOND = (
 )
 
 
-@pytest.fixture
-def machine() -> Iterator[PrivateHost]:
-    with private_machine() as host:
-        yield host
-
-
-@pytest.fixture
-def journal(tmp_path: Path) -> Iterator[Journal]:
-    with Journal(tmp_path / "state") as opened:
-        yield opened
-
-
 def changed(
     machine: PrivateHost, journal: Journal, *, purpose: str = "run", watchdog_s: float = WATCHDOG_S
 ) -> Lease:
@@ -55,17 +41,11 @@ def changed(
     return lease
 
 
-@contextlib.contextmanager
-def controller(machine: PrivateHost, directory: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def controller(
+    machine: PrivateHost, directory: Path
+) -> contextlib.AbstractContextManager["subprocess.Popen[bytes]"]:
     """Start a controller that holds the machine, and leave it to the test to kill it."""
-    argv = [sys.executable, hold_lease.__file__, str(machine.first_pid), str(directory), str(WATCHDOG_S)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"holding\n"
-            yield process
-        finally:
-            process.kill()
+    return holding(hold_lease.__file__, machine.first_pid, directory, WATCHDOG_S)
 
 
 def wait_until_back(machine: PrivateHost, before: str) -> None:

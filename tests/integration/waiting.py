@@ -1,7 +1,10 @@
 """Waiting for what happens in its own time."""
 
+import contextlib
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 PATIENCE_S = 10.0
@@ -24,3 +27,16 @@ def is_running(pid: int) -> bool:
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+@contextlib.contextmanager
+def holding(program: str, *arguments: object) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run one of the `hold_….py` beside this file; it holds what it holds, and is killed in the end."""
+    argv: Sequence[str] = [sys.executable, program, *map(str, arguments)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"holding\n"
+            yield process
+        finally:
+            process.kill()

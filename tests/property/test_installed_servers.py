@@ -12,7 +12,7 @@ from tests.installed import installed, put, remove, run
 from tests.property.space_strategies import points
 from tuner.adapters.servers.apache import Apache
 from tuner.adapters.servers.php_fpm import PhpFpm
-from tuner.ports import Installation, Sandbox
+from tuner.ports import Config, Installation, Sandbox
 from tuner.space import Space, SpaceFacts, load_space
 
 Place = tuple[Sandbox, Installation]
@@ -36,6 +36,21 @@ def load(name: str, server: str, found: Installation) -> Space:
     return load_space([name, {"allow": ["semantic", "risky"]}], facts=facts, base=Path())
 
 
+def require_taken(server: Apache | PhpFpm, config: Config, sandbox: Sandbox, before: Installation) -> None:
+    """Put a configuration there, and look that it is what the service would run with."""
+    files = server.rewrite(config, before)
+    put(sandbox, files)
+    try:
+        checked = sandbox.run(before.service.check, timeout_s=20)
+        after = server.find(sandbox)
+    finally:
+        remove(sandbox, files)
+
+    assert (checked.returncode, server.refusals(checked)) == (0, ())
+    assert {name: after.facts.current[name] for name in config} == config
+    assert server.rewrite(config, after) == {}
+
+
 @pytest.fixture(scope="module")
 def apache() -> Iterator[Place]:
     with installed(
@@ -51,24 +66,14 @@ def apache() -> Iterator[Place]:
 def test_apache_takes_any_configuration_without_a_warning_and_reads_back_as_it(
     apache: Place, data: st.DataObject
 ):
-    sandbox, before = apache
+    _, before = apache
     space = load("apache-event", "apache", before)
     config = space.for_server(space.decode(data.draw(points(space))), "apache")
-
-    files = Apache().rewrite(config, before)
-    put(sandbox, files)
-    try:
-        checked = sandbox.run(before.service.check, timeout_s=20)
-        after = Apache().find(sandbox)
-    finally:
-        remove(sandbox, files)
 
     # Sites set it, so that no drop-in changes it.
     # The recipe of 2012 holds less than what is in force.
     assert space.left_out.keys() == {"CustomLog", "preset hand-tuned-2012"}
-    assert (checked.returncode, Apache().refusals(checked)) == (0, ())
-    assert {name: after.facts.current[name] for name in config} == config
-    assert Apache().rewrite(config, after) == {}
+    require_taken(Apache(), config, *apache)
 
 
 @pytest.fixture(scope="module")
@@ -82,18 +87,8 @@ def php_fpm() -> Iterator[Place]:
 def test_php_fpm_takes_any_configuration_without_a_warning_and_reads_back_as_it(
     php_fpm: Place, data: st.DataObject
 ):
-    sandbox, before = php_fpm
+    _, before = php_fpm
     space = load("php-fpm", "php-fpm", before)
     config = space.for_server(space.decode(data.draw(points(space))), "php-fpm")
 
-    files = PhpFpm().rewrite(config, before)
-    put(sandbox, files)
-    try:
-        checked = sandbox.run(before.service.check, timeout_s=20)
-        after = PhpFpm().find(sandbox)
-    finally:
-        remove(sandbox, files)
-
-    assert (checked.returncode, PhpFpm().refusals(checked)) == (0, ())
-    assert {name: after.facts.current[name] for name in config} == config
-    assert PhpFpm().rewrite(config, after) == {}
+    require_taken(PhpFpm(), config, *php_fpm)

@@ -6,17 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.ports import ConnectTime, Failures, Latency
-from tuner.records import (
-    Blame,
-    Failure,
-    Fingerprint,
-    Role,
-    Start,
-    State,
-    Timing,
-    Verdict,
-    Window,
-)
+from tuner.records import Blame, Failure, Fingerprint, Role, Start, State, Timing, Verdict, Window
 from tuner.records.as_json import (
     ending_from_json,
     ending_to_json,

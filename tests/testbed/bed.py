@@ -63,11 +63,6 @@ class Testbed:
         stack.callback(self._remove_groups)
 
     @property
-    def identity(self) -> Path:
-        """The private key that all hosts accept."""
-        return self.home / ".ssh/id_ed25519"
-
-    @property
     def known_hosts(self) -> Path:
         """The host keys of all hosts."""
         return self.home / ".ssh/known_hosts"

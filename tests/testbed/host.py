@@ -103,10 +103,6 @@ class TestHost:
         return self.home / ".ssh/id_ed25519"
 
     @property
-    def known_hosts(self) -> Path:
-        return self.home / ".ssh/known_hosts"
-
-    @property
     def root(self) -> Path:
         """Its root directory, as this machine reaches it: for looking at files and for writing them."""
         return Path(f"/proc/{self.pid}/root")
@@ -245,6 +241,18 @@ class TestHost:
         if port is not None:
             self.wait_until_it_answers(port)
 
+    def show_unit(self, unit: str, name: str) -> str:
+        """Return a property of a unit of systemd."""
+        argv = ["systemctl", "show", "--value", f"--property={name}", "--", unit]
+        return self.run(argv).stdout.decode().strip()
+
+    def limit_open_files(self, service: str, most: int) -> None:
+        """Let systemd start a service with few open files, by a drop-in of the host's own."""
+        own = self.root / f"etc/systemd/system/{service}.service.d"
+        own.mkdir()
+        (own / "own.conf").write_text(f"[Service]\nLimitNOFILE={most}\n")
+        self.run(["systemctl", "daemon-reload"])
+
     def wait_until_it_answers(self, port: int) -> None:
         """Wait for an answer over HTTP, whatever its status."""
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -283,7 +291,7 @@ class TestHost:
         (ssh / "testbed_authorized_keys").write_bytes(self.identity.with_suffix(".pub").read_bytes())
         key = self._make_host_key()
         where = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
-        with self.known_hosts.open("a") as file:
+        with (self.home / ".ssh/known_hosts").open("a") as file:
             file.write(f"{where} {key}\n")
 
     def _make_host_key(self) -> str:

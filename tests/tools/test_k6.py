@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.contract.new_connections import NewConnectionContract
 from tests.tools.websocket_server import echoing
 from tuner.adapters.loads.k6 import K6
 from tuner.errors import LoadFailed
 from tuner.ports import LoadGenerator
-from tuner.testing.loads import OwnFaultContract
 from tuner.testing.misbehaving_server import serving
 
 pytestmark = pytest.mark.tools
@@ -25,22 +25,16 @@ export default function ({ url }) {
   });
 }
 """
+THROWS = "export default function () { throw new Error('no'); }"
 
 
-class TestK6(OwnFaultContract):
+class TestK6(NewConnectionContract):
     duration_s = 1.0
     too_few_open_files = 13
 
     @pytest.fixture
     def load(self) -> LoadGenerator:
         return K6()
-
-    def test_a_new_connection_for_each_request(self, load: LoadGenerator):
-        with serving("correct") as server:
-            result = self.send(load, server, keepalive=False)
-
-        assert result.failures.total == 0
-        assert server.correct - 16 <= result.correct <= server.correct
 
     def test_a_rate_that_cannot_be_held_leaves_failures(self, load: LoadGenerator):
         with serving("slow") as server:
@@ -60,19 +54,10 @@ class TestK6(OwnFaultContract):
         assert 0 < result.correct <= server.correct
         assert result.latency is not None
 
-    def test_a_script_that_is_not_content_has_no_goodput(self, tmp_path: Path):
-        script = tmp_path / "echo.js"
-        script.write_text(WEBSOCKET.replace("EXPECTED", "something else"))
-
-        with echoing() as server:
-            result = self.send(K6(script=script), server)
-
-        assert result.correct == 0
-        assert result.failures.other > 0
-
-    def test_a_script_that_throws_has_no_goodput(self, tmp_path: Path):
-        script = tmp_path / "throws.js"
-        script.write_text("export default function () { throw new Error('no'); }")
+    @pytest.mark.parametrize("text", [WEBSOCKET.replace("EXPECTED", "something else"), THROWS])
+    def test_a_script_that_is_not_content_or_throws_has_no_goodput(self, tmp_path: Path, text: str):
+        script = tmp_path / "script.js"
+        script.write_text(text)
 
         with echoing() as server:
             result = self.send(K6(script=script), server)

@@ -9,17 +9,7 @@ from random import Random
 
 from tuner.optimize.sparse import draw_sparse
 from tuner.ports import Config, Failures, Latency, Scalar
-from tuner.records import (
-    Blame,
-    Failure,
-    Fingerprint,
-    Role,
-    Start,
-    State,
-    Timing,
-    Verdict,
-    Window,
-)
+from tuner.records import Blame, Failure, Fingerprint, Role, Start, State, Timing, Verdict, Window
 from tuner.report.sensitivity import explain
 from tuner.report.summary import Summary, gather_arm, timing
 from tuner.space import Space, SpaceFacts, load_space

@@ -83,18 +83,25 @@ def test_every_arm_of_every_comparison_is_one_configuration(tmp_path, cut):
     assert {arm: len(configs) for arm, configs in arms.items()} == dict.fromkeys(arms, 1)
 
 
-def test_the_finished_pairs_of_a_confirmation_are_not_measured_again(tmp_path):
-    settings = write_study(tmp_path)
+def run_twice(folder, cut_off):
+    """Run a campaign that is cut off, and another one to its end an hour later; return that."""
+    settings = write_study(folder)
     host = SimulatedHost()
     storage = open_in_memory(host.clock)
     campaign = make_campaign(settings, host, storage)
-    host.fault = lambda _: cut_off_in_the_third_pair(campaign)
+    host.fault = lambda _: cut_off(campaign)
     with pytest.raises(KeyboardInterrupt):
         campaign.run()
     host.fault = lambda _: None
+    host.clock.sleep(FAR_APART_S)
 
     again = make_campaign(settings, host, storage, session="second")
     again.run()
+    return again
+
+
+def test_the_finished_pairs_of_a_confirmation_are_not_measured_again(tmp_path):
+    again = run_twice(tmp_path, cut_off_in_the_third_pair)
 
     per_block: dict[int, list[str]] = {}
     for start in again.starts:
@@ -113,18 +120,7 @@ def cut_off_in_the_third_pair(campaign):
 
 
 def test_a_block_of_the_race_that_was_cut_off_is_measured_whole_in_the_next_session(tmp_path):
-    settings = write_study(tmp_path)
-    host = SimulatedHost()
-    storage = open_in_memory(host.clock)
-    campaign = make_campaign(settings, host, storage)
-    host.fault = lambda _: cut_off_in_the_second_block(campaign)
-    with pytest.raises(KeyboardInterrupt):
-        campaign.run()
-    host.fault = lambda _: None
-    host.clock.sleep(FAR_APART_S)
-
-    again = make_campaign(settings, host, storage, session="second")
-    again.run()
+    again = run_twice(tmp_path, cut_off_in_the_second_block)
 
     sessions: dict[int, list[str]] = {}
     for start in again.starts:
