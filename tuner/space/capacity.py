@@ -1,11 +1,10 @@
-"""What a server can hold at once, and that a configuration holds no less than the default does."""
+"""Capacity of servers: what they hold at once. No configuration holds less than the default does."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tuner.errors import UsageError
 from tuner.ports import Scalar
-from tuner.space.expressions import Expression
 from tuner.space.parameters import Figure
 
 ALLOWANCE = "capacity"
@@ -27,30 +26,25 @@ class Guard:
     """None where the machine's memory is not known."""
 
 
-def measure(figures: Iterable[Figure], scope: Mapping[str, object]) -> dict[str, dict[str, int | float]]:
-    """Return the figures of all servers; those are left out that need what this host does not have."""
+def capacity_at(figures: Iterable[Figure], scope: Mapping[str, object]) -> dict[str, dict[str, int | float]]:
+    """Return the figures of all servers; those are left out that need what this host does not have.
+
+    That is a setting that is inactive, unknown on this host, or a text, which is what somebody's own space
+    has made of a number: whether it is trusted is asked elsewhere.
+    """
     found: dict[str, dict[str, int | float]] = {}
     for figure in figures:
-        value = _evaluate(figure.value, scope)
+        try:
+            value = figure.value.evaluate(scope)
+        except UsageError:
+            used = [scope.get(name) for name in figure.value.names]
+            if not any(each is None or isinstance(each, str) for each in used):
+                raise
+            continue
         if isinstance(value, (bool, str)):
             raise figure.value.failure(f"the capacity is {value!r}, not a number", scope)
-        if value is not None:
-            found.setdefault(figure.server, {})[figure.name] = value
+        found.setdefault(figure.server, {})[figure.name] = value
     return found
-
-
-def _evaluate(expression: Expression, scope: Mapping[str, object]) -> Scalar | None:
-    """Return its value; None where it needs a setting that is inactive, unknown on this host, or a text.
-
-    A text is what somebody's own space has made of a number: whether it is trusted is asked elsewhere.
-    """
-    try:
-        return expression.evaluate(scope)
-    except UsageError:
-        used = [scope.get(name) for name in expression.names]
-        if not any(value is None or isinstance(value, str) for value in used):
-            raise
-        return None
 
 
 def guard_by(default: Capacity, facts: Mapping[str, Scalar]) -> Guard:

@@ -1,4 +1,4 @@
-"""Tries a space out when it is loaded, so that no point of it fails later."""
+"""Checks a space when it is loaded, by trying points of it, so that none fails later."""
 
 import random
 from collections.abc import Iterator, Mapping
@@ -6,11 +6,10 @@ from itertools import product
 
 from tuner.ports import Scalar
 from tuner.space.dimensions import value_at
-from tuner.space.merging import Merged
-from tuner.space.ordering import depends_on
 from tuner.space.parameters import CURRENT, Dimension, Parameter, identifier
 from tuner.space.problems import problem
-from tuner.space.settling import Scope, asked_default, default_value
+from tuner.space.rules import Scope, asked_default, breaks, default_value
+from tuner.space.sources import Merged
 from tuner.space.space import Space
 from tuner.space.values import fault_in_range
 
@@ -46,14 +45,14 @@ def _check_default(space: Space, merged: Merged) -> None:
 
 def _check_constraints_at_default(space: Space, merged: Merged) -> None:
     """Refuse a space whose default breaks its own rules, unless the host's values in force or `set:` do."""
-    default = space.default()
+    scope = space.rules.scope(space.default())
     by_host = {
         identifier(draft.name)
         for draft in merged.parameters.values()
         if draft.name in merged.held or draft.fields["default"] == CURRENT
     }
     for constraint in space.constraints:
-        sentence = space.rules.broken_by(constraint, default)
+        sentence = breaks(constraint, scope)
         if sentence and not _closure(space, constraint.rule.names) & by_host:
             raise problem(
                 constraint.rule.place,
@@ -63,7 +62,7 @@ def _check_constraints_at_default(space: Space, merged: Merged) -> None:
 
 
 def _closure(space: Space, names: frozenset[str]) -> frozenset[str]:
-    needs = {item.identifier: depends_on(item) for item in space.rules.order}
+    needs = {item.identifier: item.depends_on for item in space.rules.order}
     found = set(names)
     waiting = list(names)
     while waiting:
@@ -86,7 +85,7 @@ def _settle_watched(space: Space, point: Mapping[str, Scalar]) -> None:
 
 def _trial_points(space: Space) -> Iterator[dict[str, Scalar]]:
     """Yield points at the corners of those dimensions that expressions look at."""
-    used = {name for item in space.rules.order for name in depends_on(item)}
+    used = {name for item in space.rules.order for name in item.depends_on}
     used |= {name for constraint in space.constraints for name in constraint.rule.names}
     relevant = {parameter.name for parameter in space.parameters if parameter.identifier in used}
     axes = [

@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from tuner.ports import Config, Scalar
 from tuner.space.capacity import describe, guard_by, name_shortfalls
 from tuner.space.dimensions import coordinates_of, lay_out, read_point, value_at
-from tuner.space.parameters import Constraint, Derived, Dimension, Parameter, Preset
-from tuner.space.problems import problem, quote, suggest
-from tuner.space.scalars import Refused, as_number
-from tuner.space.settling import Rules, Scope, default_value
-from tuner.space.showing import show_value
-from tuner.space.values import accept, fault_in_range, keep_within
+from tuner.space.parameters import Constraint, Derived, Dimension, Item, Parameter, Preset
+from tuner.space.problems import Refused, problem, quote, suggest
+from tuner.space.rules import Rules, Scope, default_value
+from tuner.space.values import accept, accept_at, as_number, fault_in_range, keep_within, show_value
 
 UNSET: Scalar = ""
 """Stands as the old value of a derived setting that the default configuration does not have."""
@@ -37,11 +35,11 @@ class Space:
     """Whether a configuration may hold less than the default."""
     dimensions: tuple[Dimension, ...] = field(init=False)
     _dimension: Mapping[str, Dimension] = field(init=False, repr=False)
-    _item: Mapping[str, Parameter | Derived] = field(init=False, repr=False)
+    _item: Mapping[str, Item] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         dimensions = lay_out(self.parameters)
-        items: tuple[Parameter | Derived, ...] = (*self.parameters, *self.derived)
+        items: tuple[Item, ...] = (*self.parameters, *self.derived)
         object.__setattr__(self, "dimensions", dimensions)
         object.__setattr__(self, "_dimension", {dimension.name: dimension for dimension in dimensions})
         object.__setattr__(self, "_item", {item.name: item for item in items})
@@ -79,7 +77,7 @@ class Space:
 
         def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
             if parameter.name in config:
-                value = self._accept(parameter, config[parameter.name])
+                value = accept_at(parameter, config[parameter.name], parameter.name)
             else:
                 value = default_value(parameter, low, high, scope)
             point.update(coordinates_of(parameter, self._dimension, value, low, high))
@@ -103,7 +101,7 @@ class Space:
         def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
             if parameter.name not in values:
                 return default_value(parameter, low, high, scope)
-            value = self._accept(parameter, values[parameter.name])
+            value = accept_at(parameter, values[parameter.name], parameter.name)
             fault = fault_in_range(parameter, value, low, high)
             if fault is not None and not fit:
                 raise problem(parameter.name, fault.wrong, fault.remedy)
@@ -130,12 +128,6 @@ class Space:
                 )
         for sentence in self.rules.broken(config):
             raise problem(self.name, sentence, "Change one of these values")
-
-    def _accept(self, parameter: Parameter, value: Scalar) -> Scalar:
-        try:
-            return accept(parameter, value)
-        except Refused as refused:
-            raise problem(parameter.name, refused.wrong, refused.remedy) from refused
 
     def _unknown(self, name: str) -> Exception:
         if name in self.left_out:
@@ -209,7 +201,7 @@ class Space:
         return self._item[name].also if name in self._item else ""
 
     def follows(self, name: str) -> bool:
-        """Whether a setting follows from others."""
+        """Return whether a setting follows from others."""
         return isinstance(self._item.get(name), Derived)
 
     def changes(self, config: Config, *, derived: bool = False) -> dict[str, tuple[Scalar, Scalar]]:
@@ -265,6 +257,6 @@ class Space:
 
 
 def _is_alike(given: Scalar, value: Scalar) -> bool:
-    """Say whether a given value, which may be text from a file, is the one that follows."""
+    """Return whether a given value, which may be text from a file, is the one that follows."""
     number = None if isinstance(value, bool | str) else as_number(given)
     return given == value if number is None else number == value

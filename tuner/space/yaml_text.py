@@ -179,8 +179,3 @@ def _join(path: Path) -> str:
 
 def _line(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 1
-
-
-def from_mapping(data: Mapping[str, object], source: str) -> Document:
-    """Take an entry of a study's `space:` list, which has been read already."""
-    return Document(source=source, data=dict(data), lines={})
