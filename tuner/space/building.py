@@ -11,7 +11,6 @@ from tuner.space.expressions import FACTS, FUNCTIONS, Evaluator
 from tuner.space.folding import admit_current, drop_dependents, find_left_out, fold, order_by_dependency
 from tuner.space.parameters import (
     CURRENT,
-    Constraint,
     Derived,
     Figure,
     Item,
@@ -100,19 +99,12 @@ def _read_items(
 
 
 def _rules(merged: Merged, reader: Reader, order: tuple[Item, ...], left_out: Mapping[str, str]) -> Rules:
-    constraints = [
-        Constraint(
-            rule=reader.parse(draft.fields["rule"], draft.at("rule"), draft.server),
-            why=draft.fields.get("why", ""),
-        )
-        for draft in merged.constraints.values()
-    ]
     rules = Rules(
         facts=reader.facts,
         order=order,
         hidden=frozenset(left_out),
         ranks={name: rank for rank, name in enumerate((*merged.parameters, *merged.derived))},
-        constraints=tuple(constraints),
+        constraints=tuple(map(reader.constraint, merged.constraints.values())),
         figures=_figures(merged, reader, order, left_out),
     )
     by_host = {
@@ -127,13 +119,9 @@ def _figures(
     merged: Merged, reader: Reader, order: tuple[Item, ...], left_out: Container[str]
 ) -> tuple[Figure, ...]:
     """Return the figures of capacity that something on this host can change."""
-    items = {item.identifier: item.name for item in order}
+    changing = {item.identifier for item in order if item.name not in left_out}
     figures = (reader.figure(draft) for draft in merged.capacity.values())
-    return tuple(
-        figure
-        for figure in figures
-        if any(items[name] not in left_out for name in figure.value.names if name in items)
-    )
+    return tuple(figure for figure in figures if figure.value.names & changing)
 
 
 def _reader(merged: Merged, facts: SpaceFacts, default: Capacity) -> Reader:
@@ -160,15 +148,11 @@ def _refuse_ambiguous(merged: Merged, facts: SpaceFacts) -> None:
     for draft in (*merged.parameters.values(), *merged.derived.values()):
         word = identifier(draft.name)
         if word in _RESERVED or word in facts.names:
-            raise problem(
-                draft.place, f"the name {draft.name} is that of a fact, function or word", "Rename it"
-            )
+            wrong = f"the name {draft.name} is that of a fact, function or word"
+            raise problem(draft.place, wrong, "Rename it")
         if word in seen:
-            raise problem(
-                draft.place,
-                f"the name {draft.name} reads {word} in expressions, as {seen[word]} does",
-                "Rename one of them",
-            )
+            wrong = f"the name {draft.name} reads {word} in expressions, as {seen[word]} does"
+            raise problem(draft.place, wrong, "Rename one of them")
         seen[word] = draft.name
 
 

@@ -124,22 +124,17 @@ def coordinates_of(
     dimension = dimensions.get(parameter.name)
     if dimension is None:
         return point
-    if dimension.kind == "categorical":
-        fallback = parameter.default if parameter.default in dimension.choices else dimension.choices[0]
-        chosen = value if value in dimension.choices else fallback
-        if isinstance(chosen, (bool, int, float, str)):
-            point[parameter.name] = chosen
-        return point
     number = as_number(value) if label is None else None
-    if dimension.is_position:
-        point[parameter.name] = 0.5 if number is None else encode_position(number, parameter, low, high)
+    if dimension.kind == "categorical":
+        near = [choice for choice in (value, parameter.default) if choice in dimension.choices]
+        place = near[0] if near else dimension.choices[0]
+    elif dimension.is_position:
+        place = 0.5 if number is None else encode_position(number, parameter, low, high)
+    elif number is None:
+        place = _middle(parameter, dimension)
     else:
-        point[parameter.name] = (
-            _middle(parameter, dimension)
-            if number is None
-            else fit_number(number, parameter, dimension.low, dimension.high)
-        )
-    return point
+        place = fit_number(number, parameter, dimension.low, dimension.high)
+    return {**point, parameter.name: place}
 
 
 def _middle(parameter: Parameter, dimension: Dimension) -> int | float:

@@ -131,7 +131,7 @@ def _fold_condition(parameter: Parameter, settled: Scope) -> tuple[Parameter, bo
 
 def _fold_bounds(parameter: Parameter, settled: Scope) -> Parameter:
     bounds = [bound for bound in (parameter.low, parameter.high) if isinstance(bound, Expression)]
-    if not bounds or not all(bound.names <= settled.keys() for bound in bounds):
+    if not bounds or any(bound.names - settled.keys() for bound in bounds):
         return parameter
     low, high = evaluate_bounds(parameter, settled)
     check_bounds(parameter, low, high, settled)
@@ -140,9 +140,8 @@ def _fold_bounds(parameter: Parameter, settled: Scope) -> Parameter:
 
 def _note_pinned(parameter: Parameter, settled: Scope) -> None:
     """Remember the value of a parameter that never changes."""
-    if not parameter.pinned or parameter.when is not None or not parameter.has_fixed_bounds:
-        return
-    if isinstance(parameter.default, Expression) and not parameter.default.names <= settled.keys():
+    is_fixed = parameter.pinned and parameter.when is None and parameter.has_fixed_bounds
+    if not is_fixed or not parameter.depends_on <= settled.keys():
         return
     low, high = evaluate_bounds(parameter, settled)
     settled[parameter.identifier] = watch(parameter, default_value(parameter, low, high, settled))
@@ -162,10 +161,10 @@ def admit_current(rules: Rules, names: Container[str]) -> Rules:
         return value
 
     rules.settle(pick)
-    return replace(rules, order=tuple(_with_special(item, outside) for item in rules.order))
-
-
-def _with_special(item: Item, outside: Mapping[str, Scalar]) -> Item:
-    if not isinstance(item, Parameter) or item.name not in outside:
-        return item
-    return replace(item, special={**item.special, CURRENT: outside[item.name]})
+    order = (
+        replace(item, special={**item.special, CURRENT: outside[item.name]})
+        if isinstance(item, Parameter) and item.name in outside
+        else item
+        for item in rules.order
+    )
+    return replace(rules, order=tuple(order))

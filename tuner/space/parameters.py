@@ -103,9 +103,7 @@ class Parameter(_Setting):
     special: Mapping[str, Scalar] = field(default_factory=dict)
     """Label → stored value, apart from the range."""
     choices: tuple[Scalar, ...] = ()
-    risk: Risk = "safe"
     apply: Apply = "restart"
-    scope: str = ""
     pinned: str = ""
     """Why it is held at its default and has no dimension; empty when it is tuned."""
 
@@ -148,8 +146,6 @@ class Figure:
     counts: str
     """What is counted, as it stands behind the number."""
     value: Expression
-    why: str = ""
-    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

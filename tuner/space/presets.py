@@ -8,7 +8,7 @@ from tuner.space.expressions import Expression
 from tuner.space.parameters import Parameter, Preset
 from tuner.space.problems import Place, Refused, problem, suggest
 from tuner.space.reading import Reader
-from tuner.space.rules import Scope, default_value
+from tuner.space.rules import Scope
 from tuner.space.sources import Draft, Merged
 from tuner.space.space import Space
 from tuner.space.values import accept, accept_at, fault_in_range, fit_number
@@ -66,13 +66,8 @@ def _fit(space: Space, merged: Merged, reader: Reader, draft: Draft, shown: str)
         else:
             asked[name] = _read(reader, parameters[name], value, draft.at("values", name))
     values = _settle(space, merged, draft, asked, adjusted)
-    return Preset(
-        name=shown,
-        title=draft.fields.get("title", ""),
-        source=draft.fields.get("source", ""),
-        values=values,
-        adjusted=adjusted,
-    )
+    title, source = (draft.fields.get(key, "") for key in ("title", "source"))
+    return Preset(name=shown, title=title, source=source, values=values, adjusted=adjusted)
 
 
 def _unknown(merged: Merged, draft: Draft, name: str) -> UsageError:
@@ -102,9 +97,9 @@ def _settle(
     """Return the values that are active, pulled into bounds that depend on the host."""
     values: dict[str, Scalar] = {}
 
-    def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+    def pick(parameter: Parameter, low: float, high: float, _scope: Scope) -> Scalar | None:
         if parameter.name not in asked:
-            return default_value(parameter, low, high, scope)
+            return None
         value = asked[parameter.name]
         fault = fault_in_range(parameter, value, low, high)
         if fault is not None and not isinstance(value, str):

@@ -8,7 +8,7 @@ from typing import Any
 from tuner.ports import Scalar
 from tuner.space.capacity import LABELS
 from tuner.space.expressions import Evaluator, Expression, parse
-from tuner.space.parameters import CURRENT, NUMBER, Bound, Derived, Figure, Parameter
+from tuner.space.parameters import CURRENT, NUMBER, Bound, Constraint, Derived, Figure, Parameter
 from tuner.space.problems import Place, Refused, problem, quote, suggest
 from tuner.space.sources import Draft
 from tuner.space.values import (
@@ -26,7 +26,7 @@ from tuner.space.values import (
 _SIZE = re.compile(r"[0-9.]+ ?[A-Za-z%]+")
 _NUMERIC_FIELDS = ("low", "high")
 _ONLY_FOR_NUMBERS = ("low", "high", "scale", "step", "special", "unit")
-_AS_WRITTEN = ("unit", "risk", "apply", "scope", "internal", "why", "source", "also")
+_AS_WRITTEN = ("unit", "apply", "internal", "why", "source", "also")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +98,8 @@ class Reader:
     def _with_bounds(self, parameter: Parameter, draft: Draft) -> Parameter:
         for key in _NUMERIC_FIELDS:
             if key not in draft.fields:
-                raise problem(
-                    draft.place, f"the key {key} is missing", f"Add `{key}:`, a number or an expression"
-                )
+                remedy = f"Add `{key}:`, a number or an expression"
+                raise problem(draft.place, f"the key {key} is missing", remedy)
         low, high = (self._bound(draft, key) for key in _NUMERIC_FIELDS)
         if not isinstance(low, Expression) and parameter.log and low <= 0:
             raise problem(
@@ -159,15 +158,16 @@ class Reader:
             **given,
         )
 
+    def constraint(self, draft: Draft) -> Constraint:
+        """Return a rule between parameters."""
+        rule = self.parse(draft.fields["rule"], draft.at("rule"), draft.server)
+        return Constraint(rule=rule, why=draft.fields.get("why", ""))
+
     def figure(self, draft: Draft) -> Figure:
         """Return one figure of a server's capacity."""
-        counts = LABELS.get(draft.name, draft.name.replace("_", " "))
-        return Figure(
-            server=draft.server,
-            name=draft.name,
-            value=self.parse(draft.fields["value"], draft.at("value"), draft.server),
-            **{"counts": counts} | _copy(draft, "counts", "why", "source"),
-        )
+        counts = draft.fields.get("counts") or LABELS.get(draft.name, draft.name.replace("_", " "))
+        value = self.parse(draft.fields["value"], draft.at("value"), draft.server)
+        return Figure(server=draft.server, name=draft.name, counts=counts, value=value)
 
 
 def _copy(draft: Draft, *keys: str) -> dict[str, Any]:
@@ -181,14 +181,11 @@ def _origin(bound: Scalar, draft: Draft, key: str) -> str:
 
 
 def _refuse_fields(draft: Draft, kind: str) -> None:
-    wrong: tuple[str, ...] = ("choices",) if kind != "categorical" else ()
-    if kind in {"categorical", "bool"}:
-        wrong += _ONLY_FOR_NUMBERS
-    for key in wrong:
+    is_numeric = kind not in {"categorical", "bool"}
+    for key in (*(() if kind == "categorical" else ("choices",)), *(() if is_numeric else _ONLY_FOR_NUMBERS)):
         if key in draft.fields:
-            raise problem(
-                draft.at(key), f"a parameter of kind {kind} has no {key}", f"Remove {key} or correct kind"
-            )
+            wrong = f"a parameter of kind {kind} has no {key}"
+            raise problem(draft.at(key), wrong, f"Remove {key} or correct kind")
 
 
 def _read_step(draft: Draft, kind: str) -> int | float | None:

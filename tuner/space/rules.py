@@ -13,8 +13,8 @@ from tuner.space.values import accept, find_special, format_number, keep_within,
 
 Scope = dict[str, object]
 """Identifier → value, as expressions see them."""
-Pick = Callable[[Parameter, float, float, Scope], Scalar]
-"""Chooses the value of an active parameter within its bounds."""
+Pick = Callable[[Parameter, float, float, Scope], Scalar | None]
+"""Chooses the value of an active parameter within its bounds; None leaves it at its default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,9 @@ class Rules:
         low, high = evaluate_bounds(item, scope)
         if watched:
             check_bounds(item, low, high, scope)
-        return pick(item, low, max(low, high), scope)
+        high = max(low, high)
+        chosen = pick(item, low, high, scope)
+        return default_value(item, low, high, scope) if chosen is None else chosen
 
     def broken(self, config: Mapping[str, Scalar], *, watched: bool = False) -> tuple[str, ...]:
         """Return a sentence for each constraint that the configuration breaks."""

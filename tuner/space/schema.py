@@ -19,6 +19,7 @@ from tuner.space.problems import Refused, problem, quote, suggest
 from tuner.space.values import as_flag, as_number
 from tuner.space.yaml_text import Document, Path, Plain
 
+_KEYS = "keys with values"
 LONGEST_NAME = 100
 LONGEST_SCALAR = 1000
 _NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*(?:\[[0-9]{1,2}\])?")
@@ -137,7 +138,20 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ParameterEntry(_Entry):
+class _SettingEntry(_Entry):
+    when: Condition | None = Field(None, description="Condition under which it exists; else it is left out.")
+    since: Version | None = Field(None, description="First server version that knows it.")
+    until: Version | None = Field(None, description="First server version that no longer knows it.")
+    internal: Flag | None = Field(None, description="true: only builds other settings, not written itself.")
+    unit: Words | None = Field(None, description="bytes, KiB, ms, s … or what is counted.")
+    why: Words | None = Field(None, description="One sentence: what it does to a web server's speed.")
+    source: Words | None = Field(None, description="Manual page, kernel file or section.")
+    also: Words | None = Field(
+        None, description="What else a change does for users or operators; shown wherever it ships."
+    )
+
+
+class ParameterEntry(_SettingEntry):
     """One setting that may be tuned. In a file that refines, only the fields that change."""
 
     kind: Kind | None = Field(None, description="What its values are.")
@@ -147,7 +161,6 @@ class ParameterEntry(_Entry):
         None, description="How it is sampled between low and high; linear unless said."
     )
     step: Step | None = Field(None, description="Distance between two values, counted from low.")
-    unit: Words | None = Field(None, description="bytes, KiB, ms, s … or what is counted.")
     default: Value | None = Field(
         None,
         description="What holds when nobody tunes: a value, an expression, the label of a special value, or "
@@ -157,9 +170,6 @@ class ParameterEntry(_Entry):
         None, description="Values apart from the range, label: stored value, as `off: 0`."
     )
     choices: list[Value] | None = Field(None, description="The values of a categorical parameter, as texts.")
-    when: Condition | None = Field(None, description="Condition under which it exists; else it is left out.")
-    since: Version | None = Field(None, description="First server version that knows it.")
-    until: Version | None = Field(None, description="First server version that no longer knows it.")
     exists: Words | None = Field(None, description="Path that must exist on the host.")
     risk: Risk | None = Field(
         None, description="semantic and risky ones keep their default until `allow:` names their risk."
@@ -169,34 +179,19 @@ class ParameterEntry(_Entry):
         None, description="host: one value for the machine, which a sandbox does not touch."
     )
     loopback: Flag | None = Field(None, description="false: without effect when the load is on loopback.")
-    internal: Flag | None = Field(None, description="true: only builds other settings, not written itself.")
-    why: Words | None = Field(None, description="One sentence: what it does to a web server's speed.")
-    source: Words | None = Field(None, description="Manual page, kernel file or section.")
-    also: Words | None = Field(
-        None, description="What else a change does for users or operators; shown wherever it ships."
-    )
 
 
-class DerivedEntry(_Entry):
+class DerivedEntry(_SettingEntry):
     """A setting that follows from others and is never sampled."""
 
     value: Number = Field(description="Expression over facts, parameters and other derived settings.")
     kind: Annotated[str, *_enum("int", "float")] | None = Field(
         None, description="float keeps fractions; int, the default, cuts them off."
     )
-    when: Condition | None = Field(None, description="Condition under which it exists.")
-    since: Version | None = Field(None, description="First server version that knows it.")
-    until: Version | None = Field(None, description="First server version that no longer knows it.")
     limit: Flag | None = Field(
         None, description="true: an upper limit; one that an installed service has is not lowered."
     )
-    internal: Flag | None = Field(None, description="true: only builds other settings, not written itself.")
-    unit: Words | None = Field(None, description="bytes, KiB, ms, s … or what is counted.")
     why: Words | None = Field(None, description="Why it follows.")
-    source: Words | None = Field(None, description="Manual page, kernel file or section.")
-    also: Words | None = Field(
-        None, description="What else a change does for users or operators; shown wherever it ships."
-    )
 
 
 class CapacityEntry(_Entry):
@@ -290,17 +285,10 @@ def _explain(document: Document, fault: Any) -> UsageError:  # noqa: ANN401
         return problem(place, f"the key {quote(path[-1])} is not a word", "Quote it, or use a known key")
     if fault["type"] == "missing":
         return problem(document.place(path[:-1]), f"the key {path[-1]} is missing", f"Add `{path[-1]}: …`")
-    wanted = {
-        "list_type": "a list: [a, b]",
-        "dict_type": "keys with values",
-        "model_type": "keys with values",
-    }
-    return problem(
-        place,
-        f"{quote(value) if isinstance(value, str) else type(value).__name__} stands where "
-        f"{wanted.get(fault['type'], 'something else')} belongs",
-        "Correct the value or the indentation",
-    )
+    wanted = {"list_type": "a list: [a, b]", "dict_type": _KEYS, "model_type": _KEYS}
+    shown = quote(value) if isinstance(value, str) else type(value).__name__
+    wrong = f"{shown} stands where {wanted.get(fault['type'], 'something else')} belongs"
+    return problem(place, wrong, "Correct the value or the indentation")
 
 
 def _model_at(path: Path) -> type[BaseModel]:

@@ -35,25 +35,20 @@ def _built_in() -> dict[str, Path]:
 
 def read_space(name: str) -> Document:
     """Read a space by its name. Raises UsageError for an unknown name, or one that two packages give."""
+    where = f"space {quote(name)}"
     built_in = _built_in().get(name)
     points = [point for point in plugins.foreign_spaces() if point.name == name]
-    claims = [f"{point.value} ({plugins.origin(point)})" for point in points]
-    if built_in:
-        claims.insert(0, "tuner itself")
+    claims = ["tuner itself"] if built_in else []
+    claims += [f"{point.value} ({plugins.origin(point)})" for point in points]
     if len(claims) > 1:
-        raise problem(
-            f"space {quote(name)}", f"the name is given by {' and by '.join(claims)}", "Uninstall one of them"
-        )
+        raise problem(where, f"the name is given by {' and by '.join(claims)}", "Uninstall one of them")
     if built_in:
         return read_yaml(built_in.read_bytes(), f"search_spaces/{built_in.name}")
     if points:
         content = plugins.read_foreign_space(points[0], most_bytes=LARGEST_FILE_BYTES + 1)
         return read_yaml(content, f"{points[0].value}/{name}.yaml")
-    raise problem(
-        f"space {quote(name)}",
-        "there is no such space",
-        f"{suggest(name, available_spaces())} A file is given by its path, as ./{name or 'name'}.yaml",
-    )
+    remedy = f"{suggest(name, available_spaces())} A file is given by its path, as ./{name or 'name'}.yaml"
+    raise problem(where, "there is no such space", remedy)
 
 
 def read_sources(sources: Sequence[Source], base: Path) -> list[Document]:
@@ -84,15 +79,13 @@ def _read_file(path: Path, base: Path) -> Document:
     full = base / path
     try:
         if not full.is_file():  # a pipe or device would be read without end
-            raise problem(
-                str(path), f"there is no file {full}", "Correct the path; it is relative to the study file"
-            )
+            remedy = "Correct the path; it is relative to the study file"
+            raise problem(str(path), f"there is no file {full}", remedy)
         with full.open("rb") as file:
             content = file.read(LARGEST_FILE_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise problem(
-            str(path), f"{full} cannot be read: {error}", "Check the path and its permissions"
-        ) from error
+        wrong = f"{full} cannot be read: {error}"
+        raise problem(str(path), wrong, "Check the path and its permissions") from error
     return read_yaml(content, str(path))
 
 

@@ -58,13 +58,15 @@ class Space:
         It is valid but for declared constraints, which `violations` tells. Raises UsageError for an unknown
         dimension or a coordinate outside it.
         """
-        plain = read_point(self._dimension, point)
+        return self.settle_at(read_point(self._dimension, point))
 
-        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
-            value = None if parameter.pinned else value_at(parameter, self._dimension, plain, low, high)
-            return default_value(parameter, low, high, scope) if value is None else value
+    def settle_at(self, point: Mapping[str, Scalar], *, watched: bool = False) -> dict[str, Scalar]:
+        """Return the configuration at a point of plain values; see `Rules.settle` for `watched`."""
 
-        return self.rules.settle(pick)
+        def pick(parameter: Parameter, low: float, high: float, _scope: Scope) -> Scalar | None:
+            return None if parameter.pinned else value_at(parameter, self._dimension, point, low, high)
+
+        return self.rules.settle(pick, watched=watched)
 
     def encode(self, config: Config) -> dict[str, Scalar]:
         """Return the point of a configuration: decoding it gives a valid configuration again.
@@ -98,9 +100,9 @@ class Space:
             if name not in self._item:
                 raise self._unknown(name)
 
-        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+        def pick(parameter: Parameter, low: float, high: float, _scope: Scope) -> Scalar | None:
             if parameter.name not in values:
-                return default_value(parameter, low, high, scope)
+                return None
             value = accept_at(parameter, values[parameter.name], parameter.name)
             fault = fault_in_range(parameter, value, low, high)
             if fault is not None and not fit:
@@ -146,15 +148,15 @@ class Space:
             f"{name}: {self.name} has no such parameter" for name in config if name not in self._item
         ]
 
-        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+        def pick(parameter: Parameter, low: float, high: float, _scope: Scope) -> Scalar | None:
             if parameter.name not in config:
                 found.append(f"{parameter.name}: there is no value")
-                return default_value(parameter, low, high, scope)
+                return None
             try:
                 value = accept(parameter, config[parameter.name])
             except Refused as refused:
                 found.append(f"{parameter.name}: {refused.wrong}")
-                return default_value(parameter, low, high, scope)
+                return None
             fault = fault_in_range(parameter, value, low, high)
             if fault is not None:
                 found.append(f"{parameter.name}: {fault.wrong}")
@@ -200,35 +202,30 @@ class Space:
         """Return what else a change of a setting does for users or operators; may be empty."""
         return self._item[name].also if name in self._item else ""
 
-    def follows(self, name: str) -> bool:
-        """Return whether a setting follows from others."""
-        return isinstance(self._item.get(name), Derived)
-
     def changes(self, config: Config, *, derived: bool = False) -> dict[str, tuple[Scalar, Scalar]]:
         """Return name → (default, value) for every choice that differs from what would hold without it.
 
         `complete` of these values gives the configuration again. With `derived`, also what merely follows:
         derived settings and defaults that depend on a choice.
         """
-        start = self.default()
+        unchosen = self.default()
         choices: dict[str, tuple[Scalar, Scalar]] = {}
-        unchosen: dict[str, Scalar] = {}
 
         def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
             untouched = default_value(parameter, low, high, scope)
             value = config.get(parameter.name, untouched)
-            unchosen[parameter.name] = untouched
+            start = unchosen.setdefault(parameter.name, untouched)
             if value != untouched:
-                choices[parameter.name] = (start.get(parameter.name, untouched), value)
+                choices[parameter.name] = (start, value)
             return value
 
         settled = self.rules.settle(pick)
         if not derived:
             return {name: choices[name] for name in settled if name in choices}
         followed = {
-            name: (start.get(name, unchosen.get(name, UNSET)), value)
+            name: (unchosen.get(name, UNSET), value)
             for name, value in settled.items()
-            if start.get(name, unchosen.get(name, UNSET)) != value
+            if unchosen.get(name, UNSET) != value
         }
         return {name: (choices | followed)[name] for name in settled if name in choices or name in followed}
 
