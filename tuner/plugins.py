@@ -71,6 +71,21 @@ def make_server(name: str) -> Server:
     return cast("Server", _load(_find(Kind.SERVER, name))())
 
 
+def denied_settings(server: str) -> tuple[str, ...]:
+    """Return the patterns of settings that the adapter of a server denies; none where there is no adapter."""
+    if server not in adapter_names(Kind.SERVER):
+        return ()
+    adapter = make_server(server)
+    try:
+        return adapter.denied
+    except AttributeError as error:
+        message = (
+            f"server {server!r}: its adapter does not state which settings no space may tune. Give the class "
+            '`denied = ("user", …)`, or `denied = ()` when it has none.'
+        )
+        raise UsageError(message) from error
+
+
 def make_load_generator(name: str, **options: object) -> LoadGenerator:
     """Make the load generator adapter of that name with the options that its class takes.
 

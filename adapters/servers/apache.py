@@ -57,6 +57,10 @@ class Apache:
 
     name: ClassVar[str] = "apache"
     package: ClassVar[str] = "apache2"
+    denied: ClassVar[tuple[str, ...]] = (
+        *("user", "group", "sslprotocol", "sslciphersuite", "sslverify*", "sslproxyverify*", "require*"),
+        *("limitrequest*", "traceenable", "allowoverride*", "options"),
+    )
 
     def detect(self, host: Host) -> Facts:
         names = ("apache2", "/usr/sbin/apache2")

@@ -36,6 +36,7 @@ class H2o:
 
     name: ClassVar[str] = "h2o"
     package: ClassVar[str] = "h2o"
+    denied: ClassVar[tuple[str, ...]] = ("user", "minimum-version", "cipher-suite*")
 
     def detect(self, host: Host) -> Facts:
         program, completed = programs.find_program(host, ("h2o", "/usr/bin/h2o"), "-v", package=self.package)

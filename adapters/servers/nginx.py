@@ -43,6 +43,10 @@ class Nginx:
 
     name: ClassVar[str] = "nginx"
     package: ClassVar[str] = "nginx"
+    denied: ClassVar[tuple[str, ...]] = (
+        *("user", "ssl_protocols", "ssl_ciphers", "ssl_verify*", "proxy_ssl_verify*", "disable_symlinks"),
+        *("allow", "deny", "auth_*", "limit_req*", "limit_conn*"),
+    )
 
     def detect(self, host: Host) -> Facts:
         return self._detect(host)[0]

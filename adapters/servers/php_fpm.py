@@ -49,6 +49,11 @@ class PhpFpm:
 
     name: ClassVar[str] = "php-fpm"
     package: ClassVar[str] = "php-fpm"
+    denied: ClassVar[tuple[str, ...]] = (
+        *("user", "group", "listen.owner", "listen.group", "listen.mode", "listen.acl*", "chroot"),
+        *("listen.allowed_clients", "security.*", "*open_basedir*", "*disable_functions*"),
+        *("*cgi.fix_pathinfo*", "*allow_url_*"),
+    )
 
     def detect(self, host: Host) -> Facts:
         listed = host.run(FIND_PROGRAMS, timeout_s=programs.COMMAND_TIMEOUT_S)

@@ -57,6 +57,7 @@ class Sysctl:
 
     name: ClassVar[str] = "sysctl"
     package: ClassVar[str] = ""
+    denied: ClassVar[tuple[str, ...]] = ()  # no space of any server may tune security settings of the kernel
 
     def detect(self, host: Host) -> Facts:
         listed = host.run(_list_command(_READ), timeout_s=10.0)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.property.space_strategies import HOST, load
 from tests.unit.space.samples import WHOLE
 from tuner.errors import UsageError
-from tuner.space.arithmetic import make_functions
 from tuner.space.expressions import FUNCTIONS, Evaluator, parse
 from tuner.space.problems import Place
 from tuner.space.yaml_text import read_yaml
@@ -135,7 +134,7 @@ def test_any_expression_has_a_value_or_is_refused(text, x, y):
 
 
 def test_the_functions_are_those_that_the_language_names():
-    assert set(make_functions(())) == set(FUNCTIONS)
+    assert set(Evaluator(()).functions) == set(FUNCTIONS)
 
 
 @pytest.mark.parametrize("depth", [50, 150, 199])

@@ -6,15 +6,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tuner.space import Parameter
-from tuner.space.encoding import (
-    count_steps,
-    decode_position,
-    encode_position,
-    fit_number,
-    grid_value,
-    is_on_grid,
-    settle_number,
-)
+from tuner.space.dimensions import decode_position, encode_position
+from tuner.space.values import count_steps, fit_number, grid_value, is_on_grid, round_number
 
 LARGEST_BOUND = 2**40
 """Above any setting; beyond it a position has too few digits to name every whole number."""
@@ -131,7 +124,7 @@ def test_a_value_is_pulled_to_the_nearest_one_in_range(ranged, value):
 @given(st.floats(-1e15, 1e15))
 def test_keeping_few_digits_is_done_once(value):
     parameter = numeric("float")
-    kept = settle_number(value, parameter)
+    kept = round_number(value, parameter)
 
-    assert settle_number(kept, parameter) == kept
+    assert round_number(kept, parameter) == kept
     assert math.isclose(kept, value, rel_tol=1e-5, abs_tol=1e-300)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
 from tuner.ports import Config, Scalar
-from tuner.space.parameters import Parameter
-from tuner.space.scalars import Refused
-from tuner.space.values import accept
+from tuner.space import Parameter, Refused, accept
 from tuner.statistics.ranking import DEFAULT_ARM, stand
 from tuner.study import Study, load_study
 from tuner.study.folder import require_own

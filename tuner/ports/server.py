@@ -51,6 +51,9 @@ class Server(Protocol):
     name: ClassVar[str]
     package: ClassVar[str]
     """The Debian package to install when it is missing; empty for what the kernel gives."""
+    denied: ClassVar[tuple[str, ...]]
+    """Security settings that no space may tune: as whom the server runs, what it accepts as proof, whom it
+    lets in. Patterns in lower case, as `ssl_verify*`."""
 
     def detect(self, host: Host) -> Facts:
         """Find out version, program and modules. Raises TargetError naming the package."""

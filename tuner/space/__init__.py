@@ -21,12 +21,23 @@ Bounds may be built by what is asked: `low: ceil(least('requests') / 25)`; least
 set of dimensions, each point of which `Space.decode` turns into a configuration, valid by construction.
 """
 
+from tuner.space.building import load_space
 from tuner.space.describing import describe_dead, describe_presets, describe_space, describe_spaces
-from tuner.space.facts_json import facts_from_json, facts_to_json
-from tuner.space.loading import load_space
-from tuner.space.parameters import Constraint, Derived, Dimension, Parameter, Preset, SpaceFacts
+from tuner.space.expressions import possible_texts
+from tuner.space.parameters import (
+    Constraint,
+    Derived,
+    Dimension,
+    Parameter,
+    Preset,
+    SpaceFacts,
+    facts_from_json,
+    facts_to_json,
+)
+from tuner.space.problems import Refused
 from tuner.space.sources import available_spaces
 from tuner.space.space import UNSET, Space
+from tuner.space.values import accept
 
 __all__ = [
     "UNSET",
@@ -35,8 +46,10 @@ __all__ = [
     "Dimension",
     "Parameter",
     "Preset",
+    "Refused",
     "Space",
     "SpaceFacts",
+    "accept",
     "available_spaces",
     "describe_dead",
     "describe_presets",
@@ -45,4 +58,5 @@ __all__ = [
     "facts_from_json",
     "facts_to_json",
     "load_space",
+    "possible_texts",
 ]

@@ -1,11 +1,10 @@
-"""What a server can hold at once, and that a configuration holds no less than the default does."""
+"""Capacity of servers: what they hold at once. No configuration holds less than the default does."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tuner.errors import UsageError
 from tuner.ports import Scalar
-from tuner.space.expressions import Expression
 from tuner.space.parameters import Figure
 
 ALLOWANCE = "capacity"
@@ -27,30 +26,25 @@ class Guard:
     """None where the machine's memory is not known."""
 
 
-def measure(figures: Iterable[Figure], scope: Mapping[str, object]) -> dict[str, dict[str, int | float]]:
-    """Return the figures of all servers; those are left out that need what this host does not have."""
+def capacity_at(figures: Iterable[Figure], scope: Mapping[str, object]) -> dict[str, dict[str, int | float]]:
+    """Return the figures of all servers; those are left out that need what this host does not have.
+
+    That is a setting that is inactive, unknown on this host, or a text, which is what somebody's own space
+    has made of a number: whether it is trusted is asked elsewhere.
+    """
     found: dict[str, dict[str, int | float]] = {}
     for figure in figures:
-        value = _evaluate(figure.value, scope)
+        try:
+            value = figure.value.evaluate(scope)
+        except UsageError:
+            used = [scope.get(name) for name in figure.value.names]
+            if not any(each is None or isinstance(each, str) for each in used):
+                raise
+            continue
         if isinstance(value, (bool, str)):
             raise figure.value.failure(f"the capacity is {value!r}, not a number", scope)
-        if value is not None:
-            found.setdefault(figure.server, {})[figure.name] = value
+        found.setdefault(figure.server, {})[figure.name] = value
     return found
-
-
-def _evaluate(expression: Expression, scope: Mapping[str, object]) -> Scalar | None:
-    """Return its value; None where it needs a setting that is inactive, unknown on this host, or a text.
-
-    A text is what somebody's own space has made of a number: whether it is trusted is asked elsewhere.
-    """
-    try:
-        return expression.evaluate(scope)
-    except UsageError:
-        used = [scope.get(name) for name in expression.names]
-        if not any(value is None or isinstance(value, str) for value in used):
-            raise
-        return None
 
 
 def guard_by(default: Capacity, facts: Mapping[str, Scalar]) -> Guard:
@@ -66,32 +60,34 @@ def guard_by(default: Capacity, facts: Mapping[str, Scalar]) -> Guard:
 
 def name_shortfalls(figures: Iterable[Figure], found: Capacity, guard: Guard) -> tuple[str, ...]:
     """Return a sentence for every figure that is below the guard's, and for too much memory."""
-    sentences = []
-    for figure in figures:
-        value = found.get(figure.server, {}).get(figure.name)
-        least = guard.least.get(figure.server, {}).get(figure.name)
-        if figure.name != MEMORY and value is not None and least is not None and value < least:
-            sentences.append(f"{figure.server} holds {value:,.0f} {figure.counts}, the default {least:,.0f}")
+    sentences = [
+        f"{figure.server} holds {value:,.0f} {figure.counts}, the default {least:,.0f}"
+        for figure, value in _figures_in(figures, found)
+        for _, least in _figures_in([figure], guard.least)
+        if figure.name != MEMORY and value < least
+    ]
     memory_mib = _memory(found)
     if guard.most_mib is not None and memory_mib > guard.most_mib:
-        sentences.append(f"it may take {show_mib(memory_mib)}, and {show_mib(guard.most_mib)} are there")
+        sentences.append(f"it may take {_show_mib(memory_mib)}, and {_show_mib(guard.most_mib)} are there")
     return tuple(sentences)
 
 
 def describe(figures: Iterable[Figure], found: Capacity) -> dict[str, str]:
     """Return server → what it can hold, in one line."""
     lines: dict[str, list[str]] = {}
-    for figure in figures:
-        value = found.get(figure.server, {}).get(figure.name)
-        if value is not None:
-            lines.setdefault(figure.server, []).append(
-                f"{show_mib(value)} at most" if figure.name == MEMORY else f"{value:,.0f} {figure.counts}"
-            )
+    for figure, value in _figures_in(figures, found):
+        shown = f"{_show_mib(value)} at most" if figure.name == MEMORY else f"{value:,.0f} {figure.counts}"
+        lines.setdefault(figure.server, []).append(shown)
     return {server: ", ".join(parts) for server, parts in lines.items()}
 
 
-def show_mib(value: float) -> str:
-    """Return an estimate of memory: about 310 MiB, about 1.3 GiB."""
+def _figures_in(figures: Iterable[Figure], found: Capacity) -> Iterator[tuple[Figure, int | float]]:
+    for figure in figures:
+        if figure.name in found.get(figure.server, {}):
+            yield figure, found[figure.server][figure.name]
+
+
+def _show_mib(value: float) -> str:
     return f"about {value / 1024:.1f} GiB" if value >= 1024 else f"about {value:.0f} MiB"  # noqa: PLR2004
 
 

@@ -1,11 +1,15 @@
-"""Security settings that no space may tune or set. There is no way around it."""
+"""Security settings that no space may tune or set: those of the kernel, and what a server adapter denies.
+
+There is no way around it. Those of the kernel hold for the spaces of every server.
+"""
 
 import re
 from fnmatch import fnmatchcase
 
+from tuner import plugins
 from tuner.space.problems import Place, problem
 
-# Kernel settings: Documentation/admin-guide/sysctl/{kernel,net,fs,vm}.rst, admin-guide/LSM/Yama.rst,
+# The kernel: Documentation/admin-guide/sysctl/{kernel,net,fs,vm}.rst, admin-guide/LSM/Yama.rst,
 # networking/ip-sysctl.rst. Patterns are lower case; * also matches an interface name.
 _KERNEL = {
     "kernel.randomize_va_space": "address space randomisation",
@@ -69,28 +73,14 @@ _KERNEL = {
     "user.max_*_namespaces": "who may make namespaces",
     "vm.unprivileged_userfaultfd": "who may handle page faults",
 }
-# Servers: as whom they run, what they accept as proof, whom they let in.
-_SERVERS = {
-    "apache": ("user", "group", "sslprotocol", "sslciphersuite", "sslverify*", "sslproxyverify*", "require*",
-               "limitrequest*", "traceenable", "allowoverride*", "options"),
-    "nginx": ("user", "ssl_protocols", "ssl_ciphers", "ssl_verify*", "proxy_ssl_verify*", "disable_symlinks",
-              "allow", "deny", "auth_*", "limit_req*", "limit_conn*"),
-    "h2o": ("user", "minimum-version", "cipher-suite*"),
-    "php-fpm": ("user", "group", "listen.owner", "listen.group", "listen.mode", "listen.acl*",
-                "listen.allowed_clients", "security.*", "chroot", "*open_basedir*", "*disable_functions*",
-                "*cgi.fix_pathinfo*", "*allow_url_*"),
-}  # fmt: skip
 
 
 def refuse_denied(name: str, server: str, place: Place | str) -> None:
     """Raise UsageError when the setting is one of security."""
     plain = re.sub(r"\[[0-9]*\]$", "", name).lower().replace("/", ".")
     reasons = [reason for pattern, reason in _KERNEL.items() if fnmatchcase(plain, pattern)]
-    if any(fnmatchcase(plain, pattern) for pattern in _SERVERS.get(server, ())):
+    if any(fnmatchcase(plain, pattern) for pattern in plugins.denied_settings(server)):
         reasons.append("who is let in and how it is protected")
     if reasons:
-        raise problem(
-            place,
-            f"{name} is a security setting ({reasons[0]}), which tuner never changes",
-            "Remove it; no option allows it",
-        )
+        wrong = f"{name} is a security setting ({reasons[0]}), which tuner never changes"
+        raise problem(place, wrong, "Remove it; no option allows it")

@@ -1,4 +1,4 @@
-"""What `tuner spaces NAME` shows: a space as written, without a host."""
+"""Describes spaces as written, without a host, for `tuner spaces`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,9 +6,29 @@ from typing import Any
 
 from tuner.errors import UsageError
 from tuner.ports import Scalar
-from tuner.space.merging import Draft, Merged, merge
-from tuner.space.showing import show_quantity
-from tuner.space.sources import available_spaces, read_sources
+from tuner.space.sources import Draft, Merged, available_spaces, merge, read_sources
+from tuner.space.values import show_quantity
+
+_BLANK: Mapping[str, Any] = {
+    **dict.fromkeys(("name", "server", "unit", "when", "since", "until"), ""),
+    "internal": False,
+    "why": "",
+    "source": "",
+    "also": "",
+    "kind": "",
+    "range": "",
+    "default": "",
+    "special": {},
+    "choices": [],
+    "scale": "linear",
+    "step": None,
+    "exists": "",
+    "risk": "safe",
+    "apply": "restart",
+    "scope": "",
+    "loopback": True,
+}
+"""What a row says where the file says nothing."""
 
 
 def describe_space(name: str) -> list[dict[str, Any]]:
@@ -19,9 +39,7 @@ def describe_space(name: str) -> list[dict[str, Any]]:
     are of kind `derived`, and their expression is their default.
     """
     merged = _merged(name)
-    return [_describe(draft) for draft in merged.parameters.values()] + [
-        _describe_derived(draft) for draft in merged.derived.values()
-    ]
+    return [_describe(draft) for draft in (*merged.parameters.values(), *merged.derived.values())]
 
 
 def describe_spaces() -> list[dict[str, str]]:
@@ -65,58 +83,14 @@ def _merged(name: str) -> Merged:
 
 def _describe(draft: Draft) -> dict[str, Any]:
     fields = draft.fields
-    return {
-        **_common(draft),
-        "kind": fields.get("kind", ""),
-        "range": _range(fields),
-        "default": _show(fields.get("default", ""), fields),
-        "special": dict(fields.get("special", {})),
-        "choices": list(fields.get("choices", [])),
-        "scale": fields.get("scale", "linear"),
-        "step": fields.get("step"),
-        "exists": fields.get("exists", ""),
-        "risk": fields.get("risk", "safe"),
-        "apply": fields.get("apply", "restart"),
-        "scope": fields.get("scope", ""),
-        "loopback": fields.get("loopback", True),
-    }
-
-
-def _describe_derived(draft: Draft) -> dict[str, Any]:
-    value = str(draft.fields["value"])
-    common = _common(draft)
-    return {
-        **common,
-        "kind": "derived",
-        "range": "",
-        "default": value,
-        "special": {},
-        "choices": [],
-        "scale": "linear",
-        "step": None,
-        "exists": "",
-        "risk": "safe",
-        "apply": "restart",
-        "scope": "",
-        "loopback": True,
-        "source": common["source"] or f"follows as {value}",
-    }
-
-
-def _common(draft: Draft) -> dict[str, Any]:
-    fields = draft.fields
-    return {
-        "name": draft.name,
-        "server": draft.server,
-        "unit": fields.get("unit", ""),
-        "when": str(fields.get("when", "")),
-        "since": fields.get("since", ""),
-        "until": fields.get("until", ""),
-        "internal": fields.get("internal", False),
-        "why": fields.get("why", ""),
-        "source": fields.get("source", ""),
-        "also": fields.get("also", ""),
-    }
+    row = {key: fields.get(key, blank) for key, blank in _BLANK.items()}
+    row |= {"name": draft.name, "server": draft.server, "when": str(row["when"])}
+    row |= {"special": dict(row["special"]), "choices": list(row["choices"])}
+    if "value" in fields:
+        value = str(fields["value"])
+        source = row["source"] or f"follows as {value}"
+        return row | {"kind": "derived", "default": value, "source": source}
+    return row | {"range": _range(fields), "default": _show(row["default"], fields)}
 
 
 def _range(fields: Mapping[str, Any]) -> str:

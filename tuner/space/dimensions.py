@@ -1,22 +1,24 @@
-"""Coordinates of the search: which dimensions a parameter has, and its value at a point."""
+"""Dimensions of the search: how a parameter is laid out over them, and its value at a point."""
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tuner.ports import Scalar
-from tuner.space.encoding import (
-    count_steps,
-    decode_position,
-    encode_position,
-    fit_number,
-    grid_step,
-    grid_value,
-    settle_bounds,
-)
+from tuner.space.expressions import Expression
 from tuner.space.parameters import NUMBER, SPECIAL_SUFFIX, Dimension, Parameter
 from tuner.space.problems import problem, quote, suggest
-from tuner.space.scalars import as_number
-from tuner.space.values import find_special, format_number
+from tuner.space.values import (
+    as_number,
+    count_steps,
+    find_special,
+    fit_number,
+    format_number,
+    grid_step,
+    grid_value,
+    round_bounds,
+    round_number,
+)
 
 Point = Mapping[str, Scalar]
 
@@ -45,32 +47,18 @@ def _number_dimension(parameter: Parameter) -> tuple[Dimension, ...]:
         return ()
     name, log, step = parameter.name, parameter.log, parameter.step
     position = Dimension(name=name, parameter=name, kind="float", low=0.0, high=1.0, is_position=True)
-    if not parameter.has_fixed_bounds:
+    if isinstance(parameter.low, Expression) or isinstance(parameter.high, Expression):
         return (position,)
-    low, high = fixed_bounds(parameter)
+    low, high = round_bounds(parameter.low, parameter.high, parameter.kind)
     if parameter.kind == "int" or step is not None:
         high = grid_value(parameter, low, high, count_steps(low, high, grid_step(parameter)))
     if low == high:
         return ()
-    if parameter.kind == "float":
-        # Optuna loses the end of a grid whose bounds are not exact decimals.
-        free = Dimension(name=name, parameter=name, kind="float", low=low, high=high, log=log)
-        return (free,) if step is None else (position,)
-    if log and grid_step(parameter) != 1:  # Optuna has no logarithmic grid
+    # Optuna loses the end of a grid whose bounds are not exact decimals, and has no logarithmic grid.
+    if step is not None and (parameter.kind == "float" or (log and step != 1)):
         return (position,)
-    return (
-        Dimension(
-            name=name, parameter=name, kind="int", low=low, high=high, log=log, step=grid_step(parameter)
-        ),
-    )
-
-
-def fixed_bounds(parameter: Parameter) -> tuple[int | float, int | float]:
-    """Return the bounds of a parameter that depends on no other."""
-    low, high = parameter.low, parameter.high
-    if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
-        raise TypeError(parameter.name)
-    return settle_bounds(low, high, parameter.kind)
+    ends = Dimension(name=name, parameter=name, kind="float", low=low, high=high, log=log)
+    return (replace(ends, kind="int", step=grid_step(parameter)) if parameter.kind == "int" else ends,)
 
 
 def read_point(dimensions: Mapping[str, Dimension], point: Point) -> dict[str, Scalar]:
@@ -136,22 +124,17 @@ def coordinates_of(
     dimension = dimensions.get(parameter.name)
     if dimension is None:
         return point
-    if dimension.kind == "categorical":
-        fallback = parameter.default if parameter.default in dimension.choices else dimension.choices[0]
-        chosen = value if value in dimension.choices else fallback
-        if isinstance(chosen, (bool, int, float, str)):
-            point[parameter.name] = chosen
-        return point
     number = as_number(value) if label is None else None
-    if dimension.is_position:
-        point[parameter.name] = 0.5 if number is None else encode_position(number, parameter, low, high)
+    if dimension.kind == "categorical":
+        near = [choice for choice in (value, parameter.default) if choice in dimension.choices]
+        place = near[0] if near else dimension.choices[0]
+    elif dimension.is_position:
+        place = 0.5 if number is None else encode_position(number, parameter, low, high)
+    elif number is None:
+        place = _middle(parameter, dimension)
     else:
-        point[parameter.name] = (
-            _middle(parameter, dimension)
-            if number is None
-            else fit_number(number, parameter, dimension.low, dimension.high)
-        )
-    return point
+        place = fit_number(number, parameter, dimension.low, dimension.high)
+    return {**point, parameter.name: place}
 
 
 def _middle(parameter: Parameter, dimension: Dimension) -> int | float:
@@ -160,3 +143,51 @@ def _middle(parameter: Parameter, dimension: Dimension) -> int | float:
         return default
     low, high = dimension.low, dimension.high
     return fit_number(math.sqrt(low * high) if dimension.log else (low + high) / 2, parameter, low, high)
+
+
+def decode_position(position: float, parameter: Parameter, low: float, high: float) -> int | float:
+    """Return the value at a position (0 to 1) within the bounds; linear integers get equal shares."""
+    position = min(max(position, 0.0), 1.0)
+    if high <= low:
+        return low
+    log = parameter.log and low > 0
+    if parameter.step is None and parameter.kind == "float":
+        value = (
+            math.exp(_between(math.log(low), math.log(high), position))
+            if log
+            else _between(low, high, position)
+        )
+        return min(max(round_number(value, parameter), low), high)
+    step = grid_step(parameter)
+    if log:
+        index = round((math.exp(_between(*_log_ends(low, high, step), position)) - low) / step)
+    else:
+        index = int(position * (count_steps(low, high, step) + 1))
+    return grid_value(parameter, low, high, index)
+
+
+def encode_position(value: float, parameter: Parameter, low: float, high: float) -> float:
+    """Return the position of a value within the bounds, such that decoding gives the value again."""
+    if high <= low:
+        return 0.5
+    log = parameter.log and low > 0
+    if parameter.step is None and parameter.kind == "float":
+        ends = (math.log(low), math.log(high)) if log else (low, high)
+        share = ((math.log(value) if log else value) - ends[0]) / (ends[1] - ends[0])
+    elif log:
+        start, end = _log_ends(low, high, grid_step(parameter))
+        share = (math.log(value) - start) / (end - start)
+    else:
+        step = grid_step(parameter)
+        share = (round((value - low) / step) + 0.5) / (count_steps(low, high, step) + 1)
+    return min(max(share, 0.0), 1.0)
+
+
+def _between(low: float, high: float, position: float) -> float:
+    return low + (high - low) * position
+
+
+def _log_ends(low: float, high: float, step: float) -> tuple[float, float]:
+    """Widen by half a step where that stays positive, so that the end values get their share."""
+    half = step / 2 if low > step / 2 else 0.0
+    return math.log(low - half), math.log(high + half)

@@ -1,12 +1,14 @@
 """Expressions over host facts and parameters: parsed once, checked by name, evaluated without eval.
 
 Only what the space language needs is let in: numbers, texts, comparisons, arithmetic that stays within
-1e18, `and`/`or`/`not`, `a if b else c`, and a few functions.
+±1e18, `and`/`or`/`not`, `a if b else c`, and a few functions.
 """
 
 import ast
+import math
+import operator
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -14,20 +16,139 @@ from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
 
 from tuner.errors import UsageError
 from tuner.ports import Scalar
-from tuner.space.arithmetic import OPERATORS, Special, Text, Unusable, bounded, make_functions
 from tuner.space.problems import Place, problem, quote, suggest
 
 FACTS = ("cores", "memory_mib", "connections", "open_files_max", "somaxconn")
-FUNCTIONS = ("min", "max", "floor", "ceil", "round", "int", "abs", "log2", "at_least", "least")
+LARGEST_NUMBER = 10**18
+"""Beyond any setting; keeps powers and products of hostile files cheap."""
 LONGEST_TEXT = 400
 MOST_NODES = 200
+MOST_ARGUMENTS = 20
 
+
+class Unusable(Exception):
+    """A value does not fit where the expression uses it."""
+
+
+class Special:
+    """Stands for a special value while a space is checked: it may be compared by == and !=, no more."""
+
+    __slots__ = ("owner", "value")
+
+    def __init__(self, owner: str, value: Scalar) -> None:
+        self.owner = owner
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == (other.value if isinstance(other, Special) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __bool__(self) -> bool:
+        if isinstance(self.value, str):
+            return _refuse_truth(self.owner, self.value)
+        return bool(self.value)
+
+
+class Text(str):
+    """Stands for a text value while a space is checked: a text is neither true nor false."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return _refuse_truth("a parameter", str(self))
+
+
+def _refuse_truth(owner: str, value: str) -> bool:
+    """Refuse a text as a condition: 'off' would count as true."""
+    raise Unusable(f"{owner} is the text {value!r} and is used as yes or no; compare it: == {value!r}")
+
+
+def _number(value: object) -> int | float:
+    if isinstance(value, Special):
+        raise Unusable(
+            f"{value.owner} may have the special value {value.value!r}, which is no quantity; "
+            f"guard it: … if {value.owner} != {value.value!r} else …"
+        )
+    if isinstance(value, (int, float)):
+        return value
+    raise Unusable(f"{value!r} is not a number")
+
+
+def _bounded(value: float) -> int | float:
+    if not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:  # also refuses nan
+        raise Unusable("the result is beyond ±1e18")
+    return value
+
+
+def _of_numbers(calculate: Callable[..., int | float], fewest: int, most: int) -> Callable[..., int | float]:
+    """Return the function for numbers alone, with a result within ±1e18."""
+
+    def apply(*values: object) -> int | float:
+        if not fewest <= len(values) <= most:
+            wanted = "1 number" if most == 1 else f"{fewest} or more numbers"
+            raise Unusable(f"a function takes {wanted}, not {len(values)}")
+        return _bounded(calculate(*map(_number, values)))
+
+    return apply
+
+
+def _raise_to(base: float, exponent: float) -> int | float:
+    if abs(base) > 1 and abs(exponent) * math.log2(abs(base)) > math.log2(LARGEST_NUMBER) + 1:
+        raise Unusable("the power is beyond ±1e18")
+    if base < 0 and exponent != int(exponent):
+        raise Unusable("the root of a negative number")
+    power: int | float = base**exponent
+    return power
+
+
+_OF_TWO: Mapping[type[ast.AST], Callable[..., int | float]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: _raise_to,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_OPERATORS: Mapping[type[ast.AST], Callable[..., object]] = {
+    **{node: _of_numbers(calculate, 2, 2) for node, calculate in _OF_TWO.items()},
+    ast.USub: _of_numbers(operator.neg, 1, 1),
+    ast.UAdd: _number,
+    ast.Not: operator.not_,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
 _ALLOWED = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call),
-    *(ast.Name, ast.Load, ast.Constant),
-    *(ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.USub, ast.UAdd),
-    *(ast.And, ast.Or, ast.Not, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE),
+    *(ast.Name, ast.Load, ast.Constant, ast.And, ast.Or, *_OPERATORS),
 )
+_NUMERIC_FUNCTIONS = {
+    **{function.__name__: _of_numbers(function, 2, MOST_ARGUMENTS) for function in (min, max)},
+    **{
+        function.__name__: _of_numbers(function, 1, 1)
+        for function in (math.floor, math.ceil, round, int, abs, math.log2)
+    },
+}
+FUNCTIONS = (*_NUMERIC_FUNCTIONS, "at_least", "least")
+
+
+def parse_version(text: str) -> tuple[int, ...]:
+    """Parse `1.21.6` as (1, 21, 6). Raises ValueError for anything else."""
+    return tuple(int(part) for part in text.split("."))
+
+
+def is_at_least(version: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Compare versions by number, missing parts as 0; an unknown version counts as the newest."""
+    if not version:
+        return True
+    longest = max(len(version), len(wanted))
+    return version + (0,) * (longest - len(version)) >= wanted + (0,) * (longest - len(wanted))
 
 
 class Evaluator:
@@ -36,13 +157,33 @@ class Evaluator:
     def __init__(
         self, version: tuple[int, ...], least: Mapping[str, int | float] = MappingProxyType({})
     ) -> None:
-        functions = make_functions(version, least)
-        self._simple = SimpleEval(operators=dict(OPERATORS), functions=functions, names={})
+        self._version = version
+        self._least = least
+        self.functions: dict[str, Callable[..., object]] = {
+            **_NUMERIC_FUNCTIONS,
+            "at_least": self._at_least,
+            "least": self._least_capacity,
+        }
+        self._simple = SimpleEval(operators=dict(_OPERATORS), functions=self.functions, names={})
 
     def evaluate(self, tree: ast.expr, text: str, names: Mapping[str, object]) -> object:
         """Evaluate a parsed expression; raises what simpleeval, arithmetic or Unusable raise."""
         self._simple.names = names
         return self._simple.eval(text, previously_parsed=tree)
+
+    def _at_least(self, wanted: object) -> bool:
+        if not isinstance(wanted, str):
+            raise Unusable("at_least needs a version in quotes, as at_least('1.21')")
+        try:
+            return is_at_least(self._version, parse_version(wanted))
+        except ValueError:
+            raise Unusable(f"at_least needs a version like '1.21', not {wanted!r}") from None
+
+    def _least_capacity(self, figure: object) -> int | float:
+        if isinstance(figure, str) and figure in self._least:
+            return self._least[figure]
+        known = ", ".join(map(repr, self._least)) or "none"
+        raise Unusable(f"least needs a figure of this server's capacity, not {figure!r}; there are: {known}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,23 +197,26 @@ class Expression:
     evaluator: Evaluator = field(repr=False, compare=False)
 
     def evaluate(self, names: Mapping[str, object]) -> Scalar:
-        """Return its value. Raises UsageError that tells the names' values when it fails."""
+        """Return its value. Raises UsageError with the names' values when it fails."""
         try:
             value = self.evaluator.evaluate(self.tree, self.text, names)
             if isinstance(value, (int, float)):
-                bounded(value)
+                _bounded(value)
         except NameNotDefined as error:
-            raise self.failure(self._say_missing(names), names) from error
+            missing = min(self.names - names.keys(), default="a name")
+            reason = (
+                f"the fact {missing} is not known of this host"
+                if missing in FACTS
+                else f"{missing} is inactive there and has no value"
+            )
+            raise self.failure(reason, names) from error
         except ZeroDivisionError as error:
             raise self.failure("division by zero", names) from error
         except (InvalidExpression, Unusable, ArithmeticError, ValueError, TypeError) as error:
             raise self.failure(str(error), names) from error
-        if isinstance(value, Special):
-            return value.value
-        if isinstance(value, (bool, int, float)):
-            return value
-        if isinstance(value, str):
-            return str(value)
+        plain = _plain(value)
+        if isinstance(plain, (bool, int, float, str)):
+            return plain
         raise self.failure(f"the result {value!r} is neither number nor text", names)
 
     def holds(self, names: Mapping[str, object]) -> bool:
@@ -84,20 +228,18 @@ class Expression:
             )
         return bool(value)
 
-    def _say_missing(self, names: Mapping[str, object]) -> str:
-        missing = min(self.names - names.keys(), default="a name")
-        if missing in FACTS:
-            return f"the fact {missing} is not known of this host"
-        return f"{missing} is inactive there and has no value"
-
     def failure(self, reason: str, names: Mapping[str, object]) -> UsageError:
-        """Word a failed evaluation with the values it was made with."""
+        """Return the error of a failed evaluation, with the values that it was made with."""
         used = ", ".join(f"{name} = {_plain(names[name])!r}" for name in sorted(self.names) if name in names)
         return problem(
             self.place,
             f"`{self.text}` fails{f' with {used}' if used else ''}: {reason}",
             "Correct the expression, or limit what it uses with `when`, low or high",
         )
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, Special) else str(value) if isinstance(value, str) else value
 
 
 def possible_texts(expression: Expression, texts: Mapping[str, Collection[str]]) -> frozenset[str]:
@@ -126,10 +268,6 @@ def _texts_below(node: ast.expr, texts: Mapping[str, Collection[str]]) -> Iterat
         case _:
             # Arithmetic, comparisons and functions give numbers or fail.
             return
-
-
-def _plain(value: object) -> object:
-    return value.value if isinstance(value, Special) else str(value) if isinstance(value, Text) else value
 
 
 def parse(text: str, place: Place, known: Collection[str], evaluator: Evaluator) -> Expression:
@@ -172,11 +310,8 @@ def _check_node(node: ast.AST, text: str, place: Place) -> None:
     if isinstance(node, ast.Call):
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in FUNCTIONS:
-            raise problem(
-                place,
-                f"`{text}` calls {quote(name or 'something')}, which is not a function here",
-                suggest(name, FUNCTIONS),
-            )
+            wrong = f"`{text}` calls {quote(name or 'something')}, which is not a function here"
+            raise problem(place, wrong, suggest(name, FUNCTIONS))
         if node.keywords:
             raise problem(place, f"`{text}` gives {name} an argument by name", "Give it by position")
     elif not isinstance(node, _ALLOWED):

@@ -1,13 +1,13 @@
-"""Simplifies what is decided before the search: conditions and bounds over facts and pinned parameters."""
+"""Settles before the search what the host decides: what it lacks, and conditions and bounds over facts."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tuner.ports import Scalar
-from tuner.space.expressions import Expression
-from tuner.space.ordering import Item
-from tuner.space.parameters import CURRENT, Derived, Parameter
-from tuner.space.settling import (
+from tuner.space.expressions import Expression, is_at_least, parse_version
+from tuner.space.parameters import CURRENT, Derived, Item, Parameter, SpaceFacts, identifier
+from tuner.space.problems import problem
+from tuner.space.rules import (
     Rules,
     Scope,
     asked_default,
@@ -17,7 +17,82 @@ from tuner.space.settling import (
     evaluate_bounds,
     watch,
 )
+from tuner.space.sources import Draft
 from tuner.space.values import fault_in_range
+
+
+def find_left_out(drafts: Iterable[Draft], facts: SpaceFacts) -> dict[str, str]:
+    """Return name → why it is left out, of everything that this host does not have."""
+    reasons = {draft.name: _reason_to_leave_out(draft, facts) for draft in drafts}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _reason_to_leave_out(draft: Draft, facts: SpaceFacts) -> str:
+    fields = draft.fields
+    version = facts.versions.get(draft.server, ())
+    shown = f"{draft.server} here is {'.'.join(map(str, version))}"
+    if "since" in fields and not is_at_least(version, parse_version(fields["since"])):
+        return f"it exists since {fields['since']}, {shown}"
+    if "until" in fields and version and is_at_least(version, parse_version(fields["until"])):
+        return f"it is gone since {fields['until']}, {shown}"
+    if fields.get("scope") == "host" and facts.sandbox:
+        return "it is one value for the whole host, which a sandbox does not touch"
+    if fields.get("loopback") is False and facts.loopback:
+        return "it has no effect on load over loopback"
+    if "exists" in fields and not facts.exists(fields["exists"]):
+        return f"there is no {fields['exists']} on this host"
+    return ""
+
+
+def order_by_dependency(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Return the items in an order in which they can be evaluated. Raises UsageError that names a cycle."""
+    by_identifier = {item.identifier: item for item in items}
+    waiting = {item.identifier: item.depends_on & by_identifier.keys() for item in items}
+    ordered: list[Item] = []
+    while waiting:
+        ready = [name for name, needs in waiting.items() if not needs & waiting.keys()]
+        if not ready:
+            _refuse_cycle(waiting, by_identifier)
+        for name in ready:
+            del waiting[name]
+            ordered.append(by_identifier[name])
+    return tuple(ordered)
+
+
+def _refuse_cycle(waiting: Mapping[str, frozenset[str]], items: Mapping[str, Item]) -> None:
+    path = [next(iter(waiting))]
+    while path[-1] not in path[:-1]:
+        path.append(min(waiting[path[-1]] & waiting.keys()))
+    cycle = path[path.index(path[-1]) :]
+    item = items[cycle[0]]
+    expression = next(each for each in item.expressions if cycle[1] in each.names)
+    raise problem(
+        expression.place,
+        f"`{expression.text}` is circular: {' → '.join(items[name].name for name in cycle)}",
+        "Let one of them depend on facts alone",
+    )
+
+
+def drop_dependents(
+    ordered: Sequence[Item], left_out: dict[str, str], unknown: dict[str, str]
+) -> tuple[Item, ...]:
+    """Return what can be evaluated. What needs an unknown value joins `unknown`.
+
+    A parameter that is left out keeps its default for the eyes of expressions: that is what is in force.
+    """
+    missing = {identifier(name): name for name in unknown}
+    usable = []
+    for item in ordered:
+        if item.name in left_out and isinstance(item, Derived):
+            missing[item.identifier] = item.name
+            continue
+        lacking = sorted(missing[name] for name in item.depends_on if name in missing)
+        if lacking:
+            unknown[item.name] = left_out.get(item.name, f"it depends on {lacking[0]}, which is left out")
+            missing[item.identifier] = item.name
+        else:
+            usable.append(item)
+    return tuple(usable)
 
 
 def fold(
@@ -56,7 +131,7 @@ def _fold_condition(parameter: Parameter, settled: Scope) -> tuple[Parameter, bo
 
 def _fold_bounds(parameter: Parameter, settled: Scope) -> Parameter:
     bounds = [bound for bound in (parameter.low, parameter.high) if isinstance(bound, Expression)]
-    if not bounds or not all(bound.names <= settled.keys() for bound in bounds):
+    if not bounds or any(bound.names - settled.keys() for bound in bounds):
         return parameter
     low, high = evaluate_bounds(parameter, settled)
     check_bounds(parameter, low, high, settled)
@@ -65,9 +140,8 @@ def _fold_bounds(parameter: Parameter, settled: Scope) -> Parameter:
 
 def _note_pinned(parameter: Parameter, settled: Scope) -> None:
     """Remember the value of a parameter that never changes."""
-    if not parameter.pinned or parameter.when is not None or not parameter.has_fixed_bounds:
-        return
-    if isinstance(parameter.default, Expression) and not parameter.default.names <= settled.keys():
+    is_fixed = parameter.pinned and parameter.when is None and parameter.has_fixed_bounds
+    if not is_fixed or not parameter.depends_on <= settled.keys():
         return
     low, high = evaluate_bounds(parameter, settled)
     settled[parameter.identifier] = watch(parameter, default_value(parameter, low, high, settled))
@@ -87,10 +161,10 @@ def admit_current(rules: Rules, names: Container[str]) -> Rules:
         return value
 
     rules.settle(pick)
-    return replace(rules, order=tuple(_with_special(item, outside) for item in rules.order))
-
-
-def _with_special(item: Item, outside: Mapping[str, Scalar]) -> Item:
-    if not isinstance(item, Parameter) or item.name not in outside:
-        return item
-    return replace(item, special={**item.special, CURRENT: outside[item.name]})
+    order = (
+        replace(item, special={**item.special, CURRENT: outside[item.name]})
+        if isinstance(item, Parameter) and item.name in outside
+        else item
+        for item in rules.order
+    )
+    return replace(rules, order=tuple(order))

@@ -1,9 +1,9 @@
-"""What a search space consists of: parameters, derived settings, constraints, presets, dimensions."""
+"""Records of a search space: parameters, derived settings, constraints, presets, dimensions, facts."""
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
 from tuner.ports import Scalar
 from tuner.space.expressions import Expression
@@ -20,11 +20,6 @@ NUMBER = "number"
 """Choice of a special dimension that means: the value is within the range."""
 
 
-def any_path_exists(_path: str) -> bool:
-    """Answer for a host that nothing is known of: every path is taken to exist."""
-    return True
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceFacts:
     """What a space needs to know of the host."""
@@ -36,7 +31,7 @@ class SpaceFacts:
     """Server → version; a server that is not here counts as the newest."""
     current: Mapping[str, Scalar] = field(default_factory=dict)
     """Values in force before anything is changed, by parameter name."""
-    exists: Callable[[str], bool] = any_path_exists
+    exists: Callable[[str], bool] = lambda _path: True
     sandbox: bool = True
     loopback: bool = True
     installed: bool = False
@@ -44,38 +39,73 @@ class SpaceFacts:
     whose value in force is not known is left alone."""
 
 
+def facts_to_json(facts: SpaceFacts, paths: Mapping[str, bool]) -> dict[str, Any]:
+    """Return facts as JSON values: a study is read again where its host cannot be reached.
+
+    Args:
+        facts: of the host.
+        paths: what `facts.exists` has answered, by path.
+    """
+    kept = {each.name: getattr(facts, each.name) for each in fields(facts) if each.name != "exists"}
+    return {**kept, "exists": dict(paths)}
+
+
+def facts_from_json(data: Mapping[str, Any]) -> SpaceFacts:
+    """Return the facts that `facts_to_json` wrote; a path that was not asked for counts as there."""
+    paths = data["exists"]
+    versions = {server: tuple(version) for server, version in data["versions"].items()}
+    return SpaceFacts(**{**data, "versions": versions, "exists": lambda path: paths.get(path, True)})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """One setting that may be tuned, as it is on this host."""
+class _Setting:
+    """What a setting has whether it is tuned or follows from others."""
 
     name: str
     server: str
+    unit: str = ""
+    when: Expression | None = None
+    """Condition under which it exists."""
+    internal: bool = False
+    """Whether it only builds other settings and is not written itself."""
+    why: str = ""
+    source: str = ""
+    also: str = ""
+    """What else a change does for users or operators."""
+    identifier: str = field(init=False)
+    """Its name in expressions."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identifier", identifier(self.name))
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Return what depends on facts and other settings."""
+        written = (getattr(self, key, None) for key in ("low", "high", "default", "value", "when"))
+        return tuple(each for each in written if isinstance(each, Expression))
+
+    @property
+    def depends_on(self) -> frozenset[str]:
+        """Return the identifiers and facts that its expressions use."""
+        return frozenset().union(*(expression.names for expression in self.expressions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter(_Setting):
+    """One setting that may be tuned, as it is on this host."""
+
     kind: Kind
     default: Scalar | Expression
     low: Bound = 0
     high: Bound = 0
     log: bool = False
     step: int | float | None = None
-    unit: str = ""
     special: Mapping[str, Scalar] = field(default_factory=dict)
     """Label → stored value, apart from the range."""
     choices: tuple[Scalar, ...] = ()
-    when: Expression | None = None
-    risk: Risk = "safe"
     apply: Apply = "restart"
-    scope: str = ""
-    internal: bool = False
-    why: str = ""
-    source: str = ""
-    also: str = ""
-    """What else a change does for users or operators."""
     pinned: str = ""
     """Why it is held at its default and has no dimension; empty when it is tuned."""
-    identifier: str = field(init=False)
-    """Its name in expressions."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "identifier", identifier(self.name))
 
     @property
     def is_numeric(self) -> bool:
@@ -85,43 +115,23 @@ class Parameter:
     def has_fixed_bounds(self) -> bool:
         return not isinstance(self.low, Expression) and not isinstance(self.high, Expression)
 
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        """Return what depends on other parameters."""
-        candidates = (self.low, self.high, self.default, self.when)
-        return tuple(candidate for candidate in candidates if isinstance(candidate, Expression))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Derived:
+class Derived(_Setting):
     """A setting that follows from others."""
 
-    name: str
-    server: str
     value: Expression
     kind: Literal["int", "float"] = "int"
     least: int | float | None = None
     """Of a limit that has to be high enough: what an installed service has already, and keeps."""
-    when: Expression | None = None
-    internal: bool = False
-    unit: str = ""
-    why: str = ""
-    source: str = ""
-    also: str = ""
-    identifier: str = field(init=False)
-    """Its name in expressions."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "identifier", identifier(self.name))
 
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        return (self.value,) if self.when is None else (self.value, self.when)
+Item = Parameter | Derived
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """A rule between parameters. It says nothing where one of them is inactive."""
+    """A rule between parameters. It holds where one of them is inactive."""
 
     rule: Expression
     why: str = ""
@@ -136,8 +146,6 @@ class Figure:
     counts: str
     """What is counted, as it stands behind the number."""
     value: Expression
-    why: str = ""
-    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,35 @@
-"""Fits presets to the host: what is not there or not tuned is dropped with a word."""
+"""Fits presets to the host: what is not there or not tuned is dropped with a reason."""
+
+from dataclasses import replace
 
 from tuner.errors import UsageError
 from tuner.ports import Scalar
-from tuner.space.encoding import fit_number
 from tuner.space.expressions import Expression
-from tuner.space.merging import Draft, Merged
 from tuner.space.parameters import Parameter, Preset
-from tuner.space.problems import Place, problem, suggest
+from tuner.space.problems import Place, Refused, problem, suggest
 from tuner.space.reading import Reader
-from tuner.space.scalars import Refused
-from tuner.space.settling import Scope, default_value
+from tuner.space.rules import Scope
+from tuner.space.sources import Draft, Merged
 from tuner.space.space import Space
-from tuner.space.values import accept, fault_in_range
+from tuner.space.values import accept, accept_at, fault_in_range, fit_number
 
 
-def fit_presets(space: Space, merged: Merged, reader: Reader) -> tuple[tuple[Preset, ...], dict[str, str]]:
+def with_presets(space: Space, merged: Merged, reader: Reader, *, free: Space | None = None) -> Space:
+    """Return the space with the presets that fit.
+
+    Those of the space without a guard, `free`, that hold less than the default and do not adapt are refused.
+    """
+    presets, refused = _fit_presets(space, merged, reader)
+    for preset in free.presets if free else ():
+        lacks = free.lacks(free.complete(preset.values)) if free else ()
+        fitted = next((each for each in presets if each.name == preset.name), None)
+        if lacks and not (fitted and fitted.adjusted.keys() == preset.adjusted.keys()):
+            presets = [each for each in presets if each is not fitted]
+            refused[f"preset {preset.name}"] = f"{lacks[0]}; `tuner compare` takes it all the same"
+    return replace(space, presets=tuple(presets), left_out={**space.left_out, **refused})
+
+
+def _fit_presets(space: Space, merged: Merged, reader: Reader) -> tuple[list[Preset], dict[str, str]]:
     """Return the presets as they are on this host, and those that cannot be tried with the reason.
 
     Raises UsageError for an unknown name and for a value that is wrong on every host.
@@ -32,7 +47,7 @@ def fit_presets(space: Space, merged: Merged, reader: Reader) -> tuple[tuple[Pre
             refused[f"preset {shown}"] = "none of its settings is tuned on this host"
         else:
             presets.append(preset)
-    return tuple(presets), refused
+    return presets, refused
 
 
 def _fit(space: Space, merged: Merged, reader: Reader, draft: Draft, shown: str) -> Preset:
@@ -51,13 +66,8 @@ def _fit(space: Space, merged: Merged, reader: Reader, draft: Draft, shown: str)
         else:
             asked[name] = _read(reader, parameters[name], value, draft.at("values", name))
     values = _settle(space, merged, draft, asked, adjusted)
-    return Preset(
-        name=shown,
-        title=draft.fields.get("title", ""),
-        source=draft.fields.get("source", ""),
-        values=values,
-        adjusted=adjusted,
-    )
+    title, source = (draft.fields.get(key, "") for key in ("title", "source"))
+    return Preset(name=shown, title=title, source=source, values=values, adjusted=adjusted)
 
 
 def _unknown(merged: Merged, draft: Draft, name: str) -> UsageError:
@@ -78,10 +88,7 @@ def _read(reader: Reader, parameter: Parameter, value: Scalar, place: Place) -> 
     result = reader.expression(value, place, parameter.server)
     if isinstance(result, Expression):
         raise problem(place, f"`{value}` uses other parameters", "Use facts alone in a preset")
-    try:
-        return accept(parameter, result)
-    except Refused as refused:
-        raise problem(place, f"`{value}`: {refused.wrong}", refused.remedy) from refused
+    return accept_at(parameter, result, place, f"`{value}`: ")
 
 
 def _settle(
@@ -90,9 +97,9 @@ def _settle(
     """Return the values that are active, pulled into bounds that depend on the host."""
     values: dict[str, Scalar] = {}
 
-    def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+    def pick(parameter: Parameter, low: float, high: float, _scope: Scope) -> Scalar | None:
         if parameter.name not in asked:
-            return default_value(parameter, low, high, scope)
+            return None
         value = asked[parameter.name]
         fault = fault_in_range(parameter, value, low, high)
         if fault is not None and not isinstance(value, str):

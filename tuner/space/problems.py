@@ -1,4 +1,4 @@
-"""How a wrong space is refused: file, line, value, remedy, and the nearest known name."""
+"""Errors in files of the user: place, fault with the value, remedy, and the nearest known name."""
 
 import difflib
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ SHOWN_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where in the sources something is said."""
+    """Where something stands in the sources of a space or a study."""
 
     source: str
     """File as the user named it, or the number of the entry in the study's `space:` list."""
@@ -25,19 +25,28 @@ class Place:
         return f"{where}: {self.key}" if self.key else where
 
 
+class Refused(ValueError):
+    """A value is wrong: `wrong` says how, `remedy` what to write. Whoever knows its place adds that."""
+
+    def __init__(self, wrong: str, remedy: str) -> None:
+        super().__init__(wrong)
+        self.wrong = wrong
+        self.remedy = remedy
+
+
 def problem(place: Place | str, wrong: str, remedy: str) -> UsageError:
-    """Word an error: where, what is wrong, what to do."""
+    """Return the error: where, what is wrong, what to do."""
     return UsageError(f"{place}: {wrong}. {remedy}")
 
 
 def quote(value: object) -> str:
-    """Show a value as it was given, shortened when it is long."""
+    """Return a value as it was given, shortened when it is long."""
     text = repr(str(value)) if isinstance(value, str) else repr(value)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Say which known name is nearest, or list those there are."""
+    """Return a sentence with the nearest known name, or with those there are."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6) or difflib.get_close_matches(
         name.lower(), names, n=1, cutoff=0.5

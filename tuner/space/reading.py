@@ -1,4 +1,4 @@
-"""Reads the fields of one parameter as written into what it is on this host."""
+"""Reads the entries of a space as written into what they are on this host."""
 
 import re
 from collections.abc import Mapping
@@ -7,17 +7,26 @@ from typing import Any
 
 from tuner.ports import Scalar
 from tuner.space.capacity import LABELS
-from tuner.space.encoding import is_on_grid, settle_bounds, settle_number
 from tuner.space.expressions import Evaluator, Expression, parse
-from tuner.space.merging import Draft
-from tuner.space.parameters import CURRENT, NUMBER, Bound, Derived, Figure, Parameter
-from tuner.space.problems import Place, problem, quote, suggest
-from tuner.space.scalars import Refused, as_flag, as_number
-from tuner.space.values import accept, find_special, format_number
+from tuner.space.parameters import CURRENT, NUMBER, Bound, Constraint, Derived, Figure, Parameter
+from tuner.space.problems import Place, Refused, problem, quote, suggest
+from tuner.space.sources import Draft
+from tuner.space.values import (
+    accept,
+    accept_at,
+    as_flag,
+    as_number,
+    find_special,
+    format_number,
+    is_on_grid,
+    round_bounds,
+    round_number,
+)
 
 _SIZE = re.compile(r"[0-9.]+ ?[A-Za-z%]+")
 _NUMERIC_FIELDS = ("low", "high")
 _ONLY_FOR_NUMBERS = ("low", "high", "scale", "step", "special", "unit")
+_AS_WRITTEN = ("unit", "apply", "internal", "why", "source", "also")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +53,7 @@ class Reader:
         """Return the parsed expression."""
         return parse(str(value), place, self.known, self.evaluators[server])
 
-    def condition(self, draft: Draft) -> Expression | None:
+    def _condition(self, draft: Draft) -> Expression | None:
         """Return `when` parsed; a plain true or false is one too."""
         when = draft.fields.get("when")
         if when is None:
@@ -54,53 +63,43 @@ class Reader:
 
     def parameter(self, draft: Draft, pinned: str, held: tuple[Scalar, Place] | None) -> Parameter | None:
         """Return the parameter; None when its value in force is asked for and not known."""
-        given = draft.fields
-        kind = given.get("kind")
-        if kind is None:
-            raise problem(
-                draft.place, "the key kind is missing", "Add `kind: int`, float, categorical or bool"
-            )
-        if "default" not in given:
-            raise problem(
-                draft.place, "the key default is missing", "Add `default:`, what holds when nobody tunes"
-            )
+        for key, remedy in (
+            ("kind", "Add `kind: int`, float, categorical or bool"),
+            ("default", "Add `default:`, what holds when nobody tunes"),
+        ):
+            if key not in draft.fields:
+                raise problem(draft.place, f"the key {key} is missing", remedy)
+        kind = draft.fields["kind"]
+        _refuse_fields(draft, kind)
         blank = Parameter(
             name=draft.name,
             server=draft.server,
             kind=kind,
             default=0,
-            log=given.get("scale") == "log",
+            log=draft.fields.get("scale") == "log",
             step=_read_step(draft, kind),
-            unit=given.get("unit", ""),
             special=_read_special(draft, kind),
             choices=_read_choices(draft, kind),
-            when=self.condition(draft),
-            risk=given.get("risk", "safe"),
-            apply=given.get("apply", "restart"),
-            scope=given.get("scope", ""),
-            internal=given.get("internal", False),
-            why=given.get("why", ""),
-            source=given.get("source", ""),
-            also=given.get("also", ""),
+            when=self._condition(draft),
             pinned=pinned,
+            **_copy(draft, *_AS_WRITTEN),
         )
         ranged = self._with_bounds(blank, draft) if blank.is_numeric else blank
-        value, place = held or (given["default"], draft.at("default"))
+        value, place = held or (draft.fields["default"], draft.at("default"))
         is_labelled = CURRENT in ranged.special or CURRENT in ranged.choices
         if (value == CURRENT and not is_labelled) or (self.installed and self._is_found(draft, held)):
-            return with_current(ranged, self.current.get(draft.name))
-        return changed(ranged, default=self._value(ranged, value, place))
+            return _with_current(ranged, self.current.get(draft.name))
+        return replace(ranged, default=self._default(ranged, value, place))
 
     def _is_found(self, draft: Draft, held: object) -> bool:
-        """Whether the installed service says what the default is; it may not know an internal one."""
+        """Return whether the default is what the installed service has; it may not know an internal one."""
         return held is None and (draft.name in self.current or not draft.fields.get("internal", False))
 
     def _with_bounds(self, parameter: Parameter, draft: Draft) -> Parameter:
         for key in _NUMERIC_FIELDS:
             if key not in draft.fields:
-                raise problem(
-                    draft.place, f"the key {key} is missing", f"Add `{key}:`, a number or an expression"
-                )
+                remedy = f"Add `{key}:`, a number or an expression"
+                raise problem(draft.place, f"the key {key} is missing", remedy)
         low, high = (self._bound(draft, key) for key in _NUMERIC_FIELDS)
         if not isinstance(low, Expression) and parameter.log and low <= 0:
             raise problem(
@@ -109,7 +108,7 @@ class Reader:
                 "Begin above 0 and give 0 as a special value, as `special: {off: 0}`",
             )
         if not isinstance(low, Expression) and not isinstance(high, Expression):
-            least, most = settle_bounds(low, high, parameter.kind)
+            least, most = round_bounds(low, high, parameter.kind)
             if least > most:
                 refined = draft.at("high").source != draft.place.source
                 raise problem(
@@ -118,7 +117,7 @@ class Reader:
                     "Exchange or correct them",
                 )
             low, high = least, most
-        return changed(parameter, low=low, high=high)
+        return replace(parameter, low=low, high=high)
 
     def _bound(self, draft: Draft, key: str) -> Bound:
         bound = self.expression(draft.fields[key], draft.at(key), draft.server)
@@ -126,73 +125,54 @@ class Reader:
             raise problem(draft.at(key), f"{quote(bound)} is not a number", "Write a number or an expression")
         return bound
 
-    def _value(self, parameter: Parameter, value: Scalar, place: Place) -> Scalar | Expression:
-        """Read a default: a value if it can be one, else an expression."""
+    def _default(self, parameter: Parameter, value: Scalar, place: Place) -> Scalar | Expression:
+        """Return a default: a value if it can be one, else an expression."""
         try:
             return accept(parameter, value)
         except Refused as refused:
-            if not isinstance(value, str):
-                raise problem(place, refused.wrong, refused.remedy) from refused
-            if _is_word(value) and value not in self.known:
-                remedy = (
-                    suggest(value, [*parameter.special, *self.known])
-                    if parameter.is_numeric
-                    else refused.remedy
-                )
+            is_word = isinstance(value, str) and value.replace("-", "_").isidentifier()
+            if not isinstance(value, str) or (is_word and value not in self.known):
+                remedy = refused.remedy
+                if isinstance(value, str) and parameter.is_numeric:
+                    remedy = suggest(value, [*parameter.special, *self.known])
                 raise problem(place, refused.wrong, remedy) from refused
         result = self.expression(value, place, parameter.server)
-        if isinstance(result, Expression):
-            return result
-        try:
-            return accept(parameter, result)
-        except Refused as refused:
-            raise problem(place, f"`{value}`: {refused.wrong}", refused.remedy) from refused
+        return (
+            result if isinstance(result, Expression) else accept_at(parameter, result, place, f"`{value}`: ")
+        )
 
     def derived(self, draft: Draft) -> Derived:
         """Return the derived setting."""
-        given = draft.fields
-        value = self.parse(given["value"], draft.at("value"), draft.server)
-        names = ", ".join(sorted(value.names))
+        value = self.parse(draft.fields["value"], draft.at("value"), draft.server)
+        given = _copy(draft, "kind", "internal", "unit", "why", "source", "also")
+        if value.names:
+            given.setdefault("source", f"follows from {', '.join(sorted(value.names))}")
+        in_force = self.current.get(draft.name)
+        is_kept = self.installed and draft.fields.get("limit", False)
         return Derived(
             name=draft.name,
             server=draft.server,
             value=value,
-            kind=given.get("kind", "int"),
-            least=self._limit_in_force(draft),
-            when=self.condition(draft),
-            internal=given.get("internal", False),
-            unit=given.get("unit", ""),
-            why=given.get("why", ""),
-            source=given.get("source") or (f"follows from {names}" if names else ""),
-            also=given.get("also", ""),
+            least=in_force if is_kept and isinstance(in_force, int | float) else None,
+            when=self._condition(draft),
+            **given,
         )
+
+    def constraint(self, draft: Draft) -> Constraint:
+        """Return a rule between parameters."""
+        rule = self.parse(draft.fields["rule"], draft.at("rule"), draft.server)
+        return Constraint(rule=rule, why=draft.fields.get("why", ""))
 
     def figure(self, draft: Draft) -> Figure:
         """Return one figure of a server's capacity."""
-        given = draft.fields
-        return Figure(
-            server=draft.server,
-            name=draft.name,
-            counts=given.get("counts") or LABELS.get(draft.name, draft.name.replace("_", " ")),
-            value=self.parse(given["value"], draft.at("value"), draft.server),
-            why=given.get("why", ""),
-            source=given.get("source", ""),
-        )
-
-    def _limit_in_force(self, draft: Draft) -> int | float | None:
-        """Return what an installed service is not to be lowered to less than."""
-        current = self.current.get(draft.name)
-        is_kept = self.installed and draft.fields.get("limit", False)
-        return current if is_kept and isinstance(current, int | float) else None
+        counts = draft.fields.get("counts") or LABELS.get(draft.name, draft.name.replace("_", " "))
+        value = self.parse(draft.fields["value"], draft.at("value"), draft.server)
+        return Figure(server=draft.server, name=draft.name, counts=counts, value=value)
 
 
-def _is_word(value: str) -> bool:
-    return value.replace("-", "_").isidentifier()
-
-
-def changed(parameter: Parameter, **fields: Any) -> Parameter:  # noqa: ANN401 - any field
-    """Return the parameter with other fields."""
-    return replace(parameter, **fields)
+def _copy(draft: Draft, *keys: str) -> dict[str, Any]:
+    """Return those fields that the draft gives, as written."""
+    return {key: draft.fields[key] for key in keys if key in draft.fields}
 
 
 def _origin(bound: Scalar, draft: Draft, key: str) -> str:
@@ -200,48 +180,40 @@ def _origin(bound: Scalar, draft: Draft, key: str) -> str:
     return f"{bound}" if written == bound else f"{bound} (`{written}`)"
 
 
-def _read_step(draft: Draft, kind: str) -> int | float | None:
-    step = draft.fields.get("step")
-    _refuse_fields(draft, kind)
-    if step is not None and kind == "int" and step != int(step):
-        raise problem(
-            draft.at("step"), f"step {step} of an int is not whole", "Write a whole step, or kind: float"
-        )
-    return int(step) if step is not None and kind == "int" else step
-
-
 def _refuse_fields(draft: Draft, kind: str) -> None:
-    wrong: tuple[str, ...] = ("choices",) if kind != "categorical" else ()
-    if kind in {"categorical", "bool"}:
-        wrong += _ONLY_FOR_NUMBERS
-    for key in wrong:
+    is_numeric = kind not in {"categorical", "bool"}
+    for key in (*(() if kind == "categorical" else ("choices",)), *(() if is_numeric else _ONLY_FOR_NUMBERS)):
         if key in draft.fields:
-            raise problem(
-                draft.at(key), f"a parameter of kind {kind} has no {key}", f"Remove {key} or correct kind"
-            )
+            wrong = f"a parameter of kind {kind} has no {key}"
+            raise problem(draft.at(key), wrong, f"Remove {key} or correct kind")
+
+
+def _read_step(draft: Draft, kind: str) -> int | float | None:
+    step: int | float | None = draft.fields.get("step")
+    if step is None or kind != "int":
+        return step
+    if step != int(step):
+        wrong = f"step {step} of an int is not whole"
+        raise problem(draft.at("step"), wrong, "Write a whole step, or kind: float")
+    return int(step)
 
 
 def _read_special(draft: Draft, kind: str) -> dict[str, Scalar]:
     special: Mapping[str, Scalar] = draft.fields.get("special", {})
     seen: dict[str, str] = {}
     for label, stored in special.items():
-        here = draft.at("special", label)
+        fault = None
         if label in {NUMBER, CURRENT} or as_number(label) is not None:
-            raise problem(
-                here, f"{quote(label)} cannot be the label of a special value", "Use a word, as off"
-            )
-        if isinstance(stored, bool):
-            raise problem(here, f"the special value {stored} is neither number nor text", "Quote it")
-        if str(stored) in seen:
-            raise problem(
-                here,
-                f"the special value {quote(stored)} is that of {seen[str(stored)]} already",
-                "Keep one of them",
-            )
-        if isinstance(stored, float) and kind == "int":
-            raise problem(
-                here, f"the special value {stored} of an int is not whole", "Write a whole number or a text"
-            )
+            fault = f"{quote(label)} cannot be the label of a special value", "Use a word, as off"
+        elif isinstance(stored, bool):
+            fault = f"the special value {stored} is neither number nor text", "Quote it"
+        elif str(stored) in seen:
+            wrong = f"the special value {quote(stored)} is that of {seen[str(stored)]} already"
+            fault = wrong, "Keep one of them"
+        elif isinstance(stored, float) and kind == "int":
+            fault = f"the special value {stored} of an int is not whole", "Write a whole number or a text"
+        if fault:
+            raise problem(draft.at("special", label), *fault)
         seen[str(stored)] = label
     return dict(special)
 
@@ -263,7 +235,7 @@ def _read_choices(draft: Draft, kind: str) -> tuple[Scalar, ...]:
     return tuple(choices)
 
 
-def with_current(parameter: Parameter, current: Scalar | None) -> Parameter | None:
+def _with_current(parameter: Parameter, current: Scalar | None) -> Parameter | None:
     """Return the parameter with what is in force as default; the range makes room for it.
 
     A value off the grid, or outside a range that cannot be stretched, becomes the special value `current`.
@@ -271,18 +243,17 @@ def with_current(parameter: Parameter, current: Scalar | None) -> Parameter | No
     if current is None:
         return None
     if parameter.kind == "categorical" and str(current) not in map(str, parameter.choices):
-        return changed(parameter, default=current, choices=(*parameter.choices, current))
+        return replace(parameter, default=current, choices=(*parameter.choices, current))
     try:
         value = accept(parameter, current)
     except Refused:
         return None
-    number = (
-        as_number(value) if parameter.is_numeric and find_special(parameter.special, value) is None else None
-    )
+    is_apart = not parameter.is_numeric or find_special(parameter.special, value) is not None
+    number = None if is_apart else as_number(value)
     low, high = parameter.low, parameter.high
     if number is None or isinstance(low, Expression) or isinstance(high, Expression):
-        return changed(parameter, default=value)
-    number = settle_number(number, parameter)
+        return replace(parameter, default=value)
+    number = round_number(number, parameter)
     if not is_on_grid(number, low, parameter) or (parameter.log and number <= 0):
-        return changed(parameter, default=number, special={**parameter.special, CURRENT: number})
-    return changed(parameter, default=number, low=min(low, number), high=max(high, number))
+        return replace(parameter, default=number, special={**parameter.special, CURRENT: number})
+    return replace(parameter, default=number, low=min(low, number), high=max(high, number))

@@ -1,21 +1,111 @@
-"""The file format of a space as pydantic models, and the JSON Schema that editors complete from.
+"""The file format of a space: its models, the errors of what does not fit, the JSON Schema for editors.
 
 `python -m tuner.space.schema > search_spaces/space.schema.json` writes the published schema again.
 """
 
 import json
+import re
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
 
+from tuner.errors import UsageError
 from tuner.ports import Scalar
-from tuner.space import scalars
+from tuner.space import parameters
+from tuner.space.capacity import ALLOWANCE
+from tuner.space.problems import Refused, problem, quote, suggest
+from tuner.space.values import as_flag, as_number
+from tuner.space.yaml_text import Document, Path, Plain
 
-KINDS = ("int", "float", "categorical", "bool")
-RISKS = ("safe", "semantic", "risky")
-ALLOWANCES = (*RISKS, "capacity")
+_KEYS = "keys with values"
+LONGEST_NAME = 100
+LONGEST_SCALAR = 1000
+_NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*(?:\[[0-9]{1,2}\])?")
+_VERSION_PATTERN = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,5}")
+
+
+def _read_scalar(value: object) -> Scalar:
+    """Return a number, text or boolean as written; an unquoted number is a number."""
+    if isinstance(value, Plain):
+        if value in {"", "~", "null"}:
+            raise Refused("there is no value", "Write one, or leave the key out")
+        number = as_number(value)
+        return number if number is not None else _shortened(str(value))
+    if isinstance(value, str):
+        return _shortened(value)
+    if isinstance(value, (int, float)):
+        if as_number(value) is None and not isinstance(value, bool):
+            raise Refused(f"{value!r} is beyond ±1e18", "Write a smaller number")
+        return value
+    raise Refused(f"{type(value).__name__} is given where one value belongs", "Write a number or a text")
+
+
+def _shortened(text: str) -> str:
+    if len(text) > LONGEST_SCALAR:
+        raise Refused(f"the text has {len(text)} characters", f"Use at most {LONGEST_SCALAR}")
+    return text
+
+
+def _read_text(value: object) -> str:
+    """Return words, with line breaks made spaces."""
+    if isinstance(value, str) and value.strip():
+        return _shortened(" ".join(value.split()))
+    what = "there is no text" if value in (None, "") else f"{quote(value)} is not a text"
+    raise Refused(what, "Write a text; quote it if it looks like a number")
+
+
+def _read_flag(value: object) -> bool:
+    """Return true or false."""
+    flag = as_flag(value)
+    if flag is None:
+        raise Refused(f"{quote(value)} is neither true nor false", "Write true or false")
+    return flag
+
+
+def _read_version(value: object) -> str:
+    """Return a version such as '1.21.6', as text."""
+    if isinstance(value, str) and _VERSION_PATTERN.fullmatch(value):
+        return str(value)
+    raise Refused(f"{quote(value)} is not a version in quotes", "Write it as '1.21.6'")
+
+
+def _read_expression(value: object) -> Scalar:
+    """Return a number or the text of an expression."""
+    scalar = _read_scalar(value)
+    if isinstance(scalar, str) and not scalar.strip():
+        raise Refused("there is no value", "Write a number or an expression")
+    return scalar
+
+
+def _read_step(value: object) -> int | float:
+    """Return a distance above 0."""
+    number = as_number(value)
+    if number is None or number <= 0:
+        raise Refused(f"step {quote(value)} is not a number above 0", "Write the distance between two values")
+    return number
+
+
+def _read_name(value: object) -> str:
+    """Return the name of a parameter."""
+    if isinstance(value, str) and _NAME_PATTERN.fullmatch(value) and len(value) <= LONGEST_NAME:
+        return str(value)
+    raise Refused(
+        f"{quote(value)} is not a name",
+        "Use letters, digits, _ . - and an index in brackets at the end, as a.b[1]",
+    )
+
+
+def _one_of(*allowed: str) -> Callable[[object], str]:
+    """Return a reader for one of a few words."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and value in allowed:
+            return str(value)
+        raise Refused(f"{quote(value)} is none of {', '.join(allowed)}", suggest(str(value), allowed))
+
+    return read
 
 
 def _as(read: Callable[[object], object], schema: dict[str, Any]) -> tuple[PlainValidator, WithJsonSchema]:
@@ -23,31 +113,45 @@ def _as(read: Callable[[object], object], schema: dict[str, Any]) -> tuple[Plain
 
 
 def _enum(*words: str) -> tuple[PlainValidator, WithJsonSchema]:
-    return _as(scalars.one_of(*words), {"enum": list(words)})
+    return _as(_one_of(*words), {"enum": list(words)})
 
 
-_NAME = {"type": "string", "pattern": f"^{scalars.NAME_PATTERN.pattern}$"}
-_VERSION = {"type": "string", "pattern": f"^{scalars.VERSION_PATTERN.pattern}$"}
+_NAME = {"type": "string", "pattern": f"^{_NAME_PATTERN.pattern}$"}
+_VERSION = {"type": "string", "pattern": f"^{_VERSION_PATTERN.pattern}$"}
 _FLAG = {"enum": [True, False, "on", "off", "yes", "no"]}
 
-Name = Annotated[str, *_as(scalars.read_name, _NAME)]
-Words = Annotated[str, *_as(scalars.read_text, {"type": "string", "minLength": 1})]
-Flag = Annotated[bool, *_as(scalars.read_flag, _FLAG)]
-Version = Annotated[str, *_as(scalars.read_version, _VERSION)]
-Number = Annotated[Scalar, *_as(scalars.read_expression, {"type": ["number", "string"]})]
-Condition = Annotated[Scalar, *_as(scalars.read_expression, {"type": ["string", "boolean"]})]
-Value = Annotated[Scalar, *_as(scalars.read_scalar, {"type": ["number", "string", "boolean"]})]
-Step = Annotated[float, *_as(scalars.read_step, {"type": "number", "exclusiveMinimum": 0})]
-Kind = Annotated[str, *_enum(*KINDS)]
-Risk = Annotated[str, *_enum(*RISKS)]
-Allowance = Annotated[str, *_enum(*ALLOWANCES)]
+Name = Annotated[str, *_as(_read_name, _NAME)]
+Words = Annotated[str, *_as(_read_text, {"type": "string", "minLength": 1})]
+Flag = Annotated[bool, *_as(_read_flag, _FLAG)]
+Version = Annotated[str, *_as(_read_version, _VERSION)]
+Number = Annotated[Scalar, *_as(_read_expression, {"type": ["number", "string"]})]
+Condition = Annotated[Scalar, *_as(_read_expression, {"type": ["string", "boolean"]})]
+Value = Annotated[Scalar, *_as(_read_scalar, {"type": ["number", "string", "boolean"]})]
+Step = Annotated[float, *_as(_read_step, {"type": "number", "exclusiveMinimum": 0})]
+Kind = Annotated[str, *_enum(*get_args(parameters.Kind))]
+Risk = Annotated[str, *_enum(*get_args(parameters.Risk))]
+Apply = Annotated[str, *_enum(*get_args(parameters.Apply))]
+Allowance = Annotated[str, *_enum(*get_args(parameters.Risk), ALLOWANCE)]
 
 
 class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ParameterEntry(_Entry):
+class _SettingEntry(_Entry):
+    when: Condition | None = Field(None, description="Condition under which it exists; else it is left out.")
+    since: Version | None = Field(None, description="First server version that knows it.")
+    until: Version | None = Field(None, description="First server version that no longer knows it.")
+    internal: Flag | None = Field(None, description="true: only builds other settings, not written itself.")
+    unit: Words | None = Field(None, description="bytes, KiB, ms, s … or what is counted.")
+    why: Words | None = Field(None, description="One sentence: what it does to a web server's speed.")
+    source: Words | None = Field(None, description="Manual page, kernel file or section.")
+    also: Words | None = Field(
+        None, description="What else a change does for users or operators; shown wherever it ships."
+    )
+
+
+class ParameterEntry(_SettingEntry):
     """One setting that may be tuned. In a file that refines, only the fields that change."""
 
     kind: Kind | None = Field(None, description="What its values are.")
@@ -57,7 +161,6 @@ class ParameterEntry(_Entry):
         None, description="How it is sampled between low and high; linear unless said."
     )
     step: Step | None = Field(None, description="Distance between two values, counted from low.")
-    unit: Words | None = Field(None, description="bytes, KiB, ms, s … or what is counted.")
     default: Value | None = Field(
         None,
         description="What holds when nobody tunes: a value, an expression, the label of a special value, or "
@@ -67,48 +170,28 @@ class ParameterEntry(_Entry):
         None, description="Values apart from the range, label: stored value, as `off: 0`."
     )
     choices: list[Value] | None = Field(None, description="The values of a categorical parameter, as texts.")
-    when: Condition | None = Field(None, description="Condition under which it exists; else it is left out.")
-    since: Version | None = Field(None, description="First server version that knows it.")
-    until: Version | None = Field(None, description="First server version that no longer knows it.")
     exists: Words | None = Field(None, description="Path that must exist on the host.")
     risk: Risk | None = Field(
         None, description="semantic and risky ones keep their default until `allow:` names their risk."
     )
-    apply: Annotated[str, *_enum("live", "reload", "restart")] | None = Field(
-        None, description="What it takes to put a new value in force."
-    )
+    apply: Apply | None = Field(None, description="What it takes to put a new value in force.")
     scope: Annotated[str, *_enum("netns", "host")] | None = Field(
         None, description="host: one value for the machine, which a sandbox does not touch."
     )
     loopback: Flag | None = Field(None, description="false: without effect when the load is on loopback.")
-    internal: Flag | None = Field(None, description="true: only builds other settings, not written itself.")
-    why: Words | None = Field(None, description="One sentence: what it does to a web server's speed.")
-    source: Words | None = Field(None, description="Manual page, kernel file or section.")
-    also: Words | None = Field(
-        None, description="What else a change does for users or operators; shown wherever it ships."
-    )
 
 
-class DerivedEntry(_Entry):
+class DerivedEntry(_SettingEntry):
     """A setting that follows from others and is never sampled."""
 
     value: Number = Field(description="Expression over facts, parameters and other derived settings.")
     kind: Annotated[str, *_enum("int", "float")] | None = Field(
         None, description="float keeps fractions; int, the default, cuts them off."
     )
-    when: Condition | None = Field(None, description="Condition under which it exists.")
-    since: Version | None = Field(None, description="First server version that knows it.")
-    until: Version | None = Field(None, description="First server version that no longer knows it.")
     limit: Flag | None = Field(
         None, description="true: an upper limit; one that an installed service has is not lowered."
     )
-    internal: Flag | None = Field(None, description="true: only builds other settings, not written itself.")
-    unit: Words | None = Field(None, description="bytes, KiB, ms, s … or what is counted.")
     why: Words | None = Field(None, description="Why it follows.")
-    source: Words | None = Field(None, description="Manual page, kernel file or section.")
-    also: Words | None = Field(
-        None, description="What else a change does for users or operators; shown wherever it ships."
-    )
 
 
 class CapacityEntry(_Entry):
@@ -164,6 +247,60 @@ class SpaceFile(_Entry):
     allow: list[Allowance] | None = Field(
         None, description="Tune parameters of these risks, too; capacity: also go below the default's."
     )
+
+
+def validate(document: Document) -> SpaceFile:
+    """Return the document as a model of the file format. Raises UsageError for the first fault in it."""
+    try:
+        return SpaceFile.model_validate(dict(document.data))
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        raise _explain(document, min(faults, key=lambda fault: _order(document, fault))) from error
+
+
+def _order(document: Document, fault: Any) -> int:  # noqa: ANN401 - pydantic's ErrorDetails
+    return document.place(_path(fault)).line or 0
+
+
+def _path(fault: Any) -> Path:  # noqa: ANN401
+    return tuple(part for part in fault["loc"] if part != "[key]")
+
+
+def _explain(document: Document, fault: Any) -> UsageError:  # noqa: ANN401
+    path = _path(fault)
+    place = document.place(path)
+    value = fault.get("input")
+    reason = fault.get("ctx", {}).get("error")
+    if isinstance(reason, Refused):
+        return problem(place, reason.wrong, reason.remedy)
+    if fault["type"] == "extra_forbidden":
+        key = str(path[-1])
+        remedy = (
+            "Quote an expression that holds a comma: { high: 'max(1, cores)' }"
+            if "(" in key or ")" in key
+            else suggest(key, _model_at(path[:-1]).model_fields)
+        )
+        return problem(place, f"{quote(key)} is not a key that is known here", remedy)
+    if fault["type"] == "invalid_key":
+        return problem(place, f"the key {quote(path[-1])} is not a word", "Quote it, or use a known key")
+    if fault["type"] == "missing":
+        return problem(document.place(path[:-1]), f"the key {path[-1]} is missing", f"Add `{path[-1]}: …`")
+    wanted = {"list_type": "a list: [a, b]", "dict_type": _KEYS, "model_type": _KEYS}
+    shown = quote(value) if isinstance(value, str) else type(value).__name__
+    wrong = f"{shown} stands where {wanted.get(fault['type'], 'something else')} belongs"
+    return problem(place, wrong, "Correct the value or the indentation")
+
+
+def _model_at(path: Path) -> type[BaseModel]:
+    """Return the model of what a path leads to."""
+    entries: dict[str, type[BaseModel]] = {
+        "parameters": ParameterEntry,
+        "derived": DerivedEntry,
+        "capacity": CapacityEntry,
+        "constraints": ConstraintEntry,
+        "presets": PresetEntry,
+    }
+    return entries.get(str(path[0]), SpaceFile) if path else SpaceFile
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,11 +1,21 @@
-"""Finds what a study's `space:` list names: names, files, and entries written out."""
+"""Reads the sources of a space and merges them: later ones refine earlier ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tuner import plugins
-from tuner.space.problems import problem, quote, suggest
-from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, from_mapping, read_yaml
+from tuner.ports import Scalar
+from tuner.space.denylist import refuse_denied
+from tuner.space.problems import Place, problem, quote, suggest
+from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
+from tuner.space.yaml_text import Path as KeyPath
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from tuner.space.schema import SpaceFile
 
 Source = str | Path | Mapping[str, object] | Document
 """Name, path, or an entry written out; as a Document it keeps the lines of the study file."""
@@ -25,25 +35,20 @@ def _built_in() -> dict[str, Path]:
 
 def read_space(name: str) -> Document:
     """Read a space by its name. Raises UsageError for an unknown name, or one that two packages give."""
+    where = f"space {quote(name)}"
     built_in = _built_in().get(name)
     points = [point for point in plugins.foreign_spaces() if point.name == name]
-    claims = [f"{point.value} ({plugins.origin(point)})" for point in points]
-    if built_in:
-        claims.insert(0, "tuner itself")
+    claims = ["tuner itself"] if built_in else []
+    claims += [f"{point.value} ({plugins.origin(point)})" for point in points]
     if len(claims) > 1:
-        raise problem(
-            f"space {quote(name)}", f"the name is given by {' and by '.join(claims)}", "Uninstall one of them"
-        )
+        raise problem(where, f"the name is given by {' and by '.join(claims)}", "Uninstall one of them")
     if built_in:
         return read_yaml(built_in.read_bytes(), f"search_spaces/{built_in.name}")
     if points:
         content = plugins.read_foreign_space(points[0], most_bytes=LARGEST_FILE_BYTES + 1)
         return read_yaml(content, f"{points[0].value}/{name}.yaml")
-    raise problem(
-        f"space {quote(name)}",
-        "there is no such space",
-        f"{suggest(name, available_spaces())} A file is given by its path, as ./{name or 'name'}.yaml",
-    )
+    remedy = f"{suggest(name, available_spaces())} A file is given by its path, as ./{name or 'name'}.yaml"
+    raise problem(where, "there is no such space", remedy)
 
 
 def read_sources(sources: Sequence[Source], base: Path) -> list[Document]:
@@ -58,7 +63,7 @@ def _read(source: object, number: int, base: Path) -> Document:
     if isinstance(source, Document):
         return source
     if isinstance(source, Mapping):
-        return from_mapping(source, where)
+        return Document(source=where, data=dict(source), lines={})
     if isinstance(source, Path) or (isinstance(source, str) and _is_path(source)):
         return _read_file(Path(source), base)
     if isinstance(source, str):
@@ -74,13 +79,145 @@ def _read_file(path: Path, base: Path) -> Document:
     full = base / path
     try:
         if not full.is_file():  # a pipe or device would be read without end
-            raise problem(
-                str(path), f"there is no file {full}", "Correct the path; it is relative to the study file"
-            )
+            remedy = "Correct the path; it is relative to the study file"
+            raise problem(str(path), f"there is no file {full}", remedy)
         with full.open("rb") as file:
             content = file.read(LARGEST_FILE_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
-        raise problem(
-            str(path), f"{full} cannot be read: {error}", "Check the path and its permissions"
-        ) from error
+        wrong = f"{full} cannot be read: {error}"
+        raise problem(str(path), wrong, "Check the path and its permissions") from error
     return read_yaml(content, str(path))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One entry of a space as written, each field with its place."""
+
+    name: str
+    server: str
+    place: Place
+    fields: Mapping[str, Any]
+    places: Mapping[tuple[str, ...], Place]
+    """Field, or field and key in it → place."""
+
+    def at(self, *keys: str) -> Place:
+        """Return where a field stands, or what is in it; the entry when it is not given."""
+        return self.places.get(keys, self.place)
+
+
+@dataclass(slots=True, kw_only=True)
+class Merged:
+    """All sources as one. It grows while they are read, and is not changed afterwards."""
+
+    title: str = ""
+    """Of the first."""
+    names: list[str] = field(default_factory=list)
+    servers: list[str] = field(default_factory=list)
+    parameters: dict[str, Draft] = field(default_factory=dict)
+    derived: dict[str, Draft] = field(default_factory=dict)
+    capacity: dict[tuple[str, str], Draft] = field(default_factory=dict)
+    """By server and figure."""
+    constraints: dict[tuple[str, str], Draft] = field(default_factory=dict)
+    """By server and rule, so that a space named twice has them once."""
+    presets: dict[tuple[str, str], Draft] = field(default_factory=dict)
+    """By space and name."""
+    dead: dict[str, str] = field(default_factory=dict)
+    pinned: dict[str, str] = field(default_factory=dict)
+    """Parameter → why it is not tuned."""
+    held: dict[str, tuple[Scalar, Place]] = field(default_factory=dict)
+    """Parameter → value or expression that it is held at."""
+    allowed: set[str] = field(default_factory=lambda: {"safe"})
+
+
+def merge(documents: Sequence[Document]) -> Merged:
+    """Return all documents as one. Raises UsageError."""
+    from tuner.space.schema import validate  # pydantic is slow to import
+
+    merged = Merged()
+    for document in documents:
+        _add(merged, document, validate(document))
+    if not merged.parameters:
+        raise problem("space", "there are no parameters", "Name a built-in space, as `space: [nginx]`")
+    return merged
+
+
+def _add(merged: Merged, document: Document, file: "SpaceFile") -> None:
+    server = file.server or ""
+    merged.title = merged.title or file.title or ""
+    if server and server not in merged.servers:
+        merged.servers.append(server)
+    if file.space or server:
+        merged.names.append(file.space or server)
+    for name, entry in file.parameters.items():
+        earlier = merged.parameters.get(name)
+        draft = _draft(name, entry, document, ("parameters", name), server)
+        refuse_denied(name, server or (earlier.server if earlier else ""), draft.place)
+        merged.parameters[name] = _refine(earlier, draft)
+    sole = server or (merged.servers[0] if len(merged.servers) == 1 else "")
+    for name, follows in file.derived.items():
+        draft = _draft(name, follows, document, ("derived", name), sole)
+        refuse_denied(name, sole, draft.place)
+        merged.derived[name] = _refine(merged.derived.get(name), draft)
+    for name, figure in file.capacity.items():
+        draft = _draft(name, figure, document, ("capacity", name), sole)
+        merged.capacity[sole, name] = _refine(merged.capacity.get((sole, name)), draft)
+    for number, rule in enumerate(file.constraints):
+        draft = _draft("rule", rule, document, ("constraints", number), sole)
+        merged.constraints[sole, str(rule.rule)] = draft
+    for name, preset in file.presets.items():
+        merged.presets[file.space or "", name] = _draft(name, preset, document, ("presets", name), sole)
+    merged.dead.update(file.dead)
+    _narrow(merged, document, file)
+
+
+def _draft(name: str, entry: "BaseModel", document: Document, path: KeyPath, server: str) -> Draft:
+    given = {key: value for key in entry.model_fields_set if (value := getattr(entry, key)) is not None}
+    places: dict[tuple[str, ...], Place] = {(key,): document.place((*path, key)) for key in given}
+    for key, value in given.items():
+        if isinstance(value, dict):
+            places |= {(key, inner): document.place((*path, key, inner)) for inner in value}
+    return Draft(name=name, server=server, place=document.place(path), fields=given, places=places)
+
+
+def _refine(earlier: Draft | None, later: Draft) -> Draft:
+    name, server = later.name, later.server
+    if earlier is None and not server:
+        wrong = f"{name} is new, and this entry has no `server:`"
+        raise problem(later.place, wrong, "Add `server:`, or correct the name")
+    if earlier is None:
+        return later
+    if server and server != earlier.server:
+        wrong = f"{name} belongs to {earlier.server} already, not to {server}"
+        raise problem(later.place, wrong, "Rename one")
+    fields = {**earlier.fields, **later.fields}
+    return replace(earlier, fields=fields, places={**earlier.places, **later.places})
+
+
+def _narrow(merged: Merged, document: Document, file: "SpaceFile") -> None:
+    """Apply only, without, set and allow to what has been named so far."""
+    if file.only is not None:
+        _require_parameters(merged, document, "only", file.only)
+        for name in merged.parameters.keys() - set(file.only):
+            merged.pinned[name] = "not among those of `only:`"
+    if file.without is not None:
+        _require_parameters(merged, document, "without", file.without)
+        merged.pinned.update(dict.fromkeys(file.without, "named by `without:`"))
+    if file.set is not None:
+        _require_parameters(merged, document, "set", file.set)
+        for name, value in file.set.items():
+            merged.held[name] = (value, document.place(("set", name)))
+            merged.pinned[name] = "held by `set:`"
+    merged.allowed.update(file.allow or ())
+
+
+def _require_parameters(merged: Merged, document: Document, key: str, names: Iterable[str]) -> None:
+    for number, name in enumerate(names):
+        if name in merged.parameters:
+            continue
+        place = document.place((key, name) if key == "set" else (key, number))
+        if name in merged.derived:
+            value = merged.derived[name].fields["value"]
+            raise problem(place, f"{name} is not tuned, it follows as `{value}`", "Name what it follows from")
+        if name in merged.dead:
+            raise problem(place, f"{name} is dead: {merged.dead[name]}", "Remove it")
+        raise problem(place, f"there is no parameter {name}", suggest(name, merged.parameters))

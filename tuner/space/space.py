@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 from tuner.ports import Config, Scalar
 from tuner.space.capacity import describe, guard_by, name_shortfalls
 from tuner.space.dimensions import coordinates_of, lay_out, read_point, value_at
-from tuner.space.parameters import Constraint, Derived, Dimension, Parameter, Preset
-from tuner.space.problems import problem, quote, suggest
-from tuner.space.scalars import Refused, as_number
-from tuner.space.settling import Rules, Scope, default_value
-from tuner.space.showing import show_value
-from tuner.space.values import accept, fault_in_range, keep_within
+from tuner.space.parameters import Constraint, Derived, Dimension, Item, Parameter, Preset
+from tuner.space.problems import Refused, problem, quote, suggest
+from tuner.space.rules import Rules, Scope, default_value
+from tuner.space.values import accept, accept_at, as_number, fault_in_range, keep_within, show_value
 
 UNSET: Scalar = ""
 """Stands as the old value of a derived setting that the default configuration does not have."""
@@ -37,11 +35,11 @@ class Space:
     """Whether a configuration may hold less than the default."""
     dimensions: tuple[Dimension, ...] = field(init=False)
     _dimension: Mapping[str, Dimension] = field(init=False, repr=False)
-    _item: Mapping[str, Parameter | Derived] = field(init=False, repr=False)
+    _item: Mapping[str, Item] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         dimensions = lay_out(self.parameters)
-        items: tuple[Parameter | Derived, ...] = (*self.parameters, *self.derived)
+        items: tuple[Item, ...] = (*self.parameters, *self.derived)
         object.__setattr__(self, "dimensions", dimensions)
         object.__setattr__(self, "_dimension", {dimension.name: dimension for dimension in dimensions})
         object.__setattr__(self, "_item", {item.name: item for item in items})
@@ -60,13 +58,15 @@ class Space:
         It is valid but for declared constraints, which `violations` tells. Raises UsageError for an unknown
         dimension or a coordinate outside it.
         """
-        plain = read_point(self._dimension, point)
+        return self.settle_at(read_point(self._dimension, point))
 
-        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
-            value = None if parameter.pinned else value_at(parameter, self._dimension, plain, low, high)
-            return default_value(parameter, low, high, scope) if value is None else value
+    def settle_at(self, point: Mapping[str, Scalar], *, watched: bool = False) -> dict[str, Scalar]:
+        """Return the configuration at a point of plain values; see `Rules.settle` for `watched`."""
 
-        return self.rules.settle(pick)
+        def pick(parameter: Parameter, low: float, high: float, _scope: Scope) -> Scalar | None:
+            return None if parameter.pinned else value_at(parameter, self._dimension, point, low, high)
+
+        return self.rules.settle(pick, watched=watched)
 
     def encode(self, config: Config) -> dict[str, Scalar]:
         """Return the point of a configuration: decoding it gives a valid configuration again.
@@ -79,7 +79,7 @@ class Space:
 
         def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
             if parameter.name in config:
-                value = self._accept(parameter, config[parameter.name])
+                value = accept_at(parameter, config[parameter.name], parameter.name)
             else:
                 value = default_value(parameter, low, high, scope)
             point.update(coordinates_of(parameter, self._dimension, value, low, high))
@@ -100,10 +100,10 @@ class Space:
             if name not in self._item:
                 raise self._unknown(name)
 
-        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+        def pick(parameter: Parameter, low: float, high: float, _scope: Scope) -> Scalar | None:
             if parameter.name not in values:
-                return default_value(parameter, low, high, scope)
-            value = self._accept(parameter, values[parameter.name])
+                return None
+            value = accept_at(parameter, values[parameter.name], parameter.name)
             fault = fault_in_range(parameter, value, low, high)
             if fault is not None and not fit:
                 raise problem(parameter.name, fault.wrong, fault.remedy)
@@ -131,12 +131,6 @@ class Space:
         for sentence in self.rules.broken(config):
             raise problem(self.name, sentence, "Change one of these values")
 
-    def _accept(self, parameter: Parameter, value: Scalar) -> Scalar:
-        try:
-            return accept(parameter, value)
-        except Refused as refused:
-            raise problem(parameter.name, refused.wrong, refused.remedy) from refused
-
     def _unknown(self, name: str) -> Exception:
         if name in self.left_out:
             return problem(name, f"it is left out on this host: {self.left_out[name]}", "Leave it out")
@@ -154,15 +148,15 @@ class Space:
             f"{name}: {self.name} has no such parameter" for name in config if name not in self._item
         ]
 
-        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+        def pick(parameter: Parameter, low: float, high: float, _scope: Scope) -> Scalar | None:
             if parameter.name not in config:
                 found.append(f"{parameter.name}: there is no value")
-                return default_value(parameter, low, high, scope)
+                return None
             try:
                 value = accept(parameter, config[parameter.name])
             except Refused as refused:
                 found.append(f"{parameter.name}: {refused.wrong}")
-                return default_value(parameter, low, high, scope)
+                return None
             fault = fault_in_range(parameter, value, low, high)
             if fault is not None:
                 found.append(f"{parameter.name}: {fault.wrong}")
@@ -208,35 +202,30 @@ class Space:
         """Return what else a change of a setting does for users or operators; may be empty."""
         return self._item[name].also if name in self._item else ""
 
-    def follows(self, name: str) -> bool:
-        """Whether a setting follows from others."""
-        return isinstance(self._item.get(name), Derived)
-
     def changes(self, config: Config, *, derived: bool = False) -> dict[str, tuple[Scalar, Scalar]]:
         """Return name → (default, value) for every choice that differs from what would hold without it.
 
         `complete` of these values gives the configuration again. With `derived`, also what merely follows:
         derived settings and defaults that depend on a choice.
         """
-        start = self.default()
+        unchosen = self.default()
         choices: dict[str, tuple[Scalar, Scalar]] = {}
-        unchosen: dict[str, Scalar] = {}
 
         def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
             untouched = default_value(parameter, low, high, scope)
             value = config.get(parameter.name, untouched)
-            unchosen[parameter.name] = untouched
+            start = unchosen.setdefault(parameter.name, untouched)
             if value != untouched:
-                choices[parameter.name] = (start.get(parameter.name, untouched), value)
+                choices[parameter.name] = (start, value)
             return value
 
         settled = self.rules.settle(pick)
         if not derived:
             return {name: choices[name] for name in settled if name in choices}
         followed = {
-            name: (start.get(name, unchosen.get(name, UNSET)), value)
+            name: (unchosen.get(name, UNSET), value)
             for name, value in settled.items()
-            if start.get(name, unchosen.get(name, UNSET)) != value
+            if unchosen.get(name, UNSET) != value
         }
         return {name: (choices | followed)[name] for name in settled if name in choices or name in followed}
 
@@ -265,6 +254,6 @@ class Space:
 
 
 def _is_alike(given: Scalar, value: Scalar) -> bool:
-    """Say whether a given value, which may be text from a file, is the one that follows."""
+    """Return whether a given value, which may be text from a file, is the one that follows."""
     number = None if isinstance(value, bool | str) else as_number(given)
     return given == value if number is None else number == value

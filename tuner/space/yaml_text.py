@@ -68,11 +68,8 @@ def read_yaml(content: bytes, source: str) -> Document:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise problem(
-            Place(source=source, line=line),
-            f"byte {content[error.start]:#04x} is not UTF-8",
-            "Save it as UTF-8",
-        ) from error
+        wrong = f"byte {content[error.start]:#04x} is not UTF-8"
+        raise problem(Place(source=source, line=line), wrong, "Save it as UTF-8") from error
     try:
         return _Reader(source, text).document()
     except yaml.MarkedYAMLError as error:
@@ -98,9 +95,7 @@ class _Reader:
 
     def document(self) -> Document:
         structural = (yaml.StreamStartEvent, yaml.DocumentStartEvent)
-        first = next(self._events)
-        while isinstance(first, structural):
-            first = next(self._events)
+        first = next(event for event in self._events if not isinstance(event, structural))
         if not isinstance(first, yaml.MappingStartEvent):
             raise problem(
                 Place(source=self._source, line=_line(first)),
@@ -116,9 +111,8 @@ class _Reader:
 
     def _refuse_marks(self, event: yaml.Event, path: Path) -> None:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise self._wrong(
-                event, path, "anchors and aliases (& and *) are not read", "Write the value out"
-            )
+            wrong = "anchors and aliases (& and *) are not read"
+            raise self._wrong(event, path, wrong, "Write the value out")
         tag = getattr(event, "tag", None)
         if tag not in {None, "!"}:  # a quoted scalar's implied tag
             raise self._wrong(event, path, f"the tag {tag} is not read", "Write the plain value")
@@ -128,8 +122,7 @@ class _Reader:
         if len(path) > DEEPEST_NESTING:
             raise self._wrong(event, path[:3], "values are nested too deeply", "Write it flat")
         if isinstance(event, yaml.ScalarEvent):
-            quoted = event.style is not None and event.style != ""
-            return event.value if quoted else Plain(event.value)
+            return event.value if event.style else Plain(event.value)
         if isinstance(event, yaml.SequenceStartEvent):
             return self._sequence(path)
         return self._mapping(path)
@@ -150,18 +143,13 @@ class _Reader:
             if isinstance(event, yaml.MappingEndEvent):
                 break
             if not isinstance(event, yaml.ScalarEvent):
-                raise self._wrong(
-                    event, path, "a key is not a plain word", "Quote it if it holds [ ] { } & or *"
-                )
+                wrong = "a key is not a plain word"
+                raise self._wrong(event, path, wrong, "Quote it if it holds [ ] { } & or *")
             key = str(self._value(event, path))
             here = (*path, key)
             if key in entries:
-                raise self._wrong(
-                    event,
-                    path,
-                    f"{quote(key)} is given a second time (first at line {self._lines[here]})",
-                    "Keep one of them",
-                )
+                wrong = f"{quote(key)} is given a second time (first at line {self._lines[here]})"
+                raise self._wrong(event, path, wrong, "Keep one of them")
             value = next(self._events)
             self._lines[here] = _line(value if isinstance(value, yaml.ScalarEvent) else event)
             entries[key] = self._value(value, here)
@@ -179,8 +167,3 @@ def _join(path: Path) -> str:
 
 def _line(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 1
-
-
-def from_mapping(data: Mapping[str, object], source: str) -> Document:
-    """Take an entry of a study's `space:` list, which has been read already."""
-    return Document(source=source, data=dict(data), lines={})

@@ -11,11 +11,19 @@ from typing import TypeGuard
 
 from tuner.errors import UsageError
 from tuner.ports import Config, Facts, Scalar
-from tuner.space import Space, SpaceFacts, available_spaces, describe_space, describe_spaces, load_space
-from tuner.space.expressions import possible_texts
-from tuner.space.parameters import Derived, Parameter
-from tuner.space.scalars import Refused
-from tuner.space.values import accept
+from tuner.space import (
+    Derived,
+    Parameter,
+    Refused,
+    Space,
+    SpaceFacts,
+    accept,
+    available_spaces,
+    describe_space,
+    describe_spaces,
+    load_space,
+    possible_texts,
+)
 from tuner.study import Study
 
 MOST_NAMED = 5

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
 from tests.unit.space.samples import load
+from tests.unit.test_plugins import register
 from tuner.errors import UsageError
 
 KERNEL = [
@@ -68,3 +71,27 @@ def test_an_entry_of_the_study_is_no_way_around(tmp_path, entry):
 )
 def test_settings_of_speed_are_not_denied(tmp_path, name):
     assert load(space_of(name, "sysctl"), tmp_path).parameters[0].name == name
+
+
+def test_what_a_foreign_adapter_denies_is_refused_in_the_spaces_of_its_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    source = 'class Zephyr:\n    name = "zephyr"\n    package = ""\n    denied = ("run-as*",)\n'
+    register(tmp_path, "foreign_zephyr", "tuner.servers", {"zephyr": "foreign_zephyr:Zephyr"}, source)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(UsageError, match=r"^demo\.yaml:3: .*Run-As-User is a security setting"):
+        load(space_of("Run-As-User", "zephyr"), tmp_path)
+    assert load(space_of("Run-As-User", "demo"), tmp_path).parameters[0].name == "Run-As-User"
+
+
+def test_an_adapter_that_does_not_state_what_it_denies_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    register(
+        tmp_path, "foreign_silent", "tuner.servers", {"silent": "foreign_silent:Silent"}, "class Silent: 0"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(UsageError, match=r"server 'silent': .* does not state .*`denied = \(\)`"):
+        load(space_of("x", "silent"), tmp_path)

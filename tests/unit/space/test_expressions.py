@@ -1,8 +1,7 @@
 import pytest
 
 from tuner.errors import UsageError
-from tuner.space.arithmetic import is_at_least
-from tuner.space.expressions import FACTS, Evaluator, Expression, parse
+from tuner.space.expressions import FACTS, Evaluator, Expression, is_at_least, parse
 from tuner.space.problems import Place
 
 NAMES = {"cores": 4, "n": 3, "zero": 0, "rate": 2.5, "flag": True, "mode": "off", "net_core_x": 7}

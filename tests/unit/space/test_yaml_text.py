@@ -1,7 +1,7 @@
 import pytest
 
 from tuner.errors import UsageError
-from tuner.space.yaml_text import LARGEST_FILE_BYTES, Plain, from_mapping, read_yaml
+from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, Plain, read_yaml
 
 
 def test_every_key_and_item_knows_its_line():
@@ -22,7 +22,7 @@ def test_a_place_below_the_last_known_key_is_on_that_keys_line():
 
 
 def test_an_entry_that_did_not_come_from_a_file_has_no_line():
-    assert str(from_mapping({"a": 1}, "space entry 2").place(("a",))) == "space entry 2: a"
+    assert str(Document(source="space entry 2", data={"a": 1}, lines={}).place(("a",))) == "space entry 2: a"
 
 
 def test_a_document_below_a_path_keeps_its_lines():

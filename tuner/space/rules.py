@@ -1,23 +1,20 @@
-"""Puts a configuration together: each parameter after those it depends on, then what follows."""
+"""Rules of a valid configuration: the order of its settings, their bounds, constraints and capacity."""
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tuner.ports import Scalar
-from tuner.space.arithmetic import Special, Text
-from tuner.space.capacity import Guard, measure, name_shortfalls
-from tuner.space.encoding import settle_bounds
-from tuner.space.expressions import Expression
-from tuner.space.parameters import CURRENT, Bound, Constraint, Derived, Figure, Parameter
-from tuner.space.problems import problem
-from tuner.space.scalars import Refused
-from tuner.space.values import accept, find_special, format_number, keep_within
+from tuner.space.capacity import Guard, capacity_at, name_shortfalls
+from tuner.space.expressions import Expression, Special, Text
+from tuner.space.parameters import CURRENT, Bound, Constraint, Derived, Figure, Item, Parameter
+from tuner.space.problems import Refused, problem
+from tuner.space.values import accept, find_special, format_number, keep_within, round_bounds
 
 Scope = dict[str, object]
 """Identifier → value, as expressions see them."""
-Pick = Callable[[Parameter, float, float, Scope], Scalar]
-"""Chooses the value of an active parameter within its bounds."""
+Pick = Callable[[Parameter, float, float, Scope], Scalar | None]
+"""Chooses the value of an active parameter within its bounds; None leaves it at its default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +22,7 @@ class Rules:
     """Everything that decides what a valid configuration is on this host."""
 
     facts: Mapping[str, Scalar]
-    order: tuple[Parameter | Derived, ...]
+    order: tuple[Item, ...]
     """Each after what it depends on."""
     hidden: frozenset[str]
     """Parameters that are left out here; expressions see their default, which is in force."""
@@ -53,7 +50,7 @@ class Rules:
                 config[item.name] = value
         return dict(sorted(config.items(), key=lambda entry: self.ranks[entry[0]]))
 
-    def _value(self, item: Parameter | Derived, pick: Pick, scope: Scope, *, watched: bool) -> Scalar | None:
+    def _value(self, item: Item, pick: Pick, scope: Scope, *, watched: bool) -> Scalar | None:
         if isinstance(item, Parameter) and item.name in self.hidden:
             return default_value(item, -math.inf, math.inf, scope)
         if item.when is not None and not item.when.holds(scope):
@@ -63,25 +60,24 @@ class Rules:
         low, high = evaluate_bounds(item, scope)
         if watched:
             check_bounds(item, low, high, scope)
-        return pick(item, low, max(low, high), scope)
+        high = max(low, high)
+        chosen = pick(item, low, high, scope)
+        return default_value(item, low, high, scope) if chosen is None else chosen
 
     def broken(self, config: Mapping[str, Scalar], *, watched: bool = False) -> tuple[str, ...]:
         """Return a sentence for each constraint that the configuration breaks."""
-        scope = self._scope(config, watched=watched)
-        sentences = (_breaks(constraint, scope) for constraint in self.constraints)
-        capacity = measure(self.figures, scope)
+        scope = self.scope(config, watched=watched)
+        sentences = (breaks(constraint, scope) for constraint in self.constraints)
+        capacity = capacity_at(self.figures, scope)
         lacks = name_shortfalls(self.figures, capacity, self.guard) if self.guard else ()
         return (*(sentence for sentence in sentences if sentence), *lacks)
 
     def capacity(self, config: Mapping[str, Scalar]) -> dict[str, dict[str, int | float]]:
         """Return what the servers hold at once with a configuration: server → figure → number."""
-        return measure(self.figures, self._scope(config, watched=False))
+        return capacity_at(self.figures, self.scope(config))
 
-    def broken_by(self, constraint: Constraint, config: Mapping[str, Scalar]) -> str:
-        """Return a sentence when the configuration breaks one constraint, else nothing."""
-        return _breaks(constraint, self._scope(config, watched=False))
-
-    def _scope(self, config: Mapping[str, Scalar], *, watched: bool) -> Scope:
+    def scope(self, config: Mapping[str, Scalar], *, watched: bool = False) -> Scope:
+        """Return what expressions see of a configuration."""
         scope: Scope = dict(self.facts)
         for item in self.order:
             if item.name in config:
@@ -94,7 +90,8 @@ class Rules:
         return scope
 
 
-def _breaks(constraint: Constraint, scope: Scope) -> str:
+def breaks(constraint: Constraint, scope: Scope) -> str:
+    """Return a sentence when a constraint does not hold, else nothing."""
     rule = constraint.rule
     if not rule.names <= scope.keys() or rule.holds(scope):
         return ""
@@ -102,7 +99,7 @@ def _breaks(constraint: Constraint, scope: Scope) -> str:
     return f"`{rule.text}` does not hold with {values}" + (f": {constraint.why}" if constraint.why else "")
 
 
-def watch(item: Parameter | Derived, value: Scalar) -> object:
+def watch(item: Item, value: Scalar) -> object:
     """Return the value in a form that refuses misuse in expressions.
 
     What is in force on the host is a quantity also where it is outside the range, and so special.
@@ -121,10 +118,10 @@ def evaluate_bounds(parameter: Parameter, scope: Mapping[str, object]) -> tuple[
     low, high = parameter.low, parameter.high
     if not isinstance(low, Expression) and not isinstance(high, Expression):
         return low, high
-    return settle_bounds(_as_bound(low, scope), _as_bound(high, scope), parameter.kind)
+    return round_bounds(_evaluate_bound(low, scope), _evaluate_bound(high, scope), parameter.kind)
 
 
-def _as_bound(bound: Bound, scope: Mapping[str, object]) -> int | float:
+def _evaluate_bound(bound: Bound, scope: Mapping[str, object]) -> int | float:
     if not isinstance(bound, Expression):
         return bound
     value = bound.evaluate(scope)
