@@ -11,7 +11,7 @@ from tuner.adapters.servers._apache_drop_in import find_place
 from tuner.adapters.servers._apache_settings import in_force, read_settings
 from tuner.adapters.servers._apache_syntax import Directive, Tree, module_name, read_directives
 from tuner.errors import TargetError
-from tuner.kit import programs, readback
+from tuner.kit import programs
 from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Argv, Command, Completed, Facts, Files, Host, Installation
 
@@ -46,11 +46,11 @@ def find_apache(host: Host, package: str) -> Installation:
     modules = frozenset(map(module_name, _MODULE.findall(printed)))
     _refuse_other_mpm(host, modules, control)
     wanted = dict.fromkeys((*included, included[0].parent / ENVVARS, SYSCONFIG))
-    look = host.look((*wanted, readback.ONLINE_CPUS))
+    look = host.look((*wanted, programs.ONLINE_CPUS))
     files = {path: content for path in wanted if (content := look.read(path).content) is not None}
     facts = Facts(
         version=read_version(asked, host), program=PurePosixPath("/usr/sbin", name), modules=modules,
-        cores=readback.read_online_cpus(look),
+        cores=programs.read_online_cpus(look),
     )  # fmt: skip
     tree = make_tree(files, facts)
     find_place(tree)

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from tuner.adapters.servers._php_fpm_pools import read_entries
 from tuner.errors import TargetError
-from tuner.kit import programs, readback
+from tuner.kit import programs
 from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Command, Completed, Facts, Files, Host, Installation, Scalar
 
@@ -59,7 +59,7 @@ def find_php_fpm(host: Host, package: str) -> Installation:
     )
     dump = _read_dump(dumped, host, program)
     paths = [PurePosixPath(path) for path in sorted(found.stdout.decode(errors="replace").splitlines())]
-    look = host.look((dump.main, *paths, readback.ONLINE_CPUS))
+    look = host.look((dump.main, *paths, programs.ONLINE_CPUS))
     files = {
         path: content for path in (dump.main, *paths) if (content := look.read(path).content) is not None
     }
@@ -71,7 +71,7 @@ def find_php_fpm(host: Host, package: str) -> Installation:
             version=read_version(about),
             program=PurePosixPath(program),
             current=_in_force(dump.sections[pool]),
-            cores=readback.read_online_cpus(look),
+            cores=programs.read_online_cpus(look),
         ),
         files={path: content for path, content in files.items() if path in read},
         service=describe_service(

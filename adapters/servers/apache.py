@@ -70,7 +70,7 @@ class Apache:
             version=read_version(completed, host),
             program=PurePosixPath(program),
             modules=frozenset(re.findall(r"mod_(\w+)\.c", compiled_in)),
-            cores=readback.read_online_cpus(host),
+            cores=programs.read_online_cpus(host),
         )
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:

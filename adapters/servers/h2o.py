@@ -43,7 +43,7 @@ class H2o:
         return Facts(
             version=programs.read_version(completed, "h2o version ", host, package=self.package),
             program=PurePosixPath(program),
-            cores=readback.read_online_cpus(host),
+            cores=programs.read_online_cpus(host),
         )
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature

@@ -8,7 +8,7 @@ from tuner.adapters.servers._nginx_config import CONFIG_FILE, write_configuratio
 from tuner.adapters.servers._nginx_installed import find_installed, read_build
 from tuner.adapters.servers._nginx_rewrite import rewrite_files
 from tuner.adapters.servers._nginx_running import read_running
-from tuner.kit import programs, readback, services
+from tuner.kit import programs, services
 from tuner.ports import (
     Argv,
     Completed,
@@ -105,7 +105,7 @@ class Nginx:
             version=programs.read_version(completed, r"nginx version: \S*?/", host, package=self.package),
             program=PurePosixPath(program),
             modules=frozenset(re.findall(r"--with-(\S+)", printed)),
-            cores=readback.read_online_cpus(host),
+            cores=programs.read_online_cpus(host),
         )
         return facts, printed
 

@@ -62,7 +62,7 @@ class PhpFpm:
         return Facts(
             version=read_version(about),
             program=PurePosixPath(program),
-            cores=readback.read_online_cpus(host),
+            cores=programs.read_online_cpus(host),
         )
 
     def find(self, host: Host) -> Installation:

@@ -4,7 +4,7 @@ For servers:
     programs: find the program on a host, read its version, its messages and its log.
     readback: read back what a running server really got: listen queues, processes, limits, status pages.
     services: describe what starts, reloads and stops an installed service.
-    config_files: match the patterns of an Include; the name and head of a drop-in.
+    config_files: read its files, match the patterns of an Include, write a drop-in.
 For load generators:
     load_command: refuse what cannot be sent, and end a program after its window.
     load_output: read counts and quantities, and quote output that cannot be read.

@@ -1,8 +1,13 @@
-"""Configuration files: the patterns of an Include, and the drop-in that overrides what stands before."""
+"""Configuration files of an installed server: reading, the patterns of an Include, drop-ins."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
+
+from tuner.errors import TargetError
+from tuner.kit.programs import COMMAND_TIMEOUT_S
+from tuner.ports import Config, Files, Host, Scalar
 
 DROP_IN_NAME = "zz-tuner.conf"
 """Read last: directories are read in the order of the names in them."""
@@ -31,3 +36,42 @@ def matches(path: PurePosixPath, pattern: PurePosixPath) -> bool:
 
 def _fits(part: str, wanted: str) -> bool:
     return part == wanted or (fnmatchcase(part, wanted) and (part[0] != "." or wanted[0] == "."))
+
+
+def read_files(host: Host, main: PurePosixPath, *directories: PurePosixPath, package: str) -> Files:
+    """Read the main file first, then every *.conf of the directories in the order of their names.
+
+    Raises TargetError naming the package when there is no main file.
+    """
+    listed = [host.run(("find", "-L", str(each), "-name", "*.conf"), timeout_s=COMMAND_TIMEOUT_S)
+              for each in directories]  # fmt: skip
+    paths = [PurePosixPath(line) for each in listed for line in sorted(each.stdout.decode().splitlines())]
+    look = host.look([main, *paths])
+    files = {path: content for path in (main, *paths) if (content := look.read(path).content) is not None}
+    if main not in files:
+        raise TargetError(
+            f"{host.name}: {main}: there is no such file. Install it with: apt-get install {package}"
+        )
+    return files
+
+
+def find_changes(config: Config, current: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return the part of a configuration that is not in force; 1 and true are not the same."""
+    return {
+        name: value
+        for name, value in config.items()
+        if name not in current or type(value) is not type(current[name]) or value != current[name]
+    }
+
+
+def write_drop_in(installed: bytes | None, lines: Mapping[str, str], *, comment: str = "#") -> bytes:
+    """Write a drop-in, keeping what one that is there already sets besides.
+
+    Args:
+        installed: the drop-in as it is; None where there is none.
+        lines: what to set: the word that a line begins with → the line.
+        comment: what begins a comment.
+    """
+    before = [f"{comment} {DROP_IN_HEAD}"] if installed is None else installed.decode().splitlines()
+    kept = [line for line in before if re.split(r"[\s=:]", line.strip(), maxsplit=1)[0] not in lines]
+    return "".join(f"{line}\n" for line in (*kept, *lines.values())).encode()

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
-from tuner.ports import Completed, Host
+from tuner.ports import Completed, Facts, FileReader, Host
 
 COMMAND_TIMEOUT_S = 10.0
 MAX_COMPLAINTS = 20
+ONLINE_CPUS = PurePosixPath("/sys/devices/system/cpu/online")
 
 
 def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: str) -> tuple[str, Completed]:
@@ -23,6 +25,37 @@ def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: s
             reason = reason or str(error)
     missing = f"{host.name}: {names[0]} cannot be run ({reason}). Install it with: apt-get install {package}"
     raise TargetError(missing)
+
+
+def detect_program(host: Host, names: tuple[str, ...], *arguments: str, before: str, package: str) -> Facts:
+    """Return the program, its version and the CPUs of the host, for a server that needs no more.
+
+    Args:
+        host: where it is looked for.
+        names: the program, first as the PATH has it; others as the package installs it.
+        arguments: with which it prints its version.
+        before: what stands before the version, as a regular expression.
+        package: the Debian package.
+
+    Raises TargetError naming the package when there is none.
+    """
+    program, printed = find_program(host, names, *arguments, package=package)
+    return Facts(
+        version=read_version(printed, before, host, package=package),
+        program=PurePosixPath(program),
+        cores=read_online_cpus(host),
+    )
+
+
+def read_online_cpus(look: FileReader) -> int:
+    """Count the CPUs that are online, as sysconf(_SC_NPROCESSORS_ONLN) does in the servers.
+
+    Affinity and CPU quotas do not change it (nginx: src/os/unix/ngx_posix_init.c, Apache: server/listen.c).
+    """
+    state = look.read(ONLINE_CPUS)
+    ranges = (state.content or b"0").decode().strip().split(",")
+    ends = [(int(part.split("-")[0]), int(part.split("-")[-1])) for part in ranges]
+    return sum(last - first + 1 for first, last in ends)
 
 
 def decode(completed: Completed) -> str:

@@ -12,18 +12,6 @@ from tuner.ports import Argv, Completed, FileReader, Host
 
 SETTLE_S = 1.0
 PAUSE_S = 0.02
-ONLINE_CPUS = PurePosixPath("/sys/devices/system/cpu/online")
-
-
-def read_online_cpus(look: FileReader) -> int:
-    """Count the CPUs that are online, as sysconf(_SC_NPROCESSORS_ONLN) does in the servers.
-
-    Affinity and CPU quotas do not change it (nginx: src/os/unix/ngx_posix_init.c, Apache: server/listen.c).
-    """
-    state = look.read(ONLINE_CPUS)
-    ranges = (state.content or b"0").decode().strip().split(",")
-    ends = [(int(part.split("-")[0]), int(part.split("-")[-1])) for part in ranges]
-    return sum(last - first + 1 for first, last in ends)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

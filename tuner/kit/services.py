@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from tuner.ports import Argv, Command, Completed, Service
+from tuner.ports import Argv, Command, Completed, Host, Service
 
 SPARE_TASKS = 64
 """Tasks besides those that serve: for the first process, helpers and those that are still ending."""
@@ -69,3 +69,20 @@ def describe_service(
         is_systemd=is_systemd,
         pid_file=pid_file,
     )
+
+
+def find_service(
+    host: Host,
+    name: str,
+    *,
+    check: Argv,
+    start: Argv,
+    reload: Argv | None = None,
+    title: str,
+    pid_file: PurePosixPath,
+) -> Service:
+    """Ask the host what starts the service, and describe it as `describe_service` does."""
+    return describe_service(
+        name, host.run_all(probe_service(name)),
+        check=check, start=start, reload=reload, title=title, pid_file=pid_file,
+    )  # fmt: skip

@@ -1,0 +1,60 @@
+"""Configuration files of an installed server, on a host in memory."""
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from tuner.errors import TargetError
+from tuner.kit.config_files import DROP_IN_HEAD, find_changes, read_files, write_drop_in
+from tuner.ports import FileState
+from tuner.testing.fakes import MemoryHost, completed
+
+MAIN = PurePosixPath("/etc/zephyr/zephyr.conf")
+MORE = MAIN.parent / "conf.d"
+
+
+def host(*names: str) -> MemoryHost:
+    """Return a host with these files below /etc/zephyr, which `find` lists in no order."""
+    listed = "".join(f"{MAIN.parent / name}\n" for name in reversed(names) if name.startswith("conf.d"))
+    return MemoryHost(
+        files={MAIN.parent / name: FileState(content=name.encode()) for name in names},
+        commands={"find": lambda _host, argv, _stdin: completed(argv, stdout=listed.encode())},
+    )
+
+
+def test_the_main_file_is_read_first_and_the_others_in_the_order_of_their_names():
+    files = read_files(host("zephyr.conf", "conf.d/a.conf", "conf.d/b.conf"), MAIN, MORE, package="zephyr")
+
+    assert files == {
+        MAIN: b"zephyr.conf",
+        MORE / "a.conf": b"conf.d/a.conf",
+        MORE / "b.conf": b"conf.d/b.conf",
+    }
+    assert list(files) == [MAIN, MORE / "a.conf", MORE / "b.conf"]
+
+
+def test_a_missing_main_file_names_the_package():
+    with pytest.raises(TargetError, match=r"zephyr\.conf: there is no such file\. .* apt-get install zephyr"):
+        read_files(host(), MAIN, package="zephyr")
+
+
+def test_what_is_in_force_is_no_change_and_a_number_is_no_truth_value():
+    current = {"workers": 1, "tcp": True}
+
+    assert find_changes({"workers": 1, "tcp": True}, current) == {}
+    assert find_changes({"workers": True, "tcp": False, "new": 0}, current) == {
+        "workers": True,
+        "tcp": False,
+        "new": 0,
+    }
+
+
+def test_a_new_drop_in_says_who_wrote_it():
+    assert write_drop_in(None, {"a": "a := 1"}).decode() == f"# {DROP_IN_HEAD}\na := 1\n"
+    assert write_drop_in(None, {"a": "a = 1"}, comment=";").decode() == f"; {DROP_IN_HEAD}\na = 1\n"
+
+
+def test_a_drop_in_keeps_what_it_sets_besides():
+    installed = b"# mine\na := 1\n  b=2\nab := 3\n"
+
+    assert write_drop_in(installed, {"a": "a := 7", "b": "b := 8"}) == b"# mine\nab := 3\na := 7\nb := 8\n"
