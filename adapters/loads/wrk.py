@@ -137,10 +137,7 @@ def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
     if answered < 0:
         raise ValueError(f"{errors['status']} wrong statuses and {late} timeouts in {requests} responses")
     totals = Totals(
-        answered=answered,
-        refused=errors["status"],
-        broken=errors["read"] + late,
-        received_bytes=received,
+        answered=answered, refused=errors["status"], broken=errors["read"] + late, received_bytes=received
     )
     wrong = answered if has_wrong_responses(totals, workload) else 0
     is_plain = workload.url.startswith("http://")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts.machine import READ_LIMIT_BYTES, refused
+from tuner.adapters.hosts.command_runner import READ_LIMIT_BYTES, refused
 from tuner.adapters.hosts.ssh.requests import Frame, normal
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, FileReader, FileState
