@@ -11,8 +11,8 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from tuner.optimize.acquisition import HOPELESS, knowledge_gradient, log_feasibility
-from tuner.optimize.encoding import Array, Conditions, Encoding, Points
-from tuner.optimize.gp import Columns, GaussianProcess
+from tuner.optimize.encoding import Array, Columns, Conditions, Encoding, Points
+from tuner.optimize.gp import GaussianProcess
 from tuner.optimize.history import History, compress, fitting, gather
 from tuner.optimize.optimizer import Observation, Point
 from tuner.optimize.replay import shared, tell
