@@ -66,7 +66,7 @@ class K6:
     package: ClassVar[str] = ""
 
     def __init__(self, script: Path | None = None) -> None:
-        """Take the user's own script, if there is one. Raises UsageError when it cannot be read."""
+        """Read the user's own script, if there is one. Raises UsageError when it cannot be read."""
         self._script = None if script is None else _read(script)
 
     def version_command(self) -> Argv | None:

@@ -124,7 +124,7 @@ def _script_path(workload: Workload) -> PurePosixPath:
 
 
 def _threads(workload: Workload) -> int:
-    """Take a divisor: wrk gives each thread connections // threads and drops the rest."""
+    """Return a divisor of the connections: wrk gives each thread a whole share and drops the rest."""
     most = max(1, min(workload.threads, workload.connections))
     return next(count for count in range(most, 0, -1) if workload.connections % count == 0)
 

@@ -183,7 +183,7 @@ def _timers(inventory: Inventory) -> Iterator[Conflict]:
 
 
 def _boot_settings(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
-    """Return the keys that another file sets after ours at boot."""
+    """Yield the keys that another file sets after ours at boot."""
     for path in _read_after_ours(inventory):
         for key, value in _settings(inventory.sysctls[path]):
             if any(fnmatchcase(each, key) for each in keys):
@@ -195,7 +195,7 @@ def _boot_settings(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
 
 
 def _read_after_ours(inventory: Inventory) -> list[PurePosixPath]:
-    """Order the files as sysctl.d(5) says: by name in all directories together, one of each name.
+    """Return the files that are read after ours, as sysctl.d(5) orders them: by name, one of each name.
 
     systemd does not read /etc/sysctl.conf, `sysctl --system` reads it last (sysctl(8)).
     """

@@ -23,11 +23,11 @@ Points = NDArray[np.float64]
 class Numbers:
     """Columns of numbers: positions from 0 to 1, of which each value of a grid has an equal share.
 
-    All arrays that are taken and given have a column for each number, (n, k).
+    All arrays have a column for each number, (n, k).
     """
 
     def __init__(self, distributions: Sequence[IntDistribution | FloatDistribution]) -> None:
-        """Take the bounds and steps."""
+        """Read bounds and steps of the distributions."""
         self._low = np.array([each.low for each in distributions], dtype=float)
         self._high = np.array([each.high for each in distributions], dtype=float)
         self._step = np.array([each.step or 0 for each in distributions], dtype=float)
@@ -72,14 +72,14 @@ class Encoding:
     def __init__(
         self, space: Mapping[str, BaseDistribution], today: Mapping[str, BaseDistribution] | None = None
     ) -> None:
-        """Take distributions by parameter name; the columns keep their order.
+        """Make an encoding with a column for each parameter, in their order.
 
         Args:
             space: of all points.
             today: narrower bounds of the points that are searched; the same names.
 
         Raises:
-            TypeError: a distribution of a kind that nobody knows.
+            TypeError: a distribution is none of float, int and categorical.
         """
         self.space = dict(space)
         self.names = tuple(space)
@@ -125,7 +125,7 @@ class Encoding:
         return found
 
     def keep(self, points: Points) -> Points:
-        """Put what lies beyond today's bounds on them."""
+        """Move what lies beyond today's bounds onto them."""
         return np.clip(points, *self._ends) if self._ends else points
 
     def snap(self, points: Points) -> Points:
@@ -161,7 +161,7 @@ class Conditions:
 
     @classmethod
     def learn(cls, points: Points, is_choice: NDArray[np.bool_]) -> Self:
-        """Find for each column with gaps a choice that explains them all.
+        """Return for each column with gaps a choice that explains them all.
 
         Args:
             points: shape (n, d), NaN where a trial has no such parameter.
@@ -251,7 +251,7 @@ def _choices(distribution: BaseDistribution) -> tuple[Any, ...] | None:
 
 
 def _index(choices: Sequence[Any], value: object) -> float:
-    """Find a choice; 1 and True are different ones, NaN is itself."""
+    """Return the index of a choice; 1 and True are different ones, NaN equals itself."""
     for number, choice in enumerate(choices):
         if choice is value or (type(choice) is type(value) and choice == value):
             return float(number)

@@ -136,7 +136,7 @@ class LocalSandbox(IsolatedHost, commands.LocalRunner):
             raise rejected(path, content, _error(values))
 
     def _ask(self, request: bytes) -> list[bytes]:
-        """Let the first process do it.
+        """Ask the sandbox's first process.
 
         It is in the network namespace and has the right to change it, which a program that an ordinary user
         starts there has lost (capabilities(7), execve).

@@ -1,4 +1,4 @@
-"""What a look at a host has brought home: many files, read by stat(1) and cat(1) in one request."""
+"""Reads the answer to a look at many files: what stat(1) and cat(1) printed in one request."""
 
 import errno
 import os

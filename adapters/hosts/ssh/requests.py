@@ -225,7 +225,7 @@ def understand(step: Step, frame: Frame, where: str) -> Completed:
 
 
 def exit_status(told: int) -> int:
-    """Turn what a shell tells into what Python does: -N when signal N ended the command."""
+    """Return the exit status as Python has it: -N when signal N ended the command."""
     return SIGNALLED - told if SIGNALLED < told <= SIGNALLED + LAST_SIGNAL else told
 
 

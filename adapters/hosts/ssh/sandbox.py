@@ -198,7 +198,7 @@ class SshSandbox(IsolatedHost, RemoteMachine):
         return look.Snapshot(found, self)
 
     def end(self) -> None:
-        """Let those that were started here know that they have ended."""
+        """Close the processes that were started here: they have ended with the sandbox."""
         for process in self._started:
             process.close()
 
