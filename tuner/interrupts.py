@@ -1,4 +1,4 @@
-"""Signals that end a run: politely, and not in the middle of what must come to its end."""
+"""Signals that end a run, but not in the middle of what must come to its end."""
 
 import os
 import signal
@@ -11,14 +11,14 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """SIGINT, too: a shell without job control starts what it puts in the background with SIGINT ignored."""
 
 AGAIN_S = 0.05
-"""After what a signal comes again that was dropped."""
+"""Seconds after which a dropped signal is sent again."""
 
 Handler = Callable[[int, object], None]
 
 
 @contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """Let every polite signal end a run the way Ctrl-C does: everything is put back on the way out."""
+    """Raise KeyboardInterrupt on SIGTERM and SIGHUP, too: everything is put back on the way out."""
 
     def interrupt(number: int, _frame: object) -> None:
         raise KeyboardInterrupt(signal.Signals(number).name)
@@ -51,7 +51,7 @@ def _sent_again() -> Iterator[None]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let what is done here come to its end; a signal that came meanwhile interrupts afterwards.
+    """Delay signals until the block has ended; one that came meanwhile interrupts afterwards.
 
     An impatient second Ctrl-C must not leave a host half put back.
     """

@@ -135,7 +135,7 @@ def read_foreign_space(point: EntryPoint, *, most_bytes: int) -> bytes:
 
 @lru_cache(maxsize=len(Kind) + 1)
 def _registered(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:  # noqa: ARG001 - searched
-    """Ask all packages what they register, once: their files are many."""
+    """Return what all packages register; read once, as their files are many."""
     return tuple(entry_points(group=group))
 
 

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts.machine import Machine
+from tuner.adapters.hosts.command_runner import CommandRunner
 from tuner.errors import TargetError
 from tuner.ports import Argv, FileState, Sandbox
 
@@ -29,7 +29,7 @@ NOT_PERMITTED = (
 )
 
 
-class PrivatePlace(Machine):
+class IsolatedHost(CommandRunner):
     """Keeps what is written where it ends with the sandbox."""
 
     @property

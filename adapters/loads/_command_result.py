@@ -119,7 +119,5 @@ def _connect_time(values: Mapping[str, float]) -> ConnectTime | None:
     if "connect_min_ms" not in values:
         return None
     return ConnectTime(
-        min_ms=values["connect_min_ms"],
-        mean_ms=values["connect_mean_ms"],
-        max_ms=values["connect_max_ms"],
+        min_ms=values["connect_min_ms"], mean_ms=values["connect_mean_ms"], max_ms=values["connect_max_ms"]
     )

@@ -14,17 +14,19 @@ _CONNECT = ("connect_min_ms", "connect_mean_ms", "connect_max_ms")
 _EXAMPLE = "Write for example `json: {correct: /requests/ok}`."
 
 
+def _wrong(key: str, what: str) -> UsageError:
+    return UsageError(f"load.result{key}: {what}")
+
+
 def reader_of(result: Mapping[str, object] | None) -> ResultReader:
     """Check the `result` section of a study's load. Raises UsageError for what cannot be used."""
     if not result:
-        raise UsageError(f"load.result: it is missing, so nothing would be counted. {_EXAMPLE}")
+        raise _wrong("", f"it is missing, so nothing would be counted. {_EXAMPLE}")
     for key in result:
         if key not in _KEYS:
-            raise UsageError(f"load.result.{key}: this key is not known. There are {', '.join(_KEYS)}.")
+            raise _wrong(f".{key}", f"this key is not known. There are {', '.join(_KEYS)}.")
     if ("json" in result) == ("regex" in result):
-        raise UsageError(
-            f"load.result: exactly one of json and regex says how the output is read. {_EXAMPLE}"
-        )
+        raise _wrong("", f"exactly one of json and regex says how the output is read. {_EXAMPLE}")
     pointers, patterns = _pointers(result.get("json")), _patterns(result.get("regex"))
     names = [*pointers, *(name for pattern in patterns for name in pattern.groupindex)]
     _check_names(names)
@@ -40,14 +42,10 @@ def _pointers(section: object) -> dict[str, str]:
     if section is None:
         return {}
     if not isinstance(section, Mapping) or not section:
-        raise UsageError(
-            f"load.result.json: {section!r} is not a mapping of names to JSON pointers. {_EXAMPLE}"
-        )
+        raise _wrong(".json", f"{section!r} is not a mapping of names to JSON pointers. {_EXAMPLE}")
     for name, pointer in section.items():
         if not isinstance(pointer, str) or not pointer.startswith("/"):
-            raise UsageError(
-                f"load.result.json.{name}: {pointer!r} is no JSON pointer. Write one, such as /requests/ok."
-            )
+            raise _wrong(f".json.{name}", f"{pointer!r} is no JSON pointer. Write one, such as /requests/ok.")
     return {str(name): str(pointer) for name, pointer in section.items()}
 
 
@@ -60,12 +58,12 @@ def _patterns(section: object) -> tuple[re.Pattern[str], ...]:
         try:
             pattern = re.compile(str(expression), re.MULTILINE)
         except re.error as error:
-            raise UsageError(
-                f"load.result.regex: {expression!r} is no regular expression: {error}. Correct it."
+            raise _wrong(
+                ".regex", f"{expression!r} is no regular expression: {error}. Correct it."
             ) from error
         if not pattern.groupindex:
-            raise UsageError(
-                f"load.result.regex: {expression!r} has no named group. Write one, such as (?P<correct>\\d+)."
+            raise _wrong(
+                ".regex", f"{expression!r} has no named group. Write one, such as (?P<correct>\\d+)."
             )
         patterns.append(pattern)
     return tuple(patterns)
@@ -76,32 +74,31 @@ def _check_names(names: list[str]) -> None:
         if name not in COUNTS + QUANTITIES and QUANTILE.fullmatch(name) is None:
             known = (*COUNTS, *QUANTITIES, "latency_p50_ms", "latency_p99_ms")
             near = get_close_matches(name, known, n=1) or ["correct"]
-            raise UsageError(f"load.result: {name!r} is not known. Did you mean {near[0]!r}?")
+            raise _wrong("", f"{name!r} is not known. Did you mean {near[0]!r}?")
         if names.count(name) > 1:
-            raise UsageError(f"load.result: {name!r} is given twice. Leave one out.")
+            raise _wrong("", f"{name!r} is given twice. Leave one out.")
     tells_failures = any(name.startswith("failures_") for name in names)
     if "correct" not in names and not ("requests" in names and tells_failures):
-        raise UsageError(
-            "load.result: it does not say how many responses were correct. "
-            "Give `correct`, or `requests` together with all the `failures_…` that they hold."
+        raise _wrong(
+            "",
+            "it does not say how many responses were correct. "
+            "Give `correct`, or `requests` together with all the `failures_…` that they hold.",
         )
     connect = [name for name in names if name in _CONNECT]
     if connect and len(connect) < len(_CONNECT):
-        raise UsageError(f"load.result: {connect[0]!r} is not enough. Give {', '.join(_CONNECT)}.")
+        raise _wrong("", f"{connect[0]!r} is not enough. Give {', '.join(_CONNECT)}.")
 
 
 def _scale(section: object, names: list[str]) -> dict[str, float]:
     if section is None:
         return {}
     if not isinstance(section, Mapping):
-        raise UsageError(f"load.result.scale: {section!r} is not a mapping. Write `name: factor` lines.")
+        raise _wrong(".scale", f"{section!r} is not a mapping. Write `name: factor` lines.")
     for name, factor in section.items():
         if name not in names or name in COUNTS:
-            raise UsageError(
-                f"load.result.scale.{name}: no measured time of this name is read. Leave it out."
-            )
+            raise _wrong(f".scale.{name}", "no measured time of this name is read. Leave it out.")
         if NUMBER.fullmatch(str(factor)) is None or not 0 < float(str(factor)) < math.inf:
-            raise UsageError(f"load.result.scale.{name}: {factor!r} is no factor. Write a positive number.")
+            raise _wrong(f".scale.{name}", f"{factor!r} is no factor. Write a positive number.")
     return {str(name): float(str(factor)) for name, factor in section.items()}
 
 
@@ -110,7 +107,5 @@ def _file(name: object) -> str | None:
         return None
     path = PurePosixPath(str(name))
     if len(path.parts) != 1 or path.name in {"", ".."}:
-        raise UsageError(
-            f"load.result.file: {str(name)!r} is not a file in {{directory}}. Write a plain name."
-        )
+        raise _wrong(".file", f"{str(name)!r} is not a file in {{directory}}. Write a plain name.")
     return str(path)

@@ -38,7 +38,7 @@ class Command:
     package: ClassVar[str] = ""
 
     def __init__(self, command: Sequence[str] = (), result: Mapping[str, object] | None = None) -> None:
-        """Take the `command` and `result` of a study's load. Raises UsageError for what cannot be used."""
+        """Check the `command` and `result` of a study's load. Raises UsageError for what cannot be used."""
         self._argv = _checked(command)
         self._reader: ResultReader = reader_of(result)
 

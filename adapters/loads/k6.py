@@ -51,10 +51,7 @@ from tuner.ports import (
 )
 
 LEAST_S = 1.0
-GRID = (
-    *(step / 100 for step in (1, 5, *range(10, 95, 5), *range(95, 100))),
-    *(0.995, 0.999, 0.9999, 1.0),
-)
+GRID = (*(step / 100 for step in (1, 5, *range(10, 95, 5), *range(95, 100))), *(0.995, 0.999, 0.9999, 1.0))
 TRENDS = tuple(f"p({quantile * 100:g})" for quantile in GRID)
 """How k6 calls these percentiles."""
 RESULT = "tuner-result "
@@ -69,7 +66,7 @@ class K6:
     package: ClassVar[str] = ""
 
     def __init__(self, script: Path | None = None) -> None:
-        """Take the user's own script, if there is one. Raises UsageError when it cannot be read."""
+        """Read the user's own script, if there is one. Raises UsageError when it cannot be read."""
         self._script = None if script is None else _read(script)
 
     def version_command(self) -> Argv | None:

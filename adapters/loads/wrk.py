@@ -124,7 +124,7 @@ def _script_path(workload: Workload) -> PurePosixPath:
 
 
 def _threads(workload: Workload) -> int:
-    """Take a divisor: wrk gives each thread connections // threads and drops the rest."""
+    """Return a divisor of the connections: wrk gives each thread a whole share and drops the rest."""
     most = max(1, min(workload.threads, workload.connections))
     return next(count for count in range(most, 0, -1) if workload.connections % count == 0)
 
@@ -137,10 +137,7 @@ def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
     if answered < 0:
         raise ValueError(f"{errors['status']} wrong statuses and {late} timeouts in {requests} responses")
     totals = Totals(
-        answered=answered,
-        refused=errors["status"],
-        broken=errors["read"] + late,
-        received_bytes=received,
+        answered=answered, refused=errors["status"], broken=errors["read"] + late, received_bytes=received
     )
     wrong = answered if has_wrong_responses(totals, workload) else 0
     is_plain = workload.url.startswith("http://")

@@ -4,7 +4,7 @@ from tuner import plugins
 from tuner.campaign.prepare import find_target
 from tuner.deploy.discovery import first_process
 from tuner.deploy.managed import ManagedTarget
-from tuner.hosts.root_commands import WitnessedHost
+from tuner.hosts.root_commands import RootCommandRecorder
 from tuner.hosts.sudoers import write_sudoers
 from tuner.ports import Argv
 from tuner.restore.keeper.requests import KEEPER, commands_needing_root
@@ -13,10 +13,10 @@ from tuner.study import Study
 
 def print_sudoers(settings: Study) -> str:
     """Return the sudoers file for the user that the study logs in as."""
-    host = WitnessedHost(plugins.make_host(settings.target.host))
+    host = RootCommandRecorder(plugins.make_host(settings.target.host))
     target = find_target(settings, host).target
     user = host.run(("id", "-un"), timeout_s=10.0).stdout.decode(errors="replace").strip()
-    return write_sudoers(host, user, (*_commands_of(target), *host.as_root), open_ended=[KEEPER])
+    return write_sudoers(host, user, (*_commands_of(target), *host.commands), open_ended=[KEEPER])
 
 
 def _commands_of(target: ManagedTarget) -> tuple[Argv, ...]:

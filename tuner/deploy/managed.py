@@ -19,7 +19,7 @@ from tuner.deploy.readiness import Page
 from tuner.deploy.systemd_limits import raise_limits, touches_units
 from tuner.errors import Crashed, NotEffective, TargetError
 from tuner.hosts.conflicts import Conflict, find_conflicts
-from tuner.hosts.file_cache import WatchedHost
+from tuner.hosts.file_cache import FileCache
 from tuner.hosts.load_places import LoadPlace, open_load_places
 from tuner.hosts.url import parse_url
 from tuner.interrupts import uninterrupted
@@ -39,7 +39,7 @@ class ManagedDeployment(Deployment):
     """A configuration in force on installed services."""
 
     target: "ManagedTarget"
-    host: WatchedHost
+    host: FileCache
 
     def check_alive(self) -> None:
         for server in self.target.servers:
@@ -270,7 +270,7 @@ class ManagedTarget:
         others = {name for name in {*self._running, *config} if self._running.get(name) != config.get(name)}
         return bool(names) and all(self.apply_of(name) == "reload" for name in others)
 
-    def _watch(self, pids: Mapping[str, int]) -> WatchedHost:
+    def _watch(self, pids: Mapping[str, int]) -> FileCache:
         """Return the host, reading along what every window needs: its processes and the kernel's settings."""
         values = [
             path
@@ -280,9 +280,9 @@ class ManagedTarget:
             )
         ]
         groups = [PurePosixPath(f"/proc/{pid}/cgroup") for pid in pids.values()]
-        return WatchedHost(self.host, paths=values, trees=tuple(pids.values()), lasting=groups)
+        return FileCache(self.host, paths=values, trees=tuple(pids.values()), lasting=groups)
 
-    def _await_effect(self, host: WatchedHost, config: Config, pids: Mapping[str, int]) -> Config:
+    def _await_effect(self, host: FileCache, config: Config, pids: Mapping[str, int]) -> Config:
         """Read back what is in force, again for a moment while it is not what was asked."""
         deadline_s = time.monotonic() + SETTLE_S
         while True:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
-from tuner.hosts.surroundings import TRIGGERS, Seen, look_around
+from tuner.hosts.inventory import TRIGGERS, Inventory, take_inventory
 from tuner.ports import Host
 
 KERNEL = PurePosixPath("/proc/sys")
@@ -16,6 +16,7 @@ OWN_SYSCTL_FILE = "99-tuner.conf"
 LEAST_FREE_KIB = 16 * 1024
 """Originals and the log of a session take some hundred kilobytes; the rest is for others who write there."""
 
+PROCESS = "a process of that name"
 PACKAGE_MANAGERS = frozenset(
     {"apt", "apt-get", "aptitude", "dpkg", "dpkg-trigger", "dnf", "dnf5", "yum", "rpm", "zypper"}
 )
@@ -46,7 +47,7 @@ class Conflict:
     where: str
     remedy: str
     """One sentence, with its full stop."""
-    is_refused: bool
+    is_refused: bool = False
     """Whether nothing may be changed before it is out of the way."""
 
     def __str__(self) -> str:
@@ -70,54 +71,53 @@ def find_conflicts(
     keys = {name.replace(".", "/") for name in tuned if KERNEL_KEY.fullmatch(name)}
     keys |= {str(path.relative_to(KERNEL)) for path in files if path.is_relative_to(KERNEL)}
     own = [path for path in files if not path.is_relative_to(KERNEL)]
-    seen = look_around(host, own, pids)
+    inventory = take_inventory(host, own, pids)
     found = (
-        *_tuning_daemons(seen, keys),
-        *_agents(seen),
-        *_package_managers(seen),
-        *_certificate_clients(seen),
-        *_timers(seen),
-        *_boot_settings(seen, keys),
-        *_containers(seen, keys),
-        *_read_only(seen, keys, own),
-        *_confinement(seen, own),
-        *_space(seen),
+        *_tuning_daemons(inventory, keys),
+        *_agents(inventory),
+        *_package_managers(inventory),
+        *_certificate_clients(inventory),
+        *_timers(inventory),
+        *_boot_settings(inventory, keys),
+        *_containers(inventory, keys),
+        *_read_only(inventory, keys, own),
+        *_confinement(inventory, own),
+        *_space(inventory),
     )
     return tuple(sorted(found, key=lambda each: not each.is_refused))
 
 
-def _tuning_daemons(seen: Seen, keys: set[str]) -> Iterator[Conflict]:
-    if "tuned" in seen.processes:
+def _tuning_daemons(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
+    if "tuned" in inventory.processes:
         yield Conflict(
-            what=f"TuneD is at work with the profile {seen.profile or 'unknown'}",
+            what=f"TuneD is at work with the profile {inventory.profile or 'unknown'}",
             where="/etc/tuned/active_profile",
             remedy="It sets the kernel's keys itself: run `tuned-adm off` for the time of the study.",
             is_refused=bool(keys),
         )
-    if "bpftune" in seen.processes:
+    if "bpftune" in inventory.processes:
         yield Conflict(
             what="bpftune changes the kernel's network settings while they are measured",
-            where="a process of that name",
+            where=PROCESS,
             remedy="Stop it for the time of the study: systemctl stop bpftune.",
             is_refused=any(key.startswith("net/") for key in keys),
         )
-    if "irqbalance" in seen.processes:
+    if "irqbalance" in inventory.processes:
         yield Conflict(
             what="irqbalance moves interrupts between CPUs",
-            where="a process of that name",
+            where=PROCESS,
             remedy="Results scatter less without it: systemctl stop irqbalance.",
-            is_refused=False,
         )
 
 
-def _agents(seen: Seen) -> Iterator[Conflict]:
-    found = {path: MANAGED_MARK.search(head) for path, head in seen.heads.items()}
+def _agents(inventory: Inventory) -> Iterator[Conflict]:
+    found = {path: MANAGED_MARK.search(head) for path, head in inventory.heads.items()}
     marks = {path: mark[0].strip() for path, mark in found.items() if mark is not None}
-    running = sorted(seen.processes & AGENTS.keys())
+    running = sorted(inventory.processes & AGENTS.keys())
     for name in running:
         yield Conflict(
             what=f"{name} keeps this host as its own rules say",
-            where="a process of that name",
+            where=PROCESS,
             remedy=f"Let it rest for the time of the study: {AGENTS[name]}.",
             is_refused=bool(marks),
         )
@@ -126,40 +126,38 @@ def _agents(seen: Seen) -> Iterator[Conflict]:
             what=f"configuration management writes this file: {mark[:80]!r}",
             where=str(path),
             remedy="Put what was found to be best into its template; what is written here is lost there.",
-            is_refused=False,
         )
 
 
-def _package_managers(seen: Seen) -> Iterator[Conflict]:
-    for name in sorted(seen.processes & PACKAGE_MANAGERS):
+def _package_managers(inventory: Inventory) -> Iterator[Conflict]:
+    for name in sorted(inventory.processes & PACKAGE_MANAGERS):
         yield Conflict(
             what=f"{name} is at work and may replace or restart what is tuned",
-            where="a process of that name",
+            where=PROCESS,
             remedy="Wait until it has ended, and keep unattended upgrades away meanwhile.",
             is_refused=True,
         )
     # unattended-upgrades is Python by its name, and another process of it waits for the shutdown all day.
-    for path in sorted(each for each in seen.locked if not _is_of_certificates(each)):
+    for path in sorted(each for each in inventory.locked if not _is_of_certificates(each)):
         yield Conflict(
             what="packages are being changed, which may replace or restart what is tuned",
             where=f"{path} is locked",
             remedy="Wait until it has ended.",
             is_refused=True,
         )
-    if seen.has_triggers:
+    if inventory.has_triggers:
         yield Conflict(
             what="dpkg has triggers left to run, which may restart what is tuned",
             where=str(TRIGGERS),
             remedy="Run them first: dpkg --triggers-only --pending.",
-            is_refused=False,
         )
 
 
-def _certificate_clients(seen: Seen) -> Iterator[Conflict]:
-    found = dict.fromkeys(sorted(seen.processes & CERTIFICATE_CLIENTS), "a process of that name")
+def _certificate_clients(inventory: Inventory) -> Iterator[Conflict]:
+    found = dict.fromkeys(sorted(inventory.processes & CERTIFICATE_CLIENTS), PROCESS)
     # As a snap, or with an interpreter before its name, it is a process of another name.
     found |= dict.fromkeys(
-        ("certbot" for path in seen.locked if _is_of_certificates(path)), "its lock is held"
+        ("certbot" for path in inventory.locked if _is_of_certificates(path)), "its lock is held"
     )
     for name, where in found.items():
         yield Conflict(
@@ -174,41 +172,39 @@ def _is_of_certificates(lock: PurePosixPath) -> bool:
     return lock.name == ".certbot.lock"
 
 
-def _timers(seen: Seen) -> Iterator[Conflict]:
-    for timer in sorted(seen.timers):
+def _timers(inventory: Inventory) -> Iterator[Conflict]:
+    for timer in sorted(inventory.timers):
         stopped = f"systemctl stop {timer}" if timer.endswith(".timer") else f"move {timer} away"
         yield Conflict(
             what="it may replace files and restart services in the middle of a run, which would end it",
             where=timer,
             remedy=f"Keep it from firing for the time of the study: {stopped}.",
-            is_refused=False,
         )
 
 
-def _boot_settings(seen: Seen, keys: set[str]) -> Iterator[Conflict]:
-    """Return the keys that another file sets after ours at boot."""
-    for path in _read_after_ours(seen):
-        for key, value in _settings(seen.sysctls[path]):
+def _boot_settings(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
+    """Yield the keys that another file sets after ours at boot."""
+    for path in _read_after_ours(inventory):
+        for key, value in _settings(inventory.sysctls[path]):
             if any(fnmatchcase(each, key) for each in keys):
                 yield Conflict(
                     what=f"{key.replace('/', '.')} is set to {value[:40]!r} at boot, after tuner's own file",
                     where=str(path),
                     remedy="Remove that line before `tuner apply`, or the winner is gone with a reboot.",
-                    is_refused=False,
                 )
 
 
-def _read_after_ours(seen: Seen) -> list[PurePosixPath]:
-    """Order the files as sysctl.d(5) says: by name in all directories together, one of each name.
+def _read_after_ours(inventory: Inventory) -> list[PurePosixPath]:
+    """Return the files that are read after ours, as sysctl.d(5) orders them: by name, one of each name.
 
     systemd does not read /etc/sysctl.conf, `sysctl --system` reads it last (sysctl(8)).
     """
     by_name: dict[str, PurePosixPath] = {}
-    for path in seen.sysctls:
+    for path in inventory.sysctls:
         if path.parent.name == "sysctl.d":
             by_name.setdefault(path.name, path)
     later = [by_name[name] for name in sorted(by_name) if name > OWN_SYSCTL_FILE]
-    last = [path for path in seen.sysctls if path.name == "sysctl.conf" and not seen.has_systemd]
+    last = [path for path in inventory.sysctls if path.name == "sysctl.conf" and not inventory.has_systemd]
     return later + last
 
 
@@ -225,12 +221,12 @@ def _settings(content: str) -> Iterator[tuple[str, str]]:
         yield (key.translate(str.maketrans("./", "/.")) if is_dotted else key), value.strip()
 
 
-def _containers(seen: Seen, keys: set[str]) -> Iterator[Conflict]:
-    if not seen.container:
+def _containers(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
+    if not inventory.container:
         return
     shared = sorted(key.replace("/", ".") for key in keys if not key.startswith("net/"))
     yield Conflict(
-        what=f"this host is a container ({seen.container})"
+        what=f"this host is a container ({inventory.container})"
         + (f", which shares {', '.join(shared)} with the machine around it" if shared else ""),
         where="systemd-detect-virt --container",
         remedy="Tune the machine around it, or leave these out."
@@ -240,35 +236,33 @@ def _containers(seen: Seen, keys: set[str]) -> Iterator[Conflict]:
     )
 
 
-def _read_only(seen: Seen, keys: set[str], files: Sequence[PurePosixPath]) -> Iterator[Conflict]:
+def _read_only(inventory: Inventory, keys: set[str], files: Sequence[PurePosixPath]) -> Iterator[Conflict]:
     places = {KERNEL / key: "Leave the kernel's keys out, or give the container the right." for key in keys}
     places |= dict.fromkeys(files, "Mount it for writing: mount -o remount,rw.")
     for path, remedy in sorted(places.items()):
-        if "ro" in seen.options_at(path):
+        if "ro" in inventory.options_at(path):
             yield Conflict(what="it can only be read", where=str(path), remedy=remedy, is_refused=True)
 
 
-def _confinement(seen: Seen, files: Sequence[PurePosixPath]) -> Iterator[Conflict]:
-    if seen.is_selinux_enforcing and files:
+def _confinement(inventory: Inventory, files: Sequence[PurePosixPath]) -> Iterator[Conflict]:
+    if inventory.is_selinux_enforcing and files:
         yield Conflict(
             what="SELinux is enforcing",
             where="/sys/fs/selinux/enforce",
             remedy="If a server may not read a file that tuner added: restorecon -v FILE.",
-            is_refused=False,
         )
-    for pid, profile in seen.confined.items():
+    for pid, profile in inventory.confined.items():
         yield Conflict(
             what=f"AppArmor keeps process {pid} to the profile {profile}",
             where=f"/proc/{pid}/attr/current",
             remedy="If it may not read a file that tuner added, allow that in the profile.",
-            is_refused=False,
         )
 
 
-def _space(seen: Seen) -> Iterator[Conflict]:
-    if seen.free_kib is not None and seen.free_kib < LEAST_FREE_KIB:
+def _space(inventory: Inventory) -> Iterator[Conflict]:
+    if inventory.free_kib is not None and inventory.free_kib < LEAST_FREE_KIB:
         yield Conflict(
-            what=f"only {seen.free_kib} KiB are free, and originals have to be kept there",
+            what=f"only {inventory.free_kib} KiB are free, and originals have to be kept there",
             where="/var/lib",
             remedy=f"Make room: {LEAST_FREE_KIB // 1024} MiB at least.",
             is_refused=True,

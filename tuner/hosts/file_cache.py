@@ -10,8 +10,8 @@ FRESH_S = 0.25
 """A look that is older than this is no answer any more."""
 
 
-class WatchedHost:
-    """Reads a host; every look takes in what its owner always wants to know as well.
+class FileCache:
+    """Reads files of a host; every look also reads what its owner always wants to know.
 
     Args:
         host: where to read.

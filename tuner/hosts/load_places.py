@@ -50,14 +50,14 @@ class LoadPlace:
     is_on_target: bool = False
     """Whether it uses the target's own CPUs."""
     is_remote: bool = False
-    """Whether it may be lost in the middle of a window, which is no fault of what is measured."""
+    """Whether the connection to it may break in the middle of a window, which does not count as a failure."""
     session_pid: int = field(default_factory=os.getpid)
     """The process of its host that waits for the generator."""
     written: dict[PurePosixPath, bytes] = field(default_factory=dict, compare=False, repr=False)
     """What was put into the directory; a generator that fails makes that doubtful."""
 
     def cpus_of(self, threads: int, busy: float) -> int:
-        """Return how many CPUs a generator can use that was given so many threads and keeps `busy` CPUs busy.
+        """Return how many CPUs a generator can use that has so many threads and keeps `busy` CPUs busy.
 
         Some generators take no number of threads, which shows when they use more CPUs than that.
         """

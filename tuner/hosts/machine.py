@@ -1,4 +1,4 @@
-"""What a machine is: read from its kernel in one look, whichever machine it is."""
+"""Reads what a machine is from its kernel, in one look."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Decides which CPUs the server gets and which the load generator: disjoint ones where there are enough."""
+"""Which CPUs the server gets and which the load generator: disjoint ones where there are enough."""
 
 import contextlib
 from collections.abc import Collection, Sequence
@@ -23,11 +23,6 @@ class Placement:
     """One line for reports."""
     is_co_located: bool = True
     """Whether both are on the same machine."""
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether server and generator compete for the same CPUs."""
-        return bool(self.server_cpus & self.generator_cpus)
 
 
 def place(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
@@ -66,7 +61,7 @@ def beside(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
 
 
 def apart(target: Collection[int]) -> Placement:
-    """Let the server have its machine for itself; the load hosts place their generators."""
+    """Return the placement of a server that has its machine for itself; load hosts place their generators."""
     return Placement(
         server_cpus=frozenset(target), generator_cpus=frozenset(), is_co_located=False,
         note="apart: server and load generator each have a machine of their own",

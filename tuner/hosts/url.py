@@ -46,7 +46,7 @@ class Url:
 
 
 def parse_url(text: str, *, where: str = "load.path") -> Url:
-    """Take a URL apart that every load generator understands in the same way.
+    """Parse a URL that every load generator understands in the same way.
 
     What some programs read otherwise than others (users, zones, numbers for addresses, letters beyond ASCII)
     is refused: then nobody can say where the load goes.

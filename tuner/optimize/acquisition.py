@@ -1,4 +1,4 @@
-"""Where the next trial tells most: noisy expected improvement times the probability of feasibility.
+"""Acquisition function: noisy expected improvement times the probability of feasibility.
 
 Letham, Karrer, Ottoni & Bakshy 2019, Constrained Bayesian Optimization with Noisy Experiments
 (arXiv 1706.07094). What was observed is noisy, so nobody knows the best value so far: it is drawn, and the
@@ -198,6 +198,6 @@ def _others(points: Points, encoding: Encoding, rng: np.random.Generator) -> Poi
 
 
 def _mix(good: Points, rng: np.random.Generator) -> Points:
-    """Take each parameter from one of two good points, from the one more often than from the other."""
+    """Mix pairs of good points: each parameter comes from one of two, from one of them more often."""
     one, other = good[rng.integers(len(good), size=(2, MIXED))]
     return np.asarray(np.where(rng.random(one.shape) < rng.random((MIXED, 1)), one, other))

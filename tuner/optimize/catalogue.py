@@ -66,7 +66,7 @@ def make_optimizer(
 
 
 def _make_of(path: str, **options: object) -> "Callable[[int], BaseSampler]":
-    """Find a sampler's class by its import path; it is made with these options."""
+    """Return what makes a sampler from a seed: its class, by import path, with these options."""
     from optuna.exceptions import ExperimentalWarning
     from optuna.samplers import BaseSampler
 

@@ -1,4 +1,4 @@
-"""What each change of a configuration is probably worth, guessed from all starts so far.
+"""Ranks the changes of a configuration by what the model expects each to be worth.
 
 A guess for choosing what to leave out next; what a change is really worth is measured in pairs.
 """

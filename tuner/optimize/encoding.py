@@ -23,11 +23,11 @@ Points = NDArray[np.float64]
 class Numbers:
     """Columns of numbers: positions from 0 to 1, of which each value of a grid has an equal share.
 
-    All arrays that are taken and given have a column for each number, (n, k).
+    All arrays have a column for each number, (n, k).
     """
 
     def __init__(self, distributions: Sequence[IntDistribution | FloatDistribution]) -> None:
-        """Take the bounds and steps."""
+        """Read bounds and steps of the distributions."""
         self._low = np.array([each.low for each in distributions], dtype=float)
         self._high = np.array([each.high for each in distributions], dtype=float)
         self._step = np.array([each.step or 0 for each in distributions], dtype=float)
@@ -72,14 +72,14 @@ class Encoding:
     def __init__(
         self, space: Mapping[str, BaseDistribution], today: Mapping[str, BaseDistribution] | None = None
     ) -> None:
-        """Take distributions by parameter name; the columns keep their order.
+        """Make an encoding with a column for each parameter, in their order.
 
         Args:
             space: of all points.
             today: narrower bounds of the points that are searched; the same names.
 
         Raises:
-            TypeError: a distribution of a kind that nobody knows.
+            TypeError: a distribution is none of float, int and categorical.
         """
         self.space = dict(space)
         self.names = tuple(space)
@@ -125,7 +125,7 @@ class Encoding:
         return found
 
     def keep(self, points: Points) -> Points:
-        """Put what lies beyond today's bounds on them."""
+        """Move what lies beyond today's bounds onto them."""
         return np.clip(points, *self._ends) if self._ends else points
 
     def snap(self, points: Points) -> Points:
@@ -144,6 +144,8 @@ class Encoding:
         return self.place(rng.random((count, len(self.names))))
 
 
+SWITCH = 2
+"""Choices of a parameter that one coordinate can hold."""
 OFF = -1.0
 """Stands for a parent that is itself switched off."""
 
@@ -159,7 +161,7 @@ class Conditions:
 
     @classmethod
     def learn(cls, points: Points, is_choice: NDArray[np.bool_]) -> Self:
-        """Find for each column with gaps a choice that explains them all.
+        """Return for each column with gaps a choice that explains them all.
 
         Args:
             points: shape (n, d), NaN where a trial has no such parameter.
@@ -193,6 +195,51 @@ class Conditions:
         return points
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What kind each column of the points is; shape (d,) each."""
+
+    is_choice: NDArray[np.bool_]
+    is_conditional: NDArray[np.bool_]
+    levels: NDArray[np.int64]
+    """How many choices there are; of no meaning for numbers."""
+
+    def __len__(self) -> int:
+        return len(self.is_choice)
+
+    @property
+    def widths(self) -> NDArray[np.int64]:
+        """How many coordinates each column becomes, shape (d,)."""
+        is_switch = (self.levels == SWITCH) & ~self.is_conditional
+        choices = np.where(is_switch, 1, self.levels + 1)
+        return np.where(self.is_choice, choices, np.where(self.is_conditional, 3, 1))
+
+    def embed(self, points: Points) -> Array:
+        """Return coordinates whose differences add up to those of the values; shape (n, sum of widths).
+
+        Two choices are 1 apart, two numbers at most 1. Off is 1 from whatever a parameter may be when on.
+        """
+        widths = self.widths
+        first = np.cumsum(widths) - widths
+        found = np.zeros((len(points), int(widths.sum())))
+
+        plain = widths == 1
+        found[:, first[plain]] = points[:, plain]
+
+        choices = self.is_choice & ~plain
+        # The last place stands for off.
+        places = np.where(np.isnan(points), self.levels, points)[:, choices].astype(int)
+        found[np.arange(len(points))[:, None], first[choices] + places] = 0.5
+
+        numbers = self.is_conditional & ~self.is_choice
+        values, at = points[:, numbers], first[numbers]
+        is_on = ~np.isnan(values)
+        found[:, at] = np.where(is_on, 0.5 * values, 0.0)
+        found[:, at + 1] = np.where(is_on, 0.5 * (1 - values), 0.0)
+        found[:, at + 2] = np.where(is_on, 0.5, 0.0)
+        return found
+
+
 def _choices(distribution: BaseDistribution) -> tuple[Any, ...] | None:
     if isinstance(distribution, CategoricalDistribution):
         return tuple(distribution.choices)
@@ -204,7 +251,7 @@ def _choices(distribution: BaseDistribution) -> tuple[Any, ...] | None:
 
 
 def _index(choices: Sequence[Any], value: object) -> float:
-    """Find a choice; 1 and True are different ones, NaN is itself."""
+    """Return the index of a choice; 1 and True are different ones, NaN equals itself."""
     for number, choice in enumerate(choices):
         if choice is value or (type(choice) is type(value) and choice == value):
             return float(number)

@@ -22,7 +22,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from tuner.optimize.encoding import Array, Points
+from tuner.optimize.encoding import Array, Columns, Points
 
 MOST_NOISE = 1e12
 """Variance of a standardised value that tells nothing."""
@@ -48,53 +48,6 @@ ADDITIVE_PRIOR = (-0.5, 1.0)
 AMPLITUDE_PRIOR = (0.5, 0.8)
 NUGGET_PRIOR = (-4.0, 1.0)
 """Mean and standard deviation of the log, in units of the values' variance."""
-SWITCH = 2
-"""Choices of a parameter that one coordinate tells."""
-
-
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """What kind each column of the points is; shape (d,) each."""
-
-    is_choice: NDArray[np.bool_]
-    is_conditional: NDArray[np.bool_]
-    levels: NDArray[np.int64]
-    """How many choices there are; of no meaning for numbers."""
-
-    def __len__(self) -> int:
-        return len(self.is_choice)
-
-    @property
-    def widths(self) -> NDArray[np.int64]:
-        """How many coordinates each column becomes, shape (d,)."""
-        is_switch = (self.levels == SWITCH) & ~self.is_conditional
-        choices = np.where(is_switch, 1, self.levels + 1)
-        return np.where(self.is_choice, choices, np.where(self.is_conditional, 3, 1))
-
-    def embed(self, points: Points) -> Array:
-        """Return coordinates whose differences add up to those of the values; shape (n, sum of widths).
-
-        Two choices are 1 apart, two numbers at most 1. Off is 1 from whatever a parameter may be when on.
-        """
-        widths = self.widths
-        first = np.cumsum(widths) - widths
-        found = np.zeros((len(points), int(widths.sum())))
-
-        plain = widths == 1
-        found[:, first[plain]] = points[:, plain]
-
-        choices = self.is_choice & ~plain
-        # The last place stands for off.
-        places = np.where(np.isnan(points), self.levels, points)[:, choices].astype(int)
-        found[np.arange(len(points))[:, None], first[choices] + places] = 0.5
-
-        numbers = self.is_conditional & ~self.is_choice
-        values, at = points[:, numbers], first[numbers]
-        is_on = ~np.isnan(values)
-        found[:, at] = np.where(is_on, 0.5 * values, 0.0)
-        found[:, at + 1] = np.where(is_on, 0.5 * (1 - values), 0.0)
-        found[:, at + 2] = np.where(is_on, 0.5, 0.0)
-        return found
 
 
 @dataclass(frozen=True, slots=True)

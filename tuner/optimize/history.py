@@ -1,4 +1,4 @@
-"""What the trials of an Optuna study say, as arrays."""
+"""Reads the trials of an Optuna study into arrays, and makes one objective of several."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -124,7 +124,7 @@ def union_space(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
 def widened(
     space: Mapping[str, BaseDistribution], trials: Sequence[FrozenTrial]
 ) -> dict[str, BaseDistribution]:
-    """Let the bounds of numbers reach as far as any trial's: those may depend on others, or have changed."""
+    """Widen the bounds of numbers to any trial's: those may depend on others, or have changed."""
     numbers = {name: each for name, each in space.items() if isinstance(each, Number)}
     for trial in trials:
         for name, wide in numbers.items():

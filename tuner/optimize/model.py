@@ -1,4 +1,4 @@
-"""What is thought of a study: Gaussian processes of its objective and of the constraints that were broken."""
+"""The model of a study: Gaussian processes of its objective and of the constraints that were broken."""
 
 import math
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from tuner.optimize.acquisition import HOPELESS, knowledge_gradient, log_feasibility
-from tuner.optimize.encoding import Array, Conditions, Encoding, Points
-from tuner.optimize.gp import Columns, GaussianProcess
+from tuner.optimize.encoding import Array, Columns, Conditions, Encoding, Points
+from tuner.optimize.gp import GaussianProcess
 from tuner.optimize.history import History, compress, fitting, gather
 from tuner.optimize.optimizer import Observation, Point
 from tuner.optimize.replay import shared, tell
@@ -38,7 +38,7 @@ PRUNED_INFLATION = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is thought of a study: its objective, and every constraint that was broken."""
+    """Posteriors of the objective, and of every constraint that was broken."""
 
     conditions: Conditions
     objective: GaussianProcess
@@ -76,8 +76,8 @@ class Model:
         order = np.lexsort((-means, ~self.is_likely(points)))
         return points[order[:count]]
 
-    def most_telling(self, options: Points) -> Array:
-        """Return the point (d,) of some, of which one more observation does most to know which one is best.
+    def most_informative(self, options: Points) -> Array:
+        """Return the point (d,) whose next observation tells most about which one is best.
 
         The first of them where none does.
         """
@@ -106,7 +106,7 @@ class Model:
 
 
 def merge(points: Points, values: Array, variances: Array) -> tuple[Points, Array, Array]:
-    """Put repeats of a point together, weighted by inverse variance."""
+    """Merge repeats of a point, weighted by inverse variance."""
     first, where = _alike(points)
     weights = 1 / variances
     totals = np.bincount(where, weights)
@@ -172,7 +172,7 @@ def _worst(points: Points, slack: Array) -> tuple[Points, Array]:
 
 
 def _alike(points: Points) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Find equal points: the row where each of them first stands (k,), and which of them a row is (n,)."""
+    """Return the rows where each distinct point first stands (k,), and which of them a row is (n,)."""
     _, first, where = np.unique(
         np.nan_to_num(points, nan=-1.0), axis=0, return_index=True, return_inverse=True
     )

@@ -154,7 +154,7 @@ class Foreign:
         """Take how a sampler is made from a seed, and make one. Raises UsageError when it cannot be made."""
         self._name = name
         self._make = make
-        with somebody_elses(name, "made without arguments"):
+        with _foreign_errors(name, "made without arguments"):
             make(0)
 
     def suggest(
@@ -166,7 +166,7 @@ class Foreign:
         refused: int = 0,
     ) -> Suggestion:
         """Return a point within the dimensions; the same arguments give the same point."""
-        with somebody_elses(self._name, "asked"):
+        with _foreign_errors(self._name, "asked"):
             return Suggestion(point=self._ask(shared(dimensions), observations, seed, refused))
 
     def _ask(self, space: Space, observations: Sequence[Observation], seed: int, refused: int) -> Point:
@@ -175,8 +175,8 @@ class Foreign:
 
 
 @contextmanager
-def somebody_elses(name: str, what: str) -> Iterator[None]:
-    """Turn whatever somebody else's sampler raises into an error with a remedy. Raises UsageError."""
+def _foreign_errors(name: str, what: str) -> Iterator[None]:
+    """Raise UsageError with a remedy for whatever a foreign sampler raises."""
     try:
         yield
     except Exception as error:

@@ -95,7 +95,7 @@ class NoisyGPSampler(BaseSampler):
         self._repeats = repeats
 
     def reseed_rng(self) -> None:
-        """Take another seed, for a worker of its own."""
+        """Draw another seed, for a worker of its own."""
         self._seed = _fresh_seed()
 
     def infer_relative_search_space(
@@ -155,10 +155,10 @@ class NoisyGPSampler(BaseSampler):
         is_left = are_new(point[None], known)[0] and expected.is_hopeful(point)
         if not is_left and model.is_likely(good[:1])[0]:
             # All else was tried, or fails.
-            point = model.most_telling(good)
+            point = model.most_informative(good)
         elif self._repeats and trial.number % REPEAT_EVERY == 0:
             # Where it pays more to know which one is best than to try another, one is measured again.
-            point = model.most_telling(np.concatenate([point[None], good]))
+            point = model.most_informative(np.concatenate([point[None], good]))
         is_told = len(study.directions) == 1 and not is_exploring
         return Proposal(
             params=encoding.decode(point), improvement=expected.improvement(point) if is_told else None
@@ -245,7 +245,7 @@ def _recall(
 
 
 def _usable(params: Mapping[str, Any], encoding: Encoding) -> dict[str, Any]:
-    """Leave out what is no number where one is needed."""
+    """Return the parameters without those that are no number where one is needed."""
     return {
         name: params[name]
         for name, choices in zip(encoding.names, encoding.choices, strict=True)

@@ -68,17 +68,17 @@ class Command:
 
 
 class FileReader(Protocol):
-    """What gives files: a host, or what was read of one before."""
+    """A source of files: a host, or what was read of one before."""
 
     def read(self, path: PurePosixPath) -> FileState:
-        """Read a file whole, or say that it is absent."""
+        """Read a whole file; ABSENT when there is none."""
 
 
 class Lookable(FileReader, Protocol):
-    """What files can be read of, one by one or many at once."""
+    """A source of files that reads many at once."""
 
     def look(self, paths: Sequence[PurePosixPath], *, trees: Sequence[int] = ()) -> FileReader:
-        """Read many small files, over SSH in one round trip, and give a reader that knows them.
+        """Read many small files, over SSH in one round trip, and return a reader that knows them.
 
         Args:
             paths: files, for the most part of /proc; one that is absent is known to be.
@@ -154,7 +154,7 @@ class Clock(Protocol):
         """Return seconds since the epoch."""
 
     def monotonic(self) -> float:
-        """Return seconds that only grow."""
+        """Return seconds that never go back."""
 
     def sleep(self, seconds: float, /) -> None:
-        """Let so many pass."""
+        """Wait so many seconds."""

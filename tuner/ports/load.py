@@ -107,7 +107,7 @@ class LoadGenerator(Protocol):
         """Find the version in what that command printed; empty when it is not there."""
 
     def files(self, workload: Workload) -> Files:
-        """Return the files it needs in the workload's directory. Pure."""
+        """Return the files that it needs in the workload's directory. Pure."""
 
     def command(self, workload: Workload) -> Argv:
         """Turn the workload into a command line. Pure. Raises UsageError for what it cannot send."""

@@ -5,15 +5,15 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from tuner.adapters.hosts.command_runner import PSEUDO, Step
 from tuner.adapters.hosts.local import commands, files
 from tuner.adapters.hosts.local.sandbox import open_sandbox
-from tuner.adapters.hosts.machine import PSEUDO, Step
 from tuner.ports import Argv, Completed, FileState, Process, Sandbox
 
 DIES_WITH_THE_TUNER: Argv = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
-class LocalHost(commands.LocalMachine):
+class LocalHost(commands.LocalRunner):
     """This machine; private servers run in sandboxes, without sudo for ordinary users."""
 
     def read(self, path: PurePosixPath) -> FileState:

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from tuner.adapters.hosts.command_runner import CommandRunner, Step, missing, too_many_files
 from tuner.adapters.hosts.isolation import KEPT_CAPABILITIES
 from tuner.adapters.hosts.local import processes
-from tuner.adapters.hosts.machine import Machine, Step, missing, too_many_files
 from tuner.adapters.hosts.process import CHUNK_BYTES, RunningProcess, Tail
 from tuner.errors import TargetError
 from tuner.ports import Argv, Completed, FileReader, FileState
@@ -28,7 +28,7 @@ INHERITED = ("HOME", "LOGNAME", "USER", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR", "D
 """Variables that commands get from the tuner's own environment. Others (proxies) would change results."""
 
 
-class LocalMachine(Machine):
+class LocalRunner(CommandRunner):
     """Runs commands on this machine one by one, and reads each file only when it is asked for."""
 
     name = "local"

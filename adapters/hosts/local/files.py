@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from tuner.adapters.hosts.machine import READ_LIMIT_BYTES, irremovable, refused, rejected
+from tuner.adapters.hosts.command_runner import READ_LIMIT_BYTES, irremovable, refused, rejected
 from tuner.adapters.hosts.process import CHUNK_BYTES
 from tuner.ports import ABSENT, FileState
 

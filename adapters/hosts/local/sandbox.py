@@ -17,17 +17,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from tuner.adapters.hosts.command_runner import PSEUDO, SANDBOX_PROGRAMS, Step, refused, rejected
 from tuner.adapters.hosts.isolation import (
     DIRECTORY,
     NAMESPACES,
     NOT_PERMITTED,
     OUT_OF_MEMORY_SCORE,
-    PrivatePlace,
+    IsolatedHost,
     drop_powers,
     enter,
 )
 from tuner.adapters.hosts.local import commands, files, processes
-from tuner.adapters.hosts.machine import PSEUDO, SANDBOX_PROGRAMS, Step, refused, rejected
 from tuner.adapters.hosts.process import CHUNK_BYTES
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, Argv, Completed, FileState
@@ -38,7 +38,7 @@ SETPCAP = 8
 """linux/capability.h: the right to give rights up."""
 
 
-class LocalSandbox(PrivatePlace, commands.LocalMachine):
+class LocalSandbox(IsolatedHost, commands.LocalRunner):
     """Runs commands and keeps files inside; made by `open_sandbox`."""
 
     def __init__(self, first: "subprocess.Popen[bytes]", pid: int) -> None:
@@ -136,7 +136,7 @@ class LocalSandbox(PrivatePlace, commands.LocalMachine):
             raise rejected(path, content, _error(values))
 
     def _ask(self, request: bytes) -> list[bytes]:
-        """Let the first process do it.
+        """Ask the sandbox's first process.
 
         It is in the network namespace and has the right to change it, which a program that an ordinary user
         starts there has lost (capabilities(7), execve).

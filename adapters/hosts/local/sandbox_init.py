@@ -81,7 +81,7 @@ def bring_up_loopback() -> None:
 
 
 def make_files_private(directory: str, share: str | None) -> None:
-    """Put the sandbox's files into memory of its own, and everything else out of its reach for writing."""
+    """Mount memory for the sandbox's own files, and everything else read-only."""
     source = None if share is None else os.open(share, os.O_PATH | os.O_DIRECTORY)
     make_devices_private()
     mount("tmpfs", HIDDEN, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=755")
@@ -100,7 +100,7 @@ def make_files_private(directory: str, share: str | None) -> None:
 
 
 def make_devices_private() -> None:
-    """Leave of the host's devices those that every program needs: a read-only mount protects no disk."""
+    """Mount only the devices that every program needs: a read-only mount protects no disk."""
     devices = {name: os.open(f"/dev/{name}", os.O_PATH) for name in DEVICES}
     mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=755")
     for name, device in devices.items():

@@ -140,7 +140,7 @@ class Connection:
 
 @contextlib.contextmanager
 def translated(where: str, what: str) -> Iterator[None]:
-    """Turn what the libraries raise into a TargetError that says where and what."""
+    """Raise TargetError, with where and what, for whatever the libraries raise."""
     try:
         yield
     except paramiko.BadHostKeyException as error:
@@ -163,7 +163,7 @@ def _read_ssh_config() -> fabric.Config:
 
 
 def _make_strict(hop: fabric.Connection, where: str) -> None:
-    """Let it accept only known host keys, offer only keys that exist, and never wait for ever."""
+    """Accept only known host keys, offer only keys that exist, and bound every wait."""
     own = hop.ssh_config.get("userknownhostsfile", "").split() or USER_FILES
     shared = hop.ssh_config.get("globalknownhostsfile", "").split() or GLOBAL_FILES
     known = read_known_hosts([*own, *shared], hop.ssh_config.get("revokedhostkeys"), where=where)

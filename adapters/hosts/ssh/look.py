@@ -1,4 +1,4 @@
-"""What a look at a host has brought home: many files, read by stat(1) and cat(1) in one request."""
+"""Reads the answer to a look at many files: what stat(1) and cat(1) printed in one request."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts.machine import READ_LIMIT_BYTES, refused
+from tuner.adapters.hosts.command_runner import READ_LIMIT_BYTES, refused
 from tuner.adapters.hosts.ssh.requests import Frame, normal
 from tuner.errors import TargetError
 from tuner.ports import ABSENT, FileReader, FileState

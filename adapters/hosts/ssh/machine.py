@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from tuner.adapters.hosts.machine import Machine, Step, refused, rejected
+from tuner.adapters.hosts.command_runner import CommandRunner, Step, refused, rejected
 from tuner.adapters.hosts.ssh import look, requests
 from tuner.adapters.hosts.ssh.process import SshProcess
 from tuner.adapters.hosts.ssh.requests import ANSWER_S, ConnectionBroke, Frame
@@ -22,7 +22,7 @@ FILES_TIMEOUT_S = 30.0
 SHOWN_CHARACTERS = 200
 
 
-class RemoteMachine(Machine):
+class RemoteMachine(CommandRunner):
     """Runs commands, reads and writes files.
 
     Args:

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tuner.adapters.hosts.machine import PSEUDO, READ_LIMIT_BYTES, Step, irremovable, missing, too_many_files
+from tuner.adapters.hosts.command_runner import (
+    PSEUDO,
+    READ_LIMIT_BYTES,
+    Step,
+    irremovable,
+    missing,
+    too_many_files,
+)
 from tuner.adapters.hosts.process import OUTPUT_LIMIT_BYTES
 from tuner.errors import TargetError
 from tuner.ports import Completed, FileState
@@ -218,7 +225,7 @@ def understand(step: Step, frame: Frame, where: str) -> Completed:
 
 
 def exit_status(told: int) -> int:
-    """Turn what a shell tells into what Python does: -N when signal N ended the command."""
+    """Return the exit status as Python has it: -N when signal N ended the command."""
     return SIGNALLED - told if SIGNALLED < told <= SIGNALLED + LAST_SIGNAL else told
 
 

@@ -16,16 +16,16 @@ from pathlib import PurePosixPath
 
 import paramiko
 
+from tuner.adapters.hosts.command_runner import Step
 from tuner.adapters.hosts.isolation import (
     DIRECTORY,
     NAMESPACES,
     NOT_PERMITTED,
     OUT_OF_MEMORY_SCORE,
-    PrivatePlace,
+    IsolatedHost,
     drop_powers,
     enter,
 )
-from tuner.adapters.hosts.machine import Step
 from tuner.adapters.hosts.ssh import look
 from tuner.adapters.hosts.ssh.connection import Connection
 from tuner.adapters.hosts.ssh.machine import RemoteMachine
@@ -168,7 +168,7 @@ class ShellsBeside(Shells):
             )
 
 
-class SshSandbox(PrivatePlace, RemoteMachine):
+class SshSandbox(IsolatedHost, RemoteMachine):
     """Runs commands and keeps files inside; made by `open_sandbox`.
 
     Its first shell is its first process: that reads its files, and alone may change its settings.
@@ -198,7 +198,7 @@ class SshSandbox(PrivatePlace, RemoteMachine):
         return look.Snapshot(found, self)
 
     def end(self) -> None:
-        """Let those that were started here know that they have ended."""
+        """Close the processes that were started here: they have ended with the sandbox."""
         for process in self._started:
             process.close()
 

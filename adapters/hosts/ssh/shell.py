@@ -183,7 +183,7 @@ class RemoteShell:
         return data
 
     def _receive(self, deadline_s: float) -> None:
-        """Take in what arrives next."""
+        """Receive what arrives next."""
         left_s = deadline_s - time.monotonic()
         if left_s <= 0:
             raise self._broke("it did not answer in time")
@@ -268,7 +268,7 @@ class Shells:
         return self._take() or RemoteShell(self._open_channel(), self._where, self.count)
 
     def _take(self) -> RemoteShell | None:
-        """Find one that waits, and forget those that have ended meanwhile."""
+        """Return one that waits, without those that have ended meanwhile; None when there is none."""
         with self._lock:
             while self._idle:
                 shell = self._idle.pop()

@@ -11,7 +11,7 @@ import pytest
 from tuner.adapters.hosts.local import LocalHost
 from tuner.errors import TargetError
 from tuner.hosts.conflicts import Conflict, find_conflicts
-from tuner.hosts.surroundings import SHOW_SYSCTLS
+from tuner.hosts.inventory import SHOW_SYSCTLS
 from tuner.ports import Argv, Completed
 from tuner.testing.fakes import MemoryHost, completed
 

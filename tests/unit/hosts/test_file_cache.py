@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from tuner.hosts.file_cache import WatchedHost
+from tuner.hosts.file_cache import FileCache
 from tuner.ports import FileReader, FileState
 from tuner.testing.fakes import MemoryHost
 
@@ -27,7 +27,7 @@ class CountingHost(MemoryHost):
 
 def test_every_look_takes_in_what_the_owner_wants_to_know():
     host = CountingHost()
-    watched = WatchedHost(host, paths=[SETTING], trees=[7])
+    watched = FileCache(host, paths=[SETTING], trees=[7])
 
     watched.look([STAT])
 
@@ -38,7 +38,7 @@ def test_every_look_takes_in_what_the_owner_wants_to_know():
 
 def test_what_stays_the_same_is_read_once():
     host = CountingHost()
-    watched = WatchedHost(host, lasting=[GROUP])
+    watched = FileCache(host, lasting=[GROUP])
 
     watched.look()
     watched.look()
@@ -51,7 +51,7 @@ def test_what_stays_the_same_is_read_once():
 def test_a_process_is_there_until_it_ends_or_is_a_zombie():
     host = CountingHost()
 
-    assert WatchedHost(host, trees=[7]).has_process(7)
+    assert FileCache(host, trees=[7]).has_process(7)
     host.files[STAT] = FileState(content=b"7 (evil) name) S 1) Z 1 7 7")
-    assert not WatchedHost(host, trees=[7]).has_process(7)
-    assert not WatchedHost(host, trees=[8]).has_process(8)
+    assert not FileCache(host, trees=[7]).has_process(7)
+    assert not FileCache(host, trees=[8]).has_process(8)

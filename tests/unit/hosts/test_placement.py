@@ -9,7 +9,7 @@ def test_one_cpu_is_shared_and_the_note_says_so():
     placement = place({3})
 
     assert placement.server_cpus == placement.generator_cpus == {3}
-    assert placement.is_shared
+    assert placement.server_cpus & placement.generator_cpus
     assert placement.note == "co-located: server and generator share the only CPU, CPU 3"
 
 
@@ -17,7 +17,7 @@ def test_two_cpus_are_one_each():
     placement = place({0, 1})
 
     assert (placement.server_cpus, placement.generator_cpus) == ({0}, {1})
-    assert not placement.is_shared
+    assert not placement.server_cpus & placement.generator_cpus
     assert placement.note == "co-located: server on CPU 0, generator on CPU 1"
 
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from tuner.optimize.gp import Columns, GaussianProcess, _Evidence, _factorise
+from tuner.optimize.encoding import Columns
+from tuner.optimize.gp import GaussianProcess, _Evidence, _factorise
 
 RNG = np.random.default_rng(7)
 COLUMNS = Columns(

@@ -1,4 +1,4 @@
-"""What runs and is mounted on a host besides what is tuned."""
+"""Reads what runs and is mounted on a host besides what is tuned: the facts from which conflicts follow."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ TRIGGERS = PurePosixPath("/var/lib/dpkg/triggers/Unincorp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Inventory:
     """What a host showed, in one batch of commands."""
 
     processes: frozenset[str]
@@ -92,8 +92,8 @@ class Seen:
         return self.mounts[points[0]] if points else frozenset()
 
 
-def look_around(host: Host, files: Sequence[PurePosixPath], pids: Sequence[int]) -> Seen:
-    """Ask in one round trip. Raises TargetError when the host cannot be asked.
+def take_inventory(host: Host, files: Sequence[PurePosixPath], pids: Sequence[int]) -> Inventory:
+    """Read everything in one round trip. Raises TargetError when the host cannot be asked.
 
     Args:
         host: which is going to be tuned.
@@ -123,7 +123,7 @@ def look_around(host: Host, files: Sequence[PurePosixPath], pids: Sequence[int])
     texts = [_text(each) for each in done]
     processes, profile, sysctls, systemd, mounts, container, enforcing, free, confined = texts[:9]
     locked, timers, triggers, *heads = texts[9:]
-    return Seen(
+    return Inventory(
         processes=frozenset(processes.split("\n")),
         profile=profile.strip(),
         sysctls=_sections(sysctls),

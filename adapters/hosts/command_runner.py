@@ -41,7 +41,7 @@ class Step:
         return (*self.enters, *pinned, *limited, *self.drops, *self.asked)
 
 
-class Machine(ABC):
+class CommandRunner(ABC):
     """Turns the ways in which the port Host runs commands into steps."""
 
     name: str
