@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuner.ports import Scalar
-from tuner.space.capacity import LABELS
 from tuner.space.expressions import Evaluator, Expression, parse
 from tuner.space.parameters import CURRENT, NUMBER, Bound, Constraint, Derived, Figure, Parameter
 from tuner.space.problems import Place, Refused, problem, quote, suggest
+from tuner.space.rules import LABELS
 from tuner.space.sources import Draft
 from tuner.space.values import (
     accept,
