@@ -31,9 +31,10 @@ _AS_WRITTEN = ("unit", "apply", "internal", "why", "source", "also")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Knows which names expressions may use, and turns those over facts alone into values."""
+    """Reads entries for one host: expressions over facts alone become values, others are parsed."""
 
     known: frozenset[str]
+    """Names that expressions may use."""
     facts: Mapping[str, Scalar]
     evaluators: Mapping[str, Evaluator]
     """By server."""
