@@ -212,6 +212,8 @@ class Expression:
             raise self.failure("division by zero", names) from error
         except (InvalidExpression, Unusable, ArithmeticError, ValueError, TypeError) as error:
             raise self.failure(str(error), names) from error
+        if isinstance(value, (bool, int, float)):
+            return value
         plain = _plain(value)
         if isinstance(plain, (bool, int, float, str)):
             return plain
