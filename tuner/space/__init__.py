@@ -40,23 +40,7 @@ from tuner.space.space import UNSET, Space
 from tuner.space.values import accept
 
 __all__ = [
-    "UNSET",
-    "Constraint",
-    "Derived",
-    "Dimension",
-    "Parameter",
-    "Preset",
-    "Refused",
-    "Space",
-    "SpaceFacts",
-    "accept",
-    "available_spaces",
-    "describe_dead",
-    "describe_presets",
-    "describe_space",
-    "describe_spaces",
-    "facts_from_json",
-    "facts_to_json",
-    "load_space",
-    "possible_texts",
-]
+    "UNSET", "Constraint", "Derived", "Dimension", "Parameter", "Preset", "Refused", "Space",
+    "SpaceFacts", "accept", "available_spaces", "describe_dead", "describe_presets", "describe_space",
+    "describe_spaces", "facts_from_json", "facts_to_json", "load_space", "possible_texts",
+]  # fmt: skip

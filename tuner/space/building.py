@@ -1,29 +1,35 @@
-"""Builds the space of one host from its sources, and checks it."""
+"""Builds the space of one host: leaves out what the host lacks, settles what it decides, checks the rest."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from keyword import kwlist
 from pathlib import Path
 
-from tuner.space.capacity import ALLOWANCE, Capacity, guard_by
+from tuner.errors import UsageError
+from tuner.ports import Scalar
 from tuner.space.checking import check
-from tuner.space.expressions import FACTS, FUNCTIONS, Evaluator
-from tuner.space.folding import admit_current, drop_dependents, find_left_out, fold, order_by_dependency
-from tuner.space.parameters import (
-    CURRENT,
-    Derived,
-    Figure,
-    Item,
-    Parameter,
-    SpaceFacts,
-    identifier,
-)
+from tuner.space.expressions import FACTS, FUNCTIONS, Evaluator, Expression, is_at_least, parse_version
+from tuner.space.parameters import CURRENT, Derived, Figure, Item, Parameter, SpaceFacts, identifier
 from tuner.space.presets import with_presets
 from tuner.space.problems import problem
 from tuner.space.reading import Reader
-from tuner.space.rules import Rules
+from tuner.space.rules import (
+    ALLOWANCE,
+    Capacity,
+    Rules,
+    Scope,
+    asked_default,
+    check_bounds,
+    default_value,
+    derived_value,
+    evaluate_bounds,
+    guard_by,
+    watch,
+)
 from tuner.space.sources import Draft, Merged, Source, merge, read_sources
 from tuner.space.space import Space
+from tuner.space.values import fault_in_range
 
 _RESERVED = frozenset({*FACTS, *FUNCTIONS, *kwlist, "version"})
 
@@ -61,10 +67,11 @@ def load_space(sources: Sequence[Source], *, facts: SpaceFacts, base: Path) -> S
 
 def _build(merged: Merged, facts: SpaceFacts, reader: Reader) -> Space:
     """Return the space without presets, not yet checked."""
-    left_out = find_left_out((*merged.parameters.values(), *merged.derived.values()), facts)
+    drafts = (*merged.parameters.values(), *merged.derived.values())
+    left_out = {draft.name: reason for draft in drafts if (reason := _reason_to_leave_out(draft, facts))}
     items, unknown = _read_items(merged, reader, left_out)
-    usable = drop_dependents(order_by_dependency(items), left_out, unknown)
-    usable, never = fold(usable, reader.facts, left_out)
+    usable = _drop_dependents(_order_by_dependency(items), left_out, unknown)
+    usable, never = _fold(usable, reader.facts, left_out)
     left_out |= never
     rules = _rules(merged, reader, usable, left_out)
     present = {item.name: item for item in rules.order if item.name not in left_out}
@@ -112,7 +119,7 @@ def _rules(merged: Merged, reader: Reader, order: tuple[Item, ...], left_out: Ma
         for name, draft in merged.parameters.items()
         if draft.fields["default"] == CURRENT or (reader.installed and name in reader.current)
     }
-    return admit_current(rules, by_host - merged.held.keys())
+    return _admit_current(rules, by_host - merged.held.keys())
 
 
 def _figures(
@@ -126,18 +133,16 @@ def _figures(
 
 def _reader(merged: Merged, facts: SpaceFacts, default: Capacity) -> Reader:
     """Return the reader whose expressions see this capacity as the least; nothing where it is empty."""
-    least: dict[str, dict[str, int | float]] = {server: {} for server in merged.servers}
-    for server, figure in merged.capacity:
-        least[server][figure] = default.get(server, {}).get(figure, 0)
-    names: Iterable[str] = (*merged.parameters, *merged.derived)
-    versions = {server: facts.versions.get(server, ()) for server in merged.servers}
+    evaluators = {"": Evaluator(())}
+    for server in merged.servers:
+        figures = [figure for owner, figure in merged.capacity if owner == server]
+        least = {figure: default.get(server, {}).get(figure, 0) for figure in figures}
+        evaluators[server] = Evaluator(facts.versions.get(server, ()), least)
+    names = map(identifier, (*merged.parameters, *merged.derived))
     return Reader(
-        known=frozenset({*FACTS, *facts.names, *map(identifier, names)}),
+        known=frozenset({*FACTS, *facts.names, *names}),
         facts=dict(facts.names),
-        evaluators={
-            "": Evaluator(()),
-            **{server: Evaluator(version, least[server]) for server, version in versions.items()},
-        },
+        evaluators=evaluators,
         current=facts.current,
         installed=facts.installed,
     )
@@ -161,3 +166,133 @@ def _pinned(merged: Merged, draft: Draft) -> str:
     if draft.name in merged.pinned:
         return merged.pinned[draft.name]
     return "" if risk in merged.allowed else f"{risk}, and `allow:` does not name {risk}"
+
+
+def _reason_to_leave_out(draft: Draft, facts: SpaceFacts) -> str:
+    fields = draft.fields
+    version = facts.versions.get(draft.server, ())
+    shown = f"{draft.server} here is {'.'.join(map(str, version))}"
+    if "since" in fields and not is_at_least(version, parse_version(fields["since"])):
+        return f"it exists since {fields['since']}, {shown}"
+    if "until" in fields and version and is_at_least(version, parse_version(fields["until"])):
+        return f"it is gone since {fields['until']}, {shown}"
+    if fields.get("scope") == "host" and facts.sandbox:
+        return "it is one value for the whole host, which a sandbox does not touch"
+    if fields.get("loopback") is False and facts.loopback:
+        return "it has no effect on load over loopback"
+    if "exists" in fields and not facts.exists(fields["exists"]):
+        return f"there is no {fields['exists']} on this host"
+    return ""
+
+
+def _order_by_dependency(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Return the items in an order in which they can be evaluated. Raises UsageError that names a cycle."""
+    by_identifier = {item.identifier: item for item in items}
+    sorter = TopologicalSorter(dict.fromkeys(by_identifier, ()))
+    for item in items:
+        sorter.add(item.identifier, *sorted(item.depends_on & by_identifier.keys()))
+    try:
+        return tuple(by_identifier[name] for name in sorter.static_order())
+    except CycleError as error:
+        raise _circular([by_identifier[name] for name in error.args[1][:0:-1]], items) from error
+
+
+def _circular(cycle: list[Item], items: Sequence[Item]) -> UsageError:
+    """Return the error of items each of which depends on the next, and the last one on the first."""
+    first = min(range(len(cycle)), key=lambda place: items.index(cycle[place]))
+    cycle = [*cycle[first:], *cycle[: first + 1]]
+    expression = next(each for each in cycle[0].expressions if cycle[1].identifier in each.names)
+    wrong = f"`{expression.text}` is circular: {' → '.join(item.name for item in cycle)}"
+    return problem(expression.place, wrong, "Let one of them depend on facts alone")
+
+
+def _drop_dependents(
+    ordered: Sequence[Item], left_out: dict[str, str], unknown: dict[str, str]
+) -> tuple[Item, ...]:
+    """Return what can be evaluated. What needs an unknown value joins `unknown`.
+
+    A parameter that is left out keeps its default for the eyes of expressions: that is what is in force.
+    """
+    missing = {identifier(name): name for name in unknown}
+    usable = []
+    for item in ordered:
+        if item.name in left_out and isinstance(item, Derived):
+            missing[item.identifier] = item.name
+            continue
+        lacking = sorted(missing[name] for name in item.depends_on if name in missing)
+        if lacking:
+            unknown[item.name] = left_out.get(item.name, f"it depends on {lacking[0]}, which is left out")
+            missing[item.identifier] = item.name
+        else:
+            usable.append(item)
+    return tuple(usable)
+
+
+def _fold(
+    ordered: Iterable[Item], facts: Mapping[str, Scalar], left_out: Mapping[str, str]
+) -> tuple[tuple[Item, ...], dict[str, str]]:
+    """Return the items with settled bounds in place of expressions, and those that are never active with why.
+
+    What is left out keeps its default for expressions to see; so does what is never active.
+    """
+    settled: Scope = dict(facts)
+    never: dict[str, str] = {}
+    items: list[Item] = []
+    for item in ordered:
+        if isinstance(item, Derived):
+            folded: Item = item
+            if item.when is None and item.value.names <= settled.keys():
+                settled[item.identifier] = watch(item, derived_value(item, settled))
+        elif item.name in left_out:
+            folded = replace(item, when=None)
+        else:
+            is_decided = item.when is not None and item.when.names <= settled.keys()
+            folded = replace(item, when=None) if is_decided else item
+            if is_decided and item.when is not None and not item.when.holds(settled):
+                never[item.name] = f"`{item.when.text}` does not hold on this host"
+            else:
+                folded = _fold_bounds(folded, settled)
+                _note_pinned(folded, settled)
+        items.append(folded)
+    return tuple(items), never
+
+
+def _fold_bounds(parameter: Parameter, settled: Scope) -> Parameter:
+    bounds = [bound for bound in (parameter.low, parameter.high) if isinstance(bound, Expression)]
+    if not bounds or any(bound.names - settled.keys() for bound in bounds):
+        return parameter
+    low, high = evaluate_bounds(parameter, settled)
+    check_bounds(parameter, low, high, settled)
+    return replace(parameter, low=low, high=high)
+
+
+def _note_pinned(parameter: Parameter, settled: Scope) -> None:
+    """Remember the value of a parameter that never changes."""
+    is_fixed = parameter.pinned and parameter.when is None and parameter.has_fixed_bounds
+    if not is_fixed or not parameter.depends_on <= settled.keys():
+        return
+    low, high = evaluate_bounds(parameter, settled)
+    settled[parameter.identifier] = watch(parameter, default_value(parameter, low, high, settled))
+
+
+def _admit_current(rules: Rules, names: Container[str]) -> Rules:
+    """Return the rules with a special value `current` where a value in force is outside moving bounds.
+
+    Fixed bounds have been stretched already; what is in force must be possible in any case.
+    """
+    outside: dict[str, Scalar] = {}
+
+    def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar:
+        value = asked_default(parameter, scope)
+        if parameter.name in names and fault_in_range(parameter, value, low, high) is not None:
+            outside[parameter.name] = value
+        return value
+
+    rules.settle(pick)
+    order = (
+        replace(item, special={**item.special, CURRENT: outside[item.name]})
+        if isinstance(item, Parameter) and item.name in outside
+        else item
+        for item in rules.order
+    )
+    return replace(rules, order=tuple(order))

@@ -61,15 +61,8 @@ def _describe_whole(name: str) -> dict[str, str]:
 
 def describe_presets(name: str) -> list[dict[str, Any]]:
     """Return name, title, source and values of the presets of a space."""
-    return [
-        {
-            "name": draft.name,
-            "title": draft.fields.get("title", ""),
-            "source": draft.fields.get("source", ""),
-            "values": dict(draft.fields["values"]),
-        }
-        for draft in _merged(name).presets.values()
-    ]
+    blank = {"title": "", "source": ""}
+    return [{"name": draft.name, **blank, **draft.fields} for draft in _merged(name).presets.values()]
 
 
 def describe_dead(name: str) -> dict[str, str]:

@@ -204,16 +204,16 @@ class Expression:
                 _bounded(value)
         except NameNotDefined as error:
             missing = min(self.names - names.keys(), default="a name")
-            reason = (
-                f"the fact {missing} is not known of this host"
-                if missing in FACTS
-                else f"{missing} is inactive there and has no value"
-            )
-            raise self.failure(reason, names) from error
+            lacks = f"{missing} is inactive there and has no value"
+            if missing in FACTS:
+                lacks = f"the fact {missing} is not known of this host"
+            raise self.failure(lacks, names) from error
         except ZeroDivisionError as error:
             raise self.failure("division by zero", names) from error
         except (InvalidExpression, Unusable, ArithmeticError, ValueError, TypeError) as error:
             raise self.failure(str(error), names) from error
+        if isinstance(value, (bool, int, float)):
+            return value
         plain = _plain(value)
         if isinstance(plain, (bool, int, float, str)):
             return plain

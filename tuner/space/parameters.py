@@ -32,8 +32,11 @@ class SpaceFacts:
     current: Mapping[str, Scalar] = field(default_factory=dict)
     """Values in force before anything is changed, by parameter name."""
     exists: Callable[[str], bool] = lambda _path: True
+    """Whether a path is on the host."""
     sandbox: bool = True
+    """Whether a private instance is tuned, which touches nothing that is one value for the host."""
     loopback: bool = True
+    """Whether the load comes over the loopback device."""
     installed: bool = False
     """Whether an installed service is tuned: then what is in force is the default of every parameter, and one
     whose value in force is not known is left alone."""
@@ -99,11 +102,14 @@ class Parameter(_Setting):
     low: Bound = 0
     high: Bound = 0
     log: bool = False
+    """Whether it is searched on a logarithmic scale."""
     step: int | float | None = None
+    """Distance between two values, counted from low; None for every number of its kind."""
     special: Mapping[str, Scalar] = field(default_factory=dict)
     """Label → stored value, apart from the range."""
     choices: tuple[Scalar, ...] = ()
     apply: Apply = "restart"
+    """What a change needs to be in force."""
     pinned: str = ""
     """Why it is held at its default and has no dimension; empty when it is tuned."""
 

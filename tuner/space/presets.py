@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.space.expressions import Expression
 from tuner.space.parameters import Parameter, Preset
@@ -55,8 +54,7 @@ def _fit(space: Space, merged: Merged, reader: Reader, draft: Draft, shown: str)
     asked: dict[str, Scalar] = {}
     adjusted: dict[str, str] = {}
     for name, value in draft.fields["values"].items():
-        if name not in merged.parameters:
-            raise _unknown(merged, draft, name)
+        _refuse_unknown(merged, draft, name)
         if name in space.left_out:
             adjusted[name] = space.left_out[name]
         elif parameters[name].pinned:
@@ -70,12 +68,13 @@ def _fit(space: Space, merged: Merged, reader: Reader, draft: Draft, shown: str)
     return Preset(name=shown, title=title, source=source, values=values, adjusted=adjusted)
 
 
-def _unknown(merged: Merged, draft: Draft, name: str) -> UsageError:
+def _refuse_unknown(merged: Merged, draft: Draft, name: str) -> None:
     place = draft.at("values", name)
     if name in merged.derived:
         value = merged.derived[name].fields["value"]
-        return problem(place, f"{name} cannot be set, it follows as `{value}`", "Set what it follows from")
-    return problem(place, f"there is no parameter {name}", suggest(name, merged.parameters))
+        raise problem(place, f"{name} cannot be set, it follows as `{value}`", "Set what it follows from")
+    if name not in merged.parameters:
+        raise problem(place, f"there is no parameter {name}", suggest(name, merged.parameters))
 
 
 def _read(reader: Reader, parameter: Parameter, value: Scalar, place: Place) -> Scalar:

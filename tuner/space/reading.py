@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuner.ports import Scalar
-from tuner.space.capacity import LABELS
 from tuner.space.expressions import Evaluator, Expression, parse
 from tuner.space.parameters import CURRENT, NUMBER, Bound, Constraint, Derived, Figure, Parameter
 from tuner.space.problems import Place, Refused, problem, quote, suggest
+from tuner.space.rules import LABELS
 from tuner.space.sources import Draft
 from tuner.space.values import (
     accept,
@@ -31,9 +31,10 @@ _AS_WRITTEN = ("unit", "apply", "internal", "why", "source", "also")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Knows which names expressions may use, and turns those over facts alone into values."""
+    """Reads entries for one host: expressions over facts alone become values, others are parsed."""
 
     known: frozenset[str]
+    """Names that expressions may use."""
     facts: Mapping[str, Scalar]
     evaluators: Mapping[str, Evaluator]
     """By server."""

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationErr
 from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.space import parameters
-from tuner.space.capacity import ALLOWANCE
 from tuner.space.problems import Refused, problem, quote, suggest
+from tuner.space.rules import ALLOWANCE
 from tuner.space.values import as_flag, as_number
 from tuner.space.yaml_text import Document, Path, Plain
 

@@ -1,5 +1,6 @@
 """Reads the sources of a space and merges them: later ones refine earlier ones."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 
 Source = str | Path | Mapping[str, object] | Document
 """Name, path, or an entry written out; as a Document it keeps the lines of the study file."""
-
-
+_PATH = re.compile(r"/|\.ya?ml\Z")
 BUILT_IN = Path(__file__).parents[1] / "search_spaces"
 
 
@@ -64,15 +64,11 @@ def _read(source: object, number: int, base: Path) -> Document:
         return source
     if isinstance(source, Mapping):
         return Document(source=where, data=dict(source), lines={})
-    if isinstance(source, Path) or (isinstance(source, str) and _is_path(source)):
+    if isinstance(source, Path) or (isinstance(source, str) and _PATH.search(source)):
         return _read_file(Path(source), base)
     if isinstance(source, str):
         return read_space(source)
     raise problem(where, f"{quote(source)} is no name, path or mapping", "Write the name or path of a space")
-
-
-def _is_path(source: str) -> bool:
-    return "/" in source or source.endswith((".yaml", ".yml"))
 
 
 def _read_file(path: Path, base: Path) -> Document:

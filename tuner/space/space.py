@@ -4,11 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tuner.ports import Config, Scalar
-from tuner.space.capacity import describe, guard_by, name_shortfalls
 from tuner.space.dimensions import coordinates_of, lay_out, read_point, value_at
 from tuner.space.parameters import Constraint, Derived, Dimension, Item, Parameter, Preset
 from tuner.space.problems import Refused, problem, quote, suggest
-from tuner.space.rules import Rules, Scope, default_value
+from tuner.space.rules import (
+    Rules,
+    Scope,
+    capacity_at,
+    default_value,
+    describe_capacity,
+    guard_by,
+    name_shortfalls,
+)
 from tuner.space.values import accept, accept_at, as_number, fault_in_range, keep_within, show_value
 
 UNSET: Scalar = ""
@@ -119,15 +126,11 @@ class Space:
             item = self._item[name]
             if name not in config:
                 condition = item.when.text if item.when else ""
-                raise problem(
-                    name, f"{quote(value)} has no effect, for `{condition}` does not hold", "Leave it out"
-                )
+                wrong = f"{quote(value)} has no effect, for `{condition}` does not hold"
+                raise problem(name, wrong, "Leave it out")
             if isinstance(item, Derived) and not _is_alike(value, config[name]):
-                raise problem(
-                    name,
-                    f"{quote(value)} is given, but it follows as `{item.value.text}` = {config[name]}",
-                    f"Set {' and '.join(sorted(item.value.names))} instead",
-                )
+                wrong = f"{quote(value)} is given, but it follows as `{item.value.text}` = {config[name]}"
+                raise problem(name, wrong, f"Set {' and '.join(sorted(item.value.names))} instead")
         for sentence in self.rules.broken(config):
             raise problem(self.name, sentence, "Change one of these values")
 
@@ -175,11 +178,11 @@ class Space:
 
     def capacity(self, config: Config) -> dict[str, dict[str, int | float]]:
         """Return what the servers hold at once with a configuration: server → figure → number."""
-        return self.rules.capacity(config)
+        return capacity_at(self.rules.figures, self.rules.scope(config))
 
     def describe_capacity(self, config: Config) -> dict[str, str]:
         """Return server → what it holds at once, in one line."""
-        return describe(self.rules.figures, self.capacity(config))
+        return describe_capacity(self.rules.figures, self.capacity(config))
 
     def lacks(self, config: Config) -> tuple[str, ...]:
         """Return a sentence for everything in which a configuration holds less than the default."""

@@ -1,8 +1,8 @@
-"""Reads YAML into plain data and remembers the line of every key and value.
+"""Reads YAML into plain data, with the line of every key and value.
 
-It works on parser events and never constructs objects. No scalar becomes a boolean or a date here: an
-unquoted one is marked `Plain`, and whoever knows the kind of the value reads it (`on` is true for a bool, but
-a text in a choice; `1.20` is a version, not 1.2).
+Parser events are read and no objects constructed. No scalar becomes a boolean or a date here: an unquoted one
+is marked `Plain`, and read by the kind of the value (`on` is true for a bool, a text in a choice; `1.20` is
+a version, not 1.2).
 """
 
 from collections.abc import Iterator, Mapping
@@ -85,7 +85,7 @@ _LOOK = "Look at the indentation, quotes and brackets at that line and the one b
 
 
 class _Reader:
-    """Turns the events of one document into nested data."""
+    """Reads the events of one document as nested data."""
 
     def __init__(self, source: str, text: str) -> None:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is eight times as fast

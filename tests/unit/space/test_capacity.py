@@ -9,7 +9,7 @@ from tests.unit.space.samples import facts, load
 from tests.unit.space.test_built_in_spaces import in_force
 from tuner.errors import UsageError
 from tuner.space import Space, available_spaces, load_space
-from tuner.space.capacity import guard_by, name_shortfalls
+from tuner.space.rules import guard_by, name_shortfalls
 
 ALLOW = {"allow": ["capacity"]}
 EVERYTHING = {"allow": ["semantic", "risky"]}
