@@ -6,13 +6,12 @@ Run as `python hold_stopped.py STUDY COMMAND_NUMBER` in namespaces of its own; p
 import os
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tuner.adapters.hosts.local import LocalHost
+from tuner.adapters.hosts.machine import Step
 from tuner.campaign.prepare import find_target
 from tuner.errors import TunerError
 from tuner.ports import Command, Completed
@@ -24,13 +23,13 @@ class StoppingHost(LocalHost):
 
     left: int = -1
 
-    def run(self, argv: Sequence[str], *, as_root: bool = False, **options: Any) -> Completed:
-        if as_root and "beat" not in argv:
+    def _run_one(self, step: Step) -> Completed:
+        if step.as_root and "beat" not in step.asked:
             self.left -= 1
             if self.left == 0:
-                print("stopped before", *argv[2:3], flush=True)  # noqa: T201 - the test waits for it
+                print("stopped before", *step.asked[2:3], flush=True)  # noqa: T201 - the test waits for it
                 os.kill(os.getpid(), signal.SIGSTOP)
-        return super().run(argv, as_root=as_root, **options)
+        return super()._run_one(step)
 
     def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
         """Run them one by one, so that each is seen."""

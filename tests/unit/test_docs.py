@@ -1,0 +1,51 @@
+"""The documents name what is there: files, links, targets of make, spaces that load."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tuner.space import SpaceFacts, load_space
+from tuner.space.yaml_text import read_yaml
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+TOP = r"(?:tuner|adapters|tests|benchmarks|docs|search_spaces|notebooks|requirements)"
+PATH = re.compile(rf"`({TOP}(?:/[\w./-]+)?)`")
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+TO_BE_WRITTEN = {"docs/adding-a-server.md"}
+FACTS = SpaceFacts(
+    names={"cores": 2, "memory_mib": 4096, "connections": 100, "open_files_max": 65536, "somaxconn": 4096},
+    versions={"nginx": (1, 22, 1)},
+    current={},
+    sandbox=True,
+)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_that_a_page_names_is_there(page: Path):
+    text = page.read_text()
+    named = {*PATH.findall(text)} if page.name != "CHANGELOG.md" else set()
+    named |= {str((page.parent / link).resolve().relative_to(ROOT)) for link in LINK.findall(text)}
+
+    assert [name for name in sorted(named - TO_BE_WRITTEN) if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_target_of_make_that_a_page_names_is_there(page: Path):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+    assert set(re.findall(r"`make ([a-z-]+)", page.read_text())) <= targets
+
+
+def test_the_space_that_authors_begin_with_loads():
+    (first, *_) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/spaces.md").read_text(), re.DOTALL)
+
+    space = load_space([read_yaml(first.encode(), "small.yaml")], facts=FACTS, base=ROOT)
+
+    assert [parameter.name for parameter in space.parameters] == [
+        "worker_processes",
+        "sendfile",
+        "tcp_nopush",
+    ]
+    assert [preset.name for preset in space.presets] == ["plain"]
