@@ -11,7 +11,7 @@ from tuner.measure.start import NO_JUDGES, measure_start
 from tuner.measure.window import Load, run_window, send_beside
 from tuner.ports import Config
 from tuner.records import Role, Start, State, Timing, Window
-from tuner.statistics.noise import Noise, detectable_gain, estimate_noise, half_width, plan_pairs
+from tuner.statistics.noise import Noise, detectable_gain, estimate_noise, half_width, size_pairs
 from tuner.study.presets import Plan
 
 HEADROOM = 0.05
@@ -108,7 +108,7 @@ def calibrate(
         tell(number, plan.calibration_starts)
         starts.append(_control(target, default, load, full, number))
     noise = estimate_noise(starts)
-    pairs, windows = plan_confirmation(noise, plan, _deploy_s(starts))
+    pairs, windows = size_confirmation(noise, plan, _deploy_s(starts))
     with target.deploy(default) as deployment:
         run_window(deployment, load, 1.0)
         single, double = _compare_generators(deployment, load)
@@ -128,7 +128,7 @@ def calibrate(
     )
 
 
-def plan_confirmation(
+def size_confirmation(
     noise: Noise, plan: Plan, deploy_s: float, *, seconds: float | None = None
 ) -> tuple[int, int]:
     """Settle pairs and windows of a confirmation so that its time gives the narrowest interval.
@@ -138,7 +138,7 @@ def plan_confirmation(
     available_s = plan.confirm_s if seconds is None else min(plan.confirm_s, seconds)
     if not plan.confirm_s:
         return plan.pairs, plan.windows[1]
-    pairs, windows = plan_pairs(
+    pairs, windows = size_pairs(
         noise, seconds=available_s, start_cost_s=deploy_s + plan.warmup_s, window_s=plan.window_s
     )
     return (pairs, windows) if pairs >= plan.pairs else (plan.pairs, plan.windows[0])

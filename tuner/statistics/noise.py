@@ -207,7 +207,7 @@ def windows_per_start(noise: Noise, start_cost_s: float, window_s: float) -> int
     return max(1, min(MAX_WINDOWS, math.ceil(optimum)))
 
 
-def plan_pairs(noise: Noise, *, seconds: float, start_cost_s: float, window_s: float) -> tuple[int, int]:
+def size_pairs(noise: Noise, *, seconds: float, start_cost_s: float, window_s: float) -> tuple[int, int]:
     """Say with how many pairs and windows per start given seconds of pairs give the narrowest interval.
 
     The optimum for a variance, as in `windows_per_start`, is not that for an interval from few pairs: t with

@@ -8,7 +8,7 @@ from statistics import fmean, variance
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.statistics.control_level import Speedup
-from tuner.statistics.ranking import Standing, as_controls, config_key
+from tuner.statistics.ranking import Ranking, as_controls, config_key
 from tuner.study.objective import METRICS
 
 FEW_CONTROLS = 3
@@ -57,7 +57,7 @@ def log_cost(start: Start, metric: str) -> float | None:
 
 
 def find_front(
-    starts: Sequence[Start], standing: Standing, default: Config, metric: str, *, winner: Config | None
+    starts: Sequence[Start], ranking: Ranking, default: Config, metric: str, *, winner: Config | None
 ) -> tuple[Choice, ...]:
     """Give the feasible configurations that no other beats in both, the default among them; fastest first.
 
@@ -74,7 +74,7 @@ def find_front(
             config=default, goodput=nothing, cost=nothing, starts=len(of_config.get(config_key(default), []))
         )
     ]
-    for entry in standing.ranking:
+    for entry in ranking.entries:
         seen = of_config.get(entry.key)
         if seen:
             mean = fmean(each.log_ratio for each in seen)
