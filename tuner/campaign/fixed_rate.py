@@ -28,7 +28,7 @@ P99 = 0.99
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyClaim:
-    """What may be said of response times."""
+    """Response times of default and winner at the same rate."""
 
     rate_rps: float
     pairs: int
@@ -62,7 +62,7 @@ def compare_latency(experiment: Experiment, winner: Config) -> None:
 
 
 def capacity_rps(starts: Sequence[Start]) -> float:
-    """Take the default's goodput in the confirmation as what it can do."""
+    """Return the default's goodput in the confirmation: what it can do."""
     logs = [
         start.log_goodput
         for start in starts

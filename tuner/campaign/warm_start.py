@@ -53,7 +53,7 @@ def read_warmth(settings: Study, space: Space) -> Warmth:
 
 
 def fit_into(space: Space, config: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Give the configuration of a space that is nearest to one of another study."""
+    """Return the configuration of a space that is nearest to one of another study."""
     known = {parameter.name: parameter for parameter in space.parameters}
     return space.complete(
         {name: value for name, value in config.items() if name in known and _is_known(known[name], value)},
@@ -62,7 +62,7 @@ def fit_into(space: Space, config: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def _is_known(parameter: Parameter, value: Scalar) -> bool:
-    """Say whether a parameter has such a value, be it out of its range."""
+    """Return whether a parameter has such a value, be it out of its range."""
     try:
         accept(parameter, value)
     except Refused:
@@ -71,7 +71,7 @@ def _is_known(parameter: Parameter, value: Scalar) -> bool:
 
 
 def _best_of(earlier: Study, space: Space) -> Sequence[Config]:
-    """Give the best configurations of a study by posterior mean, best first; none below its default."""
+    """Return the best configurations of a study by posterior mean, best first; none below its default."""
     require_own(earlier.folder)
     storage = open_storage(earlier.storage_url, earlier.name, create=False)
     starts = storage.starts()

@@ -45,7 +45,7 @@ class Calibration:
     """Connections from which on goodput does not grow."""
 
     def lines(self) -> list[str]:
-        """Say it in a few lines, what can be proved first."""
+        """Return the result in a few lines, what can be proved first."""
         sigma_w, sigma_b = 100 * self.noise.sigma_window, 100 * self.noise.sigma_start
         drift = 100 * (self.noise.drift_per_s * 60) ** 0.5
         curve = ", ".join(f"{count}: {rate:,.0f}" for count, rate in self.by_connections.items())
@@ -79,7 +79,7 @@ class Calibration:
         return "it has reserves"
 
     def as_json(self) -> dict[str, Any]:
-        """Give the same for scripts."""
+        """Return the same for scripts."""
         return {
             "sigma_window": self.noise.sigma_window,
             "sigma_start": self.noise.sigma_start,
@@ -97,7 +97,7 @@ class Calibration:
 def calibrate(
     target: Target, default: Config, load: Load, plan: Plan, tell: Callable[[int, int], None]
 ) -> Calibration:
-    """Make control starts of the default and look what they tell.
+    """Measure the noise and the generator with starts of the default.
 
     Raises:
         TrialFailed: the default itself cannot be measured.
@@ -131,7 +131,7 @@ def calibrate(
 def size_confirmation(
     noise: Noise, plan: Plan, deploy_s: float, *, seconds: float | None = None
 ) -> tuple[int, int]:
-    """Settle pairs and windows of a confirmation so that its time gives the narrowest interval.
+    """Choose pairs and windows of a confirmation so that its time gives the narrowest interval.
 
     Without the time for the fewest pairs, these are measured all the same, as shortly as may be.
     """

@@ -186,7 +186,7 @@ def take(
 def _look(
     host: Lookable, net: PurePosixPath, groups: Mapping[str, Sequence[int]], quota: PurePosixPath | None
 ) -> FileReader:
-    """Name everything at once that a snapshot reads."""
+    """Return everything at once that a snapshot reads."""
     # Kernel threads have no children to look for, so their own times are all there is.
     interrupts = (PurePosixPath(f"/proc/{pid}/stat") for pid in groups.get(INTERRUPTS, ()))
     accounts = () if quota is None else (quota,)
@@ -216,7 +216,7 @@ def difference(
     generator_cpu_s: float | None = None,
     waited_for_by: str | None = TUNER,
 ) -> dict[str, float]:
-    """Say what happened between two snapshots of the same target; the table above names it.
+    """Return what happened between two snapshots of the same target; the table above names it.
 
     Args:
         before: at the start of the window.

@@ -128,6 +128,6 @@ def _read_process(host: FileReader, pid: int) -> ProcessTimes | None:
 
 
 def _children(host: FileReader, pid: int) -> list[int]:
-    """Name the children of a process; none of one that has ended meanwhile."""
+    """Return the children of a process; none of one that has ended meanwhile."""
     content = host.read(PurePosixPath(f"/proc/{pid}/task/{pid}/children")).content
     return [int(child) for child in (content or b"").split()]

@@ -51,7 +51,7 @@ def config_key(config: Config) -> str:
 
 
 def as_controls(starts: Sequence[Start]) -> tuple[Start, ...]:
-    """Let the default's starts in races and confirmations count as control starts: they are the same.
+    """Return the starts with the default's own, in races and confirmations, as control starts.
 
     Starts at a fixed rate are left out: their goodput is that rate.
     """

@@ -80,7 +80,7 @@ DEFINITION: Fact[Mapping[str, str]] = Fact("definition", to_json=dict)
 """The study file and the search space: name → text."""
 FINGERPRINT: Fact[Fingerprint] = Fact("fingerprint", fingerprint_from_json, asdict)
 PRESET: Fact[str] = Fact("preset")
-"""Name of the preset that the study began with."""
+"""Return of the preset that the study began with."""
 SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts")
 """What the space was loaded with, as `tuner.space.facts_to_json` writes it."""
 EXPECTED_GAINS: Fact[tuple[float | None, ...]] = Fact("expected", tuple, list)

@@ -46,7 +46,7 @@ def failure_rate(start: Start) -> float:
 
 
 def latency(quantile: float) -> Callable[[Start], float | None]:
-    """Give a metric: a latency quantile over the windows of a start, in milliseconds."""
+    """Return a metric: a latency quantile over the windows of a start, in milliseconds."""
 
     def metric(start: Start) -> float | None:
         seen = [window.latency for window in start.valid_windows if window.latency is not None]
@@ -133,14 +133,14 @@ def parse_constraint(text: str, where: str) -> Constraint:
 
 
 def slacks(start: Start, constraints: Sequence[Constraint]) -> dict[str, float]:
-    """Give every constraint's slack; a start that failed breaks only the one that it must start."""
+    """Return every constraint's slack; a start that failed breaks only the one that it must start."""
     if start.state is State.FAILED or not start.windows:
         return {STARTED: 1.0} | {str(constraint): 0.0 for constraint in constraints}
     return {STARTED: -1.0} | {str(constraint): constraint.slack(start) for constraint in constraints}
 
 
 def unmeasured(start: Start, constraints: Sequence[Constraint], objective: Objective) -> tuple[str, ...]:
-    """Name the bounds and the cost on what nobody reports."""
+    """Return the bounds and the cost on what nobody reports."""
     wanted = {f"constraint {each}": each.metric for each in constraints}
     if objective.cost is not None:
         wanted[f"objective minimize {objective.cost}"] = objective.cost
@@ -148,7 +148,7 @@ def unmeasured(start: Start, constraints: Sequence[Constraint], objective: Objec
 
 
 def broken(starts: Sequence[Start], constraints: Sequence[Constraint]) -> tuple[str, ...]:
-    """Name the constraints that the measured starts of one configuration break on average."""
+    """Return the constraints that the measured starts of one configuration break on average."""
     counted = [start for start in starts if start.counts]
 
     def is_broken(constraint: Constraint) -> bool:

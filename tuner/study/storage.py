@@ -90,7 +90,7 @@ class Storage:
         return replace(start, number=number)
 
     def keep_window(self, start: Start, window: Window) -> Start:
-        """Put one finished window on disk."""
+        """Write one finished window."""
         with self._translated():
             self._storage.set_trial_user_attr(
                 self._ids[start.number], window_key(len(start.windows)), window_to_json(window)
@@ -98,7 +98,7 @@ class Storage:
         return replace(start, windows=(*start.windows, window))
 
     def end(self, start: Start, *, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
-        """Tell how a start ended: its value and its constraints (slack ≤ 0 is feasible).
+        """Write how a start ended: its value and its constraints (slack ≤ 0 is feasible).
 
         An invalid start is told as failed, which no sampler sees; a failed one as complete and infeasible,
         so that samplers learn from it; a pruned one as complete, with the value that it has.
@@ -202,7 +202,7 @@ class Storage:
 
 
 def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Name what differs between two definitions."""
+    """Return what differs between two definitions."""
     changed = []
     for name in (*now, *(name for name in before if name not in now)):
         if name not in before:
@@ -215,7 +215,7 @@ def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def is_there(url: str) -> bool:
-    """Say whether there is a storage to open; that of a server always is."""
+    """Return whether there is a storage to open; that of a server always is."""
     return not url.startswith(SQLITE) or Path(show_url(url)).exists()
 
 
