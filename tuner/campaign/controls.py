@@ -54,8 +54,7 @@ def _refuse_failing_default(starts: list[Start], control: Start) -> None:
     last = [start for start in starts if start.role is Role.CONTROL][-MAX_FAILED:]
     if len(last) == MAX_FAILED and all(_has_failed(start) for start in last):
         reason = control.failure.reason if control.failure else "unknown"
-        msg = f"target: the default configuration failed {MAX_FAILED} times in a row. {reason}"
-        raise TargetError(msg)
+        raise TargetError(f"target: the default configuration failed {MAX_FAILED} times in a row. {reason}")
 
 
 def _has_failed(control: Start) -> bool:
@@ -71,9 +70,8 @@ def _refuse_unmeasured(experiment: Experiment, control: Start) -> None:
     settings = experiment.rig.settings
     unknown = unmeasured(control, settings.constraints, settings.objective)
     if unknown:
-        msg = (
+        raise UsageError(
             f"{settings.path}: {' and '.join(unknown)} cannot be told: the load generator reports no "
             "response times, or the server's CPU time cannot be read. Leave it out, or take a generator "
             "that reports them (wrk)."
         )
-        raise UsageError(msg)

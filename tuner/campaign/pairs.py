@@ -87,8 +87,7 @@ def _measure_side(pairing: Pairing, arm: str, block: int, make: Callable[[Openin
             return reason
         if spoiled == MAX_SPOILED:
             what = f"{arm} could not be measured {MAX_SPOILED} times in a row"
-            msg = f"host: too noisy, {what}: {reason} {LEAVE}"
-            raise TargetError(msg)
+            raise TargetError(f"host: too noisy, {what}: {reason} {LEAVE}")
 
 
 def read_pairs(starts: Sequence[Start], pairing: Pairing) -> tuple[tuple[float, float], ...]:

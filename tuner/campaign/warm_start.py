@@ -40,12 +40,14 @@ def read_warmth(settings: Study, space: Space) -> Warmth:
         where = f"{settings.path}: warm_start: {path}"
         earlier = load_study(path)
         if path.resolve() == settings.path.resolve():
-            msg = f"{where}: a study cannot begin with itself. Leave it out; it goes on by itself."
-            raise UsageError(msg)
+            raise UsageError(
+                f"{where}: a study cannot begin with itself. Leave it out; it goes on by itself."
+            )
         strange = sorted(set(earlier.servers) - set(settings.servers))
         if strange:
-            msg = f"{where}: it tuned {', '.join(strange)}, which this study does not. Leave it out."
-            raise UsageError(msg)
+            raise UsageError(
+                f"{where}: it tuned {', '.join(strange)}, which this study does not. Leave it out."
+            )
         known = [space.encode(fit_into(space, config)) for config in _best_of(earlier, space)]
         first += known[:1]
         good += known

@@ -9,7 +9,7 @@ from tuner.campaign.start_runner import Starter
 from tuner.commands.session import name_session
 from tuner.errors import TargetError, UsageError
 from tuner.interrupts import signals_interrupt
-from tuner.measure.pauses import short_pauses
+from tuner.measure.garbage_collection import short_collections
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.report.summary import Comparison, gather_arm
@@ -63,7 +63,7 @@ def compare(
 
         rng = Random(settings.seed)  # noqa: S311 - no secret
         pairing = Pairing(role=Role.CONFIRM, sides=sides, pairs=pairs or plan.pairs, rng=rng)
-        with rig.target.hold(progress.note), short_pauses():
+        with rig.target.hold(progress.note), short_collections():
             paired = measure_pairs(
                 pairing, starts, make, lambda done, total: progress.stage("compare", done, total)
             )

@@ -12,7 +12,7 @@ from tuner.campaign.progress import Progress, Silence
 from tuner.campaign.warm_start import read_warmth
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
-from tuner.measure.pauses import short_pauses
+from tuner.measure.garbage_collection import short_collections
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.optimizer import Optimizer
 from tuner.report.summary import Summary, pick, summarize
@@ -78,7 +78,7 @@ def run(
             storage.remember(PRESET, name)
         if optimizer is not None:
             experiment = Experiment(rig, plan, storage, optimizer, progress, session=name_session())
-            with rig.target.hold(progress.note), short_pauses():
+            with rig.target.hold(progress.note), short_collections():
                 storage.remember(VERDICT, run_campaign(experiment))
         summary = summarize(settings, rig.space, storage, running=False, version=__version__)
     return Reading(settings=settings, space=rig.space, summary=summary, rig=rig)

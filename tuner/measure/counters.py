@@ -229,11 +229,10 @@ def difference(
         TargetError: the target was restarted in between.
     """
     if before.boot_id != after.boot_id:
-        message = (
+        raise TargetError(
             f"counters: the target was restarted during a window (boot {before.boot_id} → {after.boot_id}). "
             "Find out why, then continue the study."
         )
-        raise TargetError(message)
     elapsed_s = after.monotonic_s - before.monotonic_s
     passed = passed_between(before.cpus, after.cpus)
     spent = {name: spend(before.groups.get(name, {}), tree) for name, tree in after.groups.items()}
@@ -332,6 +331,7 @@ def _read(host: FileReader, path: PurePosixPath) -> bytes:
 def _needed(host: FileReader, path: PurePosixPath) -> bytes:
     content = _read(host, path)
     if not content:
-        message = f"counters: {path} cannot be read on the target. tuner needs Linux with /proc mounted."
-        raise TargetError(message)
+        raise TargetError(
+            f"counters: {path} cannot be read on the target. tuner needs Linux with /proc mounted."
+        )
     return content

@@ -85,8 +85,7 @@ def judge_pairs(pairs: Sequence[tuple[float, float]], *, looks: int = 1, total_a
         UsageError: there are fewer than two pairs.
     """
     if len(pairs) < MIN_PAIRS:
-        msg = f"confirmation: {len(pairs)} pairs give no interval. Measure at least {MIN_PAIRS}."
-        raise UsageError(msg)
+        raise UsageError(f"confirmation: {len(pairs)} pairs give no interval. Measure at least {MIN_PAIRS}.")
     logs = np.asarray([winner - default for default, winner in pairs])
     mean, deviation = float(np.mean(logs)), float(np.std(logs, ddof=1))
     error = deviation / math.sqrt(len(logs))

@@ -176,11 +176,10 @@ class ControlLevel:
         """
         seen = [_observe(start, noise) for start in controls if start.counts]
         if not seen:
-            msg = (
+            raise TargetError(
                 f"control level: none of {len(controls)} starts of the default gave a measurement. "
                 "See why in the log of the last one."
             )
-            raise TargetError(msg)
         return cls(
             regimes=_find_regimes(sorted(seen, key=attrgetter("time_s")), noise.drift_per_s), noise=noise
         )
@@ -263,8 +262,7 @@ def combine(repeats: Sequence[Speedup], noise: Noise = Noise.PRIOR) -> Speedup:
         ValueError: there is nothing to combine.
     """
     if not repeats:
-        msg = "speedups: there is no repeat to combine. Pass at least one."
-        raise ValueError(msg)
+        raise ValueError("speedups: there is no repeat to combine. Pass at least one.")
     weights = [1 / max(each.variance, 1e-12) for each in repeats]
     mean = sum(w * each.log_ratio for w, each in zip(weights, repeats, strict=True)) / sum(weights)
     chi_square = sum(w * (each.log_ratio - mean) ** 2 for w, each in zip(weights, repeats, strict=True))

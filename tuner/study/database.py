@@ -26,8 +26,7 @@ def translated(where: str) -> Iterator[None]:
     ) as error:  # fmt: skip
         cause = error.__cause__ or error
         said = (str(cause).splitlines() or [type(cause).__name__])[0]
-        msg = f"{where}: the storage cannot be used ({said}). {_remedy(cause)}"
-        raise TargetError(msg) from error
+        raise TargetError(f"{where}: the storage cannot be used ({said}). {_remedy(cause)}") from error
 
 
 def _remedy(cause: BaseException) -> str:
@@ -76,16 +75,17 @@ def connect_database(
     try:
         return optuna.storages.RDBStorage(url, engine_kwargs, skip_compatibility_check=is_known)
     except ImportError as error:
-        msg = (
+        raise TargetError(
             f"{where}: the driver of this database is not installed. Install it, or write `storage: sqlite`."
-        )
-        raise TargetError(msg) from error
+        ) from error
     except RuntimeError as error:
-        msg = f"{where}: this storage was written by another version of Optuna. {error}"
-        raise TargetError(msg) from error
+        raise TargetError(
+            f"{where}: this storage was written by another version of Optuna. {error}"
+        ) from error
     except (KeyError, ValueError) as error:
-        msg = f"{where}: this address cannot be understood. Write postgresql://user:password@host:port/name."
-        raise UsageError(msg) from error
+        raise UsageError(
+            f"{where}: this address cannot be understood. Write postgresql://user:password@host:port/name."
+        ) from error
 
 
 def log_ahead(storage: optuna.storages.RDBStorage) -> None:

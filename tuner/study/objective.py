@@ -94,18 +94,16 @@ def parse_objective(texts: Sequence[str], where: str) -> Objective:
     for text in given:
         if text != GOODPUT and text not in known:
             near = get_close_matches(text, (GOODPUT, *known), 1, 0)
-            msg = (
+            raise UsageError(
                 f"{where}: there is no objective {text!r}. Did you mean {near[0]!r}? Write {GOODPUT}, or "
                 f"with one cost: [{GOODPUT}, {near[0] if near[0] in known else next(iter(known))}]."
             )
-            raise UsageError(msg)
     rest = [text for text in given if text != GOODPUT]
     if given.count(GOODPUT) != 1 or len(rest) > 1:
-        msg = (
+        raise UsageError(
             f"{where}: {', '.join(given) or 'nothing'} is not what can be optimized. Write {GOODPUT}, and at "
             f"most one of: {', '.join(known)}."
         )
-        raise UsageError(msg)
     return Objective(cost=known[rest[0]] if rest else None)
 
 
@@ -113,22 +111,22 @@ def parse_constraint(text: str, where: str) -> Constraint:
     """Read a bound such as `failure_rate <= 0.001`. Raises UsageError."""
     form = _FORM.fullmatch(text)
     if form is None or form["sign"] != "<=":
-        msg = f"{where}: {text!r} is not a constraint. Write METRIC <= NUMBER, such as failure_rate <= 0.001."
-        raise UsageError(msg)
+        raise UsageError(
+            f"{where}: {text!r} is not a constraint. Write METRIC <= NUMBER, such as failure_rate <= 0.001."
+        )
     metric = form["metric"]
     if metric not in METRICS:
         near = get_close_matches(metric, METRICS, 1, 0)
         known = ", ".join(METRICS)
-        msg = f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
-        raise UsageError(msg)
+        raise UsageError(
+            f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
+        )
     try:
         limit = float(form["limit"])
     except ValueError:
-        msg = f"{where}: {form['limit']!r} is not a number. Write METRIC <= NUMBER."
-        raise UsageError(msg) from None
+        raise UsageError(f"{where}: {form['limit']!r} is not a number. Write METRIC <= NUMBER.") from None
     if not math.isfinite(limit) or limit < 0:
-        msg = f"{where}: the bound of {metric} is {limit:g}. Give a number of at least 0."
-        raise UsageError(msg)
+        raise UsageError(f"{where}: the bound of {metric} is {limit:g}. Give a number of at least 0.")
     return Constraint(metric=metric, limit=limit)
 
 

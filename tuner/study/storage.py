@@ -172,20 +172,18 @@ class Storage:
         old, new = asdict(before), asdict(fingerprint)
         differing = [f"{key} was {old[key]!r}, is {new[key]!r}" for key in new if old.get(key) != new[key]]
         if differing:
-            msg = (
+            raise UsageError(
                 f"{self._where}: this study was measured on another machine ({'; '.join(differing)}). "
                 "Give the study a new name, or move its folder away."
             )
-            raise UsageError(msg)
         changed = _changes(self.recall(DEFINITION) or {}, definition)
         if changed:
             more = f", and {len(changed) - SHOWN_CHANGES} more" if len(changed) > SHOWN_CHANGES else ""
-            msg = (
+            raise UsageError(
                 f"{self._where}: the study file or a search space has changed since this study began "
                 f"({'; '.join(changed[:SHOWN_CHANGES])}{more}). "
                 "Give the study a new name, move its folder away, or undo the change."
             )
-            raise UsageError(msg)
 
     def _begin_anew(self) -> None:
         """Forget every start and every fact."""
@@ -229,8 +227,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     where, is_file = show_url(url), url.startswith(SQLITE)
     if is_file and not create and not Path(where).exists():
-        msg = f"{where}: there is no study here yet. Start it with `tuner run`."
-        raise UsageError(msg)
+        raise UsageError(f"{where}: there is no study here yet. Start it with `tuner run`.")
     with translated(where):
         is_new = is_file and not Path(where).exists()
         if is_new:
@@ -240,23 +237,20 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
             log_ahead(storage)
         known = [study.study_name for study in storage.get_all_studies()]
         if known and name not in known and is_file:
-            msg = (
+            raise UsageError(
                 f"{where}: this storage holds the study {known[0]!r}, not {name!r}. "
                 "Give the study file its old name back, or move the folder away."
             )
-            raise UsageError(msg)
         if name not in known and not create:
-            msg = f"{where}: there is no study {name!r} here yet. Start it with `tuner run`."
-            raise UsageError(msg)
+            raise UsageError(f"{where}: there is no study {name!r} here yet. Start it with `tuner run`.")
         study = optuna.create_study(
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )
     opened = Storage(storage, study, where, clock=clock)
     version = opened.recall(FORMAT) or 1
     if version > VERSION:
-        msg = (
+        raise UsageError(
             f"{where}: this study was written by a newer tuner (format {version}; this one reads up to "
             f"{VERSION}). Use that tuner, or give the study a new name."
         )
-        raise UsageError(msg)
     return opened
