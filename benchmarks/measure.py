@@ -17,7 +17,7 @@ from benchmarks.real_host import measure_busy_neighbour, measure_real_claims
 from benchmarks.simulated_host import HostKind, SimulatedHost, confirm_pairs
 from benchmarks.simulated_study import Campaign, draw_effects, take_best_observed, tune
 from tuner.records import State
-from tuner.statistics.confirm import Gain, claim, needs_extension, pair_order
+from tuner.statistics.confirm import Gain, judge_pairs, needs_extension, pair_order
 from tuner.statistics.noise import Noise, start_variance
 from tuner.study.presets import PRESETS
 
@@ -63,10 +63,10 @@ def plan_of(pairs: int, looks: int) -> str:
 def confirmed(host: SimulatedHost, effect: float, *, pairs: int, windows: int, looks: int) -> Gain:
     """Confirm as a study does: with the planned extension when there are two looks."""
     measured = confirm_pairs(host, effect, pair_order(pairs, host.rng), windows=windows)
-    gain = claim(measured, looks=looks)
+    gain = judge_pairs(measured, looks=looks)
     if looks > 1 and needs_extension(gain):
         measured += confirm_pairs(host, effect, pair_order(pairs, host.rng), windows=windows)
-        gain = claim(measured, looks=looks)
+        gain = judge_pairs(measured, looks=looks)
     return gain
 
 

@@ -13,15 +13,16 @@ from pathlib import Path
 
 from benchmarks.figures import Figure
 from tuner import Study, load_study, read, run
-from tuner.campaign.campaign import Campaign
-from tuner.campaign.finals import confirm, read_gain
+from tuner.campaign.campaign import calibrate
+from tuner.campaign.confirm import confirm, read_gain
+from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import prepare
 from tuner.campaign.progress import Silence
 from tuner.optimize.catalogue import make_optimizer
 from tuner.records import Blame, Start, Window
 from tuner.report.figures import pair_ratios
 from tuner.report.wording import say_gain
-from tuner.statistics.confirm import Gain, claim
+from tuner.statistics.confirm import Gain, judge_pairs
 from tuner.study.presets import PRESETS
 from tuner.study.storage import open_storage
 
@@ -64,8 +65,8 @@ def confirm_itself(settings: Study) -> tuple[Gain, Sequence[Start]]:
     storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
     optimizer = make_optimizer(settings.optimizer, rig.space.encode(rig.space.default()))
     plan = PRESETS["quick"].fit(minutes=ITSELF_MINUTES, trials=None)
-    campaign = Campaign(rig, plan, storage, optimizer, Silence(), session="itself")
-    campaign.calibrate()
+    campaign = Experiment(rig, plan, storage, optimizer, Silence(), session="itself")
+    calibrate(campaign)
     confirm(campaign, campaign.default)
     gain = read_gain(storage, campaign.starts, campaign.default, settings.constraints)
     if gain is None:
@@ -146,7 +147,7 @@ def measure_busy_neighbour(times: int) -> Iterator[Figure]:
     caught = 100 * sum(map(is_spoiled, windows)) / len(windows) if windows else 100.0
     name = f"of {len(windows)} windows beside a hog the gates spoiled"
     yield Figure(name=name, seen=caught, unit="%", least=90)
-    expected, gain = (claim([(0.0, each) for each in logs]) for logs in (undisturbed, beside))
+    expected, gain = (judge_pairs([(0.0, each) for each in logs]) for logs in (undisturbed, beside))
     print(f"        undisturbed {say_gain(expected)}; beside a hog {say_gain(gain)}", flush=True)
     yield Figure(
         name="gain confirmed beside a hog, within the undisturbed interval", seen=gain.ratio,

@@ -7,7 +7,7 @@ from random import Random
 
 from benchmarks.simulated_host import SimulatedHost, confirm_pairs
 from tuner.records import Role, Start, Window
-from tuner.statistics.confirm import Gain, claim, needs_extension, pair_order
+from tuner.statistics.confirm import Gain, judge_pairs, needs_extension, pair_order
 from tuner.statistics.control_level import ControlLevel, Speedup, combine, speedups
 from tuner.statistics.noise import Noise, control_interval, estimate_noise
 from tuner.statistics.promotion import promising, shrunk, top
@@ -133,10 +133,10 @@ class Campaign:
         """Measure fresh pairs, and as many again when they do not decide."""
         effect = self.effects[winner]
         pairs = confirm_pairs(self.host, effect, pair_order(PLAN.pairs, self.rng), windows=self.windows)
-        gain = claim(pairs, looks=2)
+        gain = judge_pairs(pairs, looks=2)
         if needs_extension(gain):
             pairs += confirm_pairs(self.host, effect, pair_order(PLAN.pairs, self.rng), windows=self.windows)
-            gain = claim(pairs, looks=2)
+            gain = judge_pairs(pairs, looks=2)
         return gain
 
 

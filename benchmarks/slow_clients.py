@@ -29,7 +29,7 @@ from tuner.deploy.deployment import Deployment
 from tuner.deploy.sandbox import SandboxDeployment
 from tuner.measure.window import run_window
 from tuner.ports import Config
-from tuner.statistics.confirm import claim, pair_order
+from tuner.statistics.confirm import judge_pairs, pair_order
 
 TOOL = Path(__file__).with_name("slow_load.py")
 TUNER = Path(sys.executable).with_name("tuner")
@@ -179,7 +179,7 @@ def judge(found: Goodput, least: float) -> int:
     missed = False
     for name, pairs in found.items():
         default, winner = (median(pair[side] for pair in pairs) for side in SIDES)
-        gain = claim([(log(pair["default"]), log(pair["winner"])) for pair in pairs])
+        gain = judge_pairs([(log(pair["default"]), log(pair["winner"])) for pair in pairs])
         is_missed = name != ALONE and gain.ratio < least
         missed = missed or is_missed
         print(

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -215,11 +216,12 @@ def test_a_storage_of_another_study_is_refused(tuner):
 
 def test_a_storage_of_another_machine_is_refused(tuner, begun):
     from tuner.study import load_study
+    from tuner.study.facts import FINGERPRINT
     from tuner.study.storage import open_storage
 
     settings = load_study(begun)
     storage = open_storage(settings.storage_url, settings.name)
-    storage.remember("fingerprint", storage.recall("fingerprint") | {"host": "elsewhere"})
+    storage.remember(FINGERPRINT, replace(storage.recall(FINGERPRINT), host="elsewhere"))
 
     assert refused(tuner.run("run", begun), USAGE, "another machine", "elsewhere")
 

@@ -7,8 +7,10 @@ import time
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.measure.processes import find_interrupt_threads
+from tuner.adapters.loads.wrk import Wrk
 from tuner.measure.quiet import wait_until_quiet
+from tuner.measure.window import Load
+from tuner.study import LoadSettings
 
 pytestmark = pytest.mark.alone
 
@@ -17,9 +19,10 @@ BUSY = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() 
 
 def test_a_program_that_uses_a_cpu_is_waited_for():
     host = LocalHost()
+    load = Load.prepare(Wrk(), LoadSettings(), host)
     with subprocess.Popen([sys.executable, "-c", BUSY.format(seconds=5)]) as hog:
         began_s = time.monotonic()
-        quiet = wait_until_quiet(host, find_interrupt_threads(host), most_s=60)
+        quiet = wait_until_quiet(host, load, most_s=60)
         waited_s = time.monotonic() - began_s
         ended = hog.poll() is not None
 
@@ -30,8 +33,9 @@ def test_a_program_that_uses_a_cpu_is_waited_for():
 
 def test_a_program_that_goes_on_is_given_up():
     host = LocalHost()
+    load = Load.prepare(Wrk(), LoadSettings(), host)
     with subprocess.Popen([sys.executable, "-c", BUSY.format(seconds=20)]) as hog:
-        quiet = wait_until_quiet(host, find_interrupt_threads(host), most_s=4)
+        quiet = wait_until_quiet(host, load, most_s=4)
         hog.kill()
 
     assert not quiet

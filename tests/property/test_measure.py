@@ -10,7 +10,7 @@ from tests.unit.statistics.made_starts import BASE, make_start, make_window
 from tuner.ports import Latency
 from tuner.records import Role
 from tuner.records.latency import merge, quantile
-from tuner.statistics.confirm import confirm, p_sign_flip, pair_order
+from tuner.statistics.confirm import judge_pairs, p_sign_flip, pair_order
 from tuner.statistics.control_level import ControlLevel, Speedup, combine, speedups
 from tuner.statistics.noise import Noise, estimate_noise
 from tuner.statistics.promotion import promising, shrunk
@@ -97,8 +97,8 @@ def test_shrinking_moves_towards_the_middle_and_never_past_it(configs, seed):
 
 @given(st.lists(st.tuples(logs, logs), min_size=2, max_size=15))
 def test_a_gain_is_ordered_and_turning_the_pairs_round_inverts_it(pairs):
-    gain = confirm(pairs)
-    turned = confirm([(winner, default) for default, winner in pairs])
+    gain = judge_pairs(pairs)
+    turned = judge_pairs([(winner, default) for default, winner in pairs])
 
     assert gain.low <= gain.ratio <= gain.high
     assert turned.ratio == pytest.approx(1 / gain.ratio)
@@ -110,8 +110,8 @@ def test_a_gain_is_ordered_and_turning_the_pairs_round_inverts_it(pairs):
 
 @given(st.lists(st.tuples(logs, logs), min_size=2, max_size=15), st.floats(0.001, 0.04))
 def test_a_stricter_error_rate_never_claims_more(pairs, alpha):
-    if confirm(pairs, alpha=alpha).verdict == "improved":
-        assert confirm(pairs).verdict == "improved"
+    if judge_pairs(pairs, total_alpha=alpha).verdict == "improved":
+        assert judge_pairs(pairs).verdict == "improved"
 
 
 @given(st.lists(small_logs, min_size=1, max_size=12))

@@ -1,6 +1,6 @@
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from tuner.ports import ConnectTime, Failures, Latency
 from tuner.records import Blame, Failure, Fingerprint, Role, Start, State, Timing, Verdict, Window
 from tuner.records.as_json import (
-    ending_from_json,
+    END,
     ending_to_json,
     fingerprint_from_json,
-    fingerprint_to_json,
+    opening_to_json,
+    start_from_json,
     window_from_json,
+    window_key,
     window_to_json,
 )
 
@@ -109,15 +111,23 @@ def test_numbers_that_are_none_survive(window, odd):
 
 
 @given(endings)
-def test_the_end_of_a_start_is_read_back_as_it_was_written(start):
-    ended = ending_from_json(through_text(ending_to_json(start)))
+def test_a_start_is_read_back_as_it_was_written(start):
+    kept = {window_key(index): window_to_json(window) for index, window in enumerate(start.windows)}
+    kept |= opening_to_json(start) | {END: ending_to_json(start)}
 
-    assert Start(number=start.number, role=start.role, config={}, started_s=start.started_s, **ended) == start
+    assert start_from_json(through_text(kept), number=start.number, has_ended=True) == start
+
+
+@given(endings)
+def test_a_start_that_has_not_ended_runs(start):
+    read = start_from_json(through_text(opening_to_json(start)), number=start.number, has_ended=False)
+
+    assert (read.role, read.state, read.windows) == (start.role, State.RUNNING, ())
 
 
 @given(fingerprints)
 def test_every_fingerprint_is_read_back_as_it_was_written(fingerprint):
-    assert fingerprint_from_json(through_text(fingerprint_to_json(fingerprint))) == fingerprint
+    assert fingerprint_from_json(through_text(asdict(fingerprint))) == fingerprint
 
 
 def test_a_window_of_nothing_takes_little_room():

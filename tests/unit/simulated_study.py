@@ -13,9 +13,9 @@ from tuner.records import Blame, Failure, Fingerprint, Role, Start, State, Timin
 from tuner.report.sensitivity import explain
 from tuner.report.summary import Summary, gather_arm, timing
 from tuner.space import Space, SpaceFacts, load_space
-from tuner.statistics.confirm import claim
+from tuner.statistics.confirm import judge_pairs
 from tuner.statistics.mechanism import Mechanism
-from tuner.statistics.ranking import follow_incumbent, stand
+from tuner.statistics.ranking import follow_incumbent, rank
 
 FINGERPRINT = Fingerprint(
     host="web1", kernel="6.18.44", cpu="Example CPU", cores=2, memory_mib=7900,
@@ -185,7 +185,7 @@ def make_summary(
     )  # fmt: skip
     starts = make_starts(space, searches=searches, pairs=pairs, winner=winner, seed=seed)
     default = space.default()
-    standing = stand(starts, (), default)
+    ranking = rank(starts, (), default)
     confirmed = [start for start in starts if start.role is Role.CONFIRM]
     of_default = [start for start in confirmed if start.arm == "default"]
     of_winner = [start for start in confirmed if start.arm == "winner"]
@@ -193,22 +193,22 @@ def make_summary(
         (before.log_goodput or 0.0, after.log_goodput or 0.0)
         for before, after in zip(of_default, of_winner, strict=True)
     ]
-    best = standing.incumbent
+    best = ranking.incumbent
     chosen = winner if pairs else best.config if best else default
     return Summary(
         study=study, state="finished" if pairs else "stopped", stop_reason=stop_reason if pairs else "",
         preset="quick", created="2026-01-01 00:00 UTC", version="0.1.0",
         workload="wrk, 100 connections, keep-alive, /index.html", objective="maximize goodput_rps",
         constraints=("failure_rate <= 0.001",), fingerprint=FINGERPRINT, space=space, starts=starts,
-        noise=standing.noise, speedups=standing.speedups, climb=follow_incumbent(starts, standing),
+        noise=ranking.noise, speedups=ranking.speedups, climb=follow_incumbent(starts, ranking),
         default=gather_arm(
             default, of_default or [start for start in starts if start.role is Role.CONTROL]
         ),
         incumbent=(best.config, best.posterior) if best else None,
         winner=gather_arm(winner, of_winner) if pairs else None,
-        gain=claim(logs) if pairs else None,
+        gain=judge_pairs(logs) if pairs else None,
         changes=space.changes(chosen),
-        sensitivity=explain(space, starts, standing.speedups, winner=winner if pairs else None, seed=seed),
+        sensitivity=explain(space, starts, ranking.speedups, winner=winner if pairs else None, seed=seed),
         mechanisms=(
             Mechanism(
                 name="server CPU", default=9.6e-6, winner=6.9e-6, ratio=0.72,

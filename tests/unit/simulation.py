@@ -12,7 +12,7 @@ from typing import Any
 import optuna
 
 from tests.unit.simulated_study import FINGERPRINT
-from tuner.campaign.campaign import Campaign
+from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import Rig
 from tuner.campaign.warm_start import read_warmth
 from tuner.hosts.placement import place
@@ -300,14 +300,14 @@ def make_campaign(
     session: str = "first",
     space: Space | None = None,
     fixed_rate: Load | None = None,
-) -> Campaign:
+) -> Experiment:
     """Take up a study on a simulated host."""
     space = space or space_of(*TUNED)
     rig = make_rig(settings, space, fixed_rate)
     warmth = read_warmth(settings, space)
     default = space.encode(space.default())
     optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
-    campaign = Campaign(rig, plan, storage, optimizer, Log(), session=session, clock=host.clock)
+    campaign = Experiment(rig, plan, storage, optimizer, Log(), session=session, clock=host.clock)
     starter: Any = SimulatedStarter(host=host, rig=rig, plan=plan, storage=storage, session=session)
     campaign.starter = starter
     return campaign

@@ -10,18 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from statistics import median
-from typing import TYPE_CHECKING
 
+from tuner.campaign.experiment import Experiment
 from tuner.campaign.pairs import Pairing, finished_pair, measure_pairs
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.records.latency import Quantile, merge, quantile
-from tuner.statistics.confirm import Gain, confirm
+from tuner.statistics.confirm import Gain, judge_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
-
-if TYPE_CHECKING:
-    from tuner.campaign.campaign import Campaign
-    from tuner.study.storage import Storage
+from tuner.study.facts import FIXED_RATE, FixedRateComparison
+from tuner.study.storage import Storage
 
 RATE_SHARE = 0.7
 """Of the default's goodput: far from the limit where queues explode, busy enough to show a difference."""
@@ -30,7 +28,7 @@ P99 = 0.99
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyClaim:
-    """What may be said of response times."""
+    """Response times of default and winner at the same rate."""
 
     rate_rps: float
     pairs: int
@@ -40,31 +38,31 @@ class LatencyClaim:
     """Winner p99 over default p99, pair by pair: below 1 is better."""
 
 
-def measure_latency(campaign: "Campaign", winner: Config) -> None:
+def compare_latency(experiment: Experiment, winner: Config) -> None:
     """Measure default and winner at the same fixed rate, in pairs; nothing when the plan leaves it out."""
-    plan, load = campaign.plan, campaign.rig.fixed_rate
+    plan, load = experiment.plan, experiment.rig.fixed_rate
     if not plan.rate_pairs:
         return
     if load is None:
-        campaign.progress.note("no comparison at a fixed rate: that needs h2load and kept connections")
+        experiment.progress.note("no comparison at a fixed rate: that needs h2load and kept connections")
         return
-    record = campaign.storage.recall("latency")
-    if record is None:
-        rate_rps = RATE_SHARE * capacity_rps(campaign.starts)
-        record = {"config": dict(winner), "rate_rps": rate_rps, "pairs": plan.rate_pairs}
-        campaign.storage.remember("latency", record)
+    planned = experiment.storage.recall(FIXED_RATE)
+    if planned is None:
+        rate_rps = RATE_SHARE * capacity_rps(experiment.starts)
+        planned = FixedRateComparison(config=dict(winner), rate_rps=rate_rps, pairs=plan.rate_pairs)
+        experiment.storage.remember(FIXED_RATE, planned)
     own_plan = replace(plan, window_s=plan.rate_window_s, windows=(1, 1))
-    own_load = replace(load, rate_rps=record["rate_rps"])
+    own_load = replace(load, rate_rps=planned.rate_rps)
     measure_pairs(
-        at_fixed_rate(record["config"], campaign.default, record["pairs"]),
-        campaign.starts,
-        lambda opening: campaign.make(opening, plan=own_plan, load=own_load),
-        lambda done, total: campaign.progress.stage("latency", done, total),
+        _pairing(planned, experiment.default),
+        experiment.starts,
+        lambda opening: experiment.make(opening, plan=own_plan, load=own_load),
+        lambda done, total: experiment.progress.stage("latency", done, total),
     )
 
 
 def capacity_rps(starts: Sequence[Start]) -> float:
-    """Take the default's goodput in the confirmation as what it can do."""
+    """Return the default's goodput in the confirmation: what it can do."""
     logs = [
         start.log_goodput
         for start in starts
@@ -73,22 +71,21 @@ def capacity_rps(starts: Sequence[Start]) -> float:
     return math.exp(median(logs)) if logs else 0.0
 
 
-def at_fixed_rate(winner: Config, default: Config, pairs: int) -> Pairing:
-    """Describe the comparison, the same in every session and in every report."""
+def _pairing(planned: FixedRateComparison, default: Config) -> Pairing:
     return Pairing(
         role=Role.LATENCY,
-        sides={DEFAULT_ARM: default, WINNER_ARM: winner},
-        pairs=pairs,
+        sides={DEFAULT_ARM: default, WINNER_ARM: planned.config},
+        pairs=planned.pairs,
         rng=Random("latency"),  # noqa: S311 - no secret
     )
 
 
-def read_latency(storage: "Storage", starts: Sequence[Start], default: Config) -> LatencyClaim | None:
+def read_latency(storage: Storage, starts: Sequence[Start], default: Config) -> LatencyClaim | None:
     """Recompute the claim from the stored windows; None before all pairs are there."""
-    record = storage.recall("latency")
-    if record is None:
+    planned = storage.recall(FIXED_RATE)
+    if planned is None:
         return None
-    pairing = at_fixed_rate(record["config"], default, record["pairs"])
+    pairing = _pairing(planned, default)
     mine = [start for start in starts if start.role is Role.LATENCY and start.counts]
     whole = {block for block in range(pairing.pairs) if finished_pair(mine, pairing, block) is not None}
     if len(whole) < pairing.pairs:
@@ -100,11 +97,11 @@ def read_latency(storage: "Storage", starts: Sequence[Start], default: Config) -
             return None
         logs.append((math.log(sides[0]), math.log(sides[1])))
     return LatencyClaim(
-        rate_rps=record["rate_rps"],
+        rate_rps=planned.rate_rps,
         pairs=len(logs),
         default_p99=_merged_p99([start for start in mine if start.arm == DEFAULT_ARM]),
         winner_p99=_merged_p99([start for start in mine if start.arm == WINNER_ARM]),
-        ratio=confirm(logs),
+        ratio=judge_pairs(logs),
     )
 
 

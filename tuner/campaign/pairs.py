@@ -44,16 +44,22 @@ def measure_pairs(
     pairing: Pairing,
     starts: Sequence[Start],
     make: Callable[[Opening], Start],
-    tell: Callable[[int, int], None],
+    report: Callable[[int, int], None] = lambda *_: None,
 ) -> Paired:
-    """Measure the pairs that are missing. `starts` is the growing list of all starts of the study.
+    """Measure the pairs that are missing.
 
     Both starts of a pair belong to one session: hours between them would make it no pair.
+
+    Args:
+        pairing: what is compared.
+        starts: of the study; `make` adds to it.
+        make: makes a start.
+        report: called before each pair with how many are done, of how many.
     """
     order = pair_order(pairing.pairs, pairing.rng, sides=tuple(pairing.sides))
     for index, sequence in enumerate(order):
         block = pairing.first_block + index
-        tell(index, pairing.pairs)
+        report(index, pairing.pairs)
         for arm in sequence:
             if finished_pair(starts, pairing, block) is not None:
                 break
@@ -81,19 +87,18 @@ def _measure_side(pairing: Pairing, arm: str, block: int, make: Callable[[Openin
             return reason
         if spoiled == MAX_SPOILED:
             what = f"{arm} could not be measured {MAX_SPOILED} times in a row"
-            msg = f"host: too noisy, {what}: {reason} {LEAVE}"
-            raise TargetError(msg)
+            raise TargetError(f"host: too noisy, {what}: {reason} {LEAVE}")
 
 
 def read_pairs(starts: Sequence[Start], pairing: Pairing) -> tuple[tuple[float, float], ...]:
-    """Give the log goodputs of all finished pairs, in order."""
+    """Return the log goodputs of all finished pairs, in order."""
     blocks = range(pairing.first_block, pairing.first_block + pairing.pairs)
     pairs = (finished_pair(starts, pairing, block) for block in blocks)
     return tuple(pair for pair in pairs if pair is not None)
 
 
 def finished_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[float, float] | None:
-    """Give both log goodputs of one pair when both sides were measured in the same session."""
+    """Return both log goodputs of one pair when both sides were measured in the same session."""
     sessions: dict[str, dict[str, float]] = {}
     for start in starts:
         if start.role is pairing.role and start.block == block and start.state is State.COMPLETE:

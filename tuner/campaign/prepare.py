@@ -191,7 +191,7 @@ class _Paths:
         self._settings = frozenset(listed.stdout.decode(errors="replace").splitlines())
 
     def __call__(self, path: str) -> bool:
-        """Check whether there is such a path."""
+        """Return whether there is such a path."""
         if path not in self.told:
             self.told[path] = (
                 path in self._settings
@@ -202,7 +202,7 @@ class _Paths:
 
 
 def _fixed_rate(load: Load, hosts: Mapping[str, Host]) -> Load | None:
-    """Take the generator that can keep a rate, when it is there; it cannot without kept connections."""
+    """Return the load with a generator that can keep a rate, when it is there and connections are kept."""
     if not load.shape.keepalive:
         return None
     generator = plugins.make_load_generator(RATE_GENERATOR)

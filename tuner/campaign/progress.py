@@ -1,4 +1,4 @@
-"""What a running study tells whoever watches it."""
+"""What a running study reports."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
@@ -14,7 +14,7 @@ Changes = Mapping[str, tuple[Scalar, Scalar]]
 
 
 class Progress(Protocol):
-    """Told by the study as it goes; whoever listens never fails a study."""
+    """Called by the study as it goes; never raises."""
 
     def stage(self, name: str, done: int, total: int) -> None:
         """A stage (calibrate, search, race …) stands at `done` of `total` starts; `total` 0 is unknown."""
@@ -36,22 +36,11 @@ class Progress(Protocol):
 
 
 class Silence:
-    """Listens and says nothing."""
+    """Ignores everything."""
 
-    def stage(self, name: str, done: int, total: int) -> None:
-        """Say nothing."""
-
-    def start_begins(self, role: Role, label: str) -> None:
-        """Say nothing."""
-
-    def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
-        """Say nothing."""
-
-    def incumbent(self, changes: Changes, speedup: "Speedup") -> None:
-        """Say nothing."""
-
-    def note(self, text: str) -> None:
-        """Say nothing."""
-
-    def time_left(self, seconds: float) -> None:
-        """Say nothing."""
+    def stage(self, name: str, done: int, total: int) -> None: ...
+    def start_begins(self, role: Role, label: str) -> None: ...
+    def start_ends(self, start: Start, speedup: "Speedup | None") -> None: ...
+    def incumbent(self, changes: Changes, speedup: "Speedup") -> None: ...
+    def note(self, text: str) -> None: ...
+    def time_left(self, seconds: float) -> None: ...

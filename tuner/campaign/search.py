@@ -1,154 +1,107 @@
-"""What the search measures next: presets, what the optimizer suggests, or once more what may be the best."""
+"""The search: configuration after configuration, with controls in between, until the budget is spent."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from tuner.optimize.optimizer import Observation, Point
+from tuner.campaign.controls import made_at_a_jump, measure_control
+from tuner.campaign.experiment import Experiment
+from tuner.campaign.suggest import is_exhausted, left_to_gain, promising_entry, suggest
+from tuner.measure.start import Judges
 from tuner.ports import Config
-from tuner.records import Role, State
+from tuner.records import Role, State, Window
 from tuner.statistics.control_level import ControlLevel
-from tuner.statistics.pareto import LEAST_VARIANCE, costs
-from tuner.statistics.promotion import promising
-from tuner.statistics.ranking import Entry, Standing, config_key
-from tuner.study.objective import STARTED, slacks
-
-if TYPE_CHECKING:
-    from tuner.campaign.campaign import Campaign
-
-PROMOTE_EVERY = 5
-"""New configurations between two that may be measured again instead (the measurement protocol's share)."""
-MOST_SUGGESTIONS = 100
-"""Suggestions in a row that may break a constraint."""
-MOST_KNOWN = 10
-"""Suggestions in a row that may have been tried: then the space is taken for exhausted."""
+from tuner.statistics.noise import control_interval
+from tuner.statistics.pruning import gate_zero, should_prune
+from tuner.statistics.ranking import config_key
+from tuner.study.facts import EXPECTED_GAINS, IS_SEARCHED, RACE_ARMS
+from tuner.study.storage import Opening
 
 
-EXPECTED = "expected"
-"""Storage key: the expected gain of every suggestion, null where no model was asked."""
-LEAST_SUGGESTIONS = 30
-NEGLIGIBLE = 0.005
-"""Log points. After LEAST_SUGGESTIONS the search ends when the last few promised less than this each: it
-costs more to measure them than they can bring."""
-IN_A_ROW = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """A configuration to try, and what is expected of it."""
-
-    config: Config
-    expected_gain: float | None = None
-    """Log points above the best so far, 0 where nothing new is left; None where nobody asked a model."""
-
-
-def suggest(campaign: "Campaign", standing: Standing) -> Proposal:
-    """Presets first, then the optimizer; a configuration that breaks a constraint is never deployed."""
-    space = campaign.rig.space
-    tried = {config_key(start.config) for start in campaign.starts if start.state is not State.INVALID}
-    for preset in space.presets:
-        config = space.complete(preset.values)
-        if config_key(config) not in tried:
-            return Proposal(config=config)
-    observations = observe(campaign, standing)
-    refused, known = 0, 0
-    for _ in range(MOST_SUGGESTIONS):
-        suggestion = campaign.optimizer.suggest(
-            space.dimensions, observations, seed=campaign.rig.settings.seed, refused=refused
-        )
-        config = space.decode(suggestion.point)
-        is_allowed = not space.violations(config)
-        if is_allowed and config_key(config) not in tried:
-            return Proposal(config=config, expected_gain=suggestion.expected_gain)
-        known += is_allowed
-        if known == MOST_KNOWN:
-            break
-        twins = _twins(observations, suggestion.point, space.encode(config)) if is_allowed else []
-        observations += twins
-        refused += not twins
-    return Proposal(config=_once_more(campaign, standing), expected_gain=0.0 if known == MOST_KNOWN else None)
-
-
-def _twins(observations: Sequence[Observation], point: Point, measured: Point) -> list[Observation]:
-    """Give what is known of a configuration for another point of it, which differs in what is inactive."""
-    if dict(point) == dict(measured):
-        return []
-    return [replace(seen, point=point) for seen in observations if dict(seen.point) == dict(measured)]
-
-
-def _once_more(campaign: "Campaign", standing: Standing) -> Config:
-    """Where all was tried: of those that may be the best, the one that was measured least."""
-    best = standing.incumbent
-    if best is None:
-        return campaign.default
-    rivals = [each for each in standing.ranking if each.posterior.interval()[1] >= best.posterior.ratio]
-    return min(rivals, key=lambda entry: entry.starts).config
-
-
-def observe(campaign: "Campaign", standing: Standing) -> list[Observation]:
-    """Give the optimizer the default and every start of the search, as their speedups are known by now."""
-    level = ControlLevel.fit(campaign.controls(), standing.noise)
-    metric = campaign.rig.settings.objective.cost
-    paid = {} if metric is None else costs(campaign.starts, metric)
-    seen = [
-        Observation(
-            point=campaign.rig.space.encode(campaign.default),
-            log_ratio=0.0,
-            variance=level.at(campaign.clock.time())[1],
-            constraints=dict.fromkeys((STARTED, *map(str, campaign.rig.settings.constraints)), -1.0),
-            cost=(0.0, LEAST_VARIANCE) if paid else None,
-        )
-    ]
-    for start in campaign.starts:
-        if start.role is Role.CONTROL or start.state is State.INVALID:
-            continue
-        speedup, cost = standing.speedups.get(start.number), paid.get(start.number)
-        seen.append(
-            Observation(
-                point=campaign.rig.space.encode(start.config),
-                log_ratio=None if speedup is None else speedup.log_ratio,
-                variance=0.0 if speedup is None else speedup.variance,
-                constraints=slacks(start, campaign.rig.settings.constraints),
-                cost=None if cost is None else (cost.log_ratio, cost.variance),
-            )
-        )
-    return seen
-
-
-def promising_entry(campaign: "Campaign", standing: Standing) -> Entry | None:
-    """After every few new configurations: is there one that may be best and was measured too little?"""
-    made = [start.role for start in campaign.starts if start.state is not State.INVALID]
-    new, repeats = made.count(Role.SEARCH), made.count(Role.REPEAT)
-    if new < PROMOTE_EVERY * (repeats + 1):
-        return None
-    entries = {entry.key: entry for entry in standing.ranking}
-    key = promising(
-        {key: entry.speedup for key, entry in entries.items()},
-        {key: entry.starts for key, entry in entries.items()},
-        seed=campaign.rig.settings.seed + len(campaign.starts),
-    )
-    return entries[key] if key is not None else None
-
-
-def is_exhausted(expected: Sequence[float | None]) -> bool:
-    """Say whether the search has found what there is, by the expected gains of its suggestions so far."""
-    last = _told(expected)[-IN_A_ROW:]
-    return len(expected) >= LEAST_SUGGESTIONS and len(last) == IN_A_ROW and max(last) < NEGLIGIBLE
-
-
-def left_to_gain(expected: Sequence[float | None]) -> float | None:
-    """Give the gain that another configuration promises, as a share; None where no model was asked."""
-    told = _told(expected)
-    return math.expm1(told[-1]) if told else None
-
-
-def _told(expected: Sequence[float | None]) -> list[float]:
-    """Give the gains that were told. That nothing is left, 0, holds until something is found all the same."""
-    told: list[float] = []
-    for gain in expected:
-        if gain is None:
-            told = [each for each in told if each > 0]
+def search(experiment: Experiment) -> None:
+    """Try configurations, with a control start every few, until the budget is spent."""
+    storage, progress = experiment.storage, experiment.progress
+    if storage.recall(RACE_ARMS) or storage.recall(IS_SEARCHED):
+        return
+    expected = [*(storage.recall(EXPECTED_GAINS) or ())]
+    again = made_at_a_jump(experiment)
+    while _goes_on(experiment, expected):
+        progress.stage("search", _searched(experiment), experiment.plan.trials)
+        if again:
+            _try(experiment, Role.REPEAT, again.pop(0))
+            # A control right after each, to see which of them makes the machine change.
+            again = measure_control(experiment) or again
+        elif _is_control_due(experiment):
+            again = measure_control(experiment)
         else:
-            told.append(gain)
-    return told
+            try_next(experiment, expected)
+    if not experiment.starts or experiment.starts[-1].role is not Role.CONTROL:
+        measure_control(experiment)
+    storage.remember(IS_SEARCHED, value=True)
+    left = left_to_gain(expected)
+    if left is not None:
+        progress.note(f"another configuration is expected to gain {left:.1%} more")
+
+
+def _goes_on(experiment: Experiment, expected: Sequence[float | None]) -> bool:
+    searched = _searched(experiment)
+    if not searched:
+        return True  # however little time there is: without any the study would answer nothing
+    if is_exhausted(expected):
+        return False
+    return searched < experiment.plan.trials and experiment.has_time_to_search()
+
+
+def _searched(experiment: Experiment) -> int:
+    return sum(
+        start.role in {Role.SEARCH, Role.REPEAT} and start.state is not State.INVALID
+        for start in experiment.starts
+    )
+
+
+def _is_control_due(experiment: Experiment) -> bool:
+    interval = control_interval(
+        experiment.ranking().noise, experiment.mean_cost_s(), experiment.plan.windows[1]
+    )
+    since = 0
+    for start in reversed(experiment.starts):
+        if start.role is Role.CONTROL:
+            break
+        since += start.state is not State.INVALID
+    return since >= interval
+
+
+def try_next(experiment: Experiment, expected: list[float | None]) -> None:
+    """Measure a new configuration, or once more the one that may be the best.
+
+    The expected gain of a new one is added to `expected`, and kept.
+    """
+    repeat = promising_entry(experiment)
+    if repeat is not None:
+        _try(experiment, Role.REPEAT, repeat.config)
+        return
+    moment = experiment.clock.monotonic()
+    proposal = suggest(experiment)
+    expected.append(proposal.expected_gain)
+    experiment.storage.remember(EXPECTED_GAINS, tuple(expected))
+    _try(experiment, Role.SEARCH, proposal.config, suggest_s=experiment.clock.monotonic() - moment)
+
+
+def _try(experiment: Experiment, role: Role, config: Config, *, suggest_s: float = 0.0) -> None:
+    opening = Opening(role=role, config=config, point=experiment.rig.space.encode(config))
+    experiment.make(opening, judges=_judges(experiment, config), suggest_s=suggest_s)
+
+
+def _judges(experiment: Experiment, config: Config) -> Judges:
+    ranking = experiment.ranking()
+    level, variance = ControlLevel.fit(experiment.controls(), ranking.noise).at(experiment.clock.time())
+    best = ranking.incumbent
+    rival = None if best is None or best.key == config_key(config) else best.posterior
+
+    def prune(windows: Sequence[Window]) -> str | None:
+        verdict = should_prune(
+            windows, level=level, level_variance=variance, incumbent=rival, noise=ranking.noise,
+            max_windows=experiment.plan.windows[1],
+        )  # fmt: skip
+        return f"clearly worse than the best so far (z = {verdict.z:.1f})" if verdict.prune else None
+
+    return Judges(gate_zero=lambda window: gate_zero(window, math.exp(level)), prune=prune)

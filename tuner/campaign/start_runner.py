@@ -32,8 +32,8 @@ class Starter:
     ended."""
 
     def wait_until_quiet(self, most_s: float) -> bool:
-        """Wait until other programs leave the machine alone; tell whether they do."""
-        return wait_until_quiet(self.rig.host, self.rig.load.interrupt_threads, most_s=most_s)
+        """Wait until other programs leave the machine alone; return whether they do."""
+        return wait_until_quiet(self.rig.host, self.rig.load, most_s=most_s)
 
     def make(
         self,

@@ -2,19 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
 from tuner.ports import Config, Scalar
-from tuner.space import Parameter, Refused, accept
-from tuner.statistics.ranking import DEFAULT_ARM, stand
+from tuner.space import Parameter, Refused, Space, accept
+from tuner.statistics.ranking import DEFAULT_ARM, rank
 from tuner.study import Study, load_study
 from tuner.study.folder import require_own
 from tuner.study.storage import open_storage
-
-if TYPE_CHECKING:
-    from tuner.space import Space
 
 SHARE = 0.2
 """Of the configurations of an earlier study, so many of the best are good."""
@@ -30,7 +26,7 @@ class Warmth:
     """Points that were good, for the optimizer to mix with its own."""
 
 
-def read_warmth(settings: Study, space: "Space") -> Warmth:
+def read_warmth(settings: Study, space: Space) -> Warmth:
     """Read the earlier studies that a study names.
 
     Their values are pulled into today's bounds; parameters and choices that this space lacks are left out.
@@ -44,20 +40,22 @@ def read_warmth(settings: Study, space: "Space") -> Warmth:
         where = f"{settings.path}: warm_start: {path}"
         earlier = load_study(path)
         if path.resolve() == settings.path.resolve():
-            msg = f"{where}: a study cannot begin with itself. Leave it out; it goes on by itself."
-            raise UsageError(msg)
+            raise UsageError(
+                f"{where}: a study cannot begin with itself. Leave it out; it goes on by itself."
+            )
         strange = sorted(set(earlier.servers) - set(settings.servers))
         if strange:
-            msg = f"{where}: it tuned {', '.join(strange)}, which this study does not. Leave it out."
-            raise UsageError(msg)
+            raise UsageError(
+                f"{where}: it tuned {', '.join(strange)}, which this study does not. Leave it out."
+            )
         known = [space.encode(fit_into(space, config)) for config in _best_of(earlier, space)]
         first += known[:1]
         good += known
     return Warmth(first=tuple(first), good=tuple(good))
 
 
-def fit_into(space: "Space", config: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Give the configuration of a space that is nearest to one of another study."""
+def fit_into(space: Space, config: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return the configuration of a space that is nearest to one of another study."""
     known = {parameter.name: parameter for parameter in space.parameters}
     return space.complete(
         {name: value for name, value in config.items() if name in known and _is_known(known[name], value)},
@@ -66,7 +64,7 @@ def fit_into(space: "Space", config: Mapping[str, Scalar]) -> dict[str, Scalar]:
 
 
 def _is_known(parameter: Parameter, value: Scalar) -> bool:
-    """Say whether a parameter has such a value, be it out of its range."""
+    """Return whether a parameter has such a value, be it out of its range."""
     try:
         accept(parameter, value)
     except Refused:
@@ -74,12 +72,12 @@ def _is_known(parameter: Parameter, value: Scalar) -> bool:
     return True
 
 
-def _best_of(earlier: Study, space: "Space") -> Sequence[Config]:
-    """Give the best configurations of a study by posterior mean, best first; none below its default."""
+def _best_of(earlier: Study, space: Space) -> Sequence[Config]:
+    """Return the best configurations of a study by posterior mean, best first; none below its default."""
     require_own(earlier.folder)
     storage = open_storage(earlier.storage_url, earlier.name, create=False)
     starts = storage.starts()
     default = next((start.config for start in starts if start.arm == DEFAULT_ARM), space.default())
-    ranking = stand(starts, earlier.constraints, default).ranking
-    better = [entry.config for entry in ranking if entry.posterior.log_ratio > 0]
-    return better[: max(1, round(SHARE * len(ranking)))]
+    entries = rank(starts, earlier.constraints, default).entries
+    better = [entry.config for entry in entries if entry.posterior.log_ratio > 0]
+    return better[: max(1, round(SHARE * len(entries)))]

@@ -9,14 +9,15 @@ from tuner.campaign.start_runner import Starter
 from tuner.commands.session import name_session
 from tuner.errors import TargetError, UsageError
 from tuner.interrupts import signals_interrupt
-from tuner.measure.pauses import short_pauses
+from tuner.measure.garbage_collection import short_collections
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.report.summary import Comparison, gather_arm
 from tuner.space.problems import suggest
-from tuner.statistics.confirm import claim
+from tuner.statistics.confirm import judge_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
+from tuner.study.facts import CONFIRMATION
 from tuner.study.folder import make_folder, require_own_database
 from tuner.study.lock import locked
 from tuner.study.presets import PRESETS
@@ -62,7 +63,7 @@ def compare(
 
         rng = Random(settings.seed)  # noqa: S311 - no secret
         pairing = Pairing(role=Role.CONFIRM, sides=sides, pairs=pairs or plan.pairs, rng=rng)
-        with rig.target.hold(progress.note), short_pauses():
+        with rig.target.hold(progress.note), short_collections():
             paired = measure_pairs(
                 pairing, starts, make, lambda done, total: progress.stage("compare", done, total)
             )
@@ -71,7 +72,7 @@ def compare(
     arms = [gather_arm(sides[arm], [start for start in starts if start.arm == arm]) for arm in sides]
     lacks = {side: rig.space.lacks(arm.config) for side, arm in zip(("first", "second"), arms, strict=True)}
     return Comparison(
-        first=arms[0], second=arms[1], gain=claim(paired.logs),
+        first=arms[0], second=arms[1], gain=judge_pairs(paired.logs),
         lacks={side: found for side, found in lacks.items() if found},
     )  # fmt: skip
 
@@ -109,7 +110,7 @@ def resolve(settings: Study, rig: Rig, chosen: Config | str) -> Config:
             f"{chosen!r} is no configuration. {suggest(chosen, known)} Or give a YAML file of values."
         )
     storage = open_storage(settings.storage_url, settings.name, create=False)
-    record = storage.recall("confirm")
-    if record is None:
+    planned = storage.recall(CONFIRMATION)
+    if planned is None:
         raise UsageError(f"{settings.name}: there is no winner yet. Finish the study with `tuner run`.")
-    return dict(record["config"])
+    return dict(planned.config)

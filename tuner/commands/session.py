@@ -5,24 +5,24 @@ import time
 from dataclasses import dataclass, replace
 
 from tuner import __version__
-from tuner.campaign.campaign import Campaign
+from tuner.campaign.campaign import run_campaign
+from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import Rig, prepare
 from tuner.campaign.progress import Progress, Silence
 from tuner.campaign.warm_start import read_warmth
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
-from tuner.measure.pauses import short_pauses
+from tuner.measure.garbage_collection import short_collections
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.optimizer import Optimizer
 from tuner.report.summary import Summary, pick, summarize
 from tuner.space import Space, facts_from_json, load_space
 from tuner.study import Study
+from tuner.study.facts import PRESET, SPACE_FACTS, VERDICT
 from tuner.study.folder import require_own
 from tuner.study.lock import is_locked, locked
 from tuner.study.presets import PRESETS, Plan
 from tuner.study.storage import Storage, is_there, open_storage
-
-SPACE_FACTS = "space_facts"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +74,12 @@ def run(
         storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
         if storage.recall(SPACE_FACTS) is None:
             storage.remember(SPACE_FACTS, rig.space_facts)
-        if storage.recall("preset") is None:
-            storage.remember("preset", name)
+        if storage.recall(PRESET) is None:
+            storage.remember(PRESET, name)
         if optimizer is not None:
-            campaign = Campaign(rig, plan, storage, optimizer, progress, session=name_session())
-            with rig.target.hold(progress.note), short_pauses():
-                storage.remember("finished", campaign.run())
+            experiment = Experiment(rig, plan, storage, optimizer, progress, session=name_session())
+            with rig.target.hold(progress.note), short_collections():
+                storage.remember(VERDICT, run_campaign(experiment))
         summary = summarize(settings, rig.space, storage, running=False, version=__version__)
     return Reading(settings=settings, space=rig.space, summary=summary, rig=rig)
 
@@ -90,7 +90,7 @@ def name_session() -> str:
 
 
 def _has_verdict(storage: Storage | None) -> bool:
-    return storage is not None and storage.recall("finished") is not None
+    return storage is not None and storage.recall(VERDICT) is not None
 
 
 def _make_optimizer(settings: Study, rig: Rig) -> Optimizer:
@@ -136,7 +136,7 @@ def settle_preset(settings: Study, storage: Storage | None, preset: str | None =
     Raises:
         UsageError: another preset is asked than the one that the study began with.
     """
-    began_with = storage.recall("preset") if storage else None
+    began_with = storage.recall(PRESET) if storage else None
     name: str = preset or began_with or settings.preset
     if began_with is not None and name != began_with:
         raise UsageError(

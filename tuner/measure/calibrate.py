@@ -11,7 +11,7 @@ from tuner.measure.start import NO_JUDGES, measure_start
 from tuner.measure.window import Load, run_window, send_beside
 from tuner.ports import Config
 from tuner.records import Role, Start, State, Timing, Window
-from tuner.statistics.noise import Noise, detectable_gain, estimate_noise, half_width, plan_pairs
+from tuner.statistics.noise import Noise, detectable_gain, estimate_noise, half_width, size_pairs
 from tuner.study.presets import Plan
 
 HEADROOM = 0.05
@@ -45,7 +45,7 @@ class Calibration:
     """Connections from which on goodput does not grow."""
 
     def lines(self) -> list[str]:
-        """Say it in a few lines, what can be proved first."""
+        """Return the result in a few lines, what can be proved first."""
         sigma_w, sigma_b = 100 * self.noise.sigma_window, 100 * self.noise.sigma_start
         drift = 100 * (self.noise.drift_per_s * 60) ** 0.5
         curve = ", ".join(f"{count}: {rate:,.0f}" for count, rate in self.by_connections.items())
@@ -79,7 +79,7 @@ class Calibration:
         return "it has reserves"
 
     def as_json(self) -> dict[str, Any]:
-        """Give the same for scripts."""
+        """Return the same for scripts."""
         return {
             "sigma_window": self.noise.sigma_window,
             "sigma_start": self.noise.sigma_start,
@@ -97,7 +97,7 @@ class Calibration:
 def calibrate(
     target: Target, default: Config, load: Load, plan: Plan, tell: Callable[[int, int], None]
 ) -> Calibration:
-    """Make control starts of the default and look what they tell.
+    """Measure the noise and the generator with starts of the default.
 
     Raises:
         TrialFailed: the default itself cannot be measured.
@@ -108,7 +108,7 @@ def calibrate(
         tell(number, plan.calibration_starts)
         starts.append(_control(target, default, load, full, number))
     noise = estimate_noise(starts)
-    pairs, windows = plan_confirmation(noise, plan, _deploy_s(starts))
+    pairs, windows = size_confirmation(noise, plan, _deploy_s(starts))
     with target.deploy(default) as deployment:
         run_window(deployment, load, 1.0)
         single, double = _compare_generators(deployment, load)
@@ -128,17 +128,17 @@ def calibrate(
     )
 
 
-def plan_confirmation(
+def size_confirmation(
     noise: Noise, plan: Plan, deploy_s: float, *, seconds: float | None = None
 ) -> tuple[int, int]:
-    """Settle pairs and windows of a confirmation so that its time gives the narrowest interval.
+    """Choose pairs and windows of a confirmation so that its time gives the narrowest interval.
 
     Without the time for the fewest pairs, these are measured all the same, as shortly as may be.
     """
     available_s = plan.confirm_s if seconds is None else min(plan.confirm_s, seconds)
     if not plan.confirm_s:
         return plan.pairs, plan.windows[1]
-    pairs, windows = plan_pairs(
+    pairs, windows = size_pairs(
         noise, seconds=available_s, start_cost_s=deploy_s + plan.warmup_s, window_s=plan.window_s
     )
     return (pairs, windows) if pairs >= plan.pairs else (plan.pairs, plan.windows[0])

@@ -186,7 +186,7 @@ def take(
 def _look(
     host: Lookable, net: PurePosixPath, groups: Mapping[str, Sequence[int]], quota: PurePosixPath | None
 ) -> FileReader:
-    """Name everything at once that a snapshot reads."""
+    """Return everything at once that a snapshot reads."""
     # Kernel threads have no children to look for, so their own times are all there is.
     interrupts = (PurePosixPath(f"/proc/{pid}/stat") for pid in groups.get(INTERRUPTS, ()))
     accounts = () if quota is None else (quota,)
@@ -216,7 +216,7 @@ def difference(
     generator_cpu_s: float | None = None,
     waited_for_by: str | None = TUNER,
 ) -> dict[str, float]:
-    """Say what happened between two snapshots of the same target; the table above names it.
+    """Return what happened between two snapshots of the same target; the table above names it.
 
     Args:
         before: at the start of the window.
@@ -229,11 +229,10 @@ def difference(
         TargetError: the target was restarted in between.
     """
     if before.boot_id != after.boot_id:
-        message = (
+        raise TargetError(
             f"counters: the target was restarted during a window (boot {before.boot_id} → {after.boot_id}). "
             "Find out why, then continue the study."
         )
-        raise TargetError(message)
     elapsed_s = after.monotonic_s - before.monotonic_s
     passed = passed_between(before.cpus, after.cpus)
     spent = {name: spend(before.groups.get(name, {}), tree) for name, tree in after.groups.items()}
@@ -332,6 +331,7 @@ def _read(host: FileReader, path: PurePosixPath) -> bytes:
 def _needed(host: FileReader, path: PurePosixPath) -> bytes:
     content = _read(host, path)
     if not content:
-        message = f"counters: {path} cannot be read on the target. tuner needs Linux with /proc mounted."
-        raise TargetError(message)
+        raise TargetError(
+            f"counters: {path} cannot be read on the target. tuner needs Linux with /proc mounted."
+        )
     return content

@@ -49,11 +49,10 @@ def _refuse_kernel_without_children(host: FileReader, pids: Sequence[int]) -> No
     """Raise TargetError when no process has a list of children; a single one may be just ending."""
     paths = [PurePosixPath(f"/proc/{pid}/task/{pid}/children") for pid in pids]
     if paths and all(host.read(path).content is None for path in paths):
-        message = (
+        raise TargetError(
             f"counters: {paths[0]} does not exist: this kernel was built without CONFIG_PROC_CHILDREN, so a "
             "server's processes cannot be found. Use a distribution's kernel."
         )
-        raise TargetError(message)
 
 
 def find_interrupt_threads(host: Lookable) -> tuple[int, ...]:
@@ -128,6 +127,6 @@ def _read_process(host: FileReader, pid: int) -> ProcessTimes | None:
 
 
 def _children(host: FileReader, pid: int) -> list[int]:
-    """Name the children of a process; none of one that has ended meanwhile."""
+    """Return the children of a process; none of one that has ended meanwhile."""
     content = host.read(PurePosixPath(f"/proc/{pid}/task/{pid}/children")).content
     return [int(child) for child in (content or b"").split()]

@@ -46,7 +46,7 @@ def sum_processors(passed: Processors, elapsed_s: float) -> dict[str, float]:
 
 
 def charges_interrupts_apart(since_boot: Processors) -> bool:
-    """Tell whether this kernel keeps the time of interrupts out of the processes that they interrupt.
+    """Return whether this kernel keeps the time of interrupts out of the processes that they interrupt.
 
     It does with CONFIG_IRQ_TIME_ACCOUNTING (kernel/sched/core.c, update_rq_clock_task), and then measures the
     column irq. Otherwise that is filled only by a timer tick within another interrupt, which does not happen

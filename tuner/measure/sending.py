@@ -44,7 +44,7 @@ class Sent:
     problem: str | None = None
     """How a generator failed."""
     lost: str | None = None
-    """Which load host could not be used, and why: nobody's fault who is measured."""
+    """Which load host could not be used, and why: not the configuration's fault."""
     target_cpu_s: float | None = None
     """CPU seconds of the generators on the target's own CPUs; None when none is there."""
     busy: float = 0.0
@@ -84,14 +84,14 @@ def share_out(workload: Workload, places: Sequence[LoadPlace]) -> tuple[Share, .
 
 
 def split_in_two(share: Share) -> tuple[Share, Share]:
-    """Let two generators of the same place have half of its connections each."""
+    """Split a share between two generators of its place, half of the connections each."""
     half = replace(share.workload, connections=max(1, share.workload.connections // 2))
     beside = replace(half, directory=half.directory / "second")
     return replace(share, workload=half), replace(share, workload=beside)
 
 
 def send(generator: LoadGenerator, shares: Sequence[Share]) -> Sent:
-    """Let all shares be sent at the same time; each is bounded in time by its own host.
+    """Send all shares at the same time; each is bounded in time by its own host.
 
     Raises:
         TargetError: a place that cannot be lost has no such program.
@@ -178,7 +178,7 @@ def _busy(share: Share, part: _Part) -> float:
 
 
 def add_up(results: Sequence[LoadResult]) -> LoadResult:
-    """Put together what several generators counted at the same time.
+    """Add up what several generators counted at the same time.
 
     The slowest clock decides: all correct responses count over the longest duration, so that one generator
     that ran on alone makes goodput smaller, never greater. Response times are added as histograms; without
@@ -209,7 +209,7 @@ def _add_latencies(latencies: Sequence[Latency]) -> Latency | None:
 
 
 def _span(times: Sequence[ConnectTime]) -> ConnectTime | None:
-    """Put times to connect together; all places have as many connections, but for one."""
+    """Combine times to connect; all places have as many connections, but for one."""
     if not times:
         return None
     return ConnectTime(

@@ -138,6 +138,5 @@ def _window(
     deployment.check_alive()
     if window.correct == 0 and not _generator_failed(window):
         said = "; ".join(verdict.reason for verdict in window.verdicts) or "nothing was answered."
-        msg = f"no correct response in {window.duration_s:.1f} s of load: {said}"
-        raise Stalled(msg)
+        raise Stalled(f"no correct response in {window.duration_s:.1f} s of load: {said}")
     return window

@@ -1,4 +1,4 @@
-"""One window: send load from all places, read the counters around it, judge what came out."""
+"""Measures one window: sends load from all places, reads the counters around it, asks the gates."""
 
 import os
 import time
@@ -12,12 +12,12 @@ from tuner.measure.counters import difference, find_quota, take
 from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
 from tuner.measure.processes import find_interrupt_threads, find_own_process
 from tuner.measure.sending import send, share_out, split_in_two
-from tuner.ports import Failures, Host, LoadGenerator, Workload
+from tuner.ports import Failures, Host, LoadGenerator, LoadResult, Workload
 from tuner.records import Window
 
 
 class LoadShape(Protocol):
-    """What of a study's load section a window needs."""
+    """The part of a study's load section that a window needs."""
 
     @property
     def connections(self) -> int: ...
@@ -91,17 +91,12 @@ def run_window(
     counters = difference(before, around(), generator_cpu_s=sent.target_cpu_s)
     if len(places) > 1:
         counters["load_skew_s"] = sent.skew_s
+    counted = result or LoadResult(duration_s=loaded_s, correct=0, failures=Failures())
     window = Window(
-        started_s=started_s,
-        duration_s=loaded_s,
-        correct=0 if result is None else result.correct,
-        failures=Failures() if result is None else result.failures,
-        bytes=0 if result is None else result.bytes,
-        latency=None if result is None else result.latency,
-        connect_time=None if result is None else result.connect_time,
-        generator_cpu=sent.busy,
-        counters=counters,
-    )
+        started_s=started_s, duration_s=loaded_s, correct=counted.correct, failures=counted.failures,
+        bytes=counted.bytes, latency=counted.latency, connect_time=counted.connect_time,
+        generator_cpu=sent.busy, counters=counters,
+    )  # fmt: skip
     facts = WindowFacts(
         asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,
         problem=sent.problem, problems_in_row=problems_before + 1, control=control,
@@ -118,7 +113,7 @@ def describe_workload(
     connections: int | None = None,
     rate_rps: float | None = None,
 ) -> Workload:
-    """Say what is sent to a deployment for so long."""
+    """Return what is sent to a deployment for so long."""
     return Workload(
         url=deployment.url,
         connections=connections or load.shape.connections,
@@ -133,7 +128,7 @@ def describe_workload(
 
 
 def send_beside(deployment: Deployment, load: Load, duration_s: float) -> float:
-    """Let two generators of each place share its connections at the same time; give all goodput together.
+    """Run two generators in each place that share its connections; return all goodput together.
 
     Raises:
         LoadFailed: one of them cannot be understood, or a load host is lost.

@@ -1,29 +1,199 @@
-"""What a study remembers: windows, starts and what they were measured for."""
+"""Records of a study: windows, starts and what they were measured for.
 
-from tuner.records.records import (
-    Blame,
-    Failure,
-    Fingerprint,
-    Gate,
-    Role,
-    Start,
-    State,
-    Timing,
-    Verdict,
-    Window,
-    is_censored,
-)
+Everything in a report is recomputed from these; study/storage.py keeps them, nothing else does.
+"""
 
-__all__ = [
-    "Blame",
-    "Failure",
-    "Fingerprint",
-    "Gate",
-    "Role",
-    "Start",
-    "State",
-    "Timing",
-    "Verdict",
-    "Window",
-    "is_censored",
-]
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tuner.ports import Config, ConnectTime, Failures, Latency
+
+
+class Role(StrEnum):
+    """Why a start was made."""
+
+    CONTROL = "control"
+    SEARCH = "search"
+    REPEAT = "repeat"
+    RACE = "race"
+    ABLATION = "ablation"
+    CONFIRM = "confirm"
+    LATENCY = "latency"
+    """At a fixed rate: its response times count, its goodput says nothing."""
+
+
+class State(StrEnum):
+    """How a start ended."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    PRUNED = "pruned"
+    """Stopped early because it was clearly worse; its windows count."""
+    FAILED = "failed"
+    """The configuration's fault; told to the optimizer as infeasible."""
+    INVALID = "invalid"
+    """The environment's fault, or cut off by an interruption; says nothing about the configuration."""
+
+
+class Blame(StrEnum):
+    """Whose fault a broken validity gate is."""
+
+    ENVIRONMENT = "environment"
+    CONFIGURATION = "configuration"
+    WARNING = "warning"
+
+
+class Gate(StrEnum):
+    """What can be wrong with a window; `Verdict.gate` holds the name."""
+
+    GENERATOR = "generator"
+    DURATION = "duration"
+    SATURATED = "generator saturated"
+    STEAL = "steal"
+    FOREIGN = "foreign CPU"
+    QUOTA = "CPU quota"
+    PORTS = "ports"
+    MEMORY = "memory"
+    BODY = "wrong body"
+    ERRORS = "errors"
+    EFFECTIVE = "not effective"
+    CLOCK = "clock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One validity gate that did not pass."""
+
+    gate: str
+    blame: Blame
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """One counted slice of load."""
+
+    started_s: float
+    """Seconds since the epoch."""
+    duration_s: float
+    correct: int
+    failures: Failures
+    bytes: int = 0
+    latency: Latency | None = None
+    connect_time: ConnectTime | None = None
+    generator_cpu: float = 0.0
+    """CPU seconds of the generator per second and per CPU it may use, 0 to 1."""
+    counters: Mapping[str, float] = field(default_factory=dict)
+    """Differences of the target's counters over the window (measure/counters.py names them)."""
+    verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def goodput_rps(self) -> float:
+        return self.correct / self.duration_s if self.duration_s > 0 else 0.0
+
+    @property
+    def log_goodput(self) -> float:
+        """Natural logarithm of goodput; a window without any correct response counts as 0.01/s."""
+        return math.log(max(self.goodput_rps, 0.01))
+
+    @property
+    def failure_rate(self) -> float:
+        """Failed requests per request."""
+        asked = self.correct + self.failures.total
+        return self.failures.total / asked if asked else 1.0
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the environment let the window be what it should be."""
+        return not any(verdict.blame is Blame.ENVIRONMENT for verdict in self.verdicts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """Where the seconds of one start went."""
+
+    suggest_s: float = 0.0
+    deploy_s: float = 0.0
+    load_s: float = 0.0
+    """Warm-up and windows."""
+    store_s: float = 0.0
+    """Slowest single write of a result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a start gave no measurement."""
+
+    kind: str
+    """Class of the failure, as errors.TrialFailed.kind names it."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """One fresh start of the server with one configuration: the replicate of all statistics."""
+
+    number: int
+    role: Role
+    config: Config
+    state: State
+    started_s: float
+    windows: tuple[Window, ...] = ()
+    failure: Failure | None = None
+    arm: str = ""
+    """Which side of a comparison it is: default, winner, or a configuration's name in a race."""
+    block: int | None = None
+    """Number of the block or pair it belongs to."""
+    steady: bool = True
+    """False when the warm-up found no steady state; its variance is inflated."""
+    timing: Timing = Timing()
+    session: str = ""
+    """Which run of the tuner made it."""
+    valid_windows: tuple[Window, ...] = field(init=False, repr=False, compare=False)
+    """Those that the environment let be what they should be."""
+
+    def __post_init__(self) -> None:
+        valid = tuple(window for window in self.windows if window.is_valid)
+        object.__setattr__(self, "valid_windows", valid)
+
+    @property
+    def log_goodput(self) -> float | None:
+        """Mean of the logarithms over valid windows (median from five); None without any."""
+        logs = sorted(window.log_goodput for window in self.valid_windows)
+        if not logs:
+            return None
+        if len(logs) < 5:  # noqa: PLR2004 - measurement protocol: mean of logs below five windows
+            return sum(logs) / len(logs)
+        middle = len(logs) // 2
+        return logs[middle] if len(logs) % 2 else (logs[middle - 1] + logs[middle]) / 2
+
+    @property
+    def counts(self) -> bool:
+        """Whether its windows are a measurement of its configuration."""
+        return self.state in {State.COMPLETE, State.PRUNED} and bool(self.valid_windows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprint:
+    """The machine and the programs of a study; it is continued only where they agree."""
+
+    host: str
+    kernel: str
+    cpu: str
+    cores: int
+    memory_mib: int
+    servers: Mapping[str, str]
+    """Server name → version."""
+    generator: str
+    """Return and version of the load generator."""
+    co_located: bool
+    server_cpus: tuple[int, ...]
+    generator_cpus: tuple[int, ...]
+
+
+def is_censored(windows: Sequence[Window]) -> bool:
+    """Return whether goodput is only a lower bound: in most windows the generator could not send more."""
+    full = sum(any(verdict.gate == Gate.SATURATED for verdict in window.verdicts) for window in windows)
+    return 2 * full > len(windows)

@@ -5,13 +5,15 @@ from dataclasses import asdict
 from typing import Any
 
 from tuner.ports import ConnectTime, Failures, Latency
-from tuner.records import Blame, Failure, Fingerprint, Start, State, Timing, Verdict, Window
+from tuner.records import Blame, Failure, Fingerprint, Role, Start, State, Timing, Verdict, Window
 
 Json = dict[str, Any]
+WINDOW = "window:"
+END = "end"
 
 
 def window_to_json(window: Window) -> Json:
-    """Give a window as JSON values; empty parts are left out."""
+    """Return a window as JSON values; empty parts are left out."""
     data = asdict(window)
     data["failures"] = {kind: count for kind, count in data["failures"].items() if count}
     data["counters"] = {name: round(value, 6) for name, value in data["counters"].items()}
@@ -39,8 +41,20 @@ def window_from_json(data: Mapping[str, Any]) -> Window:
     return Window(**fields)
 
 
+def opening_to_json(start: Start) -> Json:
+    """Return what is known of a start before it is made, as JSON values."""
+    return {
+        "role": start.role.value,
+        "config": dict(start.config),
+        "arm": start.arm,
+        "block": start.block,
+        "started_s": start.started_s,
+        "session": start.session,
+    }
+
+
 def ending_to_json(start: Start) -> Json:
-    """Give what is known of a start only when it has ended."""
+    """Return what is known of a start only when it has ended, as JSON values."""
     return {
         "state": start.state.value,
         "failure": None if start.failure is None else asdict(start.failure),
@@ -49,25 +63,31 @@ def ending_to_json(start: Start) -> Json:
     }
 
 
-def ending_from_json(data: Mapping[str, Any]) -> Json:
-    """Read the end of a start as keyword arguments of `Start`."""
-    failure = data["failure"]
-    return {
-        "state": State(data["state"]),
-        "failure": None if failure is None else Failure(**failure),
-        "steady": data["steady"],
-        "timing": Timing(**data["timing"]),
-    }
+def is_start(data: Mapping[str, Any]) -> bool:
+    """Return whether these attributes are of a start: other programs may add trials of their own."""
+    return "role" in data
 
 
-def fingerprint_to_json(fingerprint: Fingerprint) -> Json:
-    """Give a fingerprint as JSON values."""
-    return asdict(fingerprint)
+def start_from_json(data: Mapping[str, Any], *, number: int, has_ended: bool) -> Start:
+    """Read a start from its opening, its windows under `window_key` and its end under `END`."""
+    opening = {key: data[key] for key in ("config", "started_s", "arm", "block", "session")}
+    ending: Json = {"state": State.RUNNING}
+    if has_ended:
+        ending = dict(data[END])
+        failure = ending["failure"]
+        ending["state"] = State(ending["state"])
+        ending["failure"] = None if failure is None else Failure(**failure)
+        ending["timing"] = Timing(**ending["timing"])
+    windows = tuple(window_from_json(data[key]) for key in sorted(data) if key.startswith(WINDOW))
+    return Start(number=number, role=Role(data["role"]), windows=windows, **opening, **ending)
+
+
+def window_key(index: int) -> str:
+    """Return the key of a start's window; keys sort by index."""
+    return f"{WINDOW}{index:03d}"
 
 
 def fingerprint_from_json(data: Mapping[str, Any]) -> Fingerprint:
-    """Read a fingerprint; the inverse of `fingerprint_to_json`."""
-    fields = dict(data)
-    fields["server_cpus"] = tuple(fields["server_cpus"])
-    fields["generator_cpus"] = tuple(fields["generator_cpus"])
-    return Fingerprint(**fields)
+    """Read a fingerprint; the inverse of `asdict`."""
+    cpus = {key: tuple(data[key]) for key in ("server_cpus", "generator_cpus")}
+    return Fingerprint(**{**data, **cpus})

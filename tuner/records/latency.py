@@ -25,7 +25,7 @@ class Quantile:
 
 
 def merge(latencies: Sequence[Latency]) -> Latency:
-    """Put the response times of several windows together.
+    """Merge the response times of several windows.
 
     Quantiles come from the added histograms and are never averaged: the mean of p99s is no p99 of anything.
     Without histograms only a single window has quantiles; samples, mean and maximum are merged all the same.
@@ -59,7 +59,7 @@ def _mean(latencies: Sequence[Latency], samples: int) -> float | None:
 
 
 def quantile(latency: Latency, q: float) -> Quantile | None:
-    """Give a quantile, or None when there are too few requests to know it or it was not recorded.
+    """Return a quantile, or None when there are too few requests to know it or it was not recorded.
 
     The interval takes the order statistics of ranks n·q ± 1.96 √(n·q·(1−q)), which needs no assumption on
     the distribution (David & Nagaraja, "Order Statistics", 3rd edition, section 7.1).
@@ -84,7 +84,7 @@ def _rank(histogram: Mapping[float, int], q: float) -> int:
 
 
 def _at_rank(histogram: Mapping[float, int], rank: int) -> float:
-    """Give the upper bound of the bin that holds the request of this rank, counted from 1."""
+    """Return the upper bound of the bin that holds the request of this rank, counted from 1."""
     bounds = sorted(histogram)
     totals = accumulate(histogram[bound] for bound in bounds)
     return next((bound for bound, total in zip(bounds, totals, strict=True) if total >= rank), bounds[-1])

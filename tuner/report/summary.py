@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from tuner.campaign.finals import read_gain
+from tuner.campaign.confirm import read_gain
 from tuner.campaign.fixed_rate import LatencyClaim, read_latency
-from tuner.campaign.search import EXPECTED, left_to_gain
+from tuner.campaign.suggest import left_to_gain
 from tuner.errors import UsageError
 from tuner.ports import Config, ConnectTime, Scalar
 from tuner.records import Fingerprint, Role, Start, State, Window, is_censored
@@ -17,7 +17,8 @@ from tuner.report.sensitivity import Sensitivity, explain
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
 from tuner.statistics.pareto import Choice, find_front
-from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, as_controls, follow_incumbent, stand
+from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, as_controls, follow_incumbent, rank
+from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS, FINGERPRINT, PRESET, VERDICT
 
 if TYPE_CHECKING:
     from tuner.space import Space
@@ -138,15 +139,16 @@ def summarize(
 ) -> Summary:  # fmt: skip
     """Recompute everything from the storage."""
     starts = storage.starts()
-    fingerprint = storage.fingerprint()
+    fingerprint = storage.recall(FINGERPRINT)
     if fingerprint is None:
         raise UsageError(f"{settings.name}: this study was never begun. Start it with `tuner run`.")
     default = space.default()
-    standing = stand(starts, settings.constraints, default)
+    ranking = rank(starts, settings.constraints, default)
     gain = read_gain(storage, starts, default, settings.constraints)
-    winner_config = storage.recall("confirm")["config"] if gain is not None else None
-    finished = storage.recall("finished")
-    best = standing.incumbent
+    planned = storage.recall(CONFIRMATION)
+    winner_config = planned.config if planned is not None and gain is not None else None
+    finished, expected = storage.recall(VERDICT), storage.recall(EXPECTED_GAINS)
+    best = ranking.incumbent
     chosen = winner_config or (best.config if best else default)
     confirmed = [start for start in starts if start.role is Role.CONFIRM]
     of_default = [start for start in confirmed if start.arm == DEFAULT_ARM] if gain else [
@@ -157,7 +159,7 @@ def summarize(
         study=settings.name,
         state="finished" if finished else "running" if running else "stopped",
         stop_reason=finished or "",
-        preset=storage.recall("preset", settings.preset),
+        preset=storage.recall(PRESET) or settings.preset,
         created=f"{datetime.fromtimestamp(starts[0].started_s if starts else 0.0, UTC):%Y-%m-%d %H:%M} UTC",
         version=version,
         workload=settings.load.describe(),
@@ -166,23 +168,23 @@ def summarize(
         fingerprint=fingerprint,
         space=space,
         starts=starts,
-        noise=standing.noise,
-        speedups=standing.speedups,
+        noise=ranking.noise,
+        speedups=ranking.speedups,
         default=gather_arm(default, of_default),
         incumbent=None if best is None else (best.config, best.posterior),
         winner=None if winner_config is None else gather_arm(winner_config, of_winner),
         gain=gain,
         changes=space.changes(chosen),
-        sensitivity=explain(space, starts, standing.speedups, winner=winner_config, seed=settings.seed)
+        sensitivity=explain(space, starts, ranking.speedups, winner=winner_config, seed=settings.seed)
         if with_sensitivity else (),
         mechanisms=compare_mechanisms(of_default, of_winner) if winner_config else (),
         timing=timing(starts),
         latency=read_latency(storage, starts, default) if gain else None,
         cost=settings.objective.cost,
-        front=find_front(starts, standing, default, settings.objective.cost, winner=winner_config)
+        front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
         if settings.objective.cost else (),
-        climb=follow_incumbent(starts, standing),
-        expected_gain=left_to_gain(storage.recall(EXPECTED, [])),
+        climb=follow_incumbent(starts, ranking),
+        expected_gain=left_to_gain(expected or ()),
     )  # fmt: skip
 
 

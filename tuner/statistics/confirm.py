@@ -6,7 +6,7 @@ EMSE 2019, doi 10.1007/s10664-019-09681-1: interleaved on one instance, 10 % slo
 
 Under bursts t on the log ratios stays calibrated: both sides are hit alike, so a difference is symmetric,
 and heavy tails make t careful, not bold (simulated: 95–97 % coverage with 5–10 % of windows hit, 6 to 20
-pairs). What bursts and slow phases cost is width, and more, shorter pairs mend that: see `plan_pairs`.
+pairs). What bursts and slow phases cost is width, and more, shorter pairs mend that: see `noise.size_pairs`.
 """
 
 import math
@@ -58,7 +58,7 @@ class Gain:
 def pair_order(
     pairs: int, rng: Random, sides: tuple[str, ...] = ("default", "winner")
 ) -> list[tuple[str, ...]]:
-    """Give which side comes first in each pair: at random, and balanced within every two pairs.
+    """Return which side comes first in each pair: at random, and balanced within every two pairs.
 
     So drift cancels on a short scale, and also when only the first pairs come to be measured.
     """
@@ -69,51 +69,35 @@ def pair_order(
     return order[:pairs]
 
 
-def claim(pairs: Sequence[tuple[float, float]], *, looks: int = 1) -> Gain:
-    """Judge pairs that are looked at once, or a second time after the planned extension.
+def judge_pairs(pairs: Sequence[tuple[float, float]], *, looks: int = 1, total_alpha: float = ALPHA) -> Gain:
+    """Judge pairs by the t interval of their log ratios.
 
-    The claim's error rate is 5 % over both looks, half for each (Bonferroni).
-    """
-    if looks == 1:
-        return confirm(pairs)
-    return confirm(pairs, alpha=ALPHA / looks, interval_alpha=TWO_LOOKS_INTERVAL_ALPHA)
-
-
-def confirm(
-    pairs: Sequence[tuple[float, float]],
-    *,
-    alpha: float = ALPHA,
-    interval_alpha: float | None = None,
-    min_gain: float = MIN_GAIN,
-) -> Gain:
-    """Judge the pairs by the t interval of their log ratios.
-
-    "improved" takes a lower bound above 1 and a ratio of at least 1 + `min_gain`; "no worse" a lower bound
-    above 1 − `min_gain`.
+    "improved" takes a lower bound above 1 and a ratio of at least 1 + `MIN_GAIN`; "no worse" a lower bound
+    above 1 − `MIN_GAIN`.
 
     Args:
         pairs: log goodput of default and winner, pair by pair.
-        alpha: two-sided error rate of the bound that the verdict takes; 0.025 for each of two planned looks.
-        interval_alpha: that of the interval given; the same when None.
-        min_gain: what is worth a change.
+        looks: how often the pairs are judged: twice when an extension is planned.
+        total_alpha: two-sided error rate of the verdict over all looks, each of which gets an equal share
+            (Bonferroni).
 
     Raises:
         UsageError: there are fewer than two pairs.
     """
     if len(pairs) < MIN_PAIRS:
-        msg = f"confirmation: {len(pairs)} pairs give no interval. Measure at least {MIN_PAIRS}."
-        raise UsageError(msg)
+        raise UsageError(f"confirmation: {len(pairs)} pairs give no interval. Measure at least {MIN_PAIRS}.")
     logs = np.asarray([winner - default for default, winner in pairs])
     mean, deviation = float(np.mean(logs)), float(np.std(logs, ddof=1))
     error = deviation / math.sqrt(len(logs))
-    reach = _t_quantile(alpha if interval_alpha is None else interval_alpha, len(logs)) * error
+    alpha = total_alpha / looks
+    reach = _t_quantile(alpha if looks == 1 else TWO_LOOKS_INTERVAL_ALPHA, len(logs)) * error
     bound = math.exp(mean - _t_quantile(alpha, len(logs)) * error)
     return Gain(
         ratio=math.exp(mean),
         low=math.exp(mean - reach),
         high=math.exp(min(mean + reach, LARGEST_LOG)),
         pairs=len(logs),
-        verdict=_verdict(math.exp(mean), bound, min_gain),
+        verdict=_verdict(math.exp(mean), bound),
         p_sign_flip=p_sign_flip(logs),
         hodges_lehmann=math.exp(_walsh_median(logs)),
         log_sd=deviation,
@@ -125,23 +109,23 @@ def _t_quantile(alpha: float, pairs: int) -> float:
     return float(stdtrit(pairs - 1, 1 - alpha / 2))
 
 
-def _verdict(ratio: float, bound: float, min_gain: float) -> Verdict:
-    if bound > 1 and ratio >= 1 + min_gain:
+def _verdict(ratio: float, bound: float) -> Verdict:
+    if bound > 1 and ratio >= 1 + MIN_GAIN:
         return "improved"
-    return "no worse" if bound > 1 - min_gain else "not proven"
+    return "no worse" if bound > 1 - MIN_GAIN else "not proven"
 
 
-def needs_extension(gain: Gain, *, min_gain: float = MIN_GAIN) -> bool:
-    """Say whether the planned extension may still turn the verdict into "improved".
+def needs_extension(gain: Gain) -> bool:
+    """Return whether the planned extension may still turn the verdict into "improved".
 
     It may while the interval holds a gain worth a change and the winner is ahead at all; from behind, as
     many pairs again do not end above (in none of 1 500 simulated A/A confirmations).
     """
-    return gain.verdict != "improved" and gain.ratio > 1 and gain.high >= 1 + min_gain
+    return gain.verdict != "improved" and gain.ratio > 1 and gain.high >= 1 + MIN_GAIN
 
 
 def p_sign_flip(logs: Sequence[float] | NDArray[np.float64]) -> float:
-    """Give the two-sided p of the exact sign-flip test that the log ratios are symmetric around 0.
+    """Return the two-sided p of the exact sign-flip test that the log ratios are symmetric around 0.
 
     The share of all 2ⁿ assignments of signs whose sum is as far from 0 as the one seen (Fisher, "The Design
     of Experiments", 1935, section 21). The sums of both halves of the pairs are enumerated apart and
@@ -172,6 +156,6 @@ def _signed_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _walsh_median(values: NDArray[np.float64]) -> float:
-    """Give the median of the means of all pairs of values, each with itself too (Hodges & Lehmann 1963)."""
+    """Return the median of the means of all pairs of values, each with itself too (Hodges & Lehmann 1963)."""
     first, second = np.triu_indices(len(values))
     return float(np.median((values[first] + values[second]) / 2))

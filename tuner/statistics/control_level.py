@@ -4,20 +4,26 @@ Absolute goodput of a shared host is worth little: identical systems were report
 (Abedi & Brecht, "Conducting repeatable experiments in highly variable cloud computing environments", ICPE
 2017, doi 10.1145/3030207.3030229). So the default is measured again and again, and everything else is a ratio
 to its level at that time.
+
+The level is a random walk seen with noise (Harvey, "Forecasting, Structural Time Series Models and the
+Kalman Filter", 1989, section 2.3; Kalman 1960 for the filter, Rauch, Tung & Striebel 1965 for the smoother).
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import numpy as np
 from scipy.special import ndtri
 
 from tuner.errors import TargetError
 from tuner.records import Role, Start, is_censored
-from tuner.statistics.level import Belief, Regime, find_regimes, is_far, middle_s, observe
 from tuner.statistics.noise import Noise, start_variance
 
+ALARM_SD = 4.0
+"""A control farther than this from its prediction is measured again (measurement protocol; with normal noise
+one control in 16 000)."""
 UNSTABLE_SD = 0.10
 UNSTABLE_FACTOR = 3.0
 UNSTABLE_STARTS = 3
@@ -25,20 +31,133 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speedup:
-    """Goodput relative to the control level at that time, as a log ratio with its variance."""
+class Estimate:
+    """The level at one time, as known or as one control shows it."""
 
-    log_ratio: float
+    time_s: float
+    level: float
     variance: float
 
-    @property
-    def ratio(self) -> float:
-        return math.exp(self.log_ratio)
+    def predict(self, time_s: float, drift_per_s: float) -> "Estimate":
+        """Predict another time, earlier or later: the random walk adds its variance."""
+        return replace(self, time_s=time_s, variance=self.variance + drift_per_s * abs(time_s - self.time_s))
 
-    def interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
-        """Give the ends of the normal interval, as ratios."""
-        reach = float(ndtri((1 + level) / 2)) * math.sqrt(self.variance)
-        return math.exp(self.log_ratio - reach), math.exp(self.log_ratio + reach)
+    def update(self, seen: "Estimate") -> "Estimate":
+        """Update with an observation at the same time: K = P/(P+R), β += K(c̄−β), P = (1−K)P."""
+        gain = self.variance / (self.variance + seen.variance)
+        return Estimate(
+            time_s=seen.time_s,
+            level=self.level + gain * (seen.level - self.level),
+            variance=(1 - gain) * self.variance,
+        )
+
+    def smooth(self, predicted: "Estimate", smoothed: "Estimate") -> "Estimate":
+        """Smooth with what came later: J = P_t/P_{t+1|t}, β += J(β_s−β_{t+1|t}), P += J²(P_s−P_{t+1|t})."""
+        share = self.variance / predicted.variance if predicted.variance > 0 else 0.0
+        return Estimate(
+            time_s=self.time_s,
+            level=self.level + share * (smoothed.level - predicted.level),
+            variance=self.variance + share**2 * (smoothed.variance - predicted.variance),
+        )
+
+
+def _observe(control: Start, noise: Noise) -> Estimate:
+    """Return the level that one control start shows, in the middle of its windows."""
+    log = control.log_goodput
+    return Estimate(
+        time_s=middle_s(control),
+        level=0.0 if log is None else log,
+        variance=start_variance(noise, len(control.valid_windows), control.steady),
+    )
+
+
+def middle_s(start: Start) -> float:
+    """Return the time that a start's windows stand for, in seconds since the epoch."""
+    windows = start.valid_windows
+    if not windows:
+        return start.started_s
+    return sum(window.started_s + window.duration_s / 2 for window in windows) / len(windows)
+
+
+def _is_far(seen: Estimate, predicted: Estimate) -> bool:
+    """Return whether an observation is more than 4·√(P+R) from its prediction."""
+    return abs(seen.level - predicted.level) > ALARM_SD * math.sqrt(predicted.variance + seen.variance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regime:
+    """A stretch of time without a jump of the level."""
+
+    first_s: float
+    last_good_s: float
+    """Time of its last control that was where it was expected."""
+    filtered: tuple[Estimate, ...]
+    smoothed: tuple[Estimate, ...] = field(repr=False)
+
+    def at(self, time_s: float, drift_per_s: float) -> Estimate:
+        """Return the level at any time: smoothed between controls, carried on outside of them."""
+        later = next((i for i, each in enumerate(self.smoothed) if each.time_s >= time_s), None)
+        if later is None:
+            return self.filtered[-1].predict(time_s, drift_per_s)
+        if later == 0:
+            return self.smoothed[0].predict(time_s, drift_per_s)
+        here = self.filtered[later - 1].predict(time_s, drift_per_s)
+        predicted = here.predict(self.smoothed[later].time_s, drift_per_s)
+        return here.smooth(predicted, self.smoothed[later])
+
+
+def _find_regimes(seen: Sequence[Estimate], drift_per_s: float) -> tuple[Regime, ...]:
+    """Filter the observations in order of time and begin anew at every confirmed jump.
+
+    A jump is confirmed when two controls in a row are far off on the same side. One that is alone stays,
+    with the variance that its distance shows: it is a fact about the host, though not about its level.
+    """
+    regimes = []
+    filtered: list[Estimate] = []
+    last_good_s = 0.0
+    doubtful: Estimate | None = None
+    for each in seen:
+        if not filtered:
+            filtered, last_good_s = [each], each.time_s
+            continue
+        predicted = filtered[-1].predict(each.time_s, drift_per_s)
+        far = _is_far(each, predicted)
+        if far and doubtful and (doubtful.level > predicted.level) == (each.level > predicted.level):
+            regimes.append(_smooth(filtered, drift_per_s, last_good_s))
+            filtered = [doubtful, doubtful.predict(each.time_s, drift_per_s).update(each)]
+            doubtful, last_good_s = None, each.time_s
+            continue
+        if doubtful:
+            filtered.append(_update_with_doubtful(filtered[-1], doubtful, drift_per_s))
+        if far:
+            doubtful = each
+        else:
+            filtered.append(filtered[-1].predict(each.time_s, drift_per_s).update(each))
+            doubtful, last_good_s = None, each.time_s
+    if doubtful:
+        filtered.append(_update_with_doubtful(filtered[-1], doubtful, drift_per_s))
+    if filtered:
+        regimes.append(_smooth(filtered, drift_per_s, last_good_s))
+    return tuple(regimes)
+
+
+def _update_with_doubtful(before: Estimate, seen: Estimate, drift_per_s: float) -> Estimate:
+    predicted = before.predict(seen.time_s, drift_per_s)
+    distance = seen.level - predicted.level
+    return predicted.update(replace(seen, variance=max(seen.variance, distance**2 - predicted.variance)))
+
+
+def _smooth(filtered: Sequence[Estimate], drift_per_s: float, last_good_s: float) -> Regime:
+    smoothed = [filtered[-1]]
+    for each in reversed(filtered[:-1]):
+        predicted = each.predict(smoothed[-1].time_s, drift_per_s)
+        smoothed.append(each.smooth(predicted, smoothed[-1]))
+    return Regime(
+        first_s=filtered[0].time_s,
+        last_good_s=last_good_s,
+        filtered=tuple(filtered),
+        smoothed=tuple(reversed(smoothed)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +174,18 @@ class ControlLevel:
         Raises:
             TargetError: none of them counts.
         """
-        seen = sorted((observe(start, noise) for start in controls if start.counts), key=_time)
+        seen = [_observe(start, noise) for start in controls if start.counts]
         if not seen:
-            msg = (
+            raise TargetError(
                 f"control level: none of {len(controls)} starts of the default gave a measurement. "
                 "See why in the log of the last one."
             )
-            raise TargetError(msg)
-        return cls(regimes=find_regimes(seen, noise.drift_per_s), noise=noise)
+        return cls(
+            regimes=_find_regimes(sorted(seen, key=attrgetter("time_s")), noise.drift_per_s), noise=noise
+        )
 
     def at(self, time_s: float) -> tuple[float, float]:
-        """Give level and variance at a time: smoothed in the past, predicted beyond the last control.
+        """Return level and variance at a time: smoothed in the past, predicted beyond the last control.
 
         Between the last good control before a jump and the first after it, the level may be either:
         the mean of both, with half their distance as further standard deviation.
@@ -81,10 +201,10 @@ class ControlLevel:
         return now.level + half, (now.variance + then.variance) / 2 + half**2
 
     def alarm(self, control: Start) -> bool:
-        """Say whether a new control, not among the fitted, is more than 4·√(P+R) from its prediction."""
-        seen = observe(control, self.noise)
+        """Return whether a new control, not among the fitted, is more than 4·√(P+R) from its prediction."""
+        seen = _observe(control, self.noise)
         level, variance = self.at(seen.time_s)
-        return is_far(seen, Belief(time_s=seen.time_s, level=level, variance=variance))
+        return _is_far(seen, Estimate(time_s=seen.time_s, level=level, variance=variance))
 
     @property
     def jumps(self) -> tuple[tuple[float, float], ...]:
@@ -93,12 +213,25 @@ class ControlLevel:
         return tuple((before.last_good_s, after.first_s) for before, after in pairs)
 
 
-def _time(belief: Belief) -> float:
-    return belief.time_s
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speedup:
+    """Goodput relative to the control level at that time, as a log ratio with its variance."""
+
+    log_ratio: float
+    variance: float
+
+    @property
+    def ratio(self) -> float:
+        return math.exp(self.log_ratio)
+
+    def interval(self, level: float = CONFIDENCE) -> tuple[float, float]:
+        """Return the ends of the normal interval, as ratios."""
+        reach = float(ndtri((1 + level) / 2)) * math.sqrt(self.variance)
+        return math.exp(self.log_ratio - reach), math.exp(self.log_ratio + reach)
 
 
 def speedups(starts: Sequence[Start], noise: Noise) -> dict[int, Speedup]:
-    """Give the speedup of every start that counts, by its number; nothing before the first control.
+    """Return the speedup of every start that counts, by its number; nothing before the first control.
 
     Every new control revises the past: the level is smoothed over all of them, anew after confirmed jumps.
     The variance holds σ_b², σ_w²/n and the level's own; of a start that was not steady, or whose goodput is
@@ -120,7 +253,7 @@ def speedups(starts: Sequence[Start], noise: Noise) -> dict[int, Speedup]:
 
 
 def combine(repeats: Sequence[Speedup], noise: Noise = Noise.PRIOR) -> Speedup:
-    """Put repeats of one configuration together, weighted by inverse variance.
+    """Combine repeats of one configuration, weighted by inverse variance.
 
     Repeats are starts, so each brings its own σ_b². Where they disagree more than their variances say, the
     variance grows: reduced χ² (Birge, Physical Review 40, 1932) pooled with the degrees behind σ_b.
@@ -129,8 +262,7 @@ def combine(repeats: Sequence[Speedup], noise: Noise = Noise.PRIOR) -> Speedup:
         ValueError: there is nothing to combine.
     """
     if not repeats:
-        msg = "speedups: there is no repeat to combine. Pass at least one."
-        raise ValueError(msg)
+        raise ValueError("speedups: there is no repeat to combine. Pass at least one.")
     weights = [1 / max(each.variance, 1e-12) for each in repeats]
     mean = sum(w * each.log_ratio for w, each in zip(weights, repeats, strict=True)) / sum(weights)
     chi_square = sum(w * (each.log_ratio - mean) ** 2 for w, each in zip(weights, repeats, strict=True))
@@ -140,7 +272,7 @@ def combine(repeats: Sequence[Speedup], noise: Noise = Noise.PRIOR) -> Speedup:
 
 
 def is_unstable(repeats: Sequence[Speedup]) -> bool:
-    """Say whether starts of one configuration scatter too much to promise anything, from three starts on.
+    """Return whether starts of one configuration scatter too much to promise anything, from three starts on.
 
     More than 10 %, and more than three times what their variances say. The protocol's limit of 3 σ_b is the
     same where windows are long; starts of two windows of 1 s scatter by their windows alone, and on a noisy

@@ -1,4 +1,4 @@
-"""What follows from a jump of the control level: what is measured again, and who is suspected.
+"""Jumps of the control level: what is measured again, and which configurations are suspected.
 
 A host that changes by itself and a configuration that leaves something behind look alike at first: the
 default is far from where it was. Only a second jump right after the same configuration tells them apart.
@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from tuner.ports import Config
 from tuner.records import Role, Start
-from tuner.statistics.control_level import ControlLevel
-from tuner.statistics.level import middle_s
+from tuner.statistics.control_level import ControlLevel, middle_s
 from tuner.statistics.noise import Noise, estimate_noise
 
 MOST_DOUBTFUL = 2
@@ -18,7 +17,7 @@ MOST_DOUBTFUL = 2
 
 
 def requeue(starts: Sequence[Start], noise: Noise | None = None) -> tuple[int, ...]:
-    """Give the numbers of the search starts to measure again, once each, those under suspicion last.
+    """Return the numbers of the search starts to measure again, once each, those under suspicion last.
 
     Made where a jump was, and not repeated since: nobody knows on which side of the jump they were, which
     lies between the last good control and the first of the two that confirmed it.
@@ -38,12 +37,12 @@ def requeue(starts: Sequence[Start], noise: Noise | None = None) -> tuple[int, .
 
 
 def suspects(starts: Sequence[Start], noise: Noise | None = None) -> tuple[int, ...]:
-    """Give the numbers of the starts right after which the default was confirmed to have jumped."""
+    """Return the numbers of the starts right after which the default was confirmed to have jumped."""
     return tuple(doubtful[-1].number for _, doubtful in _doubtful(starts, noise) if doubtful)
 
 
 def carriers(starts: Sequence[Start], noise: Noise | None = None) -> tuple[Config, ...]:
-    """Give the configurations that leave something behind: around one jump, and alone before another.
+    """Return the configurations that leave something behind: around one jump, and alone before another.
 
     What was around a jump is measured again with a control right after it, so that it is alone.
     """
@@ -53,7 +52,7 @@ def carriers(starts: Sequence[Start], noise: Noise | None = None) -> tuple[Confi
 
 
 def _doubtful(starts: Sequence[Start], noise: Noise | None) -> list[tuple[float, list[Start]]]:
-    """Give for each jump the time of the first control after it, and the search starts around it."""
+    """Return for each jump the time of the first control after it, and the search starts around it."""
     controls = [start for start in starts if start.role is Role.CONTROL and start.counts]
     if not controls:
         return []

@@ -73,7 +73,7 @@ def _observe(figure: Figure, starts: Sequence[Start]) -> list[float]:
 
 
 def _differs(figure: Figure, before: Sequence[float], after: Sequence[float]) -> bool:
-    """Tell whether the means differ by more than their spread (t test) and by enough to matter."""
+    """Return whether the means differ by more than their spread (t test) and by enough to matter."""
     if min(len(before), len(after)) < LEAST_STARTS:
         return False
     freedom = len(before) + len(after) - 2

@@ -1,4 +1,4 @@
-"""How noisy a host is, and what follows from it: what can be proved, and how to spend the seconds.
+"""The noise of a host: what can be proved in it, and how to spend the seconds.
 
 The model of log goodput y of window j in start s of configuration c at time t is
 
@@ -93,7 +93,7 @@ def estimate_noise(starts: Sequence[Start]) -> Noise:
 
 
 def _usual(window_variance: float) -> float:
-    """Give the σ_b² to expect of a host with this σ_w²."""
+    """Return the σ_b² to expect of a host with this σ_w²."""
     return window_variance * (Noise.PRIOR.sigma_start / Noise.PRIOR.sigma_window) ** 2
 
 
@@ -119,7 +119,7 @@ def _within(starts: Sequence[Start]) -> tuple[float, int]:
 
 
 def _most(variances: NDArray[np.float64], degrees: NDArray[np.float64], prior: float) -> float:
-    """Give the most that one variance counts: `OUTLIER_SD`² times their robust centre.
+    """Return the most that one variance counts: `OUTLIER_SD`² times their robust centre.
 
     The centre is the lower median of the variances, each divided by the median of its χ² distribution.
     """
@@ -161,43 +161,43 @@ def _pairs(controls: Sequence[Start], lag: int) -> list[tuple[Start, Start]]:
 
 
 def _squares(pairs: Sequence[tuple[Start, Start]]) -> NDArray[np.float64]:
-    """Give half the squared difference of each pair."""
+    """Return half the squared difference of each pair."""
     logs = np.asarray([(earlier.log_goodput, later.log_goodput) for earlier, later in pairs], dtype=float)
     halves: NDArray[np.float64] = 0.5 * (logs[:, 1] - logs[:, 0]) ** 2
     return halves
 
 
 def start_variance(noise: Noise, windows: int, certain: bool = True) -> float:  # noqa: FBT001, FBT002 - reads well
-    """Give the variance of one start's mean log goodput around its configuration's."""
+    """Return the variance of one start's mean log goodput around its configuration's."""
     variance = noise.sigma_start**2 + noise.sigma_window**2 / max(windows, 1)
     return variance if certain else UNCERTAIN_FACTOR * variance
 
 
 def pair_sd(noise: Noise, windows: int) -> float:
-    """Give the SD of the log ratio of two fresh starts."""
+    """Return the SD of the log ratio of two fresh starts."""
     return math.sqrt(2 * start_variance(noise, windows))
 
 
 def half_width(noise: Noise, *, pairs: int, windows: int) -> float:
-    """Give the expected half-width of the 95 % t interval of the gain, as ratio − 1."""
+    """Return the expected half-width of the 95 % t interval of the gain, as ratio − 1."""
     quantile = float(stdtrit(pairs - 1, (1 + CONFIDENCE) / 2))
     return math.expm1(quantile * pair_sd(noise, windows) / math.sqrt(pairs))
 
 
 def detectable_gain(noise: Noise, *, pairs: int, windows: int) -> float:
-    """Give the gain that a two-sided 95 % t test on so many pairs finds with 80 % power, as ratio − 1."""
+    """Return the gain that a two-sided 95 % t test on so many pairs finds with 80 % power, as ratio − 1."""
     quantiles = stdtrit(pairs - 1, np.asarray([(1 + CONFIDENCE) / 2, POWER]))
     return math.expm1(float(quantiles.sum()) * pair_sd(noise, windows) / math.sqrt(pairs))
 
 
 def control_interval(noise: Noise, slot_s: float, windows: int) -> int:
-    """Say how many other starts, each `slot_s` long, lie between two controls: 4, 3 or 2."""
+    """Return how many other starts, each `slot_s` long, lie between two controls: 4, 3 or 2."""
     ratio = noise.drift_per_s * slot_s / max(start_variance(noise, windows), 1e-12)
     return next((interval for limit, interval in CONTROL_INTERVALS if ratio < limit), 2)
 
 
 def windows_per_start(noise: Noise, start_cost_s: float, window_s: float) -> int:
-    """Say how many windows of a start cost the least for a given precision.
+    """Return how many windows of a start cost the least for a given precision.
 
     √(c_start/c_window · σ_w²/σ_b²), rounded up (Kalibera & Jones 2013, optimal repetition counts).
     """
@@ -207,8 +207,8 @@ def windows_per_start(noise: Noise, start_cost_s: float, window_s: float) -> int
     return max(1, min(MAX_WINDOWS, math.ceil(optimum)))
 
 
-def plan_pairs(noise: Noise, *, seconds: float, start_cost_s: float, window_s: float) -> tuple[int, int]:
-    """Say with how many pairs and windows per start given seconds of pairs give the narrowest interval.
+def size_pairs(noise: Noise, *, seconds: float, start_cost_s: float, window_s: float) -> tuple[int, int]:
+    """Return pairs and windows per start with which given seconds give the narrowest interval.
 
     The optimum for a variance, as in `windows_per_start`, is not that for an interval from few pairs: t with
     three degrees of freedom costs more than windows save. So all choices of two or more pairs are compared.

@@ -8,7 +8,7 @@ from statistics import fmean, variance
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.statistics.control_level import Speedup
-from tuner.statistics.ranking import Standing, as_controls, config_key
+from tuner.statistics.ranking import Ranking, as_controls, config_key
 from tuner.study.objective import METRICS
 
 FEW_CONTROLS = 3
@@ -28,7 +28,7 @@ class Choice:
 
 
 def costs(starts: Sequence[Start], metric: str) -> Mapping[int, Speedup]:
-    """Give the cost of every start as a log ratio to that of the control starts, by start number.
+    """Return the cost of every start as a log ratio to that of the control starts, by start number.
 
     The noise of one start is that of the control starts among each other; with too few of them nothing is
     known, and nothing is given.
@@ -49,7 +49,7 @@ def costs(starts: Sequence[Start], metric: str) -> Mapping[int, Speedup]:
 
 
 def log_cost(start: Start, metric: str) -> float | None:
-    """Give the log of a cost metric of one start; None where it was not measured."""
+    """Return the log of a cost metric of one start; None where it was not measured."""
     if not start.counts or start.role is Role.LATENCY:
         return None
     value = METRICS[metric](start)
@@ -57,9 +57,9 @@ def log_cost(start: Start, metric: str) -> float | None:
 
 
 def find_front(
-    starts: Sequence[Start], standing: Standing, default: Config, metric: str, *, winner: Config | None
+    starts: Sequence[Start], ranking: Ranking, default: Config, metric: str, *, winner: Config | None
 ) -> tuple[Choice, ...]:
-    """Give the feasible configurations that no other beats in both, the default among them; fastest first.
+    """Return the feasible configurations that no other beats in both, the default among them; fastest first.
 
     The winner is one of them in any case: what seems to beat it was not confirmed.
     """
@@ -74,7 +74,7 @@ def find_front(
             config=default, goodput=nothing, cost=nothing, starts=len(of_config.get(config_key(default), []))
         )
     ]
-    for entry in standing.ranking:
+    for entry in ranking.entries:
         seen = of_config.get(entry.key)
         if seen:
             mean = fmean(each.log_ratio for each in seen)

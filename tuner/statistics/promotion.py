@@ -87,7 +87,7 @@ def _spread(deviations: NDArray[np.float64], variances: NDArray[np.float64]) -> 
 
 
 def top(configs: Mapping[KeyT, Speedup], count: int) -> tuple[KeyT, ...]:
-    """Give the best few by posterior mean, best first."""
+    """Return the best few by posterior mean, best first."""
     posterior = shrunk(configs)
     return tuple(sorted(posterior, key=lambda key: -posterior[key].log_ratio)[:count])
 
@@ -95,7 +95,7 @@ def top(configs: Mapping[KeyT, Speedup], count: int) -> tuple[KeyT, ...]:
 def promising(
     configs: Mapping[KeyT, Speedup], starts_of: Mapping[KeyT, int], *, seed: int = 0
 ) -> KeyT | None:
-    """Give the configuration that is most likely the best among those with fewer than three starts.
+    """Return the configuration that is most likely the best among those with fewer than three starts.
 
     Probabilities come from normal draws of the shrunk posteriors; below 10 % none is worth another start,
     and the answer is None.

@@ -52,7 +52,7 @@ def should_prune(
 
 
 def gate_zero(warmup_window: Window, control_goodput_rps: float) -> str | None:
-    """Say why a start is hopeless after its warm-up, or None: above 5 % failed, or below half the control."""
+    """Return why a start is hopeless after its warm-up: above 5 % failed, or below half the control."""
     if warmup_window.failure_rate > GATE_FAILURES:
         return f"{warmup_window.failure_rate:.0%} of requests failed in the warm-up, more than 5 %"
     if warmup_window.goodput_rps < GATE_SHARE * control_goodput_rps:

@@ -9,7 +9,7 @@ from scipy.special import stdtr
 
 
 def race_order(arms: Sequence[str], blocks: int, rng: Random) -> list[list[str]]:
-    """Give the order of the arms in each block: random, and each arm in each place equally often.
+    """Return the order of the arms in each block: random, and each arm in each place equally often.
 
     Every len(arms) blocks form a Latin square with shuffled rows, columns and arms, so that neither the
     place in a block nor drift within it favours an arm.
@@ -69,7 +69,7 @@ def _rank(blocks: Sequence[Mapping[str, float]], arms: Sequence[str]) -> list[st
 def _losers(
     blocks: Sequence[Mapping[str, float]], ranked: Sequence[str], *, least: int, alpha: float
 ) -> list[str]:
-    """Give the arms that are worse than the leader, the clearest first."""
+    """Return the arms that are worse than the leader, the clearest first."""
     if not ranked:
         return []
     leader, *others = ranked
@@ -87,7 +87,7 @@ def _losers(
 
 
 def _p_not_ahead(differences: Sequence[float]) -> float:
-    """Give the one-sided p of the paired t test that the mean difference is not above 0."""
+    """Return the one-sided p of the paired t test that the mean difference is not above 0."""
     mean = float(np.mean(differences))
     error = float(np.std(differences, ddof=1)) / math.sqrt(len(differences))
     if error == 0:

@@ -1,4 +1,4 @@
-"""How things stand: what all starts so far say about every configuration that was tried."""
+"""The ranking: what all starts so far say about every configuration that was tried."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -32,26 +32,26 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Noise, speedups by start, and the ranking by posterior mean."""
+class Ranking:
+    """Noise, speedups by start, and the configurations by posterior mean."""
 
     noise: Noise
     speedups: Mapping[int, Speedup]
-    ranking: tuple[Entry, ...]
+    entries: tuple[Entry, ...]
     """Feasible configurations other than the default, best first."""
 
     @property
     def incumbent(self) -> Entry | None:
-        return self.ranking[0] if self.ranking else None
+        return self.entries[0] if self.entries else None
 
 
 def config_key(config: Config) -> str:
-    """Name a configuration by its values: equal configurations have equal keys."""
+    """Return a key of a configuration: equal configurations have equal keys."""
     return json.dumps(dict(config), sort_keys=True)
 
 
 def as_controls(starts: Sequence[Start]) -> tuple[Start, ...]:
-    """Let the default's starts in races and confirmations count as control starts: they are the same.
+    """Return the starts with the default's own, in races and confirmations, as control starts.
 
     Starts at a fixed rate are left out: their goodput is that rate.
     """
@@ -64,28 +64,28 @@ def as_controls(starts: Sequence[Start]) -> tuple[Start, ...]:
     )
 
 
-def follow_incumbent(starts: Sequence[Start], standing: Standing) -> tuple[tuple[int, float], ...]:
-    """Give the speedup of the incumbent after each start that told something of it, by start number.
+def follow_incumbent(starts: Sequence[Start], ranking: Ranking) -> tuple[tuple[int, float], ...]:
+    """Return the speedup of the incumbent after each start that told something of it, by start number.
 
     By posterior mean, as far as was known then, among the configurations that are feasible by all that is
     known now.
     """
-    feasible = {entry.key for entry in standing.ranking}
+    feasible = {entry.key for entry in ranking.entries}
     repeats: dict[str, list[Speedup]] = {}
     combined: dict[str, Speedup] = {}
     path = []
     for start in as_controls(starts):
         key = config_key(start.config)
-        if start.role is Role.CONTROL or key not in feasible or start.number not in standing.speedups:
+        if start.role is Role.CONTROL or key not in feasible or start.number not in ranking.speedups:
             continue
-        repeats.setdefault(key, []).append(standing.speedups[start.number])
-        combined[key] = combine(repeats[key], standing.noise)
+        repeats.setdefault(key, []).append(ranking.speedups[start.number])
+        combined[key] = combine(repeats[key], ranking.noise)
         path.append((start.number, max(each.ratio for each in shrunk(combined).values())))
     return tuple(path)
 
 
-def stand(starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> Standing:
-    """Recompute everything from the starts; a new control revises the speedups of the past."""
+def rank(starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> Ranking:
+    """Rank all configurations anew: a new control revises the speedups of the past."""
     starts = as_controls(starts)
     noise = estimate_noise(starts)
     by_start = speedups(starts, noise)
@@ -119,7 +119,6 @@ def stand(starts: Sequence[Start], constraints: Sequence[Constraint], default: C
         )
         for key in combined
     ]
-    ranking = sorted(
-        (entry for entry in entries if entry.is_feasible), key=lambda entry: -entry.posterior.log_ratio
-    )
-    return Standing(noise=noise, speedups=by_start, ranking=tuple(ranking))
+    feasible = (entry for entry in entries if entry.is_feasible)
+    best_first = sorted(feasible, key=lambda entry: -entry.posterior.log_ratio)
+    return Ranking(noise=noise, speedups=by_start, entries=tuple(best_first))

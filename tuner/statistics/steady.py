@@ -18,7 +18,7 @@ MIN_DECLINING = 3
 
 
 def is_steady(bins: Sequence[float], *, spread: float = 0.0) -> bool:
-    """Say whether the last three bins of goodput are where the three before were, within 3 %.
+    """Return whether the last three bins of goodput are where the three before were, within 3 %.
 
     Args:
         bins: goodput per bin of equal length, in order; fewer than six are never steady.
@@ -37,7 +37,7 @@ def is_steady(bins: Sequence[float], *, spread: float = 0.0) -> bool:
 
 
 def declines(windows: Sequence[Window], *, spread: float = 0.0) -> bool:
-    """Say whether goodput falls from each window to the next, by more than 5 % and more than noise in all.
+    """Return whether goodput falls from each window to the next, by more than 5 % and more than noise in all.
 
     A decline over a whole start is a result of its own, "slowdown" in Barrett et al., "Virtual machine warmup
     blows hot and cold", OOPSLA 2017 (arXiv 1602.00602); on a burstable machine it is spent CPU credit.
@@ -48,18 +48,3 @@ def declines(windows: Sequence[Window], *, spread: float = 0.0) -> bool:
         return False
     falls = all(later < earlier for earlier, later in pairwise(logs))
     return falls and logs[0] - logs[-1] > max(DECLINE, 2 * NOISE_LIMIT * spread)
-
-
-def mser(bins: Sequence[float]) -> int:
-    """Give the number of bins to cut off the beginning, by the marginal standard error rule.
-
-    d* = argmin over d ≤ n/2 of Σ_{i>d} (x_i − x̄_{>d})² / (n−d)² (White, "An effective truncation heuristic
-    for bias reduction in simulation output", Simulation 69(6), 1997).
-    """
-
-    def standard_error(cut: int) -> float:
-        rest = bins[cut:]
-        mean = sum(rest) / len(rest)
-        return sum((value - mean) ** 2 for value in rest) / len(rest) ** 2
-
-    return min(range(len(bins) // 2 + 1), key=standard_error) if bins else 0

@@ -46,7 +46,7 @@ def failure_rate(start: Start) -> float:
 
 
 def latency(quantile: float) -> Callable[[Start], float | None]:
-    """Give a metric: a latency quantile over the windows of a start, in milliseconds."""
+    """Return a metric: a latency quantile over the windows of a start, in milliseconds."""
 
     def metric(start: Start) -> float | None:
         seen = [window.latency for window in start.valid_windows if window.latency is not None]
@@ -94,18 +94,16 @@ def parse_objective(texts: Sequence[str], where: str) -> Objective:
     for text in given:
         if text != GOODPUT and text not in known:
             near = get_close_matches(text, (GOODPUT, *known), 1, 0)
-            msg = (
+            raise UsageError(
                 f"{where}: there is no objective {text!r}. Did you mean {near[0]!r}? Write {GOODPUT}, or "
                 f"with one cost: [{GOODPUT}, {near[0] if near[0] in known else next(iter(known))}]."
             )
-            raise UsageError(msg)
     rest = [text for text in given if text != GOODPUT]
     if given.count(GOODPUT) != 1 or len(rest) > 1:
-        msg = (
+        raise UsageError(
             f"{where}: {', '.join(given) or 'nothing'} is not what can be optimized. Write {GOODPUT}, and at "
             f"most one of: {', '.join(known)}."
         )
-        raise UsageError(msg)
     return Objective(cost=known[rest[0]] if rest else None)
 
 
@@ -113,34 +111,34 @@ def parse_constraint(text: str, where: str) -> Constraint:
     """Read a bound such as `failure_rate <= 0.001`. Raises UsageError."""
     form = _FORM.fullmatch(text)
     if form is None or form["sign"] != "<=":
-        msg = f"{where}: {text!r} is not a constraint. Write METRIC <= NUMBER, such as failure_rate <= 0.001."
-        raise UsageError(msg)
+        raise UsageError(
+            f"{where}: {text!r} is not a constraint. Write METRIC <= NUMBER, such as failure_rate <= 0.001."
+        )
     metric = form["metric"]
     if metric not in METRICS:
         near = get_close_matches(metric, METRICS, 1, 0)
         known = ", ".join(METRICS)
-        msg = f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
-        raise UsageError(msg)
+        raise UsageError(
+            f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
+        )
     try:
         limit = float(form["limit"])
     except ValueError:
-        msg = f"{where}: {form['limit']!r} is not a number. Write METRIC <= NUMBER."
-        raise UsageError(msg) from None
+        raise UsageError(f"{where}: {form['limit']!r} is not a number. Write METRIC <= NUMBER.") from None
     if not math.isfinite(limit) or limit < 0:
-        msg = f"{where}: the bound of {metric} is {limit:g}. Give a number of at least 0."
-        raise UsageError(msg)
+        raise UsageError(f"{where}: the bound of {metric} is {limit:g}. Give a number of at least 0.")
     return Constraint(metric=metric, limit=limit)
 
 
 def slacks(start: Start, constraints: Sequence[Constraint]) -> dict[str, float]:
-    """Give every constraint's slack; a start that failed breaks only the one that it must start."""
+    """Return every constraint's slack; a start that failed breaks only the one that it must start."""
     if start.state is State.FAILED or not start.windows:
         return {STARTED: 1.0} | {str(constraint): 0.0 for constraint in constraints}
     return {STARTED: -1.0} | {str(constraint): constraint.slack(start) for constraint in constraints}
 
 
 def unmeasured(start: Start, constraints: Sequence[Constraint], objective: Objective) -> tuple[str, ...]:
-    """Name the bounds and the cost on what nobody reports."""
+    """Return the bounds and the cost on what nobody reports."""
     wanted = {f"constraint {each}": each.metric for each in constraints}
     if objective.cost is not None:
         wanted[f"objective minimize {objective.cost}"] = objective.cost
@@ -148,7 +146,7 @@ def unmeasured(start: Start, constraints: Sequence[Constraint], objective: Objec
 
 
 def broken(starts: Sequence[Start], constraints: Sequence[Constraint]) -> tuple[str, ...]:
-    """Name the constraints that the measured starts of one configuration break on average."""
+    """Return the constraints that the measured starts of one configuration break on average."""
     counted = [start for start in starts if start.counts]
 
     def is_broken(constraint: Constraint) -> bool:

@@ -45,7 +45,7 @@ class Plan:
         return starts * (self.warmup_s + self.windows[0] * self.window_s) / 60
 
     def fit(self, *, minutes: float | None, trials: int | None) -> "Plan":
-        """Give the plan within another budget; with less time, every stage gets less of it.
+        """Return the plan within another budget; with less time, every stage gets less of it.
 
         What is left too short to tell anything is dropped whole: the response times at a fixed rate, the
         race with what a start may have beyond the fewest windows, then the simplification. The confirmation

@@ -16,7 +16,10 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
-from tuner.campaign.finals import read_gain
+from tuner.campaign.campaign import calibrate, run_campaign
+from tuner.campaign.confirm import read_gain
+from tuner.campaign.controls import measure_control
+from tuner.campaign.search import try_next
 from tuner.errors import TargetError, UsageError
 from tuner.optimize.optimizer import Suggestion
 from tuner.optimize.optuna_samplers import STARTUP_TRIALS
@@ -24,6 +27,7 @@ from tuner.records import Failure, Role, State
 from tuner.space import SpaceFacts, load_space
 from tuner.statistics.noise import control_interval
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, config_key
+from tuner.study.facts import CONFIRMATION, FINALIST, RACE_ARMS
 from tuner.study.presets import PRESETS
 
 DEFAULT = space_of(*TUNED).default()
@@ -43,7 +47,7 @@ def settings(tmp_path):
 def run(settings, host, **given):
     """Run a whole campaign; returns it and why it stopped."""
     campaign = make_campaign(settings, host, open_in_memory(host.clock), **given)
-    return campaign, campaign.run()
+    return campaign, run_campaign(campaign)
 
 
 def of_role(campaign, role):
@@ -59,7 +63,7 @@ def test_a_configuration_that_is_really_better_is_found_simplified_and_confirmed
     campaign, verdict = run(settings, SimulatedHost())
 
     gain = gain_of(campaign)
-    winner = campaign.storage.recall("confirm")["config"]
+    winner = campaign.storage.recall(CONFIRMATION).config
     assert verdict == "confirmed"
     assert gain.verdict == "improved"
     assert gain.low < 1.197 < gain.high
@@ -72,7 +76,7 @@ def test_a_configuration_that_is_really_better_is_found_simplified_and_confirmed
 def test_the_last_incumbent_told_is_the_best_of_the_standing(settings):
     campaign, _ = run(settings, SimulatedHost())
 
-    best = campaign.standing().incumbent
+    best = campaign.ranking().incumbent
     assert campaign.progress.incumbents[-1] == campaign.rig.space.changes(best.config)
 
 
@@ -103,7 +107,7 @@ def test_when_every_candidate_crashes_the_study_ends_without_a_winner(settings):
 
     assert verdict == NOTHING_BEAT
     assert Counter(start.state for start in of_role(campaign, Role.SEARCH)) == {State.FAILED: 10}
-    assert campaign.standing().ranking == ()
+    assert campaign.ranking().entries == ()
 
 
 def test_a_default_that_fails_three_times_in_a_row_is_the_targets_fault(settings):
@@ -111,7 +115,7 @@ def test_a_default_that_fails_three_times_in_a_row_is_the_targets_fault(settings
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
 
     with pytest.raises(TargetError, match=r"default configuration failed 3 times in a row. nginx: it was"):
-        campaign.run()
+        run_campaign(campaign)
     assert len(campaign.starts) == 3
 
 
@@ -135,7 +139,7 @@ def test_every_few_starts_the_default_is_measured_again(settings):
             most = max(most, since)
         elif start.role is Role.CONTROL:
             since = 0
-    interval = control_interval(campaign.standing().noise, campaign.mean_cost_s(), SMALL_PLAN.windows[1])
+    interval = control_interval(campaign.ranking().noise, campaign.mean_cost_s(), SMALL_PLAN.windows[1])
     assert 2 <= interval <= 4
     assert 2 <= most <= 4
 
@@ -195,7 +199,7 @@ def test_what_breaks_a_constraint_is_never_deployed(settings):
     campaign = make_campaign(settings, host, open_in_memory(host.clock), space=space)
     campaign.optimizer = Stubborn()
 
-    campaign.run()
+    run_campaign(campaign)
 
     assert not any(space.violations(start.config) for start in campaign.starts)
     assert len(of_role(campaign, Role.SEARCH)) == SMALL_PLAN.trials
@@ -213,8 +217,8 @@ def test_a_server_that_answers_503_quickly_never_wins(settings):
     errant = [start for start in campaign.starts if start.config["multi_accept"]]
     assert any(start.log_goodput > max(s.log_goodput for s in campaign.controls()) for start in errant)
     assert verdict == "confirmed"
-    assert not campaign.storage.recall("confirm")["config"]["multi_accept"]
-    assert not any(entry.config["multi_accept"] for entry in campaign.standing().ranking)
+    assert not campaign.storage.recall(CONFIRMATION).config["multi_accept"]
+    assert not any(entry.config["multi_accept"] for entry in campaign.ranking().entries)
     assert not any("multi_accept" in changes for changes in campaign.progress.incumbents)
 
 
@@ -222,10 +226,10 @@ def test_a_winner_that_fails_too_many_requests_in_the_confirmation_is_not_confir
     host = SimulatedHost()
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
     host.failure_rate = lambda config: (
-        0.005 if campaign.storage.recall("confirm") and not is_default(config) else 0.0
+        0.005 if campaign.storage.recall(CONFIRMATION) and not is_default(config) else 0.0
     )
 
-    verdict = campaign.run()
+    verdict = run_campaign(campaign)
 
     assert verdict == "not confirmed: the winner breaks failure_rate <= 0.001"
     assert gain_of(campaign).verdict == "not proven"
@@ -240,7 +244,7 @@ def test_a_simplification_that_fails_requests_is_not_taken(settings):
 
     campaign, verdict = run(settings, host, plan=replace(SMALL_PLAN, trials=16, simplify_steps=4))
 
-    winner = campaign.storage.recall("confirm")["config"]
+    winner = campaign.storage.recall(CONFIRMATION).config
     assert verdict == "confirmed"
     assert winner["open_file_cache"]
     assert winner["multi_accept"]
@@ -250,10 +254,10 @@ def test_a_winner_that_crashes_twice_in_the_confirmation_ends_it_with_the_reason
     host = SimulatedHost()
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
     host.fault = lambda config: (
-        CRASH if campaign.storage.recall("confirm") and not is_default(config) else None
+        CRASH if campaign.storage.recall(CONFIRMATION) and not is_default(config) else None
     )
 
-    verdict = campaign.run()
+    verdict = run_campaign(campaign)
 
     assert verdict == "not confirmed: winner: nginx: it was killed by signal -11"
     assert gain_of(campaign) is None
@@ -265,11 +269,11 @@ def test_one_spoiled_start_does_not_end_the_race(settings):
 
     def spoils(_time_s):
         races = of_role(campaign, Role.RACE)
-        return campaign.storage.recall("race") is not None and len(races) < 1
+        return campaign.storage.recall(RACE_ARMS) is not None and len(races) < 1
 
     host.is_spoiled = spoils
 
-    verdict = campaign.run()
+    verdict = run_campaign(campaign)
 
     assert [start.state for start in of_role(campaign, Role.RACE)][:2] == [State.INVALID, State.COMPLETE]
     assert verdict == "confirmed"
@@ -279,15 +283,15 @@ def test_a_finalist_that_crashes_leaves_the_race_and_the_other_goes_on(settings)
     host = SimulatedHost()
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
     host.fault = lambda config: (
-        CRASH if dict(config) == (campaign.storage.recall("race") or {}).get("#1") else None
+        CRASH if dict(config) == (campaign.storage.recall(RACE_ARMS) or {}).get("#1") else None
     )
 
-    verdict = campaign.run()
+    verdict = run_campaign(campaign)
 
     races = of_role(campaign, Role.RACE)
     assert sum(start.arm == "#1" for start in races) == 1
     assert verdict == "confirmed"
-    assert campaign.storage.recall("finalist") == [campaign.storage.recall("race")["#2"]]
+    assert campaign.storage.recall(FINALIST) == (campaign.storage.recall(RACE_ARMS)["#2"],)
 
 
 def test_a_host_that_changes_its_speed_has_the_doubtful_starts_measured_again(settings):
@@ -330,7 +334,7 @@ def test_a_configuration_after_which_the_default_is_slower_twice_never_wins(sett
     campaign, _ = run(settings, host, plan=replace(SMALL_PLAN, trials=20))
 
     assert seen.count(seen[0]) >= 2
-    assert seen[0] not in {entry.key for entry in campaign.standing().ranking}
+    assert seen[0] not in {entry.key for entry in campaign.ranking().entries}
 
 
 def test_where_the_default_failed_a_generator_that_fails_blames_no_configuration(settings):
@@ -344,10 +348,10 @@ def test_where_the_default_failed_a_generator_that_fails_blames_no_configuration
         return make(opening, **given)
 
     campaign.starter.make = note
-    campaign.calibrate()
+    calibrate(campaign)
     host.fault = lambda config: CRASH if is_default(config) else None
-    campaign.make_control()
-    campaign._try_next()
+    measure_control(campaign)
+    try_next(campaign, [])
 
     assert asked[-2:] == [(Role.CONTROL, True), (Role.SEARCH, False)]
 
@@ -360,7 +364,7 @@ def test_a_bound_on_response_times_that_nobody_reports_is_refused(tmp_path):
     with pytest.raises(
         UsageError, match=r"constraint latency_p99_ms <= 20 cannot be told: the load generator reports no"
     ):
-        campaign.run()
+        run_campaign(campaign)
 
 
 def test_a_host_that_does_not_calm_down_is_given_up_with_the_figures(settings):
@@ -369,7 +373,7 @@ def test_a_host_that_does_not_calm_down_is_given_up_with_the_figures(settings):
     campaign.starter.wait_until_quiet = lambda _: False
 
     with pytest.raises(TargetError, match=r"20 of the last 20 windows \(100 %\).* did not pass within 120 s"):
-        campaign.run()
+        run_campaign(campaign)
 
 
 def test_the_standard_preset_keeps_to_its_minutes(settings):
@@ -400,7 +404,7 @@ def test_what_is_clearly_worse_is_ended_early_and_still_counts(settings):
     assert hopeless
     assert all(start.state is State.PRUNED for start in hopeless)
     assert all("less than half of the default's" in start.failure.reason for start in hopeless)
-    assert all(start.number in campaign.standing().speedups for start in hopeless)
+    assert all(start.number in campaign.ranking().speedups for start in hopeless)
 
 
 @pytest.mark.parametrize("minutes", [0.5, 1, 3, 5])
@@ -430,7 +434,7 @@ def test_a_host_that_spoils_nearly_every_window_is_given_up_after_one_pause(sett
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
 
     with pytest.raises(TargetError, match=r"too noisy, .* windows .* were spoiled by foreign CPU"):
-        campaign.run()
+        run_campaign(campaign)
     assert len(campaign.progress.notes) == 1
     assert "Waiting up to 120 s" in campaign.progress.notes[0]
 

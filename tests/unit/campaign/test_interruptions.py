@@ -13,6 +13,7 @@ from tests.unit.simulation import (
     open_on_disk,
     write_study,
 )
+from tuner.campaign.campaign import run_campaign
 from tuner.records import Role, State
 from tuner.statistics.ranking import config_key
 from tuner.study.storage import open_storage
@@ -30,7 +31,7 @@ def run_cut_off(settings, host, storage, cuts):
         host.steps, host.cut_at = 0, cut
         campaign = make_campaign(settings, host, storage, session=f"session {number}")
         try:
-            return campaign, campaign.run()
+            return campaign, run_campaign(campaign)
         except KeyboardInterrupt:
             host.clock.sleep(FAR_APART_S)
     raise AssertionError
@@ -42,13 +43,13 @@ def test_a_study_that_was_cut_off_anywhere_reaches_its_verdict_and_keeps_every_w
     host = SimulatedHost(cut_at=cut)
     storage = open_in_memory(host.clock)
     with pytest.raises(KeyboardInterrupt):
-        make_campaign(settings, host, storage).run()
+        run_campaign(make_campaign(settings, host, storage))
     before = {start.number: start for start in storage.starts()}
     host.clock.sleep(FAR_APART_S)
     host.cut_at = None
 
     campaign = make_campaign(settings, host, storage, session="second")
-    verdict = campaign.run()
+    verdict = run_campaign(campaign)
 
     after = {start.number: start for start in storage.starts()}
     assert verdict == "confirmed"
@@ -91,12 +92,12 @@ def run_twice(folder, cut_off):
     campaign = make_campaign(settings, host, storage)
     host.fault = lambda _: cut_off(campaign)
     with pytest.raises(KeyboardInterrupt):
-        campaign.run()
+        run_campaign(campaign)
     host.fault = lambda _: None
     host.clock.sleep(FAR_APART_S)
 
     again = make_campaign(settings, host, storage, session="second")
-    again.run()
+    run_campaign(again)
     return again
 
 
@@ -140,11 +141,12 @@ def test_a_study_on_disk_goes_on_in_another_process_that_opens_it_anew(tmp_path)
     settings = write_study(tmp_path)
     host = SimulatedHost(cut_at=60)
     with pytest.raises(KeyboardInterrupt):
-        make_campaign(settings, host, open_on_disk(settings, host.clock)).run()
+        run_campaign(make_campaign(settings, host, open_on_disk(settings, host.clock)))
     before = open_storage(settings.storage_url, settings.name, create=False).starts()
     host.cut_at = None
 
-    verdict = make_campaign(settings, host, open_on_disk(settings, host.clock), session="second").run()
+    again = make_campaign(settings, host, open_on_disk(settings, host.clock), session="second")
+    verdict = run_campaign(again)
 
     after = open_storage(settings.storage_url, settings.name, create=False).starts()
     assert verdict == "confirmed"
@@ -165,11 +167,11 @@ def test_a_preset_that_was_cut_off_is_tried_again(tmp_path):
 
     host.fault = cut_off
     with pytest.raises(KeyboardInterrupt):
-        campaign.run()
+        run_campaign(campaign)
     host.fault = lambda _: None
 
     again = make_campaign(settings, host, storage, session="second")
-    again.run()
+    run_campaign(again)
 
     tried = [start for start in again.starts if start.role is Role.SEARCH]
     assert [start.state for start in tried][:2] == [State.INVALID, State.COMPLETE]
@@ -191,12 +193,12 @@ def test_what_waits_to_be_measured_again_still_waits_in_the_next_session(tmp_pat
 
     host.fault = cut_off
     with pytest.raises(KeyboardInterrupt):
-        campaign.run()
+        run_campaign(campaign)
     waiting = campaign.starter.openings[-1].config
     host.fault = lambda _: None
 
     again = make_campaign(settings, host, storage, plan=plan, session="second")
-    again.run()
+    run_campaign(again)
 
     repeated = [start for start in again.starts if start.role is Role.REPEAT and start.session == "second"]
     assert repeated[0].config == waiting
@@ -210,7 +212,7 @@ def test_a_cut_off_start_with_all_its_windows_counts(tmp_path):
     # Steps of a start with two windows: before it, begun, a window, a window, before it is ended.
     host.cut_at = 4
     with pytest.raises(KeyboardInterrupt):
-        campaign.run()
+        run_campaign(campaign)
     assert storage.starts()[0].state is State.RUNNING
 
     again = make_campaign(settings, host, storage, session="second")
@@ -226,7 +228,7 @@ def test_a_cut_off_start_without_all_its_windows_says_nothing(tmp_path, cut):
     host = SimulatedHost(cut_at=min(cut, 2))
     storage = open_in_memory(host.clock)
     with pytest.raises(KeyboardInterrupt):
-        make_campaign(settings, host, storage).run()
+        run_campaign(make_campaign(settings, host, storage))
 
     again = make_campaign(settings, host, storage, session="second")
 
@@ -241,7 +243,7 @@ def test_the_time_of_earlier_sessions_is_spent(tmp_path):
     storage = open_in_memory(host.clock)
     first = make_campaign(settings, host, storage)
     with pytest.raises(KeyboardInterrupt):
-        first.run()
+        run_campaign(first)
     spent_s = 60 * SMALL_PLAN.minutes - first.time_left_s()
     host.clock.sleep(FAR_APART_S)
 

@@ -15,10 +15,12 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
-from tuner.campaign.search import is_exhausted, left_to_gain
+from tuner.campaign.campaign import run_campaign
+from tuner.campaign.suggest import is_exhausted, left_to_gain
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
 from tuner.records import Role
 from tuner.statistics.ranking import config_key
+from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS
 
 SEARCHED = {Role.SEARCH, Role.REPEAT}
 
@@ -29,7 +31,7 @@ def run(tmp_path, host, *, trials, only=(), optimizer=DEFAULT_OPTIMIZER):
         write_study(tmp_path, optimizer=optimizer), host, open_in_memory(host.clock),
         plan=replace(SMALL_PLAN, trials=trials), space=space_of(*only) if only else None,
     )  # fmt: skip
-    verdict = campaign.run()
+    verdict = run_campaign(campaign)
     return campaign, verdict, [start.config for start in campaign.starts if start.role in SEARCHED]
 
 
@@ -37,7 +39,7 @@ def test_the_default_optimizer_finds_what_is_better(tmp_path):
     campaign, verdict, searched = run(tmp_path, SimulatedHost(), trials=24)
 
     assert verdict == "confirmed"
-    assert campaign.storage.recall("confirm")["config"]["open_file_cache"]
+    assert campaign.storage.recall(CONFIRMATION).config["open_file_cache"]
     assert len({config_key(config) for config in searched}) > 12
 
 
@@ -102,7 +104,7 @@ def test_where_constraints_refuse_everything_nobody_says_that_nothing_is_left(tm
     )
 
     assert len(searched) == 3
-    assert left_to_gain(campaign.storage.recall("expected")) is None
+    assert left_to_gain(campaign.storage.recall(EXPECTED_GAINS)) is None
 
 
 def test_what_is_left_to_gain_is_what_the_last_suggestion_promised():

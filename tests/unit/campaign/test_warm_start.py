@@ -12,6 +12,7 @@ from tests.unit.simulation import (
     open_on_disk,
     space_of,
 )
+from tuner.campaign.campaign import run_campaign
 from tuner.campaign.warm_start import fit_into, read_warmth
 from tuner.errors import UsageError
 from tuner.records import Role
@@ -23,7 +24,7 @@ def finished(tmp_path_factory):
     """A finished study in which cached files win; not to be changed."""
     settings = write(tmp_path_factory.mktemp("finished"), "earlier")
     host = SimulatedHost(worth=cached_files_win)
-    make_campaign(settings, host, open_on_disk(settings, host.clock)).run()
+    run_campaign(make_campaign(settings, host, open_on_disk(settings, host.clock)))
     return settings
 
 
@@ -47,7 +48,7 @@ def test_what_was_best_before_is_tried_first(tmp_path, earlier):
     host = SimulatedHost(worth=cached_files_win)
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
 
-    campaign.run()
+    run_campaign(campaign)
 
     searched = [start.config for start in campaign.starts if start.role is Role.SEARCH]
     assert earlier.name == "earlier"

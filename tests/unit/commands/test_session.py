@@ -9,6 +9,7 @@ from tuner.commands.compare import resolve
 from tuner.commands.session import is_finished, settle_plan, settle_preset
 from tuner.errors import UsageError
 from tuner.space import Preset, SpaceFacts, load_space
+from tuner.study.facts import CONFIRMATION, PRESET, VERDICT, Confirmation
 from tuner.study.storage import open_storage
 
 
@@ -29,7 +30,7 @@ def test_a_new_study_begins_with_the_preset_of_its_file_unless_another_is_asked(
 
 
 def test_a_study_goes_on_with_the_preset_that_it_began_with(settings, storage):
-    storage.remember("preset", "standard")
+    storage.remember(PRESET, "standard")
 
     assert settle_preset(settings, storage) == "standard"
     with pytest.raises(
@@ -50,7 +51,7 @@ def test_time_that_is_too_short_for_the_preset_is_refused_and_another_preset_can
         settle_plan(settings, storage, preset="standard", minutes=0.5)
 
     assert settle_plan(settings, storage, preset="quick", minutes=0.5).minutes == 0.5
-    storage.remember("finished", "improved")
+    storage.remember(VERDICT, "improved")
     assert settle_plan(settings, storage, preset="quick", minutes=0.1).minutes == 0.1
 
 
@@ -59,7 +60,7 @@ def test_a_study_is_finished_once_it_has_its_verdict(settings):
     settings.folder.mkdir()
     storage = open_storage(settings.storage_url, settings.name)
     assert not is_finished(settings)
-    storage.remember("finished", "not proven")
+    storage.remember(VERDICT, "not proven")
     assert is_finished(settings)
 
 
@@ -106,5 +107,8 @@ def test_there_is_no_winner_before_the_confirmation(settings):
 
     with pytest.raises(UsageError, match=r"there is no winner yet. Finish the study with `tuner run`"):
         resolve(settings, rig, "winner")
-    storage.remember("confirm", {"config": {"sendfile": False}})
+    storage.remember(
+        CONFIRMATION,
+        Confirmation(config={"sendfile": False}, pairs=4, windows=2, extend_to=4, looks=1),
+    )
     assert resolve(settings, rig, "winner") == {"sendfile": False}

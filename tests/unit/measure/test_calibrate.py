@@ -9,7 +9,7 @@ from tuner.measure import calibrate as calibrate_module
 from tuner.measure import counters
 from tuner.measure import start as start_module
 from tuner.measure import window as load_module
-from tuner.measure.calibrate import MOST_CONNECTIONS, calibrate, plan_confirmation
+from tuner.measure.calibrate import MOST_CONNECTIONS, calibrate, size_confirmation
 from tuner.statistics.noise import Noise
 from tuner.study import LoadSettings
 from tuner.study.presets import PRESETS
@@ -118,7 +118,7 @@ def test_a_default_that_stalls_cannot_be_calibrated(bench):
 def test_the_time_of_the_confirmation_is_planned_from_the_noise():
     quick = PRESETS["quick"]
 
-    pairs, windows = plan_confirmation(Noise.PRIOR, quick, 0.3)
+    pairs, windows = size_confirmation(Noise.PRIOR, quick, 0.3)
 
     assert pairs >= quick.pairs
     assert 2 * pairs * (0.3 + quick.warmup_s + windows * quick.window_s) <= quick.confirm_s
@@ -130,20 +130,20 @@ def test_the_calibration_plans_the_confirmation_that_the_run_will_make(bench):
 
     found = run(bench, plan=quick)
 
-    assert (found.pairs, found.windows) == plan_confirmation(found.noise, quick, 0.001)
+    assert (found.pairs, found.windows) == size_confirmation(found.noise, quick, 0.001)
 
 
 def test_with_less_time_left_the_confirmation_is_shorter_but_never_below_its_least():
     quick = PRESETS["quick"]
 
-    assert plan_confirmation(Noise.PRIOR, quick, 0.3, seconds=5) == (quick.pairs, quick.windows[0])
+    assert size_confirmation(Noise.PRIOR, quick, 0.3, seconds=5) == (quick.pairs, quick.windows[0])
     assert (
-        plan_confirmation(Noise.PRIOR, quick, 0.3, seconds=60)[0]
-        < plan_confirmation(Noise.PRIOR, quick, 0.3)[0]
+        size_confirmation(Noise.PRIOR, quick, 0.3, seconds=60)[0]
+        < size_confirmation(Noise.PRIOR, quick, 0.3)[0]
     )
 
 
 def test_a_preset_without_a_time_for_the_confirmation_keeps_to_its_pairs():
     standard = PRESETS["standard"]
 
-    assert plan_confirmation(Noise.PRIOR, standard, 0.3) == (standard.pairs, standard.windows[1])
+    assert size_confirmation(Noise.PRIOR, standard, 0.3) == (standard.pairs, standard.windows[1])

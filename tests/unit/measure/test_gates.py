@@ -227,9 +227,8 @@ def test_a_wider_range_of_ports_bears_more():
     assert judge(window(counters={"time_wait": 20_000.0}, local_ports=64_000)) == ()
 
 
-@pytest.mark.parametrize(("own_network", "blame"), [(True, Blame.WARNING), (False, Blame.ENVIRONMENT)])
-def test_a_full_time_wait_table_may_be_of_others_only_where_the_network_is_shared(own_network, blame):
-    assert only(window(counters={"time_wait_overflows": 12.0}, own_network=own_network)).blame is blame
+def test_a_full_time_wait_table_is_only_a_warning():
+    assert only(window(counters={"time_wait_overflows": 12.0})).blame is Blame.WARNING
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
+from tuner.campaign.campaign import run_campaign
 from tuner.campaign.fixed_rate import RATE_SHARE, capacity_rps, read_latency
 from tuner.errors import UsageError
 from tuner.measure.window import Load
@@ -23,6 +24,7 @@ from tuner.records import Role
 from tuner.report.summary import summarize
 from tuner.report.summary_json import summary_json
 from tuner.statistics.ranking import DEFAULT_ARM
+from tuner.study.facts import CONFIRMATION, PRESET, VERDICT
 from tuner.study.storage import open_storage
 
 SPACE = space_of(*TUNED)
@@ -41,9 +43,9 @@ def fixed_rate_load():
 def finish(settings, host, storage, **given):
     """Run a campaign as `tuner run` does; returns it."""
     storage.claim(FINGERPRINT, definition={"study": "test"})
-    storage.remember("preset", "quick")
+    storage.remember(PRESET, "quick")
     campaign = make_campaign(settings, host, storage, **given)
-    storage.remember("finished", campaign.run())
+    storage.remember(VERDICT, run_campaign(campaign))
     return campaign
 
 
@@ -61,9 +63,9 @@ def test_a_summary_is_the_same_from_a_storage_that_was_opened_anew(settings):
 
     assert summary_json(anew) == summary_json(here)
     assert anew.starts == tuple(campaign.starts)
-    assert anew.noise == campaign.standing().noise
-    assert anew.speedups == campaign.standing().speedups
-    assert anew.incumbent == (campaign.standing().incumbent.config, campaign.standing().incumbent.posterior)
+    assert anew.noise == campaign.ranking().noise
+    assert anew.speedups == campaign.ranking().speedups
+    assert anew.incumbent == (campaign.ranking().incumbent.config, campaign.ranking().incumbent.posterior)
 
 
 def test_a_summary_of_a_confirmed_study_tells_winner_and_gain(settings):
@@ -129,11 +131,11 @@ def test_a_claim_does_not_depend_on_the_budget_that_it_is_read_with(settings):
         plan = replace(SMALL_PLAN, extend_to=extend_to)
         campaign = make_campaign(settings, host, storage, plan=plan)
         storage.claim(FINGERPRINT, definition={"study": "test"})
-        campaign.run()
-        record = storage.recall("confirm")
+        run_campaign(campaign)
+        record = storage.recall(CONFIRMATION)
         gains[extend_to] = summary_of(settings, storage).gain
-        assert record["looks"] == (2 if extend_to > 4 else 1)
-        assert record["extend_to"] == extend_to
+        assert record.looks == (2 if extend_to > 4 else 1)
+        assert record.extend_to == extend_to
 
     assert gains[4].alpha == 0.05
     assert gains[8].alpha == 0.025
@@ -146,11 +148,11 @@ def test_pairs_that_do_not_decide_are_extended_once_as_planned(settings):
         )
         storage = open_in_memory(host.clock)
         campaign = make_campaign(settings, host, storage, plan=replace(SMALL_PLAN, extend_to=12))
-        campaign.run()
+        run_campaign(campaign)
         if "the pairs do not decide; the planned extension follows" in campaign.progress.notes:
             break
 
-    assert storage.recall("confirm")["pairs"] == 12
+    assert storage.recall(CONFIRMATION).pairs == 12
     confirmed = [start for start in campaign.starts if start.role is Role.CONFIRM]
     assert len({start.block for start in confirmed}) == 12
 
@@ -193,14 +195,14 @@ def test_half_a_comparison_of_response_times_claims_nothing(settings):
     campaign = make_campaign(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load())
     host.fault = lambda _: cut_off_in_the_second_pair(campaign)
     with pytest.raises(KeyboardInterrupt):
-        campaign.run()
+        run_campaign(campaign)
 
     assert read_latency(storage, storage.starts(), SPACE.default()) is None
 
     host.fault = lambda _: None
     host.clock.sleep(3600)
     again = make_campaign(settings, host, storage, plan=plan, fixed_rate=fixed_rate_load(), session="second")
-    again.run()
+    run_campaign(again)
     claimed = read_latency(storage, storage.starts(), SPACE.default())
     assert claimed.pairs == 3
 
@@ -216,7 +218,7 @@ def test_without_a_generator_that_keeps_a_rate_this_is_said(settings):
     campaign = finish(settings, host, storage, plan=replace(SMALL_PLAN, rate_pairs=3))
 
     assert any("no comparison at a fixed rate: that needs h2load" in note for note in campaign.progress.notes)
-    assert storage.recall("finished") == "confirmed"
+    assert storage.recall(VERDICT) == "confirmed"
     assert summary_of(settings, storage).latency is None
 
 

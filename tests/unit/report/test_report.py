@@ -17,7 +17,7 @@ from tuner.records.latency import Quantile
 from tuner.report.figures_settings import draw_slice
 from tuner.report.page import render_report
 from tuner.report.summary import Summary
-from tuner.statistics.confirm import claim
+from tuner.statistics.confirm import judge_pairs
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -194,7 +194,7 @@ def test_response_times_at_a_fixed_rate_and_connection_times_are_shown() -> None
         summary(),
         latency=LatencyClaim(
             rate_rps=23_300, pairs=5, default_p99=quantile, winner_p99=None,
-            ratio=claim([(0.0, -0.2), (0.0, -0.21), (0.0, -0.19)]),
+            ratio=judge_pairs([(0.0, -0.2), (0.0, -0.21), (0.0, -0.19)]),
         ),
         default=replace(summary().default, connect_time=ConnectTime(min_ms=0.05, mean_ms=0.21, max_ms=7.0)),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from tests.unit.starts import DEFAULT, SPACE, config_of, start, window
 from tuner.report.summary import Comparison, gather_arm
 from tuner.report.terminal import comparison_table, parameter_list
 from tuner.space import describe_dead, describe_presets, describe_space
-from tuner.statistics.confirm import confirm
+from tuner.statistics.confirm import judge_pairs
 
 WINNER = config_of(open_file_cache=1000)
 
@@ -21,7 +21,7 @@ def text_of(renderable, width=100):
 def comparison(*, failed=0):
     first = gather_arm(DEFAULT, [start(0, windows=(window(1000, p99_ms=8.0),))])
     second = gather_arm(WINNER, [start(1, windows=(window(1300, failed=failed, p99_ms=6.0),))])
-    return Comparison(first=first, second=second, gain=confirm([(6.9, 7.16), (6.91, 7.18), (6.9, 7.17)]))
+    return Comparison(first=first, second=second, gain=judge_pairs([(6.9, 7.16), (6.91, 7.18), (6.9, 7.17)]))
 
 
 def test_a_comparison_says_first_what_it_found():

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from tuner.errors import UsageError
-from tuner.statistics.confirm import claim, confirm, needs_extension, p_sign_flip, pair_order
+from tuner.statistics.confirm import judge_pairs, needs_extension, p_sign_flip, pair_order
 
 LOGS = (0.10, 0.05, 0.12, -0.02, 0.08, 0.09)
 
@@ -17,7 +17,7 @@ def pairs_of(*logs):
 
 def test_the_gain_is_the_t_interval_of_the_log_ratios():
     # Worked by hand: mean 0.07, SD 0.0498, t(5, 0.975) = 2.5706.
-    gain = confirm(pairs_of(*LOGS))
+    gain = judge_pairs(pairs_of(*LOGS))
     reach = 2.5706 * gain.log_sd / math.sqrt(6)
 
     assert gain.log_sd == pytest.approx(0.0498, abs=5e-5)
@@ -27,31 +27,31 @@ def test_the_gain_is_the_t_interval_of_the_log_ratios():
 
 
 def test_hodges_lehmann_is_the_median_of_all_pairwise_means():
-    assert confirm(pairs_of(0.0, 0.1, 0.2, 5.0)).hodges_lehmann == pytest.approx(math.exp(0.175))
+    assert judge_pairs(pairs_of(0.0, 0.1, 0.2, 5.0)).hodges_lehmann == pytest.approx(math.exp(0.175))
 
 
 def test_a_gain_below_one_percent_is_not_called_an_improvement():
-    gain = confirm(pairs_of(*(0.005 + 0.0001 * n for n in range(6))))
+    gain = judge_pairs(pairs_of(*(0.005 + 0.0001 * n for n in range(6))))
 
     assert gain.low > 1
     assert gain.verdict == "no worse"
 
 
 def test_an_interval_that_ends_within_one_percent_below_is_no_worse():
-    assert confirm(pairs_of(-0.004, 0.006, 0.001, -0.002, 0.003, 0.0)).verdict == "no worse"
+    assert judge_pairs(pairs_of(-0.004, 0.006, 0.001, -0.002, 0.003, 0.0)).verdict == "no worse"
 
 
 def test_a_wide_interval_proves_nothing():
-    assert confirm(pairs_of(-0.3, 0.4, 0.2, -0.1)).verdict == "not proven"
+    assert judge_pairs(pairs_of(-0.3, 0.4, 0.2, -0.1)).verdict == "not proven"
 
 
 def test_with_two_looks_a_claim_takes_more_than_the_interval_above_one():
-    once, twice = claim(pairs_of(*LOGS)), claim(pairs_of(*LOGS), looks=2)
+    once, twice = judge_pairs(pairs_of(*LOGS)), judge_pairs(pairs_of(*LOGS), looks=2)
 
     assert (once.verdict, twice.verdict) == ("improved", "improved")
     assert twice.low < once.low
     assert twice.alpha == 0.025
-    narrow = claim(pairs_of(0.105, 0.013, 0.109, 0.004, 0.024, 0.094), looks=2)
+    narrow = judge_pairs(pairs_of(0.105, 0.013, 0.109, 0.004, 0.024, 0.094), looks=2)
     assert narrow.low > 1
     assert narrow.verdict != "improved"
 
@@ -59,24 +59,24 @@ def test_with_two_looks_a_claim_takes_more_than_the_interval_above_one():
 @pytest.mark.parametrize("pairs", [[], [(9.0, 9.1)]])
 def test_fewer_than_two_pairs_are_refused(pairs):
     with pytest.raises(UsageError, match=f"{len(pairs)} pairs give no interval. Measure at least 2"):
-        confirm(pairs)
+        judge_pairs(pairs)
 
 
 def test_pairs_that_do_not_differ_at_all_give_a_point():
-    gain = confirm(pairs_of(0.0, 0.0, 0.0))
+    gain = judge_pairs(pairs_of(0.0, 0.0, 0.0))
 
     assert (gain.low, gain.ratio, gain.high) == (1.0, 1.0, 1.0)
     assert gain.p_sign_flip == 1.0
 
 
 def test_undecided_pairs_that_point_upwards_are_extended():
-    assert needs_extension(claim(pairs_of(0.2, -0.1, 0.1, 0.05), looks=2))
+    assert needs_extension(judge_pairs(pairs_of(0.2, -0.1, 0.1, 0.05), looks=2))
 
 
 def test_what_is_proved_or_hopeless_or_behind_is_not_extended():
-    proved = claim(pairs_of(0.2, 0.21, 0.2, 0.19), looks=2)
-    tiny = claim(pairs_of(0.0011, 0.0012, 0.0009, 0.001), looks=2)
-    behind = claim(pairs_of(-0.2, 0.1, -0.1, 0.05), looks=2)
+    proved = judge_pairs(pairs_of(0.2, 0.21, 0.2, 0.19), looks=2)
+    tiny = judge_pairs(pairs_of(0.0011, 0.0012, 0.0009, 0.001), looks=2)
+    behind = judge_pairs(pairs_of(-0.2, 0.1, -0.1, 0.05), looks=2)
 
     assert not any(map(needs_extension, (proved, tiny, behind)))
 

@@ -14,7 +14,7 @@ from tuner.statistics.noise import (
     estimate_noise,
     half_width,
     pair_sd,
-    plan_pairs,
+    size_pairs,
     start_variance,
     windows_per_start,
 )
@@ -135,16 +135,16 @@ def test_windows_per_start_follow_where_the_variance_is(sigma_start, windows):
 
 
 def test_on_a_host_whose_starts_scatter_short_pairs_are_planned():
-    pairs, windows = plan_pairs(noise_of(0.08, 0.12), seconds=55, start_cost_s=1.5, window_s=1.0)
+    pairs, windows = size_pairs(noise_of(0.08, 0.12), seconds=55, start_cost_s=1.5, window_s=1.0)
 
     assert (pairs, windows) == (11, 1)
 
 
 def test_on_a_host_with_expensive_starts_and_noisy_windows_long_pairs_are_planned():
-    _, windows = plan_pairs(noise_of(0.10, 0.01), seconds=1800, start_cost_s=20, window_s=1.0)
+    _, windows = size_pairs(noise_of(0.10, 0.01), seconds=1800, start_cost_s=20, window_s=1.0)
 
     assert windows == 6
 
 
 def test_at_least_two_pairs_are_planned_however_short_the_time():
-    assert plan_pairs(noise_of(0.03, 0.02), seconds=1, start_cost_s=8, window_s=5)[0] == 2
+    assert size_pairs(noise_of(0.03, 0.02), seconds=1, start_cost_s=8, window_s=5)[0] == 2

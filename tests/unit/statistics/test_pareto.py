@@ -15,6 +15,7 @@ from tests.unit.simulation import (
     open_on_disk,
     write_study,
 )
+from tuner.campaign.campaign import run_campaign
 from tuner.errors import UsageError
 from tuner.export.provenance import describe_origin
 from tuner.records import Role
@@ -24,6 +25,7 @@ from tuner.report.terminal import final_screen
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.pareto import Choice, costs, find_front, undominated
 from tuner.statistics.ranking import config_key
+from tuner.study.facts import VERDICT
 
 OBJECTIVE = "objective: [maximize goodput_rps, minimize cpu_us_per_request]\n"
 numbers = st.floats(-1, 1).map(lambda value: round(value, 2))
@@ -71,7 +73,7 @@ def study(tmp_path_factory):
     storage = open_on_disk(settings, host.clock)
     campaign = make_campaign(settings, host, storage, plan=replace(SMALL_PLAN, trials=16))
     storage.claim(campaign.rig.fingerprint, definition=settings.definition(campaign.rig.space))
-    storage.remember("finished", campaign.run())
+    storage.remember(VERDICT, run_campaign(campaign))
     return campaign, summarize(settings, campaign.rig.space, storage, running=False, version="0.1.0")
 
 
@@ -105,22 +107,22 @@ def test_the_front_holds_the_fast_and_the_frugal(study):
 
 
 def test_the_optimizer_is_told_both(study):
-    from tuner.campaign.search import observe
+    from tuner.campaign.suggest import observe
 
     campaign, _ = study
-    seen = observe(campaign, campaign.standing())
+    seen = observe(campaign)
 
     assert all(each.cost is not None for each in seen if each.log_ratio is not None)
 
 
 @pytest.mark.parametrize("optimizer", ["noisy-gp", "tpe", "random", "qmc"])
 def test_every_optimizer_weighs_two_objectives(study, optimizer):
-    from tuner.campaign.search import observe
+    from tuner.campaign.suggest import observe
     from tuner.optimize.catalogue import make_optimizer
 
     campaign, _ = study
     space = campaign.rig.space
-    seen = observe(campaign, campaign.standing())
+    seen = observe(campaign)
 
     suggestion = make_optimizer(optimizer, space.encode(space.default())).suggest(
         space.dimensions, seen, seed=1
@@ -157,10 +159,10 @@ def test_any_choice_can_be_picked(study):
 
 def test_the_winner_is_a_choice_even_where_another_seems_to_beat_it(study):
     campaign, _ = study
-    standing = campaign.standing()
-    everything = {config_key(entry.config): entry.config for entry in standing.ranking}
+    ranking = campaign.ranking()
+    everything = {config_key(entry.config): entry.config for entry in ranking.entries}
     fronts = {
-        key: find_front(campaign.starts, standing, campaign.default, "cpu_us_per_request", winner=config)
+        key: find_front(campaign.starts, ranking, campaign.default, "cpu_us_per_request", winner=config)
         for key, config in everything.items()
     }
 
@@ -198,4 +200,4 @@ def test_a_cost_that_nobody_reports_is_refused(tmp_path):
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
 
     with pytest.raises(UsageError, match="objective minimize latency_p99_ms cannot be told"):
-        campaign.run()
+        run_campaign(campaign)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.starts import DEFAULT, config_of, control, failed, start, window
 from tuner.records import Role, State
-from tuner.statistics.ranking import DEFAULT_ARM, as_controls, config_key, follow_incumbent, stand
+from tuner.statistics.ranking import DEFAULT_ARM, as_controls, config_key, follow_incumbent, rank
 from tuner.study.objective import Constraint
 
 FEW_FAILURES = (Constraint(metric="failure_rate", limit=0.001),)
@@ -16,7 +16,7 @@ CONTROLS = [control(0, 1000, 1010), control(1, 1005, 995), control(9, 1000, 1000
 
 
 def ranked(*starts):
-    return [entry.config for entry in stand([*CONTROLS, *starts], FEW_FAILURES, DEFAULT).ranking]
+    return [entry.config for entry in rank([*CONTROLS, *starts], FEW_FAILURES, DEFAULT).entries]
 
 
 def test_equal_configurations_have_one_key_whatever_their_order():
@@ -33,10 +33,10 @@ def test_the_best_comes_first():
 
 
 def test_speedups_are_relative_to_the_default_at_that_time():
-    standing = stand([*CONTROLS, start(2, 1200, 1200, config=CACHED)], (), DEFAULT)
+    ranking = rank([*CONTROLS, start(2, 1200, 1200, config=CACHED)], (), DEFAULT)
 
-    assert standing.speedups[2].ratio == pytest.approx(1.2, rel=0.02)
-    assert standing.incumbent.speedup.ratio == pytest.approx(1.2, rel=0.02)
+    assert ranking.speedups[2].ratio == pytest.approx(1.2, rel=0.02)
+    assert ranking.incumbent.speedup.ratio == pytest.approx(1.2, rel=0.02)
 
 
 def test_a_lucky_start_does_not_outrank_a_configuration_that_was_good_three_times():
@@ -44,12 +44,12 @@ def test_a_lucky_start_does_not_outrank_a_configuration_that_was_good_three_time
     lucky = start(6, 1292, config=EAGER)
     middling = [start(10 + n, 1000, 1000, config=config_of(worker_connections=1000 + n)) for n in range(6)]
 
-    standing = stand([*CONTROLS, *steady, lucky, *middling], FEW_FAILURES, DEFAULT)
+    ranking = rank([*CONTROLS, *steady, lucky, *middling], FEW_FAILURES, DEFAULT)
 
-    by_config = {entry.key: entry for entry in standing.ranking}
+    by_config = {entry.key: entry for entry in ranking.entries}
     assert by_config[config_key(EAGER)].speedup.log_ratio > by_config[config_key(CACHED)].speedup.log_ratio
-    assert standing.incumbent.config == CACHED
-    assert standing.incumbent.starts == 3
+    assert ranking.incumbent.config == CACHED
+    assert ranking.incumbent.starts == 3
 
 
 def test_the_incumbent_is_followed_among_what_is_feasible():
@@ -57,14 +57,14 @@ def test_the_incumbent_is_followed_among_what_is_feasible():
     starts = [*CONTROLS, start(2, 1100, 1100, config=CACHED), lucky, start(4, 1200, 1200, config=COPIED)]
     starts += [start(5, 1160, 1160, config=CACHED), failed(6, config=EAGER)]
 
-    path = follow_incumbent(starts, stand(starts, FEW_FAILURES, DEFAULT))
+    path = follow_incumbent(starts, rank(starts, FEW_FAILURES, DEFAULT))
 
     assert [number for number, _ in path] == [2, 4, 5]
     assert [ratio for _, ratio in path] == pytest.approx([1.1, 1.2, 1.2], rel=0.03)
 
 
 def test_repeats_of_a_configuration_are_one_entry():
-    standing = stand(
+    ranking = rank(
         [
             *CONTROLS,
             start(2, 1200, config=CACHED),
@@ -75,7 +75,7 @@ def test_repeats_of_a_configuration_are_one_entry():
         DEFAULT,
     )
 
-    (entry,) = standing.ranking
+    (entry,) = ranking.entries
     assert entry.starts == 3
     assert entry.speedup.ratio == pytest.approx(1.25, rel=0.02)
 
@@ -113,7 +113,7 @@ def test_a_server_that_answers_only_errors_is_never_the_incumbent():
     only_errors = start(2, config=EAGER, windows=(window(0, failed=30_000),) * 2)
 
     assert ranked(only_errors) == []
-    assert stand([*CONTROLS, only_errors], (), DEFAULT).incumbent.posterior.log_ratio < math.log(0.01)
+    assert rank([*CONTROLS, only_errors], (), DEFAULT).incumbent.posterior.log_ratio < math.log(0.01)
 
 
 def test_pruned_starts_count():
@@ -128,10 +128,10 @@ def test_starts_at_a_fixed_rate_say_nothing_about_goodput():
         start(3, 300, config=DEFAULT, role=Role.LATENCY, arm=DEFAULT_ARM, block=0),
     ]
 
-    standing = stand([*CONTROLS, start(4, 1300, 1300, config=CACHED), *slow], FEW_FAILURES, DEFAULT)
+    ranking = rank([*CONTROLS, start(4, 1300, 1300, config=CACHED), *slow], FEW_FAILURES, DEFAULT)
 
-    assert standing.incumbent.speedup.ratio == pytest.approx(1.3, rel=0.02)
-    assert not {2, 3} & standing.speedups.keys()
+    assert ranking.incumbent.speedup.ratio == pytest.approx(1.3, rel=0.02)
+    assert not {2, 3} & ranking.speedups.keys()
 
 
 def test_the_defaults_starts_in_races_and_confirmations_are_controls():
@@ -143,21 +143,21 @@ def test_the_defaults_starts_in_races_and_confirmations_are_controls():
 
 def test_a_new_control_revises_the_past():
     candidate = start(4, 1200, 1200, config=CACHED)
-    before = stand([control(0, 1000, 1000), candidate], (), DEFAULT).speedups[4]
+    before = rank([control(0, 1000, 1000), candidate], (), DEFAULT).speedups[4]
 
-    after = stand([control(0, 1000, 1000), candidate, control(5, 1060, 1060)], (), DEFAULT).speedups[4]
+    after = rank([control(0, 1000, 1000), candidate, control(5, 1060, 1060)], (), DEFAULT).speedups[4]
 
     assert after.log_ratio < before.log_ratio
     assert after.variance < before.variance
 
 
 def test_before_the_first_control_nothing_is_known():
-    standing = stand([start(0, 1000, config=CACHED)], (), DEFAULT)
+    ranking = rank([start(0, 1000, config=CACHED)], (), DEFAULT)
 
-    assert standing.speedups == {}
-    assert standing.ranking == ()
-    assert standing.incumbent is None
+    assert ranking.speedups == {}
+    assert ranking.entries == ()
+    assert ranking.incumbent is None
 
 
-def test_a_study_without_starts_has_no_standing():
-    assert stand([], (), DEFAULT).incumbent is None
+def test_a_study_without_starts_has_no_ranking():
+    assert rank([], (), DEFAULT).incumbent is None

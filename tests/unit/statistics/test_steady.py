@@ -3,7 +3,7 @@ from random import Random
 import pytest
 
 from tests.unit.statistics.made_starts import make_window
-from tuner.statistics.steady import declines, is_steady, mser
+from tuner.statistics.steady import declines, is_steady
 
 
 def test_goodput_that_stands_still_is_steady_whatever_came_before():
@@ -54,13 +54,3 @@ def test_spoiled_windows_do_not_make_a_decline():
     windows = [make_window(0.0), make_window(-0.1), make_window(-0.2, valid=False)]
 
     assert not declines(windows)
-
-
-def test_mser_cuts_off_the_warm_up():
-    assert mser([10.0, 50.0, 80.0, 100.0, 101.0, 99.0, 100.0, 101.0, 100.0, 99.0]) == 3
-
-
-def test_mser_cuts_nothing_off_a_constant_series_and_never_more_than_half():
-    assert mser([5.0] * 8) == 0
-    assert mser([]) == 0
-    assert mser([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]) <= 3

@@ -17,8 +17,10 @@ from tuner.errors import TargetError, UsageError
 from tuner.optimize.replay import distributions
 from tuner.ports import Failures
 from tuner.records import Failure, Role, State, Timing
+from tuner.study import facts
+from tuner.study.database import translated
 from tuner.study.objective import Constraint, slacks
-from tuner.study.storage import FAILED_VALUE, Opening, open_storage, translated
+from tuner.study.storage import FAILED_VALUE, Opening, open_storage
 
 SPACE = space_of(*TUNED)
 DEFAULT = SPACE.default()
@@ -200,7 +202,7 @@ def test_a_study_that_was_claimed_is_taken_up_by_the_same_machine_and_definition
 
     open_storage(url, "study").claim(FINGERPRINT, definition=DEFINITION)
 
-    assert storage.fingerprint() == FINGERPRINT
+    assert storage.recall(facts.FINGERPRINT) == FINGERPRINT
 
 
 @pytest.mark.parametrize(
@@ -241,7 +243,7 @@ def test_a_study_of_another_definition_is_refused_with_what_changed(storage):
 
 def test_a_study_in_which_nothing_was_measured_may_be_put_right(storage, url):
     storage.claim(FINGERPRINT, definition=DEFINITION)
-    storage.remember("preset", "standard")
+    storage.remember(facts.PRESET, "standard")
     make(
         storage, state=State.FAILED, failure=Failure(kind="not_ready", reason="404"), log_ratio=None, count=0
     )
@@ -249,9 +251,9 @@ def test_a_study_in_which_nothing_was_measured_may_be_put_right(storage, url):
 
     storage.claim(replace(FINGERPRINT, host="web2"), definition=CHANGED)
 
-    assert storage.fingerprint().host == "web2"
-    assert storage.recall("definition") == CHANGED
-    assert storage.recall("preset") is None
+    assert storage.recall(facts.FINGERPRINT).host == "web2"
+    assert storage.recall(facts.DEFINITION) == CHANGED
+    assert storage.recall(facts.PRESET) is None
     assert storage.starts() == ()
     make(storage)
     assert [start.number for start in open_storage(url, "study").starts()] == [0]
@@ -288,11 +290,10 @@ def test_a_claim_that_was_cut_off_half_way_can_be_made_again(storage):
 
 
 def test_what_is_remembered_is_recalled_by_whoever_opens_it(storage, url):
-    storage.remember("race", {"#1": dict(DEFAULT)})
+    storage.remember(facts.RACE_ARMS, {"#1": dict(DEFAULT)})
 
-    assert open_storage(url, "study").recall("race") == {"#1": dict(DEFAULT)}
-    assert storage.recall("nothing") is None
-    assert storage.recall("nothing", 3) == 3
+    assert open_storage(url, "study").recall(facts.RACE_ARMS) == {"#1": dict(DEFAULT)}
+    assert storage.recall(facts.FINALIST) is None
 
 
 def test_a_study_that_is_not_there_is_refused_unless_it_may_be_made(url, tmp_path):
@@ -369,12 +370,12 @@ def make_file(path):
 
 
 def test_a_record_that_is_no_json_is_refused(storage, tmp_path):
-    storage.remember("race", {})
+    storage.remember(facts.RACE_ARMS, {})
     with sqlite3.connect(tmp_path / "study.db") as connection:
         connection.execute("UPDATE study_user_attributes SET value_json = '{\"cut'")
 
     with pytest.raises(TargetError, match="Move that file away"):
-        storage.recall("race")
+        storage.recall(facts.RACE_ARMS)
 
 
 def test_a_storage_of_another_version_of_optuna_is_refused(storage, url, tmp_path):

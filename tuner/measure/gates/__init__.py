@@ -1,4 +1,4 @@
-"""Validity gates: was a window what it should be, and if not, whose fault is it. Pure.
+"""Validity gates: whether a window was what it should be, and if not, whose fault it is. Pure.
 
 The environment's fault: the window is discarded and repeated within a budget. The configuration's: it counts
 against it. A warning: the window counts, and a report shows it.
@@ -40,5 +40,5 @@ GATES: tuple[Callable[[WindowFacts], Verdict | None], ...] = (
 
 
 def judge(facts: WindowFacts) -> tuple[Verdict, ...]:
-    """Ask every gate; those that have nothing to say are silent."""
+    """Return the verdicts of all gates that did not pass."""
     return tuple(verdict for gate in GATES if (verdict := gate(facts)) is not None)

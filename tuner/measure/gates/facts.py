@@ -1,4 +1,4 @@
-"""What the validity gates look at, and the words in which they answer."""
+"""Input of the validity gates, and their verdicts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ HEALTHY = ControlFacts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowFacts:
-    """All that the gates look at in one window."""
+    """What the gates look at in one window."""
 
     asked_s: float
     """How long the load should have lasted."""
@@ -48,12 +48,10 @@ class WindowFacts:
     """One sentence for each setting that is not, or no longer, in force as asked."""
     local_ports: int = LOCAL_PORTS
     """Ports that connections of the generator may use."""
-    own_network: bool = True
-    """Whether the start has a network namespace of its own: then nothing in it is older than the start."""
     limits: Thresholds = field(default=DEFAULTS)
 
     def rate(self, name: str) -> float:
-        """Give a counter per second of the window, 0 without it."""
+        """Return a counter per second of the window, 0 without it."""
         elapsed_s = self.counters.get("elapsed_s", 0.0)
         return self.counters.get(name, 0.0) / elapsed_s if elapsed_s > 0 else 0.0
 

@@ -8,7 +8,7 @@ from tuner.records import Gate, Verdict
 
 
 def generator(facts: WindowFacts) -> Verdict | None:
-    """Look whether the generator did its work; if it cannot for one configuration alone, that is to blame."""
+    """Check that the generator did its work; if it cannot for one configuration alone, that is to blame."""
     if facts.lost is not None:
         return fault(Gate.GENERATOR, f"{facts.lost.rstrip('.')}; the window is measured again")
     result = facts.result
@@ -32,7 +32,7 @@ def generator(facts: WindowFacts) -> Verdict | None:
 
 
 def duration(facts: WindowFacts) -> Verdict | None:
-    """Look whether the load lasted as long as it should have. A generator that gave up has said why."""
+    """Check the duration of the load. A generator that gave up has said why."""
     if facts.result is None or facts.result.aborted is not None:
         return None
     tolerance_s = facts.limits.duration_share * facts.asked_s + facts.limits.duration_s
@@ -46,7 +46,7 @@ def duration(facts: WindowFacts) -> Verdict | None:
 
 
 def saturated(facts: WindowFacts) -> Verdict | None:
-    """Look whether the generator had CPU to spare; on two cores, with one for it alone, it may not have."""
+    """Check that the generator had CPU to spare; on two cores, with one for it alone, it may not have."""
     if facts.generator_cpu < facts.limits.generator_busy:
         return None
     return warning(
@@ -57,7 +57,7 @@ def saturated(facts: WindowFacts) -> Verdict | None:
 
 
 def body(facts: WindowFacts) -> Verdict | None:
-    """Look whether the responses are what was asked for."""
+    """Check the length of the responses."""
     if facts.result is None:
         return None
     wrong = facts.result.failures.length
@@ -71,7 +71,7 @@ def body(facts: WindowFacts) -> Verdict | None:
 
 
 def errors(facts: WindowFacts) -> Verdict | None:
-    """Look at failed requests, unless the generator's own limits made them fail."""
+    """Check failed requests, unless the generator's own limits made them fail."""
     result = facts.result
     if result is None or result.generator_fault is not None or no_ports_left(facts):
         return None
@@ -91,7 +91,7 @@ def errors(facts: WindowFacts) -> Verdict | None:
 
 
 def effective(facts: WindowFacts) -> Verdict | None:
-    """Look whether what was measured is what was asked for."""
+    """Check that what was measured is what was asked for."""
     if not facts.not_effective:
         return None
     return blamed(Gate.EFFECTIVE, f"{', '.join(facts.not_effective)}; what was asked was not measured")

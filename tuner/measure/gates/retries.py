@@ -25,7 +25,7 @@ class Noisy:
 
     @property
     def advice(self) -> str:
-        """Say what happens next, or what to do."""
+        """Return what happens next, or what to do."""
         return LEAVE if self.pause_s is None else f"Waiting up to {self.pause_s:.0f} s for that to pass."
 
 
@@ -45,11 +45,11 @@ class RetryBudget:
         """When each window was over, and the gates by which the environment spoiled it."""
 
     def begin_start(self) -> None:
-        """Give the next start its retries."""
+        """Return the next start its retries."""
         self._in_start = 0
 
     def begin_window(self) -> None:
-        """Give the next window its retries."""
+        """Return the next window its retries."""
         self._in_window = 0
 
     def allows_another(self, verdicts: Iterable[Verdict], *, at_s: float) -> bool:
@@ -77,7 +77,7 @@ class RetryBudget:
         self._patience_s -= seconds
 
     def complain(self, *, provable_gain: float | None = None, pause_s: float = math.inf) -> Noisy | None:
-        """Say that too many of the last windows were spoiled: to wait, as long as there is patience left.
+        """Return a complaint when too many of the last windows were spoiled; it says how long to wait.
 
         Args:
             pause_s: time that there is to wait for the noise to pass.

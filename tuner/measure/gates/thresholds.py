@@ -1,4 +1,4 @@
-"""From what figure on a validity gate speaks, each with its reason."""
+"""Thresholds of the validity gates, each with its reason."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Pauses of the interpreter, kept short while measurements wait for it."""
+"""Garbage collections of the interpreter, kept short while measurements wait for it."""
 
 import gc
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def short_pauses() -> Iterator[None]:
+def short_collections() -> Iterator[None]:
     """Leave what is there now out of garbage collections.
 
     A full one looks at every object of every import: 32 ms with optuna and scipy, between two windows.

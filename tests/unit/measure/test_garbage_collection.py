@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from tuner.measure.pauses import short_pauses
+from tuner.measure.garbage_collection import short_collections
 
 
 class Knot:
@@ -19,7 +19,7 @@ def test_what_was_there_before_is_not_looked_at_until_the_end():
     before = Knot()
     seen = weakref.ref(before)
 
-    with short_pauses():
+    with short_collections():
         del before
         gc.collect()
         assert seen() is not None
@@ -29,7 +29,7 @@ def test_what_was_there_before_is_not_looked_at_until_the_end():
 
 
 def test_new_garbage_is_still_collected():
-    with short_pauses():
+    with short_collections():
         seen = weakref.ref(Knot())
         gc.collect()
         assert seen() is None
@@ -38,7 +38,7 @@ def test_new_garbage_is_still_collected():
 def test_an_error_ends_it_too():
     kept = gc.get_freeze_count()
 
-    with pytest.raises(ZeroDivisionError), short_pauses():
+    with pytest.raises(ZeroDivisionError), short_collections():
         _ = 1 / 0
 
     assert gc.get_freeze_count() == kept

@@ -1,0 +1,103 @@
+"""What a storage keeps beside the starts: typed, and readable whoever wrote it."""
+
+import json
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.trial import TrialState, create_trial
+
+from tests.unit.simulated_study import FINGERPRINT
+from tuner.campaign.confirm import read_gain
+from tuner.campaign.fixed_rate import read_latency
+from tuner.errors import UsageError
+from tuner.study import facts
+from tuner.study.facts import Confirmation, Reduction
+from tuner.study.storage import open_storage
+from tuner.study.storage_url import sqlite_url
+
+FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_text(encoding="utf-8"))
+"""A whole study as it was written before facts had types and a version."""
+WINNER = FIRST_FORMAT["study"]["confirm"]["config"]
+
+
+@pytest.fixture
+def url(tmp_path):
+    return sqlite_url(tmp_path / "study.db")
+
+
+@pytest.fixture
+def old(url):
+    """Open a study that an earlier tuner has written."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(storage=url, study_name="old", direction="maximize")
+    for key, value in FIRST_FORMAT["study"].items():
+        study.set_user_attr(key, value)
+    for trial in FIRST_FORMAT["trials"]:
+        state = TrialState[trial["state"]]
+        study.add_trial(create_trial(state=state, value=0.0, user_attrs=trial["user_attrs"]))
+    return open_storage(url, "old", create=False)
+
+
+def test_a_study_of_an_earlier_tuner_is_read(old):
+    assert old.recall(facts.FORMAT) is None
+    assert old.recall(facts.DEFINITION) == {"study": "test"}
+    assert old.recall(facts.FINGERPRINT) == FINGERPRINT
+    assert old.recall(facts.PRESET) == "quick"
+    assert old.recall(facts.SPACE_FACTS)["versions"] == {"nginx": [1, 22, 1]}
+    assert old.recall(facts.EXPECTED_GAINS) == (None,) * 5
+    assert old.recall(facts.IS_SEARCHED) is True
+    assert list(old.recall(facts.RACE_ARMS)) == ["#1", "#2"]
+    assert old.recall(facts.FINALIST) == (old.recall(facts.RACE_ARMS)["#2"],)
+    assert old.recall(facts.REDUCTIONS) == (Reduction(config=WINNER, is_accepted=True),)
+    assert old.recall(facts.CONFIRMATION) == Confirmation(
+        config=WINNER, pairs=4, windows=2, extend_to=4, looks=1
+    )
+    assert old.recall(facts.FIXED_RATE).rate_rps == FIRST_FORMAT["latency"]["rate_rps"]
+    assert old.recall(facts.VERDICT) == "confirmed"
+
+
+def test_the_claims_of_an_earlier_tuners_study_stay_what_they_were(old):
+    starts = old.starts()
+    default = starts[0].config
+
+    gain = read_gain(old, starts, default, ())
+    latency = read_latency(old, starts, default)
+
+    assert {key: getattr(gain, key) for key in FIRST_FORMAT["gain"]} == FIRST_FORMAT["gain"]
+    assert (latency.ratio.ratio, latency.pairs) == (FIRST_FORMAT["latency"]["ratio"], 2)
+
+
+def test_facts_are_written_as_an_earlier_tuner_wrote_them(old, url):
+    """Keys and forms are a contract: what is written again is the same, byte for byte."""
+    every = [
+        each for each in vars(facts).values() if isinstance(each, facts.Fact) and each is not facts.FORMAT
+    ]
+    for fact in every:
+        old.remember(fact, old.recall(fact))
+
+    (study,) = optuna.get_all_study_summaries(url)
+    assert json.dumps(study.user_attrs, sort_keys=True) == json.dumps(FIRST_FORMAT["study"], sort_keys=True)
+    assert {fact.key for fact in every} == FIRST_FORMAT["study"].keys()
+
+
+def test_a_reduction_that_is_not_decided_yet_is_read_back_undecided(old):
+    undecided = (Reduction(config=WINNER, is_accepted=False), Reduction(config={}))
+    old.remember(facts.REDUCTIONS, undecided)
+
+    assert old.recall(facts.REDUCTIONS) == undecided
+
+
+def test_a_study_of_a_newer_tuner_is_refused(old, url):
+    old.claim(FINGERPRINT, definition={"study": "test"})
+    old.remember(facts.FORMAT, facts.VERSION + 1)
+
+    with pytest.raises(UsageError, match=r"written by a newer tuner \(format 2; this one reads up to 1\)"):
+        open_storage(url, "old")
+
+
+def test_a_new_study_says_which_format_it_has(url):
+    storage = open_storage(url, "new")
+    storage.claim(FINGERPRINT, definition={"study": "test"})
+
+    assert open_storage(url, "new").recall(facts.FORMAT) == facts.VERSION

@@ -1,0 +1,101 @@
+"""The confirmation: fresh default/winner pairs, the only ones that are reported as the gain."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from tuner.campaign.experiment import Experiment
+from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs
+from tuner.measure.calibrate import size_confirmation
+from tuner.ports import Config
+from tuner.records import Role, Start
+from tuner.statistics.confirm import Gain, judge_pairs, needs_extension
+from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
+from tuner.study.facts import CONFIRMATION, Confirmation
+from tuner.study.objective import Constraint, broken
+from tuner.study.storage import Storage
+
+CONFIRMED = "confirmed"
+WRAP_UP_S = 10.0
+"""Kept back for the report and the exports."""
+
+
+def confirm(experiment: Experiment, winner: Config) -> str:
+    """Measure fresh default/winner pairs, and once more as many when they do not decide.
+
+    How many pairs there are, and how many windows, is settled and kept before the first of them.
+    """
+    storage, constraints = experiment.storage, experiment.rig.settings.constraints
+    planned = storage.recall(CONFIRMATION)
+    if planned is None:
+        planned = _size(experiment, winner)
+        storage.remember(CONFIRMATION, planned)
+    failed = _measure(experiment, planned)
+    gain = read_gain(storage, experiment.starts, experiment.default, constraints)
+    more = planned.extend_to - planned.pairs
+    has_time = experiment.time_left_s() >= 2 * more * experiment.mean_cost_s()
+    if more > 0 and failed is None and has_time and gain is not None and needs_extension(gain):
+        experiment.progress.note("the pairs do not decide; the planned extension follows")
+        planned = replace(planned, pairs=planned.extend_to)
+        storage.remember(CONFIRMATION, planned)
+        failed = _measure(experiment, planned)
+        gain = read_gain(storage, experiment.starts, experiment.default, constraints)
+    if failed is not None:
+        return f"not confirmed: {failed}"
+    if violated := broken(_starts_of_winner(experiment.starts), constraints):
+        return f"not confirmed: the winner breaks {' and '.join(violated)}"
+    return CONFIRMED if gain is not None and gain.verdict == "improved" else "not proven"
+
+
+def _size(experiment: Experiment, winner: Config) -> Confirmation:
+    plan = experiment.plan
+    pairs, windows = size_confirmation(
+        experiment.ranking().noise,
+        plan,
+        experiment.mean_deploy_s(),
+        seconds=max(0.0, experiment.time_left_s() - WRAP_UP_S),
+    )
+    extend_to = max(pairs, plan.extend_to)
+    looks = 2 if extend_to > pairs else 1
+    return Confirmation(config=dict(winner), pairs=pairs, windows=windows, extend_to=extend_to, looks=looks)
+
+
+def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
+    """Measure the pairs that are missing; returns the side that failed with its reason, or None."""
+    plan = replace(experiment.plan, windows=(planned.windows, planned.windows))
+    return measure_pairs(
+        _pairing(planned, experiment.default, experiment.rig.settings.seed),
+        experiment.starts,
+        lambda opening: experiment.make(opening, plan=plan),
+        lambda done, total: experiment.progress.stage("confirm", done, total),
+    ).failed
+
+
+def _pairing(planned: Confirmation, default: Config, seed: int = 0) -> Pairing:
+    return Pairing(
+        role=Role.CONFIRM,
+        sides={DEFAULT_ARM: default, WINNER_ARM: planned.config},
+        pairs=planned.pairs,
+        rng=Random(f"{seed}/confirm"),  # noqa: S311 - no secret
+    )
+
+
+def read_gain(
+    storage: Storage, starts: Sequence[Start], default: Config, constraints: Sequence[Constraint]
+) -> Gain | None:
+    """Recompute the confirmed gain from the stored pairs; None before all of them are there.
+
+    A winner that breaks a constraint in the confirmation has improved nothing.
+    """
+    planned = storage.recall(CONFIRMATION)
+    if planned is None:
+        return None
+    logs = read_pairs(starts, _pairing(planned, default))
+    if len(logs) < planned.pairs:
+        return None
+    gain = judge_pairs(logs, looks=planned.looks)
+    return replace(gain, verdict="not proven") if broken(_starts_of_winner(starts), constraints) else gain
+
+
+def _starts_of_winner(starts: Sequence[Start]) -> list[Start]:
+    return [start for start in starts if start.role is Role.CONFIRM and start.arm == WINNER_ARM]

@@ -1,0 +1,77 @@
+"""Control starts: the default measured again and again, and what its failures and jumps lead to."""
+
+from tuner.campaign.experiment import Experiment
+from tuner.errors import TargetError, UsageError
+from tuner.ports import Config
+from tuner.records import Gate, Role, Start, State
+from tuner.statistics.control_level import ControlLevel
+from tuner.statistics.jumps import requeue
+from tuner.statistics.ranking import DEFAULT_ARM, as_controls
+from tuner.study.objective import unmeasured
+from tuner.study.storage import Opening
+
+MAX_FAILED = 3
+LEAST_BEFORE = 2
+"""Controls from which a next one can be far away."""
+
+
+def measure_control(experiment: Experiment) -> list[Config]:
+    """Measure the default; a control far off is measured again at once.
+
+    Returns the configurations that have to be measured again because the machine has changed since.
+
+    Raises:
+        TargetError: the default failed too often in a row.
+        UsageError: a constraint or a cost is not measured.
+    """
+    opening = Opening(role=Role.CONTROL, config=experiment.default, arm=DEFAULT_ARM)
+    control = experiment.make(opening)
+    if not control.counts:
+        _refuse_failing_default(experiment.starts, control)
+        return []
+    _refuse_unmeasured(experiment, control)
+    earlier = [each for each in experiment.controls() if each.number != control.number]
+    if len(earlier) < LEAST_BEFORE:
+        return []
+    if not ControlLevel.fit(earlier, experiment.ranking().noise).alarm(control):
+        return []
+    experiment.progress.note("the control is far from where it was; measuring it again")
+    experiment.make(opening)
+    again = made_at_a_jump(experiment)
+    if again:
+        experiment.progress.note(f"the machine has changed; {len(again)} starts are measured again")
+    return again
+
+
+def made_at_a_jump(experiment: Experiment) -> list[Config]:
+    """Return the configurations that were measured between two controls around a jump."""
+    numbers = requeue(as_controls(experiment.starts), experiment.ranking().noise)
+    return [start.config for start in experiment.starts if start.number in numbers]
+
+
+def _refuse_failing_default(starts: list[Start], control: Start) -> None:
+    """Tolerate one or two failures; then the target is at fault."""
+    last = [start for start in starts if start.role is Role.CONTROL][-MAX_FAILED:]
+    if len(last) == MAX_FAILED and all(_has_failed(start) for start in last):
+        reason = control.failure.reason if control.failure else "unknown"
+        raise TargetError(f"target: the default configuration failed {MAX_FAILED} times in a row. {reason}")
+
+
+def _has_failed(control: Start) -> bool:
+    """Return whether a control failed, or its generator in every window: that is not the host's noise."""
+    windows = [{verdict.gate for verdict in window.verdicts} for window in control.windows]
+    return control.state is State.FAILED or (
+        control.state is State.INVALID and bool(windows) and all(Gate.GENERATOR in gates for gates in windows)
+    )
+
+
+def _refuse_unmeasured(experiment: Experiment, control: Start) -> None:
+    """Raise UsageError for a bound that cannot be checked: it would count as kept."""
+    settings = experiment.rig.settings
+    unknown = unmeasured(control, settings.constraints, settings.objective)
+    if unknown:
+        raise UsageError(
+            f"{settings.path}: {' and '.join(unknown)} cannot be told: the load generator reports no "
+            "response times, or the server's CPU time cannot be read. Leave it out, or take a generator "
+            "that reports them (wrk)."
+        )

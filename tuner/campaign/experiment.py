@@ -1,0 +1,203 @@
+"""A study while it is measured: its starts, what they say, the time that is left, and one start more."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from statistics import median
+
+from tuner.campaign.prepare import Rig
+from tuner.campaign.progress import Progress
+from tuner.campaign.start_runner import Starter
+from tuner.errors import TargetError
+from tuner.measure.gates import HEALTHY, ControlFacts
+from tuner.measure.gates.retries import LEAVE
+from tuner.measure.start import NO_JUDGES, Judges
+from tuner.measure.window import Load
+from tuner.optimize.optimizer import Optimizer
+from tuner.ports import Clock
+from tuner.records import Role, Start, State
+from tuner.statistics.control_level import ControlLevel
+from tuner.statistics.noise import detectable_gain
+from tuner.statistics.ranking import DEFAULT_ARM, Ranking, as_controls, rank
+from tuner.statistics.steady import declines
+from tuner.study.facts import CONFIRMATION
+from tuner.study.objective import Constraint
+from tuner.study.presets import Plan
+from tuner.study.storage import Opening, Storage
+
+LEAST_PAUSE_S = 30.0
+"""Waiting so long for a noisy host to calm down pays, however little time is left."""
+
+
+class Experiment:
+    """What all stages of a campaign share."""
+
+    def __init__(
+        self,
+        rig: Rig,
+        plan: Plan,
+        storage: Storage,
+        optimizer: Optimizer,
+        progress: Progress,
+        *,
+        session: str,
+        clock: Clock = time,
+    ) -> None:
+        """Take up the study where its storage left it."""
+        self.clock = clock
+        self.rig = rig
+        self.plan = plan
+        self.storage = storage
+        self.optimizer = optimizer
+        self.progress = progress
+        self.starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
+        self.default = rig.space.default()
+        self.starts = _settle_interrupted(storage, plan, rig.settings.constraints)
+        self._shown_incumbent = ""
+        self._ranked: tuple[list[Start], Ranking] | None = None
+        self._deadline_s = clock.monotonic() + plan.minutes * 60 - sum(cost_s(start) for start in self.starts)
+
+    # One start more
+
+    def make(
+        self,
+        opening: Opening,
+        *,
+        judges: Judges = NO_JUDGES,
+        suggest_s: float = 0.0,
+        plan: Plan | None = None,
+        load: Load | None = None,
+    ) -> Start:
+        """Make one start, keep it and report it."""
+        changed = len(self.rig.space.changes(opening.config))
+        label = opening.arm or f"{changed} setting{'' if changed == 1 else 's'} changed"
+        self.progress.start_begins(opening.role, label)
+        self.progress.time_left(self.time_left_s())
+        judges = replace(
+            judges, spread=self.ranking().noise.sigma_window, control=self._control_facts(opening)
+        )
+        start = self.starter.make(
+            opening, judges=judges, value=self._log_ratio, suggest_s=suggest_s, plan=plan, load=load
+        )
+        self.starts.append(start)
+        self._report(start)
+        self._wait_out_noise()
+        return start
+
+    def _control_facts(self, opening: Opening) -> ControlFacts:
+        """Return what the default showed last; its own starts are not excused by that."""
+        if opening.arm == DEFAULT_ARM:
+            return HEALTHY
+        faults = [
+            window.counters.get("server_faults_major", 0.0) / window.duration_s
+            for control in self.controls()
+            for window in control.valid_windows
+        ]
+        last = [start for start in as_controls(self.starts) if start.role is Role.CONTROL][-1:]
+        return ControlFacts(
+            is_healthy=all(start.state is not State.FAILED for start in last),
+            major_faults_per_s=median(faults) if faults else 0.0,
+        )
+
+    def _log_ratio(self, start: Start) -> float | None:
+        """Return the log speedup of a start as it is known when the start ends."""
+        controls = self.controls()
+        if start.log_goodput is None or not controls:
+            return 0.0 if start.role is Role.CONTROL else None
+        level, _ = ControlLevel.fit(controls, self.ranking().noise).at(start.started_s)
+        return start.log_goodput - level
+
+    def _report(self, start: Start) -> None:
+        ranking = self.ranking()
+        self.progress.start_ends(start, ranking.speedups.get(start.number))
+        if declines(start.valid_windows, spread=ranking.noise.sigma_window):
+            self.progress.note(f"goodput fell all through start {start.number}")
+        best = ranking.incumbent
+        if best is not None and best.key != self._shown_incumbent:
+            self._shown_incumbent = best.key
+            self.progress.incumbent(self.rig.space.changes(best.config), best.posterior)
+
+    def _wait_out_noise(self) -> None:
+        """Wait until the host spoils no more windows. Raises TargetError when that takes too long."""
+        plan, retries = self.plan, self.starter.retries
+        provable = detectable_gain(self.ranking().noise, pairs=plan.pairs, windows=plan.windows[1])
+        left_s = max(LEAST_PAUSE_S, self.time_left_s())
+        noisy = retries.complain(provable_gain=provable, pause_s=left_s)
+        if noisy is None:
+            return
+        if noisy.pause_s is None:
+            raise TargetError(f"{noisy.found} {noisy.advice}")
+        self.progress.note(f"{noisy.found} {noisy.advice}")
+        moment = self.clock.monotonic()
+        is_quiet = self.starter.wait_until_quiet(noisy.pause_s)
+        retries.rested(self.clock.monotonic() - moment)
+        if not is_quiet:
+            raise TargetError(f"{noisy.found} It did not pass within {noisy.pause_s:.0f} s. {LEAVE}")
+
+    # What is known
+
+    def ranking(self) -> Ranking:
+        """Return what all starts so far say; computed once for each start, since many ask."""
+        if self._ranked is None or self._ranked[0] != self.starts:
+            self._ranked = [*self.starts], rank(self.starts, self.rig.settings.constraints, self.default)
+        return self._ranked[1]
+
+    def controls(self) -> list[Start]:
+        """Return the starts of the default that are measurements."""
+        return [start for start in as_controls(self.starts) if start.role is Role.CONTROL and start.counts]
+
+    def random(self, purpose: str) -> Random:
+        """Return a random source that is the same in every session of the study."""
+        return Random(f"{self.rig.settings.seed}/{purpose}")  # noqa: S311 - no secret
+
+    # Time
+
+    def time_left_s(self) -> float:
+        return max(0.0, self._deadline_s - self.clock.monotonic())
+
+    def mean_cost_s(self) -> float:
+        """Return the mean seconds of a start."""
+        costs = [cost_s(start) for start in self.starts if start.counts]
+        return sum(costs) / len(costs) if costs else 5.0
+
+    def mean_deploy_s(self) -> float:
+        """Return the mean seconds until a server was ready."""
+        costs = [start.timing.deploy_s for start in self.starts if start.counts]
+        return sum(costs) / len(costs) if costs else 1.0
+
+    def has_time_for(self, starts: int) -> bool:
+        """Return whether so many starts leave the time that confirmation and fixed rate need."""
+        return self.time_left_s() - starts * self.mean_cost_s() >= self._confirm_cost_s()
+
+    def has_time_to_search(self) -> bool:
+        """Return whether another start of the search leaves the time that the later stages need."""
+        plan, each_s = self.plan, self.mean_cost_s()
+        race = (plan.race_arms + 1) * plan.race_blocks
+        simplify = 2 * plan.simplify_steps * plan.simplify_pairs
+        later_s = (race + simplify) * each_s + self._confirm_cost_s()
+        return self.time_left_s() - later_s > each_s
+
+    def _confirm_cost_s(self) -> float:
+        plan, each_s = self.plan, self.mean_cost_s()
+        confirm_s = plan.confirm_s or 2 * plan.extend_to * each_s
+        return confirm_s + 2 * plan.rate_pairs * (each_s + plan.rate_window_s)
+
+
+def cost_s(start: Start) -> float:
+    """Return the seconds that a start took."""
+    return start.timing.suggest_s + start.timing.deploy_s + start.timing.load_s
+
+
+def _settle_interrupted(storage: Storage, plan: Plan, constraints: Sequence[Constraint]) -> list[Start]:
+    """Return all starts; those that were cut off count when all their windows are there."""
+    confirmation = storage.recall(CONFIRMATION)
+    windows_of = {Role.CONFIRM: confirmation.windows if confirmation else 1, Role.LATENCY: 1}
+    return [
+        storage.settle(
+            start, least_windows=windows_of.get(start.role, plan.windows[1]), constraints=constraints
+        )
+        if start.state is State.RUNNING
+        else start
+        for start in storage.starts()
+    ]

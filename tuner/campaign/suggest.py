@@ -1,0 +1,149 @@
+"""What the search measures next: presets, the optimizer's suggestions, or the likely best once more."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tuner.campaign.experiment import Experiment
+from tuner.optimize.optimizer import Observation, Point
+from tuner.ports import Config
+from tuner.records import Role, State
+from tuner.statistics.control_level import ControlLevel
+from tuner.statistics.pareto import LEAST_VARIANCE, costs
+from tuner.statistics.promotion import promising
+from tuner.statistics.ranking import Entry, config_key
+from tuner.study.objective import STARTED, slacks
+
+PROMOTE_EVERY = 5
+"""New configurations between two that may be measured again instead (the measurement protocol's share)."""
+MOST_SUGGESTIONS = 100
+"""Suggestions in a row that may break a constraint."""
+MOST_KNOWN = 10
+"""Suggestions in a row that may have been tried: then the space is taken for exhausted."""
+LEAST_SUGGESTIONS = 30
+NEGLIGIBLE = 0.005
+"""Log points. After LEAST_SUGGESTIONS the search ends when the last few promised less than this each: it
+costs more to measure them than they can bring."""
+IN_A_ROW = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A configuration to try, and what is expected of it."""
+
+    config: Config
+    expected_gain: float | None = None
+    """Log points above the best so far, 0 where nothing new is left; None where nobody asked a model."""
+
+
+def suggest(experiment: Experiment) -> Proposal:
+    """Return a preset not yet tried, or what the optimizer suggests and no constraint forbids."""
+    space = experiment.rig.space
+    tried = {config_key(start.config) for start in experiment.starts if start.state is not State.INVALID}
+    for preset in space.presets:
+        config = space.complete(preset.values)
+        if config_key(config) not in tried:
+            return Proposal(config=config)
+    observations = observe(experiment)
+    refused, known = 0, 0
+    for _ in range(MOST_SUGGESTIONS):
+        suggestion = experiment.optimizer.suggest(
+            space.dimensions, observations, seed=experiment.rig.settings.seed, refused=refused
+        )
+        config = space.decode(suggestion.point)
+        is_allowed = not space.violations(config)
+        if is_allowed and config_key(config) not in tried:
+            return Proposal(config=config, expected_gain=suggestion.expected_gain)
+        known += is_allowed
+        if known == MOST_KNOWN:
+            break
+        twins = _twins(observations, suggestion.point, space.encode(config)) if is_allowed else []
+        observations += twins
+        refused += not twins
+    return Proposal(config=_once_more(experiment), expected_gain=0.0 if known == MOST_KNOWN else None)
+
+
+def _twins(observations: Sequence[Observation], point: Point, measured: Point) -> list[Observation]:
+    """Return what is known of a configuration under another of its points, where what is inactive differs."""
+    if dict(point) == dict(measured):
+        return []
+    return [replace(seen, point=point) for seen in observations if dict(seen.point) == dict(measured)]
+
+
+def _once_more(experiment: Experiment) -> Config:
+    """Return, where all was tried, the one of those that may be the best that was measured least."""
+    ranking = experiment.ranking()
+    best = ranking.incumbent
+    if best is None:
+        return experiment.default
+    rivals = [each for each in ranking.entries if each.posterior.interval()[1] >= best.posterior.ratio]
+    return min(rivals, key=lambda entry: entry.starts).config
+
+
+def observe(experiment: Experiment) -> list[Observation]:
+    """Return what the optimizer learns from: the default and every start, with today's speedups."""
+    ranking = experiment.ranking()
+    level = ControlLevel.fit(experiment.controls(), ranking.noise)
+    metric = experiment.rig.settings.objective.cost
+    paid = {} if metric is None else costs(experiment.starts, metric)
+    seen = [
+        Observation(
+            point=experiment.rig.space.encode(experiment.default),
+            log_ratio=0.0,
+            variance=level.at(experiment.clock.time())[1],
+            constraints=dict.fromkeys((STARTED, *map(str, experiment.rig.settings.constraints)), -1.0),
+            cost=(0.0, LEAST_VARIANCE) if paid else None,
+        )
+    ]
+    for start in experiment.starts:
+        if start.role is Role.CONTROL or start.state is State.INVALID:
+            continue
+        speedup, cost = ranking.speedups.get(start.number), paid.get(start.number)
+        seen.append(
+            Observation(
+                point=experiment.rig.space.encode(start.config),
+                log_ratio=None if speedup is None else speedup.log_ratio,
+                variance=0.0 if speedup is None else speedup.variance,
+                constraints=slacks(start, experiment.rig.settings.constraints),
+                cost=None if cost is None else (cost.log_ratio, cost.variance),
+            )
+        )
+    return seen
+
+
+def promising_entry(experiment: Experiment) -> Entry | None:
+    """Return, after every few new configurations, one that may be best and was measured too little."""
+    made = [start.role for start in experiment.starts if start.state is not State.INVALID]
+    new, repeats = made.count(Role.SEARCH), made.count(Role.REPEAT)
+    if new < PROMOTE_EVERY * (repeats + 1):
+        return None
+    entries = {entry.key: entry for entry in experiment.ranking().entries}
+    key = promising(
+        {key: entry.speedup for key, entry in entries.items()},
+        {key: entry.starts for key, entry in entries.items()},
+        seed=experiment.rig.settings.seed + len(experiment.starts),
+    )
+    return entries[key] if key is not None else None
+
+
+def is_exhausted(expected: Sequence[float | None]) -> bool:
+    """Return whether the search has found what there is, by the expected gains of its suggestions."""
+    last = _told(expected)[-IN_A_ROW:]
+    return len(expected) >= LEAST_SUGGESTIONS and len(last) == IN_A_ROW and max(last) < NEGLIGIBLE
+
+
+def left_to_gain(expected: Sequence[float | None]) -> float | None:
+    """Return the gain that another configuration promises, as a share; None where no model was asked."""
+    told = _told(expected)
+    return math.expm1(told[-1]) if told else None
+
+
+def _told(expected: Sequence[float | None]) -> list[float]:
+    """Return the known gains. That nothing is left, 0, holds until something is found all the same."""
+    told: list[float] = []
+    for gain in expected:
+        if gain is None:
+            told = [each for each in told if each > 0]
+        else:
+            told.append(gain)
+    return told

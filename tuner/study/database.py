@@ -1,0 +1,103 @@
+"""The database of a study: made whole, opened through Optuna, its errors turned into one clear sentence."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import optuna
+from sqlalchemy import event
+from sqlalchemy.exc import SQLAlchemyError
+
+from tuner.errors import TargetError, UsageError
+from tuner.study.storage_url import sqlite_url
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Turn what a storage raises into one clear error."""
+    try:
+        yield
+    except (
+        SQLAlchemyError, optuna.exceptions.StorageInternalError, json.JSONDecodeError, OSError
+    ) as error:  # fmt: skip
+        cause = error.__cause__ or error
+        said = (str(cause).splitlines() or [type(cause).__name__])[0]
+        raise TargetError(f"{where}: the storage cannot be used ({said}). {_remedy(cause)}") from error
+
+
+def _remedy(cause: BaseException) -> str:
+    text = str(cause).lower()
+    if "full" in text or "no space" in text:
+        return "Free some space on that disk; the same command goes on where it stopped."
+    if isinstance(cause, json.JSONDecodeError) or "not a database" in text or "malformed" in text:
+        return "Move that file away if it is not this study's."
+    return "Check the path, its permissions and the address."
+
+
+def make_file(path: Path, name: str) -> None:
+    """Make a study's file aside and put it in its place whole.
+
+    Who opens a storage makes the tables that it lacks: a reader who came upon a file that is being made would
+    make them too, and one of the two would fail.
+    """
+    aside = path.with_name(f"{path.name}.new")
+    for left in aside.parent.glob(f"{aside.name}*"):  # by one who was cut off
+        left.unlink()
+
+    def connect() -> sqlite3.Connection:
+        """Wait for the disk once, in the end, and not for every table: nobody reads a part of it."""
+        connection = sqlite3.connect(aside, check_same_thread=False)
+        connection.execute("PRAGMA synchronous=OFF")
+        return connection
+
+    storage = connect_database(
+        sqlite_url(aside), str(path), is_known=True, engine_kwargs={"creator": connect}
+    )
+    optuna.create_study(storage=storage, study_name=name, direction="maximize")
+    storage.remove_session()
+    storage.engine.dispose()
+    with aside.open("rb") as file:
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def connect_database(
+    url: str, where: str, *, is_known: bool = False, engine_kwargs: dict[str, Any] | None = None
+) -> optuna.storages.RDBStorage:
+    """Open a database; that Optuna's version fits one of our own making need not be looked up, which is slow.
+
+    What is wrong with the address is not quoted: it may hold a password.
+    """
+    try:
+        return optuna.storages.RDBStorage(url, engine_kwargs, skip_compatibility_check=is_known)
+    except ImportError as error:
+        raise TargetError(
+            f"{where}: the driver of this database is not installed. Install it, or write `storage: sqlite`."
+        ) from error
+    except RuntimeError as error:
+        raise TargetError(
+            f"{where}: this storage was written by another version of Optuna. {error}"
+        ) from error
+    except (KeyError, ValueError) as error:
+        raise UsageError(
+            f"{where}: this address cannot be understood. Write postgresql://user:password@host:port/name."
+        ) from error
+
+
+def log_ahead(storage: optuna.storages.RDBStorage) -> None:
+    """Write-ahead logging: a window survives kill -9 without waiting for the disk (sqlite.org/wal.html)."""
+
+    @event.listens_for(storage.engine, "connect")
+    def set_pragmas(connection: Any, _record: object) -> None:  # noqa: ANN401 - a DB-API connection
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute("PRAGMA synchronous=NORMAL")
+        # The log of a whole campaign: carrying it over into the database waits for the disk.
+        cursor.execute("PRAGMA wal_autocheckpoint=20000")
+        cursor.close()
+
+    storage.engine.dispose()

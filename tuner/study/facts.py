@@ -1,0 +1,97 @@
+"""Facts about a whole study that its storage keeps beside the starts.
+
+Keys and JSON forms are a contract: a later tuner goes on with the studies of an earlier one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, TypeVar
+
+from tuner.ports import Config
+from tuner.records import Fingerprint
+from tuner.records.as_json import fingerprint_from_json
+
+T = TypeVar("T")
+
+VERSION = 1
+"""Of all the forms below; storages that name none are of the first."""
+
+
+def _unchanged(value: Any) -> Any:  # noqa: ANN401 - JSON is its own form
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(Generic[T]):
+    """One fact: its key, and how it becomes JSON values and comes back."""
+
+    key: str
+    from_json: Callable[[Any], T] = _unchanged
+    to_json: Callable[[T], Any] = _unchanged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction:
+    """One step of the simplification: a configuration with fewer changes."""
+
+    config: Config
+    is_accepted: bool | None = None
+    """None until its pairs are measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirmation:
+    """The confirmation as it was planned before its first pair, which is how it is judged."""
+
+    config: Config
+    """The winner."""
+    pairs: int
+    windows: int
+    """Of each start."""
+    extend_to: int
+    """Pairs after the extension; `pairs` when there is none."""
+    looks: int
+    """How often the pairs may be judged: twice with an extension."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedRateComparison:
+    """The comparison of response times as it was planned before its first pair."""
+
+    config: Config
+    """The winner."""
+    rate_rps: float
+    pairs: int
+
+
+def _reductions_to_json(reductions: tuple[Reduction, ...]) -> list[dict[str, Any]]:
+    return [
+        {"config": dict(each.config)} | ({} if each.is_accepted is None else {"accepted": each.is_accepted})
+        for each in reductions
+    ]
+
+
+def _reductions_from_json(data: list[dict[str, Any]]) -> tuple[Reduction, ...]:
+    return tuple(Reduction(config=each["config"], is_accepted=each.get("accepted")) for each in data)
+
+
+FORMAT: Fact[int] = Fact("format")
+DEFINITION: Fact[Mapping[str, str]] = Fact("definition", to_json=dict)
+"""The study file and the search space: name → text."""
+FINGERPRINT: Fact[Fingerprint] = Fact("fingerprint", fingerprint_from_json, asdict)
+PRESET: Fact[str] = Fact("preset")
+"""Return of the preset that the study began with."""
+SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts")
+"""What the space was loaded with, as `tuner.space.facts_to_json` writes it."""
+EXPECTED_GAINS: Fact[tuple[float | None, ...]] = Fact("expected", tuple, list)
+"""Expected gain of every suggestion, in log points; None where no model was asked."""
+IS_SEARCHED: Fact[bool] = Fact("searched")
+RACE_ARMS: Fact[Mapping[str, Config]] = Fact("race", to_json=dict)
+"""Configurations in the race by arm, without the default."""
+FINALIST: Fact[tuple[Config, ...]] = Fact("finalist", tuple, list)
+"""The configuration that leads after the race, or none."""
+REDUCTIONS: Fact[tuple[Reduction, ...]] = Fact("simplify", _reductions_from_json, _reductions_to_json)
+CONFIRMATION: Fact[Confirmation] = Fact("confirm", lambda data: Confirmation(**data), asdict)
+FIXED_RATE: Fact[FixedRateComparison] = Fact("latency", lambda data: FixedRateComparison(**data), asdict)
+VERDICT: Fact[str] = Fact("finished")
+"""Why the study stopped; there when it is finished."""
