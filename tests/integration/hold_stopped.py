@@ -10,11 +10,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tuner.adapters.hosts.command_runner import Step
 from tuner.adapters.hosts.local import LocalHost
-from tuner.adapters.hosts.machine import Step
 from tuner.campaign.prepare import find_target
 from tuner.errors import TunerError
-from tuner.ports import Command, Completed
+from tuner.ports import Completed
 from tuner.study import load_study
 
 
@@ -30,15 +30,6 @@ class StoppingHost(LocalHost):
                 print("stopped before", *step.asked[2:3], flush=True)  # noqa: T201 - the test waits for it
                 os.kill(os.getpid(), signal.SIGSTOP)
         return super()._run_one(step)
-
-    def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
-        """Run them one by one, so that each is seen."""
-        done: list[Completed] = []
-        for each in commands:
-            done.append(self.run(each.argv, timeout_s=each.timeout_s, stdin=each.stdin, as_root=each.as_root))
-            if done[-1].returncode != 0 and not each.may_fail:
-                break
-        return tuple(done)
 
 
 def main(study: Path, number: int) -> None:
