@@ -19,9 +19,9 @@ from tuner.ports import (
     Installation,
     InstalledServer,
     Needs,
+    PrivateServer,
     Process,
     Scalar,
-    Server,
     Site,
 )
 
@@ -58,9 +58,6 @@ class H2o:
 
     def start(self, site: Site, facts: Facts) -> Argv | None:
         return (str(facts.program), "-c", str(site.directory / CONFIG_FILE))
-
-    def open_files(self, config: Config) -> int | None:  # noqa: ARG002 - it raises its own limit to the hard one
-        return None
 
     def effective(
         self,
@@ -118,5 +115,5 @@ def _count_threads(look: FileReader, pid: int) -> int | None:
 
 
 if TYPE_CHECKING:
-    _conforms: Server = H2o()
-    _conforms_installed: InstalledServer = H2o()
+    _private: PrivateServer = H2o()
+    _installed: InstalledServer = H2o()
