@@ -5,8 +5,8 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers._h2o_config import CONFIG_FILE, write_configuration
-from tuner.adapters.servers._h2o_installed import find_installed, rewrite_files
+from tuner.adapters.servers.h2o.config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers.h2o.installation import find_installed, rewrite_files
 from tuner.kit import programs, readback
 from tuner.ports import (
     Argv,

@@ -8,15 +8,15 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers._php_fpm_drop_in import write_drop_in
-from tuner.adapters.servers._php_fpm_installation import (
+from tuner.adapters.servers.php_fpm.drop_in import write_drop_in
+from tuner.adapters.servers.php_fpm.installation import (
     FIND_PROGRAMS,
     find_php_fpm,
     newest_program,
     pool_of,
     read_version,
 )
-from tuner.adapters.servers._php_fpm_pools import read_entries
+from tuner.adapters.servers.php_fpm.pools import read_entries
 from tuner.kit import programs, readback, services
 from tuner.ports import (
     Completed,

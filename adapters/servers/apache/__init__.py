@@ -10,10 +10,10 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers import _apache_status as status
-from tuner.adapters.servers._apache_config import CONFIG_FILE, write_configuration
-from tuner.adapters.servers._apache_drop_in import write_drop_in
-from tuner.adapters.servers._apache_installation import find_apache, make_tree, read_version
+from tuner.adapters.servers.apache import status as status
+from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers.apache.drop_in import write_drop_in
+from tuner.adapters.servers.apache.installation import find_apache, make_tree, read_version
 from tuner.errors import NotReady
 from tuner.kit import programs, readback, services
 from tuner.ports import (

@@ -4,10 +4,10 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers._nginx_config import CONFIG_FILE, write_configuration
-from tuner.adapters.servers._nginx_installed import find_installed, read_build
-from tuner.adapters.servers._nginx_rewrite import rewrite_files
-from tuner.adapters.servers._nginx_running import read_running
+from tuner.adapters.servers.nginx.config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers.nginx.installation import find_installed, read_build
+from tuner.adapters.servers.nginx.rewrite import rewrite_files
+from tuner.adapters.servers.nginx.running import read_running
 from tuner.kit import programs, services
 from tuner.ports import (
     Argv,
