@@ -8,7 +8,7 @@ import sys
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tuner.ports import Argv, Completed, Config, Facts, Files, Host, Process, Scalar, Site
+from tuner.ports import Argv, Completed, Config, Facts, Files, Host, Needs, Process, Scalar, Site
 
 SCRIPT = b"""
 import json, os, socket, sys, time
@@ -79,9 +79,9 @@ class PageServer:
         files = (str(site.directory / "server.py"), str(site.directory / "settings.json"))
         return (str(facts.program), "-I", "-S", *files)
 
-    def open_files(self, config: Config) -> int | None:
+    def needs(self, config: Config) -> Needs:
         limit = config.get("open_files")
-        return None if limit is None else int(limit)
+        return Needs(open_files=None if limit is None else int(limit))
 
     def effective(
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
@@ -109,7 +109,7 @@ class KernelSettings:
 
     def detect(self, host: Host) -> Facts:
         _ = host
-        return Facts()
+        return Facts(port=None)
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:
         _ = site, facts
@@ -127,9 +127,9 @@ class KernelSettings:
         _ = site, facts
         return None
 
-    def open_files(self, config: Config) -> int | None:
+    def needs(self, config: Config) -> Needs:
         _ = config
-        return None
+        return Needs()
 
     def effective(
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None

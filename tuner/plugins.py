@@ -15,7 +15,7 @@ from inspect import getdoc
 from typing import cast
 
 from tuner.errors import UsageError
-from tuner.ports import Host, LoadGenerator, Server
+from tuner.ports import Host, InstalledServer, LoadGenerator, PrivateServer, Server
 
 DISTRIBUTION = "servertuner"
 SPACES = "tuner.spaces"
@@ -84,6 +84,25 @@ def denied_settings(server: str) -> tuple[str, ...]:
             '`denied = ("user", …)`, or `denied = ()` when it has none.'
         )
         raise UsageError(message) from error
+
+
+def make_private_server(name: str) -> PrivateServer:
+    """Make the adapter of a server that can be started privately. Raises UsageError for one that cannot."""
+    server = make_server(name)
+    if isinstance(server, PrivateServer):
+        return server
+    raise UsageError(
+        f"servers: {name} is known as an installed service only, and no private instance can be put under "
+        "load. Tune the installed service: write `mode: managed` under `target:`."
+    )
+
+
+def make_installed_server(name: str) -> InstalledServer:
+    """Make the adapter of a server that can be changed where it is. Raises UsageError for one that cannot."""
+    server = make_server(name)
+    if isinstance(server, InstalledServer):
+        return server
+    raise UsageError(f"servers: {name} is known as a private instance only. Write `mode: sandbox`.")
 
 
 def make_load_generator(name: str, **options: object) -> LoadGenerator:

@@ -1,4 +1,4 @@
-"""Servers and subsystems whose settings are tuned, one module each.
+"""Servers and subsystems whose settings are tuned, one package or module each.
 
 Every private instance keeps all it writes in its site's directory: the configuration, the pid file,
 temporary files and its logs. A parameter has the name of its directive; where one directive takes several

@@ -22,9 +22,9 @@ from tuner.ports import (
     Installation,
     InstalledServer,
     Needs,
+    PrivateServer,
     Process,
     Scalar,
-    Server,
     Site,
 )
 
@@ -62,7 +62,7 @@ class Sysctl:
     def detect(self, host: Host) -> Facts:
         listed = host.run(_list_command(_READ), timeout_s=10.0)
         release = host.read(PurePosixPath("/proc/sys/kernel/osrelease"))
-        return Facts(version=_parse_version(_text(release)), current=_read_listing(listed, host))
+        return Facts(version=_parse_version(_text(release)), current=_read_listing(listed, host), port=None)
 
     def find(self, host: Host) -> Installation:
         """Read what is in force on the machine itself, as far as it can be changed.
@@ -91,7 +91,7 @@ class Sysctl:
                 "or leave sysctl out of `servers:`."
             )
         version = _parse_version(release.stdout.decode(errors="replace"))
-        return Installation(facts=Facts(version=version, current=current), files={}, service=None)
+        return Installation(facts=Facts(version=version, current=current, port=None), files={}, service=None)
 
     def rewrite(self, config: Config, installation: Installation) -> Files:
         current = installation.facts.current
@@ -101,7 +101,7 @@ class Sysctl:
         changed = {name: value for name, value in config.items() if _show(value) != _show(current[name])}
         return self._write(changed, installation.facts)
 
-    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - there is no service
+    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - nothing is started
         return Needs()
 
     def in_force(
@@ -140,9 +140,6 @@ class Sysctl:
         return ()
 
     def start(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - nothing has to be started
-        return None
-
-    def open_files(self, config: Config) -> int | None:  # noqa: ARG002 - nothing is started
         return None
 
     def effective(
@@ -273,5 +270,5 @@ def _text(state: FileState) -> str:
 
 
 if TYPE_CHECKING:
-    _conforms: Server = Sysctl()
-    _conforms_installed: InstalledServer = Sysctl()
+    _private: PrivateServer = Sysctl()
+    _installed: InstalledServer = Sysctl()

@@ -9,15 +9,27 @@ import pytest
 
 from tuner.adapters.hosts.local import LocalHost
 from tuner.errors import TargetError, UsageError
-from tuner.plugins import Kind, adapter_names, make_server
-from tuner.ports import ABSENT, Completed, Config, Facts, FileState, Process, Sandbox, Scalar, Server, Site
+from tuner.plugins import Kind, adapter_names, make_installed_server, make_private_server, make_server
+from tuner.ports import (
+    ABSENT,
+    Completed,
+    Config,
+    Facts,
+    FileState,
+    InstalledServer,
+    PrivateServer,
+    Process,
+    Sandbox,
+    Scalar,
+    Site,
+)
 from tuner.space import Space, SpaceFacts, available_spaces, describe_space, load_space
 
 PAGE = b"<!DOCTYPE html><title>contract</title>\n"
 WRITING = os.O_WRONLY | os.O_RDWR
 SETTINGS = PurePosixPath("/proc/sys")
-INSTALLED_ONLY = frozenset({"php-fpm"})
-"""Servers that do not speak HTTP: without a private instance, tuned behind a web server that is there."""
+PRIVATE = [name for name in adapter_names(Kind.SERVER) if isinstance(make_server(name), PrivateServer)]
+INSTALLED = [name for name in adapter_names(Kind.SERVER) if isinstance(make_server(name), InstalledServer)]
 
 
 class BareHost:
@@ -35,9 +47,9 @@ class BareHost:
         return ABSENT
 
 
-@pytest.fixture(params=sorted(set(adapter_names(Kind.SERVER)) - INSTALLED_ONLY))
-def server(request: pytest.FixtureRequest) -> Server:
-    return make_server(request.param)
+@pytest.fixture(params=PRIVATE)
+def server(request: pytest.FixtureRequest) -> PrivateServer:
+    return make_private_server(request.param)
 
 
 @pytest.fixture
@@ -47,18 +59,18 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def facts(server: Server, sandbox: Sandbox) -> Facts:
+def facts(server: PrivateServer, sandbox: Sandbox) -> Facts:
     return server.detect(sandbox)
 
 
 @pytest.fixture
-def site(server: Server, sandbox: Sandbox) -> Site:
+def site(server: PrivateServer, sandbox: Sandbox) -> Site:
     opened = Site(directory=sandbox.directory / server.name, document_root=sandbox.directory / "www")
     sandbox.write(opened.document_root / "index.html", FileState(content=PAGE, mode=0o644))
     return opened
 
 
-def spaces_of(server: Server, facts: Facts) -> list[Space]:
+def spaces_of(server: PrivateServer, facts: Facts) -> list[Space]:
     """Load every built-in space whose settings are this server's."""
     names: dict[str, Scalar] = {
         "cores": os.cpu_count() or 1,
@@ -74,7 +86,7 @@ def spaces_of(server: Server, facts: Facts) -> list[Space]:
     return [load_space([name], facts=known, base=Path()) for name in own]
 
 
-def put_in_place(server: Server, config: Config, sandbox: Sandbox, site: Site, facts: Facts) -> None:
+def put_in_place(server: PrivateServer, config: Config, sandbox: Sandbox, site: Site, facts: Facts) -> None:
     for path, content in server.render(config, site, facts).items():
         sandbox.write(path, FileState(content=content))
     command = server.check(site, facts)
@@ -83,11 +95,13 @@ def put_in_place(server: Server, config: Config, sandbox: Sandbox, site: Site, f
         assert (checked.returncode, server.refusals(checked)) == (0, ()), checked.stderr.decode()
 
 
-def start(server: Server, config: Config, sandbox: Sandbox, site: Site, facts: Facts) -> Process | None:
+def start(
+    server: PrivateServer, config: Config, sandbox: Sandbox, site: Site, facts: Facts
+) -> Process | None:
     command = server.start(site, facts)
     if command is None:
         return None
-    process = sandbox.start(command, open_files=server.open_files(config))
+    process = sandbox.start(command, open_files=server.needs(config).open_files)
     url = f"http://127.0.0.1:{site.port}/index.html"
     again = ("--retry", "50", "--retry-delay", "0", "--retry-connrefused", "--max-time", "10")
     answer = sandbox.run(("curl", "-s", *again, url), timeout_s=20)
@@ -109,7 +123,7 @@ def test_what_is_not_installed_is_answered_with_the_package(name: str):
         server.detect(BareHost())
 
 
-def test_rendering_is_pure(server: Server, facts: Facts, site: Site):
+def test_rendering_is_pure(server: PrivateServer, facts: Facts, site: Site):
     for space in spaces_of(server, facts):
         config = space.for_server(space.default(), server.name)
         before = dict(config)
@@ -119,7 +133,7 @@ def test_rendering_is_pure(server: Server, facts: Facts, site: Site):
 
 
 def test_files_are_written_only_to_the_site_or_to_the_kernel_settings(
-    server: Server, facts: Facts, site: Site
+    server: PrivateServer, facts: Facts, site: Site
 ):
     for space in spaces_of(server, facts):
         config = space.for_server(space.default(), server.name)
@@ -129,7 +143,7 @@ def test_files_are_written_only_to_the_site_or_to_the_kernel_settings(
 
 
 def test_a_configuration_of_nothing_is_a_server_that_answers(
-    server: Server, sandbox: Sandbox, facts: Facts, site: Site
+    server: PrivateServer, sandbox: Sandbox, facts: Facts, site: Site
 ):
     put_in_place(server, {}, sandbox, site, facts)
     process = start(server, {}, sandbox, site, facts)
@@ -138,7 +152,7 @@ def test_a_configuration_of_nothing_is_a_server_that_answers(
 
 
 def test_the_default_of_its_spaces_is_accepted_starts_and_is_in_force(
-    server: Server, sandbox: Sandbox, facts: Facts, site: Site
+    server: PrivateServer, sandbox: Sandbox, facts: Facts, site: Site
 ):
     for space in spaces_of(server, facts):
         config = space.for_server(space.default(), server.name)
@@ -154,7 +168,7 @@ def test_the_default_of_its_spaces_is_accepted_starts_and_is_in_force(
         }
 
 
-def test_every_preset_of_its_spaces_is_accepted_starts_and_is_in_force(server: Server, facts: Facts):
+def test_every_preset_of_its_spaces_is_accepted_starts_and_is_in_force(server: PrivateServer, facts: Facts):
     for space in spaces_of(server, facts):
         for preset in space.presets:
             config = space.for_server(space.complete(preset.values), server.name)
@@ -170,7 +184,7 @@ def test_every_preset_of_its_spaces_is_accepted_starts_and_is_in_force(server: S
 
 
 def test_a_running_instance_writes_only_into_its_own_directory(
-    server: Server, sandbox: Sandbox, facts: Facts, site: Site
+    server: PrivateServer, sandbox: Sandbox, facts: Facts, site: Site
 ):
     put_in_place(server, {}, sandbox, site, facts)
     process = start(server, {}, sandbox, site, facts)
@@ -201,7 +215,7 @@ def _files_open_for_writing(pid: int) -> Iterator[PurePosixPath]:
         yield from _files_open_for_writing(int(child))
 
 
-def test_it_ends_when_it_is_stopped(server: Server, sandbox: Sandbox, facts: Facts, site: Site):
+def test_it_ends_when_it_is_stopped(server: PrivateServer, sandbox: Sandbox, facts: Facts, site: Site):
     put_in_place(server, {}, sandbox, site, facts)
     process = start(server, {}, sandbox, site, facts)
     if process is None:
@@ -219,15 +233,21 @@ def test_a_quiet_log_has_no_complaints(name: str):
     assert make_server(name).complaints(b"") == ()
 
 
-@pytest.mark.parametrize("name", sorted(INSTALLED_ONLY))
-def test_a_server_for_installed_services_only_says_so_when_a_private_instance_is_wanted(
-    name: str, sandbox: Sandbox
-):
-    server = make_server(name)
-    facts = server.detect(sandbox)
-    site = Site(directory=sandbox.directory / "own", document_root=sandbox.directory / "www")
+@pytest.mark.parametrize("name", sorted(set(adapter_names(Kind.SERVER)) - set(PRIVATE)))
+def test_a_private_instance_of_what_has_none_is_refused(name: str):
+    with pytest.raises(UsageError, match="`mode: managed` under `target:`"):
+        make_private_server(name)
 
-    for refused in (lambda: server.start(site, facts), lambda: server.render({}, site, facts)):
-        with pytest.raises(UsageError, match="`mode: managed` under `target:`"):
-            refused()
-    assert facts.version
+
+@pytest.mark.parametrize("name", adapter_names(Kind.SERVER))
+def test_every_server_can_be_tuned_in_some_way(name: str):
+    assert isinstance(make_server(name), PrivateServer | InstalledServer)
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_the_installed_configuration_changes_no_file(name: str):
+    server = make_installed_server(name)
+    found = server.find(LocalHost())
+
+    assert found.facts.current, "nothing is known to be in force"
+    assert server.rewrite({}, found) == {}

@@ -251,7 +251,7 @@ def answers_of_default(sandbox: Sandbox, server: Server, space_name: str) -> lis
     facts, config = server.detect(sandbox), default_config(server, space_name)
     for path, content in server.render(config, site, facts).items():
         sandbox.write(path, FileState(content=content))
-    process = sandbox.start(server.start(site, facts) or (), open_files=server.open_files(config))
+    process = sandbox.start(server.start(site, facts) or (), open_files=server.needs(config).open_files)
     answers = run_script(sandbox, ask_all(before="", after=""))
     process.stop(timeout_s=10)
     return answers

@@ -43,7 +43,7 @@ def start(server: Server, config: Config, sandbox: Sandbox, cpus: CpuSet = froze
     for path, content in server.render(config, site, facts).items():
         sandbox.write(path, FileState(content=content))
     process = sandbox.start(
-        server.start(site, facts) or (), cpus=cpus or None, open_files=server.open_files(config)
+        server.start(site, facts) or (), cpus=cpus or None, open_files=server.needs(config).open_files
     )
     wait_until(lambda: ask(sandbox, "/index.html") == PAGE)
     return process

@@ -11,16 +11,16 @@ import yaml
 from tests.unit.adapters.servers import nginx_layouts
 from tests.unit.adapters.servers.apache_layouts import DEBIAN, find
 from tests.unit.adapters.servers.php_layouts import BOOKWORM, find_pool
-from tuner.adapters.servers._apache_syntax import logical_lines
-from tuner.adapters.servers._h2o_installed import MAIN as H2O_MAIN
-from tuner.adapters.servers._nginx_settings import SETTINGS
-from tuner.adapters.servers._nginx_syntax import ENCODING, read_directives
-from tuner.adapters.servers._php_fpm_installation import KEYS
-from tuner.adapters.servers._php_fpm_pools import read_entries
 from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.apache.syntax import logical_lines
 from tuner.adapters.servers.h2o import H2o
+from tuner.adapters.servers.h2o.installation import MAIN as H2O_MAIN
 from tuner.adapters.servers.nginx import Nginx
+from tuner.adapters.servers.nginx.settings import SETTINGS
+from tuner.adapters.servers.nginx.syntax import ENCODING, read_directives
 from tuner.adapters.servers.php_fpm import PhpFpm
+from tuner.adapters.servers.php_fpm.installation import KEYS
+from tuner.adapters.servers.php_fpm.pools import read_entries
 from tuner.adapters.servers.sysctl import Sysctl, path_of
 from tuner.ports import Config, Facts, Files, Installation, Scalar, Site
 from tuner.space import SpaceFacts, available_spaces, describe_space, load_space

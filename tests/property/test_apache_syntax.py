@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.adapters.servers._apache_syntax import Tree, read_directives
 from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.apache.syntax import Tree, read_directives
 
 MODULES = ("mpm_event", "info", "status")
 STATIC = frozenset({"core", "so", "http", "log_config", "version", "unixd"})

@@ -14,9 +14,9 @@ from tests.installed import mount
 from tests.property.space_strategies import points
 from tests.unit.adapters.servers.nginx_layouts import LAYOUTS, MAIN, find
 from tuner.adapters.hosts.local import LocalHost
-from tuner.adapters.servers._nginx_settings import SETTINGS
-from tuner.adapters.servers._nginx_tree import read_tree
 from tuner.adapters.servers.nginx import Nginx
+from tuner.adapters.servers.nginx.settings import SETTINGS
+from tuner.adapters.servers.nginx.tree import read_tree
 from tuner.ports import Files, FileState, Installation, Sandbox, Scalar
 from tuner.space import Space, SpaceFacts, load_space
 

@@ -64,7 +64,7 @@ def put_in_place(server: Server, config: Mapping[str, Scalar], sandbox: Sandbox)
 def start(
     server: Server, config: Mapping[str, Scalar], site: Site, facts: Facts, sandbox: Sandbox
 ) -> Process:
-    process = sandbox.start(server.start(site, facts) or (), open_files=server.open_files(config))
+    process = sandbox.start(server.start(site, facts) or (), open_files=server.needs(config).open_files)
     again = ("--retry", "60", "--retry-delay", "1", "--retry-all-errors", "--max-time", "60")
     answer = sandbox.run(("curl", "-s", *again, f"http://127.0.0.1:{site.port}/index.html"), timeout_s=90)
     if answer.stdout != PAGE:
@@ -134,7 +134,7 @@ def test_the_event_mpm_has_no_reason_to_change_any_value(machine: tuple[int, int
     started_per_bucket = math.ceil(config["StartServers"] / buckets)
     assert started_per_bucket * threads <= config["MaxSpareThreads"] / buckets
     # what a host gives: files of one child, processes and threads, the accept queue
-    assert threads * (config["AsyncRequestWorkerFactor"] + 1) < Apache().open_files(config)
+    assert threads * (config["AsyncRequestWorkerFactor"] + 1) < Apache().needs(config).open_files
     assert processes * (threads + 3) < 32_768
     assert config["ListenBacklog"] <= SOMAXCONN
 

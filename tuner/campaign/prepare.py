@@ -94,11 +94,12 @@ class Found(Generic[T]):
 def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     """Return the target for private instances, with the load generator beside them."""
     content = open_content(settings.content, settings.load.path, base=settings.path.parent)
-    servers = {name: plugins.make_server(name) for name in settings.servers}
+    servers = {name: plugins.make_private_server(name) for name in settings.servers}
     with host.sandbox() as sandbox:
         # A new network namespace has other values than the host.
         machine = read_machine(sandbox)
         facts = {name: server.detect(sandbox) for name, server in servers.items()}
+    _refuse_several_ports(settings, facts)
     placement = place(machine.allowed, read_cores(host, machine.allowed))
     space, space_facts = _load_space(settings, host, machine, facts, sandbox=True, loopback=True)
     target = SandboxTarget(
@@ -126,7 +127,8 @@ def find_target(
         TargetError: a service is missing, does not run, or does not answer.
     """
     machine = read_machine(host)
-    servers = find_installed(host, {name: plugins.make_server(name) for name in settings.servers})
+    adapters = {name: plugins.make_installed_server(name) for name in settings.servers}
+    servers = find_installed(host, adapters)
     url = choose_url(settings, servers)
     page = read_page(host, url, keepalive=settings.load.keepalive)
     facts = {each.name: each.installation.facts for each in servers}
@@ -211,6 +213,17 @@ def _fixed_rate(load: Load, hosts: Mapping[str, Host]) -> Load | None:
     except TargetError:
         return None
     return replace(load, generator=generator)
+
+
+def _refuse_several_ports(settings: Study, facts: Mapping[str, Facts]) -> None:
+    """Raise UsageError unless exactly one of the private servers answers the load."""
+    answering = [name for name, each in facts.items() if each.port is not None]
+    if len(answering) != 1:
+        found = " and ".join(answering) or "none"
+        raise UsageError(
+            f"{settings.path}: servers: one private server answers the load, and here it is {found}. Name "
+            "one of them, with others that it runs beside."
+        )
 
 
 def _refuse_strangers(settings: Study, space: Space) -> None:

@@ -9,7 +9,7 @@ from tuner.commands.session import Reading
 from tuner.deploy.managed import ManagedTarget
 from tuner.errors import TargetError
 from tuner.export import Rendered, Rewritten, export, find_format, formats_of, paths_to_read, render_both
-from tuner.ports import Config, Files, Host
+from tuner.ports import Config, Files, Host, PrivateServer
 from tuner.study import Study
 from tuner.study.folder import list_files, write_file
 
@@ -95,7 +95,9 @@ def _render(reading: Reading, rig: Rig, winner: Config) -> Mapping[str, Rendered
     if isinstance(target, ManagedTarget):
         return _rewrite(reading, rig, target, winner)
     return {
-        name: render_both(server, rig.space, winner, rig.facts[name]) for name, server in rig.servers.items()
+        name: render_both(server, rig.space, winner, rig.facts[name])
+        for name, server in rig.servers.items()
+        if isinstance(server, PrivateServer)
     }
 
 

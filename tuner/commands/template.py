@@ -8,10 +8,9 @@ from pathlib import Path
 
 from tuner import plugins
 from tuner.deploy.discovery import LOCAL, find_installed, read_page
-from tuner.deploy.managed import NOWHERE
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
-from tuner.ports import Facts, Host, Server
+from tuner.ports import Facts, Host, PrivateServer, Server
 from tuner.space import describe_spaces
 
 HEAD = """\
@@ -103,7 +102,7 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
         raise UsageError(
             f"--url: {server} is tuned as a private instance, which has its own page. Leave it out."
         )
-    serving = _find_serving(host, server) if kind is Kind.SETTINGS else server
+    serving, facts_serving = _find_serving(host, server) if kind is Kind.SETTINGS else (server, facts)
     space = space_for(server)
     version = ".".join(map(str, facts.version))
     text = (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
@@ -115,8 +114,7 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
         space=space,
         detected=f"Found here: {server} {version}." if version else "",
         generators=", ".join(plugins.adapter_names(plugins.Kind.LOAD_GENERATOR)),
-        # A server that ties a thread to each connection differs most when connections are not kept.
-        keepalive="false" if serving == "apache" else "true",
+        keepalive="false" if facts_serving.has_thread_per_connection else "true",
         folder=path.with_suffix(".study").name,
     )
     try:
@@ -136,16 +134,15 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
 
 
 def _kind_of(adapter: Server, facts: Facts) -> Kind:
-    """Return how a server can be tuned here: by what its adapter would start."""
-    try:
-        return Kind.SETTINGS if adapter.start(NOWHERE, facts) is None else Kind.PRIVATE
-    except UsageError:
+    """Return how a server can be tuned, by what its adapter can do."""
+    if not isinstance(adapter, PrivateServer):
         return Kind.INSTALLED
+    return Kind.SETTINGS if facts.port is None else Kind.PRIVATE
 
 
 def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> None:
     """Raise what `tuner check` would raise: no running service, no page of it."""
-    find_installed(host, {adapter.name: adapter})
+    find_installed(host, {adapter.name: plugins.make_installed_server(adapter.name)})
     if url is None:
         raise UsageError(
             f"{adapter.name}: it is tuned as the installed service behind a web server, and which page it "
@@ -155,15 +152,16 @@ def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> 
     read_page(host, url, keepalive=True)
 
 
-def _find_serving(host: Host, settings: str) -> str:
+def _find_serving(host: Host, settings: str) -> tuple[str, Facts]:
     """Return an installed server that answers requests while other settings are tuned."""
     for name in plugins.adapter_names(plugins.Kind.SERVER):
         adapter = plugins.make_server(name)
         try:
-            if _kind_of(adapter, adapter.detect(host)) is Kind.PRIVATE:
-                return name
+            facts = adapter.detect(host)
         except TargetError:  # it is not installed
             continue
+        if _kind_of(adapter, facts) is Kind.PRIVATE:
+            return name, facts
     raise TargetError(
         f"{settings}: it serves nothing itself, and no server is installed that could meanwhile. Install "
         "one: apt-get install nginx"

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, cast
 from urllib.parse import urlsplit
 
 from tuner.deploy.readiness import OK, Answer, Page, read_answer, waiting_request
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
-from tuner.ports import Command, Completed, Host, Installation, InstalledServer, Server, Service
+from tuner.ports import Command, Completed, Host, Installation, InstalledServer, Service
 from tuner.restore.keeper import requests
 from tuner.restore.recovery import describe_use
 from tuner.study import Study
@@ -20,16 +19,12 @@ ASKED_TWICE = 2
 ANSWER_S = 5.0
 
 
-class InstalledAdapter(Server, InstalledServer, Protocol):
-    """A server adapter that knows installed services as well."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveredServer:
     """One installed server of a study, as it was found."""
 
     name: str
-    adapter: InstalledAdapter
+    adapter: InstalledServer
     installation: Installation
     known_refusals: frozenset[str] = frozenset()
     """What its own check says of the configuration as it was found: no trial is refused for that."""
@@ -46,12 +41,10 @@ class DiscoveredServer:
         return quote_words(self.adapter.complaints(tail.stdout), tail.stdout)
 
 
-def find_installed(host: Host, adapters: Mapping[str, Server]) -> tuple[DiscoveredServer, ...]:
+def find_installed(host: Host, adapters: Mapping[str, InstalledServer]) -> tuple[DiscoveredServer, ...]:
     """Find every server of a study as an installed, running service.
 
-    Raises:
-        UsageError: an adapter knows private instances only.
-        TargetError: a server is not installed, does not run, or its own configuration fails its check.
+    Raises TargetError when one is not installed, does not run, or its own configuration fails its check.
     """
     return tuple(_find(host, name, adapter) for name, adapter in adapters.items())
 
@@ -116,10 +109,7 @@ def read_pid(completed: Completed) -> int | None:
     return int(text) if completed.returncode == 0 and is_id and int(text) > 0 else None
 
 
-def _find(host: Host, name: str, server: Server) -> DiscoveredServer:
-    if not isinstance(server, InstalledServer):
-        raise UsageError(f"servers: {name} is known as a private instance only. Write `mode: sandbox`.")
-    adapter = cast("InstalledAdapter", server)
+def _find(host: Host, name: str, adapter: InstalledServer) -> DiscoveredServer:
     installation = adapter.find(host)
     service = installation.service
     if service is None:

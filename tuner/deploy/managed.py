@@ -23,7 +23,7 @@ from tuner.hosts.file_cache import FileCache
 from tuner.hosts.load_places import LoadPlace, open_load_places
 from tuner.hosts.url import parse_url
 from tuner.interrupts import uninterrupted
-from tuner.ports import Config, CpuSet, FileReader, Files, Host, Scalar, Service, Site
+from tuner.ports import Config, CpuSet, FileReader, Files, Host, PrivateServer, Scalar, Service, Site
 from tuner.restore.journal import open_journal
 from tuner.restore.lease import Lease
 
@@ -275,6 +275,7 @@ class ManagedTarget:
         values = [
             path
             for server in self.settings
+            if isinstance(server.adapter, PrivateServer)
             for path in server.adapter.render(
                 self.split(self.original, server.name), NOWHERE, server.installation.facts
             )

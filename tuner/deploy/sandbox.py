@@ -14,7 +14,7 @@ from tuner.deploy.server_log import LOG_TAIL_BYTES, quote_words, tail_command
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.hosts.load_places import LoadPlace
 from tuner.hosts.placement import Placement
-from tuner.ports import Config, CpuSet, Facts, FileState, Host, Process, Sandbox, Scalar, Server, Site
+from tuner.ports import Config, CpuSet, Facts, FileState, Host, PrivateServer, Process, Sandbox, Scalar, Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Instance:
     """One private instance of a server in one sandbox."""
 
     name: str
-    server: Server
+    server: PrivateServer
     facts: Facts
     site: Site
     config: Config
@@ -61,7 +61,7 @@ class Instance:
     def start(self, sandbox: Sandbox, cpus: CpuSet) -> "Instance":
         """Start the server and return the running instance."""
         command = self.server.start(self.site, self.facts) or ()
-        process = sandbox.start(command, cpus=cpus, open_files=self.server.open_files(self.config))
+        process = sandbox.start(command, cpus=cpus, open_files=self.server.needs(self.config).open_files)
         return replace(self, process=process)
 
     def read_back(self, sandbox: Sandbox) -> tuple[Config, list[str]]:
@@ -125,16 +125,20 @@ class SandboxTarget:
     """Private instances of servers: what stays the same from start to start of one study."""
 
     host: Host
-    servers: Mapping[str, Server]
+    servers: Mapping[str, PrivateServer]
     facts: Mapping[str, Facts]
     split: Callable[[Config, str], Config]
     """Picks one server's part of a configuration, by the server's name."""
     content: Content
     placement: Placement
-    port: int = 8080
     keepalive: bool = True
     path: str = "/index.html"
     deadlines: Deadlines = Deadlines()
+
+    @property
+    def port(self) -> int:
+        """Where the one server answers that is under load."""
+        return next(facts.port for facts in self.facts.values() if facts.port is not None)
 
     @property
     def url(self) -> str:
@@ -199,7 +203,7 @@ class SandboxTarget:
             site = Site(
                 directory=sandbox.directory / name,
                 document_root=document_root,
-                port=self.port,
+                port=facts.port or self.port,
                 cpus=self.placement.server_cpus,
             )
             instance = Instance(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from tuner.ports import Config, Facts, Files, Server, Site
+from tuner.ports import Config, Facts, Files, PrivateServer, Site
 
 if TYPE_CHECKING:
     from tuner.space import Space
@@ -23,7 +23,7 @@ class Rendered:
     winner: Files
 
 
-def render_both(server: Server, space: "Space", winner: Config, facts: Facts) -> Rendered:
+def render_both(server: PrivateServer, space: "Space", winner: Config, facts: Facts) -> Rendered:
     """Let a server's adapter render the default and the winner.
 
     A setting that became active by a choice, but is at its own default, is left to the server: only what

@@ -30,10 +30,12 @@ from tuner.ports.load import (
 )
 from tuner.ports.server import (
     Config,
+    DropIn,
     Facts,
     Installation,
     InstalledServer,
     Needs,
+    PrivateServer,
     Scalar,
     Server,
     Service,
@@ -50,6 +52,7 @@ __all__ = [
     "Config",
     "ConnectTime",
     "CpuSet",
+    "DropIn",
     "Facts",
     "Failures",
     "FileReader",
@@ -63,6 +66,7 @@ __all__ = [
     "LoadResult",
     "Lookable",
     "Needs",
+    "PrivateServer",
     "Process",
     "Sandbox",
     "Scalar",

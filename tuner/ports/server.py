@@ -1,4 +1,8 @@
-"""The port Server: a program or subsystem whose settings change, as a private instance or as installed."""
+"""The port Server: a program or subsystem whose settings change.
+
+What every adapter has is `Server`. One that can start a private instance is a `PrivateServer`, one that can
+change the installed service is an `InstalledServer`; an adapter is one of them or both.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +17,22 @@ Config = Mapping[str, Scalar]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropIn:
+    """A directory of files that an installed server reads after its own."""
+
+    directory: PurePosixPath
+    enable: Argv
+    """Switches the file on, as `a2enconf tuner-apache`; the file is tuner-SERVER.conf."""
+    disable: Argv
+    check: Argv
+    restart: Argv
+    note: str
+    """Why a reload is not enough."""
+    log_directory: str
+    """What its files write for the directory of its logs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What is known of a server's installation on a host."""
 
@@ -22,6 +42,12 @@ class Facts:
     current: Mapping[str, Scalar] = field(default_factory=dict)
     """Values in force before anything is changed, by parameter name (used by sysctl)."""
     cores: int = 1
+    port: int | None = 8080
+    """Where a private instance answers HTTP; None for what answers none."""
+    has_thread_per_connection: bool = False
+    """An open connection occupies a thread: settings then differ most when connections are not kept."""
+    drop_in: DropIn | None = None
+    """Where an installed server takes settings besides its own files; None where these have to be changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,43 +69,6 @@ class Site:
     def access_log(self) -> PurePosixPath:
         """Where the instance writes its requests, if a configuration has it write them."""
         return self.directory / "access.log"
-
-
-class Server(Protocol):
-    """A program or subsystem whose settings change."""
-
-    name: ClassVar[str]
-    package: ClassVar[str]
-    """The Debian package to install when it is missing; empty for what the kernel gives."""
-    denied: ClassVar[tuple[str, ...]]
-    """Security settings that no space may tune: as whom the server runs, what it accepts as proof, whom it
-    lets in. Patterns in lower case, as `ssl_verify*`."""
-
-    def detect(self, host: Host) -> Facts:
-        """Find out version, program and modules. Raises TargetError naming the package."""
-
-    def render(self, config: Config, site: Site, facts: Facts) -> Files:
-        """Turn a configuration into the files that make it so. Pure."""
-
-    def check(self, site: Site, facts: Facts) -> Argv | None:
-        """Name the command that must accept the files before the start; None if there is none."""
-
-    def refusals(self, checked: Completed) -> tuple[str, ...]:
-        """Read what the check printed: one sentence for each value that was refused or would be changed."""
-
-    def start(self, site: Site, facts: Facts) -> Argv | None:
-        """Name the command that serves in the foreground; None when nothing has to be started."""
-
-    def open_files(self, config: Config) -> int | None:
-        """Say how many open files the start needs; None for the host's own limit."""
-
-    def effective(
-        self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
-    ) -> Config:
-        """Read back what is really in force, for those parameters that can be read back."""
-
-    def complaints(self, log: bytes) -> tuple[str, ...]:
-        """Find the lines of the server's own log that explain a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +107,7 @@ class Installation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a configuration needs of the service manager; None where it makes no difference."""
+    """What a configuration needs of whatever starts the server; None where it makes no difference."""
 
     open_files: int | None = None
     """RLIMIT_NOFILE of its processes."""
@@ -126,9 +115,51 @@ class Needs:
     """Processes and threads at the same time."""
 
 
+class Server(Protocol):
+    """What every server has."""
+
+    name: ClassVar[str]
+    package: ClassVar[str]
+    """The Debian package to install when it is missing; empty for what the kernel gives."""
+    denied: ClassVar[tuple[str, ...]]
+    """Security settings that no space may tune: as whom the server runs, what it accepts as proof, whom it
+    lets in. Patterns in lower case, as `ssl_verify*`."""
+
+    def detect(self, host: Host) -> Facts:
+        """Find version, program and modules. Raises TargetError naming the package."""
+
+    def needs(self, config: Config) -> Needs:
+        """Return the resources that a configuration needs. Pure."""
+
+    def refusals(self, checked: Completed) -> tuple[str, ...]:
+        """Read what the check printed: one sentence for each value that was refused or would be changed."""
+
+    def complaints(self, log: bytes) -> tuple[str, ...]:
+        """Find the lines of the server's own log that explain a failure."""
+
+
 @runtime_checkable
-class InstalledServer(Protocol):
-    """What a server adapter knows besides `Server` when it can tune an installed service (mode: managed)."""
+class PrivateServer(Server, Protocol):
+    """A server of which tuner can start a private instance (mode: sandbox)."""
+
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:
+        """Turn a configuration into the files that make it so. Pure."""
+
+    def check(self, site: Site, facts: Facts) -> Argv | None:
+        """Return the command that must accept the files before the start; None if there is none."""
+
+    def start(self, site: Site, facts: Facts) -> Argv | None:
+        """Return the command that serves in the foreground; None when nothing has to be started."""
+
+    def effective(
+        self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
+    ) -> Config:
+        """Read back what is really in force, for those parameters that can be read back."""
+
+
+@runtime_checkable
+class InstalledServer(Server, Protocol):
+    """A server that tuner can change where it is installed (mode: managed)."""
 
     def find(self, host: Host) -> Installation:
         """Find the installed service: layout, version, modules, files, values in force, how it is started.
@@ -137,7 +168,7 @@ class InstalledServer(Protocol):
         """
 
     def rewrite(self, config: Config, installation: Installation) -> Files:
-        """Give the files that make a configuration so, where they differ from what is installed. Pure.
+        """Return the files that make a configuration so, where they differ from what is installed. Pure.
 
         A parameter whose value is the one in force (`facts.current`) changes nothing: the present
         configuration gives no file at all. Everything that is not changed stays byte for byte. One drop-in
@@ -146,9 +177,6 @@ class InstalledServer(Protocol):
         Raises ConfigRejected for a value that cannot be one value of its directive (a newline, a quote, a
         brace, a semicolon): such a value never reaches a file.
         """
-
-    def needs(self, config: Config) -> Needs:
-        """Say what a configuration needs of the service manager. Pure."""
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from tests.unit.adapters.servers.golden import ADAPTERS, FOLDER, facts_of, site_of
+from tests.unit.adapters.servers.golden import ADAPTERS, FOLDER, describe, facts_of, site_of
 from tests.unit.adapters.servers.recording import RecordingHost, configuration, put_site, start
 from tuner.adapters.hosts.local import LocalHost
 from tuner.ports import Facts, FileState, Site
@@ -74,16 +74,6 @@ def store(adapter: str, name: str, content: Mapping[str, Any]) -> None:
     path = FOLDER / adapter / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-
-
-def describe(facts: Facts) -> dict[str, Any]:
-    return {
-        "version": list(facts.version),
-        "program": str(facts.program),
-        "modules": sorted(facts.modules),
-        "current": dict(facts.current),
-        "cores": facts.cores,
-    }
 
 
 def describe_site(site: Site) -> dict[str, Any]:

@@ -20,10 +20,12 @@ from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.errors import TargetError
-from tuner.ports import ABSENT, Completed, CpuSet, Facts, FileState, Server, Site
+from tuner.ports import ABSENT, Completed, CpuSet, Facts, FileState, PrivateServer, Site
 
 FOLDER = Path(__file__).parent
-ADAPTERS: Mapping[str, Server] = {server.name: server for server in (Apache(), H2o(), Nginx(), Sysctl())}
+ADAPTERS: Mapping[str, PrivateServer] = {
+    server.name: server for server in (Apache(), H2o(), Nginx(), Sysctl())
+}
 
 
 def cases(kind: str) -> list[Path]:
@@ -31,7 +33,7 @@ def cases(kind: str) -> list[Path]:
     return [case for adapter in ADAPTERS for case in sorted((FOLDER / adapter).glob(f"{kind}-*.json"))]
 
 
-def read(case: Path) -> tuple[Server, dict[str, Any]]:
+def read(case: Path) -> tuple[PrivateServer, dict[str, Any]]:
     """Read a case and the adapter that it is about."""
     return ADAPTERS[case.parent.name], json.loads(case.read_text())
 
@@ -58,6 +60,16 @@ def facts_of(stored: Mapping[str, Any]) -> Facts:
         current=stored["current"],
         cores=stored["cores"],
     )
+
+
+def describe(facts: Facts) -> dict[str, Any]:
+    return {
+        "version": list(facts.version),
+        "program": str(facts.program),
+        "modules": sorted(facts.modules),
+        "current": dict(facts.current),
+        "cores": facts.cores,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,7 +70,7 @@ def start(
     facts: Facts,
     open_files: int | None = None,
 ) -> Process:
-    limit = open_files or server.open_files(config)
+    limit = open_files or server.needs(config).open_files
     process = sandbox.start(server.start(site, facts) or (), open_files=limit)
     url = "http://127.0.0.1:8080/index.html"
     asked = (

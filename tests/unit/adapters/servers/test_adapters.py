@@ -117,14 +117,14 @@ def test_modules_that_are_compiled_in_are_not_loaded_again():
 
 
 def test_nginx_is_given_as_many_open_files_as_its_workers_ask_for():
-    assert Nginx().open_files({"worker_rlimit_nofile": 5000}) == 5000
-    assert Nginx().open_files({}) is None
+    assert Nginx().needs({"worker_rlimit_nofile": 5000}).open_files == 5000
+    assert Nginx().needs({}).open_files is None
 
 
 def test_apache_is_given_the_open_files_that_apachectl_gives_it():
     apachectl = Path("/usr/sbin/apachectl").read_text()
 
-    assert f"ulimit -n {Apache().open_files({})}" in apachectl
+    assert f"ulimit -n {Apache().needs({}).open_files}" in apachectl
 
 
 def test_an_ordinary_user_may_leave_the_user_directive_in_place():

@@ -4,8 +4,8 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tuner.adapters.servers._h2o_settings import SETTINGS
 from tuner.adapters.servers.h2o import H2o
+from tuner.adapters.servers.h2o.settings import SETTINGS
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import FileState, Installation, Scalar
 from tuner.space import describe_space

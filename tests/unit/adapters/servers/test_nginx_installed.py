@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.unit.adapters.servers.nginx_layouts import LAYOUTS, MAIN, ROOT, find, make_host
-from tuner.adapters.servers._nginx_rewrite import PARAMETERS
 from tuner.adapters.servers.nginx import Nginx
+from tuner.adapters.servers.nginx.rewrite import PARAMETERS
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Files, Scalar
 from tuner.space import describe_space

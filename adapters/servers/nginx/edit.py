@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._nginx_syntax import ENCODING, Directive
+from tuner.adapters.servers.nginx.syntax import ENCODING, Directive
 from tuner.errors import ConfigRejected
 from tuner.ports import Files
 

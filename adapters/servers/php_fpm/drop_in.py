@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from tuner.adapters.servers._php_fpm_installation import KEYS, SPARE, pool_of
-from tuner.adapters.servers._php_fpm_pools import included_directories, read_entries
+from tuner.adapters.servers.php_fpm.installation import KEYS, SPARE, pool_of
+from tuner.adapters.servers.php_fpm.pools import included_directories, read_entries
 from tuner.errors import ConfigRejected, TargetError
 from tuner.kit.config_files import DROP_IN_HEAD, DROP_IN_NAME
 from tuner.ports import Config, Files, Installation, Scalar

@@ -5,8 +5,8 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers._h2o_config import CONFIG_FILE, write_configuration
-from tuner.adapters.servers._h2o_installed import find_installed, rewrite_files
+from tuner.adapters.servers.h2o.config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers.h2o.installation import find_installed, rewrite_files
 from tuner.kit import programs, readback
 from tuner.ports import (
     Argv,
@@ -19,9 +19,9 @@ from tuner.ports import (
     Installation,
     InstalledServer,
     Needs,
+    PrivateServer,
     Process,
     Scalar,
-    Server,
     Site,
 )
 
@@ -58,9 +58,6 @@ class H2o:
 
     def start(self, site: Site, facts: Facts) -> Argv | None:
         return (str(facts.program), "-c", str(site.directory / CONFIG_FILE))
-
-    def open_files(self, config: Config) -> int | None:  # noqa: ARG002 - it raises its own limit to the hard one
-        return None
 
     def effective(
         self,
@@ -118,5 +115,5 @@ def _count_threads(look: FileReader, pid: int) -> int | None:
 
 
 if TYPE_CHECKING:
-    _conforms: Server = H2o()
-    _conforms_installed: InstalledServer = H2o()
+    _private: PrivateServer = H2o()
+    _installed: InstalledServer = H2o()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._apache_settings import (
+from tuner.adapters.servers.apache.settings import (
     LIMITS,
     OF_MODULES,
     SIZES,
@@ -12,7 +12,7 @@ from tuner.adapters.servers._apache_settings import (
     read_settings,
     write_value,
 )
-from tuner.adapters.servers._apache_syntax import Tree, logical_lines, read_directives
+from tuner.adapters.servers.apache.syntax import Tree, logical_lines, read_directives
 from tuner.errors import ConfigRejected, TargetError
 from tuner.kit.config_files import DROP_IN_HEAD, DROP_IN_NAME
 from tuner.ports import Config, Facts, Files, Scalar

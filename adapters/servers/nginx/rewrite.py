@@ -7,7 +7,7 @@ one of `http`, so that is what is read and changed; what other servers and locat
 from collections import Counter
 from collections.abc import Iterator
 
-from tuner.adapters.servers._nginx_edit import (
+from tuner.adapters.servers.nginx.edit import (
     Edit,
     add_before,
     add_directive,
@@ -15,16 +15,16 @@ from tuner.adapters.servers._nginx_edit import (
     change_arguments,
     remove_directive,
 )
-from tuner.adapters.servers._nginx_listen import (
+from tuner.adapters.servers.nginx.listen import (
     DEFAULTS,
     Listening,
     find_listening,
     read_options,
     write_options,
 )
-from tuner.adapters.servers._nginx_settings import EVENTS, HTTP, MAIN, SETTINGS, Setting
-from tuner.adapters.servers._nginx_syntax import ENCODING, Directive
-from tuner.adapters.servers._nginx_tree import read_tree
+from tuner.adapters.servers.nginx.settings import EVENTS, HTTP, MAIN, SETTINGS, Setting
+from tuner.adapters.servers.nginx.syntax import ENCODING, Directive
+from tuner.adapters.servers.nginx.tree import read_tree
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Config, Facts, Files, Installation, Scalar
 

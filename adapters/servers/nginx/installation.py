@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._nginx_rewrite import Layout
-from tuner.adapters.servers._nginx_syntax import ENCODING, Directive, read_directives
-from tuner.adapters.servers._nginx_tree import join_files
+from tuner.adapters.servers.nginx.rewrite import Layout
+from tuner.adapters.servers.nginx.syntax import ENCODING, Directive, read_directives
+from tuner.adapters.servers.nginx.tree import join_files
 from tuner.errors import TargetError
 from tuner.kit.config_files import matches
 from tuner.kit.programs import decode

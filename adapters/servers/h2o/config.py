@@ -5,7 +5,7 @@ Its log goes to a file instead of a pipe to rotatelogs. There is no pid file: h2
 
 import json
 
-from tuner.adapters.servers._h2o_settings import SETTINGS
+from tuner.adapters.servers.h2o.settings import SETTINGS
 from tuner.errors import ConfigRejected
 from tuner.ports import Config, Scalar, Site
 

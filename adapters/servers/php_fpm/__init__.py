@@ -6,21 +6,19 @@ place, behind the web server that is there. A drop-in opens the pool's section a
 
 import re
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers._php_fpm_drop_in import write_drop_in
-from tuner.adapters.servers._php_fpm_installation import (
+from tuner.adapters.servers.php_fpm.drop_in import write_drop_in
+from tuner.adapters.servers.php_fpm.installation import (
     FIND_PROGRAMS,
     find_php_fpm,
     newest_program,
     pool_of,
     read_version,
 )
-from tuner.adapters.servers._php_fpm_pools import read_entries
-from tuner.errors import UsageError
+from tuner.adapters.servers.php_fpm.pools import read_entries
 from tuner.kit import programs, readback, services
 from tuner.ports import (
-    Argv,
     Completed,
     Config,
     Facts,
@@ -30,10 +28,7 @@ from tuner.ports import (
     Installation,
     InstalledServer,
     Needs,
-    Process,
     Scalar,
-    Server,
-    Site,
 )
 
 BACKLOG = "pool.listen.backlog"
@@ -96,35 +91,6 @@ class PhpFpm:
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
 
-    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
-        _refuse_private_instance()
-
-    def check(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - see render
-        _refuse_private_instance()
-
-    def start(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - see render
-        _refuse_private_instance()
-
-    def open_files(self, config: Config) -> int | None:  # noqa: ARG002 - see render
-        _refuse_private_instance()
-
-    def effective(
-        self,
-        host: Host,  # noqa: ARG002 - see render
-        config: Config,  # noqa: ARG002
-        site: Site,  # noqa: ARG002
-        facts: Facts,  # noqa: ARG002
-        process: Process | None,  # noqa: ARG002
-    ) -> Config:
-        _refuse_private_instance()
-
-
-def _refuse_private_instance() -> NoReturn:
-    raise UsageError(
-        "php-fpm: it speaks FastCGI, not HTTP, so that a private instance cannot be put under load. Tune the "
-        "installed service behind its web server: write `mode: managed` under `target:`."
-    )
-
 
 def _read_queue(host: Host, listen: str) -> dict[str, Scalar]:
     """Read the accept queue of the pool's socket: a path, a port, or an address with a port."""
@@ -158,5 +124,4 @@ def _judge_children(look: FileReader, config: Config, parent: int, pool: str) ->
 
 
 if TYPE_CHECKING:
-    _conforms: Server = PhpFpm()
-    _conforms_installed: InstalledServer = PhpFpm()
+    _installed: InstalledServer = PhpFpm()

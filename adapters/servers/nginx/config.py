@@ -8,9 +8,9 @@ so is the second listener on [::], which a sandbox's loopback may not have.
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._nginx_edit import join_words
-from tuner.adapters.servers._nginx_listen import OPTIONS, write_options
-from tuner.adapters.servers._nginx_settings import (
+from tuner.adapters.servers.nginx.edit import join_words
+from tuner.adapters.servers.nginx.listen import OPTIONS, write_options
+from tuner.adapters.servers.nginx.settings import (
     EVENTS,
     HTTP,
     MAIN,

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._apache_drop_in import find_place
-from tuner.adapters.servers._apache_settings import in_force, read_settings
-from tuner.adapters.servers._apache_syntax import Directive, Tree, module_name, read_directives
+from tuner.adapters.servers.apache.drop_in import find_place
+from tuner.adapters.servers.apache.settings import in_force, read_settings
+from tuner.adapters.servers.apache.syntax import Directive, Tree, module_name, read_directives
 from tuner.errors import TargetError
 from tuner.kit import programs
 from tuner.kit.services import describe_service, probe_service

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tuner.adapters.servers._apache_syntax import Directive
+from tuner.adapters.servers.apache.syntax import Directive
 from tuner.errors import ConfigRejected
 from tuner.ports import Facts, Scalar
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._h2o_settings import SETTINGS
-from tuner.adapters.servers._h2o_yaml import Document, Plain
+from tuner.adapters.servers.h2o.settings import SETTINGS
+from tuner.adapters.servers.h2o.yaml import Document, Plain
 from tuner.errors import ConfigRejected, TargetError
 from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Config, Facts, Files, Host, Installation

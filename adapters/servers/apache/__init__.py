@@ -10,16 +10,17 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers import _apache_status as status
-from tuner.adapters.servers._apache_config import CONFIG_FILE, write_configuration
-from tuner.adapters.servers._apache_drop_in import write_drop_in
-from tuner.adapters.servers._apache_installation import find_apache, make_tree, read_version
+from tuner.adapters.servers.apache import status as status
+from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers.apache.drop_in import write_drop_in
+from tuner.adapters.servers.apache.installation import find_apache, make_tree, read_version
 from tuner.errors import NotReady
 from tuner.kit import programs, readback, services
 from tuner.ports import (
     Argv,
     Completed,
     Config,
+    DropIn,
     Facts,
     FileReader,
     Files,
@@ -27,14 +28,26 @@ from tuner.ports import (
     Installation,
     InstalledServer,
     Needs,
+    PrivateServer,
     Process,
     Scalar,
-    Server,
     Site,
 )
 
 # apachectl runs `ulimit -n 8192` first when it is root (/usr/sbin/apachectl, APACHE_ULIMIT_MAX_FILES).
 OPEN_FILES = 8192
+
+DROP_IN = DropIn(
+    # Debian includes conf-enabled after mods-enabled (apache2.conf), and of a directive that is given twice
+    # at server level the last one counts, so it overrides mods-available/mpm_event.conf.
+    directory=PurePosixPath("/etc/apache2/conf-available"),
+    enable=("a2enconf", "tuner-apache"),
+    disable=("a2disconf", "tuner-apache"),
+    check=("apachectl", "configtest"),
+    restart=("systemctl", "restart", "apache2"),
+    note="a reload changes neither ServerLimit, ThreadLimit nor ListenBacklog",
+    log_directory="${APACHE_LOG_DIR}",
+)
 
 _WARNING = re.compile(r"^(?:\[.*?\] )*(AH\d{5}: WARNING: .*)$", re.MULTILINE)
 _SYNTAX_ERROR = re.compile(r"^.*(Syntax error on line \d+ of .*(?:\n.*)?)", re.MULTILINE)
@@ -71,6 +84,8 @@ class Apache:
             program=PurePosixPath(program),
             modules=frozenset(re.findall(r"mod_(\w+)\.c", compiled_in)),
             cores=programs.read_online_cpus(host),
+            has_thread_per_connection=True,
+            drop_in=DROP_IN,
         )
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:
@@ -87,9 +102,6 @@ class Apache:
 
     def start(self, site: Site, facts: Facts) -> Argv | None:
         return (str(facts.program), "-f", str(site.directory / CONFIG_FILE), "-DFOREGROUND")
-
-    def open_files(self, config: Config) -> int | None:  # noqa: ARG002 - the port's signature
-        return OPEN_FILES
 
     def effective(
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
@@ -149,5 +161,5 @@ def _await_children(host: Host, config: Config, parent: int) -> list[int]:
 
 
 if TYPE_CHECKING:
-    _conforms: Server = Apache()
-    _conforms_installed: InstalledServer = Apache()
+    _private: PrivateServer = Apache()
+    _installed: InstalledServer = Apache()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tuner.adapters.servers._nginx_values import (
+from tuner.adapters.servers.nginx.values import (
     FLAG,
     Choice,
     Count,

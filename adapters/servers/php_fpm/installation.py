@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._php_fpm_pools import read_entries
+from tuner.adapters.servers.php_fpm.pools import read_entries
 from tuner.errors import TargetError
 from tuner.kit import programs
 from tuner.kit.services import describe_service, probe_service

@@ -4,10 +4,10 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers._nginx_config import CONFIG_FILE, write_configuration
-from tuner.adapters.servers._nginx_installed import find_installed, read_build
-from tuner.adapters.servers._nginx_rewrite import rewrite_files
-from tuner.adapters.servers._nginx_running import read_running
+from tuner.adapters.servers.nginx.config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers.nginx.installation import find_installed, read_build
+from tuner.adapters.servers.nginx.rewrite import rewrite_files
+from tuner.adapters.servers.nginx.running import read_running
 from tuner.kit import programs, services
 from tuner.ports import (
     Argv,
@@ -20,8 +20,8 @@ from tuner.ports import (
     Installation,
     InstalledServer,
     Needs,
+    PrivateServer,
     Process,
-    Server,
     Site,
 )
 
@@ -64,10 +64,6 @@ class Nginx:
     def start(self, site: Site, facts: Facts) -> Argv | None:
         return (str(facts.program), "-c", str(site.directory / CONFIG_FILE))
 
-    def open_files(self, config: Config) -> int | None:
-        limit = config.get("worker_rlimit_nofile")
-        return int(limit) if limit is not None else None
-
     def effective(
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
@@ -88,7 +84,8 @@ class Nginx:
         workers = config.get("worker_processes", 1)
         threads = int(config.get("thread_pool_threads", 0)) if config.get("aio") == "threads" else 0
         tasks = None if isinstance(workers, str) else services.SPARE_TASKS + int(workers) * (1 + threads)
-        return Needs(open_files=self.open_files(config), tasks=tasks)
+        limit = config.get("worker_rlimit_nofile")
+        return Needs(open_files=None if limit is None else int(limit), tasks=tasks)
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
@@ -111,5 +108,5 @@ class Nginx:
 
 
 if TYPE_CHECKING:
-    _conforms: Server = Nginx()
-    _conforms_installed: InstalledServer = Nginx()
+    _private: PrivateServer = Nginx()
+    _installed: InstalledServer = Nginx()

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._nginx_syntax import ENCODING, Directive, Word, read_directives
+from tuner.adapters.servers.nginx.syntax import ENCODING, Directive, Word, read_directives
 from tuner.errors import TargetError
 from tuner.kit.config_files import matches
 from tuner.ports import Files, Installation

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tuner.adapters.servers._nginx_syntax import Directive
-from tuner.adapters.servers._nginx_values import FLAG, Count, Size
+from tuner.adapters.servers.nginx.syntax import Directive
+from tuner.adapters.servers.nginx.values import FLAG, Count, Size
 from tuner.ports import Config, Scalar
 
 PORT = 80

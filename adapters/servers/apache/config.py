@@ -8,7 +8,7 @@ language reads (AddIcon, AddLanguage, AddCharset) are left out, as is what only 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers._apache_settings import DEFAULTS, OF_MODULES, WORDS, write_value
+from tuner.adapters.servers.apache.settings import DEFAULTS, OF_MODULES, WORDS, write_value
 from tuner.errors import ConfigRejected, UsageError
 from tuner.ports import Config, Facts, Scalar, Site
 
