@@ -11,13 +11,17 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests.unit.simulated_study import make_summary
-from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.apache import DROP_IN, Apache
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
+from tuner.campaign.prepare import prepare
+from tuner.commands.outputs import write_export
+from tuner.commands.session import Reading
 from tuner.export import export, paths_to_read, render_both
 from tuner.ports import Facts, FileState, Scalar, Server
 from tuner.report.summary import Arm, Summary
 from tuner.space import Space, SpaceFacts, load_space
+from tuner.study import load_study
 
 COPIES = {"nginx": "/etc/nginx", "apache2": "/etc/apache2", "states": "/var/lib/apache2"}
 FACTS = {"cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096}
@@ -130,7 +134,7 @@ APACHE_WINNER: Mapping[str, Scalar] = {
 def test_the_apache_fragment_overrides_the_stock_configuration_and_is_undone(folder: Path) -> None:
     before = tree(folder / "apache2")
     summary = summarize_winner(load("apache-event", "apache"), APACHE_WINNER)
-    write(folder, export_real(Apache(), summary, Facts(version=(2, 4, 62)), {}))
+    write(folder, export_real(Apache(), summary, Facts(version=(2, 4, 62), drop_in=DROP_IN), {}))
 
     said = run_apart(
         "cp tuner-apache.conf /etc/apache2/conf-available/\na2enconf tuner-apache\n"
@@ -183,7 +187,7 @@ def origin_of_sysctl() -> dict[str, bytes]:
 
 def origin_of_apache() -> dict[str, bytes]:
     summary = summarize_winner(load("apache-event", "apache"), APACHE_WINNER)
-    return export_real(Apache(), summary, Facts(version=(2, 4, 62)), {})
+    return export_real(Apache(), summary, Facts(version=(2, 4, 62), drop_in=DROP_IN), {})
 
 
 def origin_of_nginx() -> dict[str, bytes]:
@@ -211,3 +215,21 @@ def test_the_nginx_patch_says_how_it_is_undone() -> None:
 
     assert all(line.startswith("# ") for line in head.splitlines())
     assert "undo:" in head
+
+
+def test_a_private_server_is_exported_as_the_change_to_what_is_installed_beside_it(tmp_path: Path) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(
+        "study: private\nservers: [h2o]\nspace: [h2o]\ntarget: {host: local, mode: sandbox}\n"
+        "load: {path: /index.html}\n"
+    )
+    rig = prepare(load_study(study))
+    winner = {"num-threads": 3, "max-connections": 2000}
+    summary = summarize_winner(rig.space, winner)
+    reading = Reading(settings=rig.settings, space=rig.space, summary=summary, rig=rig)
+
+    patch, undo = write_export(reading, "h2o", tmp_path / "out")
+
+    assert (patch.name, undo.name) == ("tuner-h2o.patch", "tuner-h2o-undo.sh")
+    assert "+++ b/etc/h2o/h2o.conf" in patch.read_text()
+    assert "+num-threads: 3" in patch.read_text()

@@ -1,15 +1,16 @@
 """Writes the report and the exports of a study into its folder."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from tuner.campaign.prepare import Rig, prepare
 from tuner.commands.session import Reading
 from tuner.deploy.managed import ManagedTarget
-from tuner.errors import TargetError
+from tuner.errors import ConfigRejected, TargetError
 from tuner.export import Rendered, Rewritten, export, find_format, formats_of, paths_to_read, render_both
-from tuner.ports import Config, Files, Host, PrivateServer
+from tuner.ports import Config, Files, Host, Installation, InstalledServer, PrivateServer
 from tuner.study import Study
 from tuner.study.folder import list_files, write_file
 
@@ -94,30 +95,54 @@ def _render(reading: Reading, rig: Rig, winner: Config) -> Mapping[str, Rendered
     target = rig.target
     if isinstance(target, ManagedTarget):
         return _rewrite(reading, rig, target, winner)
-    return {
+    rendered = {
         name: render_both(server, rig.space, winner, rig.facts[name])
         for name, server in rig.servers.items()
         if isinstance(server, PrivateServer)
     }
+    offered = formats_of(rendered)
+    missing = [name for name in rendered if name not in offered]
+    return {**rendered, **_rewrite_beside(rig, missing, winner)}
+
+
+def _rewrite_beside(rig: Rig, names: Sequence[str], winner: Config) -> Mapping[str, Rewritten]:
+    """Return what the winner of private instances makes of the files that are installed beside them.
+
+    A server that is not installed here, or cannot have these settings, is left out.
+    """
+    changes = {name: new for name, (_, new) in rig.space.changes(winner, derived=True).items()}
+    rewritten = {}
+    for name in names:
+        server = rig.servers[name]
+        if isinstance(server, InstalledServer):
+            with suppress(TargetError, ConfigRejected):
+                installation = server.find(rig.host)
+                files = server.rewrite(rig.space.for_server(changes, name), installation)
+                rewritten[name] = _compare(rig.host, installation, files)
+    return rewritten
+
+
+def _compare(host: Host, installation: Installation, files: Files) -> Rewritten:
+    """Return installed files as they are and as a server's adapter rewrites them."""
+    known = installation.files
+    before = {path: known[path] for path in files if path in known}
+    before |= _read(host, [path for path in files if path not in known])
+    real = _real_paths(host, list(before))
+    return Rewritten(
+        before={real[path]: content for path, content in before.items()},
+        after={real.get(path, path): content for path, content in files.items()},
+        service=installation.service,
+    )
 
 
 def _rewrite(reading: Reading, rig: Rig, target: ManagedTarget, winner: Config) -> Mapping[str, Rewritten]:
     """Return what the servers make of the files that are installed now, as `tuner apply` does."""
     chosen = {name: new for name, (_, new) in reading.space.changes(winner).items()}
     config = rig.space.complete(chosen)
-    rewritten = {}
-    for server in target.servers:
-        files = target.files_of(server, config)
-        known = server.installation.files
-        before = {path: known[path] for path in files if path in known}
-        before |= _read(rig.host, [path for path in files if path not in known])
-        real = _real_paths(rig.host, list(before))
-        rewritten[server.name] = Rewritten(
-            before={real[path]: content for path, content in before.items()},
-            after={real.get(path, path): content for path, content in files.items()},
-            service=server.installation.service,
-        )
-    return rewritten
+    return {
+        server.name: _compare(rig.host, server.installation, target.files_of(server, config))
+        for server in target.servers
+    }
 
 
 def _real_paths(host: Host, paths: Sequence[PurePosixPath]) -> Mapping[PurePosixPath, PurePosixPath]:

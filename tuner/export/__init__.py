@@ -13,16 +13,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tuner.errors import UsageError
-from tuner.export import apache, json_file, nginx, sysctl
+from tuner.export import json_file, nginx, sysctl
+from tuner.export.drop_in import export_drop_in
 from tuner.export.rendered import Rendered, render_both
 from tuner.export.rewritten import Rewritten, export_rewritten
+from tuner.plugins import Kind, adapter_names, make_server
+from tuner.ports import InstalledServer
 
 if TYPE_CHECKING:
     from tuner.ports import Files
     from tuner.report.summary import Summary
 
 __all__ = [
-    "FORMATS",
     "Format",
     "Rendered",
     "Rewritten",
@@ -62,15 +64,12 @@ def rewritten_as(server: str) -> "Callable[[Summary, Rewritten], dict[str, bytes
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
     {
-        "apache": Format(server="apache", private=apache.export_apache, managed=rewritten_as("apache")),
         "nginx": Format(
             server="nginx",
             private=nginx.export_nginx,
             managed=rewritten_as("nginx"),
             reads=lambda _: nginx.INSTALLED,
         ),
-        "h2o": Format(server="h2o", managed=rewritten_as("h2o")),
-        "php-fpm": Format(server="php-fpm", managed=rewritten_as("php-fpm")),
         "sysctl": Format(
             server="sysctl",
             private=sysctl.export_sysctl,
@@ -119,6 +118,8 @@ def export(
     if isinstance(found, Rewritten):
         if chosen.managed is not None:
             return chosen.managed(summary, found)
+    elif found.drop_in is not None:
+        return export_drop_in(summary, chosen.server, found, found.drop_in)
     elif chosen.private is not None:
         return chosen.private(summary, found, installed or {})
     msg = (
@@ -149,15 +150,15 @@ def paths_to_read(name: str, rendered: "Mapping[str, Rendered | Rewritten]") -> 
 
 def formats_of(rendered: "Mapping[str, Rendered | Rewritten]") -> tuple[str, ...]:
     """Name the formats in which these servers can be exported."""
-    return tuple(name for name, chosen in FORMATS.items() if _is_offered(chosen, rendered))
+    return tuple(name for name, chosen in all_formats().items() if _is_offered(chosen, rendered))
 
 
 def _is_offered(chosen: Format, rendered: "Mapping[str, Rendered | Rewritten]") -> bool:
     if chosen.server is None:
         return True
     match rendered.get(chosen.server):
-        case Rendered():
-            return chosen.private is not None
+        case Rendered() as found:
+            return chosen.private is not None or found.drop_in is not None
         case Rewritten():
             return chosen.managed is not None
     return False
@@ -165,11 +166,22 @@ def _is_offered(chosen: Format, rendered: "Mapping[str, Rendered | Rewritten]") 
 
 def find_format(name: str) -> Format:
     """Look a format up. Raises UsageError that names the nearest ones."""
-    if name not in FORMATS:
-        order = [*get_close_matches(name, FORMATS, len(FORMATS), 0)]
+    formats = all_formats()
+    if name not in formats:
+        order = get_close_matches(name, formats, len(formats), 0)
         msg = f"--format: there is no format {name!r}. There are: {', '.join(order)}."
         raise UsageError(msg)
-    return FORMATS[name]
+    return formats[name]
+
+
+def all_formats() -> Mapping[str, Format]:
+    """Return the formats by name: one for each server that there is, and those that need none."""
+    servers = {
+        name: Format(server=name, managed=rewritten_as(name))
+        for name in adapter_names(Kind.SERVER)
+        if isinstance(make_server(name), InstalledServer)
+    }
+    return {**servers, **FORMATS}
 
 
 def find_rendered(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from tuner.ports import Config, Facts, Files, PrivateServer, Site
+from tuner.ports import Config, DropIn, Facts, Files, PrivateServer, Site
 
 if TYPE_CHECKING:
     from tuner.space import Space
@@ -21,6 +21,8 @@ class Rendered:
 
     default: Files
     winner: Files
+    drop_in: DropIn | None = None
+    """Where an installed server takes these settings besides its own files."""
 
 
 def render_both(server: PrivateServer, space: "Space", winner: Config, facts: Facts) -> Rendered:
@@ -35,4 +37,5 @@ def render_both(server: PrivateServer, space: "Space", winner: Config, facts: Fa
     return Rendered(
         default=server.render(space.for_server(default, server.name), SITE, facts),
         winner=server.render(space.for_server(told, server.name), SITE, facts),
+        drop_in=facts.drop_in,
     )

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.unit.simulated_study import make_summary
+from tuner.adapters.servers.apache import DROP_IN
 from tuner.errors import UsageError
 from tuner.export import Rendered, export, paths_to_read
 
@@ -14,8 +15,14 @@ SITE = PurePosixPath("/run/tuner-export/apache2.conf")
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
 
 
+def render(before: bytes, after: bytes) -> dict[str, Rendered]:
+    return {"apache": Rendered(default={SITE: before}, winner={SITE: after}, drop_in=DROP_IN)}
+
+
 def apache(before: str, after: str) -> dict[str, str]:
-    rendered = {"apache": Rendered(default={SITE: before.encode()}, winner={SITE: after.encode()})}
+    rendered = {
+        "apache": Rendered(default={SITE: before.encode()}, winner={SITE: after.encode()}, drop_in=DROP_IN)
+    }
     files = export(make_summary(searches=4), "apache", rendered=rendered)
     return {name: content.decode() for name, content in files.items()}
 
@@ -93,14 +100,18 @@ def test_an_unproven_gain_is_called_so_in_every_file() -> None:
     files = export(summary, "json", rendered={})
     assert json.loads(files["tuner.json"])["gain"]["verdict"] == "not proven"
 
-    rendered = {"apache": Rendered(default={SITE: b"Timeout 300\n"}, winner={SITE: b"Timeout 60\n"})}
+    rendered = {
+        "apache": Rendered(default={SITE: b"Timeout 300\n"}, winner={SITE: b"Timeout 60\n"}, drop_in=DROP_IN)
+    }
     for content in export(summary, "apache", rendered=rendered).values():
         assert b"(NOT PROVEN)" in content
 
 
 def test_a_name_with_a_line_break_cannot_leave_its_comment() -> None:
     hostile = replace(make_summary(searches=4), study="x\nLoadModule evil evil.so", workload="a\r\nb\x1b[31m")
-    rendered = {"apache": Rendered(default={SITE: b"Timeout 300\n"}, winner={SITE: b"Timeout 60\n"})}
+    rendered = {
+        "apache": Rendered(default={SITE: b"Timeout 300\n"}, winner={SITE: b"Timeout 60\n"}, drop_in=DROP_IN)
+    }
     files = export(hostile, "apache", rendered=rendered)
 
     assert settings(files["tuner-apache.conf"].decode()) == ["Timeout 60"]

@@ -16,6 +16,7 @@ from rich.console import Console
 from tests.unit.report.test_report import without_plotly
 from tests.unit.simulated_study import make_summary
 from tuner import cli
+from tuner.adapters.servers.apache import DROP_IN
 from tuner.cli.printing import print_json
 from tuner.errors import Crashed
 from tuner.export import Rendered, export
@@ -233,7 +234,9 @@ def test_json_is_ascii_and_gives_it_back_as_it_was(number, capsys):
 SETTINGS = PurePosixPath("/run/tuner-export/apache2.conf")
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
 RENDERED = {
-    "apache": Rendered(default={SETTINGS: b"Timeout 300\n"}, winner={SETTINGS: b"Timeout 60\n"}),
+    "apache": Rendered(
+        default={SETTINGS: b"Timeout 300\n"}, winner={SETTINGS: b"Timeout 60\n"}, drop_in=DROP_IN
+    ),
     "sysctl": Rendered(default={SOMAXCONN: b"4096\n"}, winner={SOMAXCONN: b"65535\n"}),
 }
 

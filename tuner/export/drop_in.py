@@ -1,30 +1,25 @@
-"""A file for Apache's conf-available, and a script that takes it away again.
-
-Debian includes conf-enabled after mods-enabled (apache2.conf), and of a directive that is given twice at
-server level the last one counts, so the fragment overrides mods-available/mpm_event.conf.
-"""
+"""A file of settings that an installed server reads after its own, and a script that takes it away again."""
 
 import shlex
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from tuner.export.provenance import comment, describe_origin
 from tuner.export.rendered import SITE, Rendered
-from tuner.ports import Files
+from tuner.ports import DropIn, Files
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
 
-NAME, UNDO = "tuner-apache.conf", "tuner-apache-undo.sh"
-DIRECTORY = "/etc/apache2/conf-available"
 
-
-def export_apache(summary: "Summary", rendered: Rendered, _installed: Files) -> dict[str, bytes]:
+def export_drop_in(summary: "Summary", server: str, rendered: Rendered, drop_in: DropIn) -> dict[str, bytes]:
     """Write the directives that differ, at server level."""
+    name, undo = f"tuner-{server}.conf", f"tuner-{server}-undo.sh"
     before, after = read_files(rendered.default), read_files(rendered.winner)
     lines: list[str] = []
     elsewhere: list[str] = []
-    for name in dict.fromkeys([*after, *before]):
-        old, new = before.get(name, []), after.get(name, [])
+    for directive in dict.fromkeys([*after, *before]):
+        old, new = before.get(directive, []), after.get(directive, [])
         added = [line for line in new if line not in old]
         dropped = [line for line in old if line not in new]
         if any(is_private(line) for line in (*added, *dropped)):
@@ -34,33 +29,34 @@ def export_apache(summary: "Summary", rendered: Rendered, _installed: Files) -> 
             elsewhere += [] if added else [f"without {line}" for line in dropped]
     if not lines and not elsewhere:
         return {}
+    enable, check = shlex.join(drop_in.enable), shlex.join(drop_in.check)
     head = comment(
         *describe_origin(summary),
-        f"apply: cp {NAME} {DIRECTORY}/ && a2enconf {NAME.removesuffix('.conf')} && apachectl configtest",
-        "then stop and start Apache: a reload changes neither ServerLimit, ThreadLimit nor ListenBacklog",
-        f"undo: sh {UNDO}",
+        f"apply: cp {name} {drop_in.directory}/ && {enable} && {check}",
+        f"then stop and start it: {drop_in.note}",
+        f"undo: sh {undo}",
     )
     tail = comment("", "change by hand, where your sites have it:", *elsewhere) if elsewhere else ""
-    tail = tail.replace(str(SITE.directory), "${APACHE_LOG_DIR}")
-    return {NAME: (head + "".join(f"{line}\n" for line in lines) + tail).encode(), UNDO: write_undo(summary)}
+    tail = tail.replace(str(SITE.directory), drop_in.log_directory)
+    text = head + "".join(f"{line}\n" for line in lines) + tail
+    return {name: text.encode(), undo: write_undo(summary, drop_in.directory / name, drop_in)}
 
 
 def is_private(line: str) -> bool:
-    """Tell whether a directive names a file of the private instance, as a site's CustomLog does."""
+    """Return whether a directive names a file of the private instance, as a site's CustomLog does."""
     return str(SITE.directory) in line
 
 
-def write_undo(summary: "Summary") -> bytes:
-    """Write the commands that take the fragment away."""
-    path = shlex.quote(f"{DIRECTORY}/{NAME}")
+def write_undo(summary: "Summary", path: PurePosixPath, drop_in: DropIn) -> bytes:
+    """Write the commands that take the file away."""
     return (
         "#!/bin/sh\n"
         + comment(*describe_origin(summary), "takes these settings away again; run as root")
         + "set -eu\n"
-        + f"a2disconf {NAME.removesuffix('.conf')}\n"
-        + f"rm -f {path}\n"
-        + "apachectl configtest\n"
-        + 'echo "Stop and start Apache now: systemctl restart apache2"\n'
+        + f"{shlex.join(drop_in.disable)}\n"
+        + f"rm -f {shlex.quote(str(path))}\n"
+        + f"{shlex.join(drop_in.check)}\n"
+        + f'echo "Stop and start it now: {shlex.join(drop_in.restart)}"\n'
     ).encode()
 
 
