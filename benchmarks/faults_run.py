@@ -40,25 +40,25 @@ def make_starts(path: Path) -> None:
     settings = load_study(path)
     rng = Random(os.getpid())  # noqa: S311 - no secret
     with locked(settings), signals_interrupt():
-        rig = prepare(settings)
+        setup = prepare(settings)
         storage = open_storage(settings.storage_url, settings.name)
-        storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
+        storage.claim(setup.fingerprint, definition=settings.definition(setup.space))
         # Short, for nobody looks at what is measured: more changes and more windows are at stake.
         plan = replace(
             PRESETS["quick"].fit(minutes=1, trials=1), window_s=0.4, warmup_s=0.4, warmup_max_s=0.8
         )
         session = f"{int(time.time())}-{os.getpid()}"
-        starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
-        with rig.target.hold(print):
+        starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
+        with setup.target.hold(print):
             while True:
                 point = {
                     each.name: rng.choice(each.choices)
                     if each.kind == "categorical"
                     else _draw(rng, each.low, each.high, whole=each.kind == "int")
-                    for each in rig.space.dimensions
+                    for each in setup.space.dimensions
                 }
-                config = rig.space.decode(point)
-                opening = Opening(role=Role.SEARCH, config=config, point=rig.space.encode(config))
+                config = setup.space.decode(point)
+                opening = Opening(role=Role.SEARCH, config=config, point=setup.space.encode(config))
                 start = starter.make(opening)
                 print(start.state, start.failure, len(start.windows), flush=True)
 

@@ -60,12 +60,12 @@ def write_study(folder: Path, name: str, *, parameters: str = FEW, seed: int = 1
 def confirm_itself(settings: Study) -> tuple[Gain, Sequence[Start]]:
     """Calibrate, then confirm the default as if it had won."""
     settings.folder.mkdir()
-    rig = prepare(settings)
+    setup = prepare(settings)
     storage = open_storage(settings.storage_url, settings.name)
-    storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
-    optimizer = make_optimizer(settings.optimizer, rig.space.encode(rig.space.default()))
+    storage.claim(setup.fingerprint, definition=settings.definition(setup.space))
+    optimizer = make_optimizer(settings.optimizer, setup.space.encode(setup.space.default()))
     plan = PRESETS["quick"].fit(minutes=ITSELF_MINUTES, trials=None)
-    campaign = Experiment(rig, plan, storage, optimizer, Silence(), session="itself")
+    campaign = Experiment(setup, plan, storage, optimizer, Silence(), session="itself")
     calibrate(campaign)
     confirm(campaign, campaign.default)
     gain = read_gain(storage, campaign.starts, campaign.default, settings.constraints)

@@ -23,7 +23,7 @@ from random import Random
 from statistics import median
 
 from tuner import Study, load_study, read
-from tuner.campaign.prepare import Rig, prepare
+from tuner.campaign.prepare import Setup, prepare
 from tuner.deploy.content import BUILTIN, BUILTIN_PAGE, INDEX
 from tuner.deploy.deployment import Deployment
 from tuner.deploy.sandbox import SandboxDeployment
@@ -86,11 +86,11 @@ def main() -> int:
         if winner is None:
             print(f"{study}: nothing beat the default, so there is nothing to try beside slow clients")
             return 0
-        rig = open_rig(settings, Path(folder))
-        sides = {"default": rig.space.default(), "winner": winner}
+        setup = open_setup(settings, Path(folder))
+        sides = {"default": setup.space.default(), "winner": winner}
         for name, config in sides.items():
-            print(f"{name}: {'; '.join(rig.space.describe_capacity(config).values())}")
-        found = measure(rig, sides, pairs=options.pairs, window_s=options.window)
+            print(f"{name}: {'; '.join(setup.space.describe_capacity(config).values())}")
+        found = measure(setup, sides, pairs=options.pairs, window_s=options.window)
     return judge(found, options.least)
 
 
@@ -110,7 +110,7 @@ def read_winner(settings: Study) -> Config | None:
     return None if winner is None else winner.config
 
 
-def open_rig(settings: Study, folder: Path) -> Rig:
+def open_setup(settings: Study, folder: Path) -> Setup:
     """Prepare a study's target with a big page beside what it serves."""
     content = folder / "content"
     if settings.content == BUILTIN:
@@ -123,7 +123,7 @@ def open_rig(settings: Study, folder: Path) -> Rig:
 
 
 def measure(
-    rig: Rig,
+    setup: Setup,
     sides: Mapping[str, Config],
     *,
     pairs: int,
@@ -133,22 +133,22 @@ def measure(
     """Start both sides in pairs and load each start in every situation."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name in beside}
     for order in pair_order(pairs, Random(0), sides=tuple(sides)):  # noqa: S311 - an order, no secret
-        pair = {side: measure_start(rig, sides[side], window_s, beside) for side in order}
+        pair = {side: measure_start(setup, sides[side], window_s, beside) for side in order}
         for name, both in found.items():
             both.append({side: pair[side][name] for side in sides})
     return found
 
 
 def measure_start(
-    rig: Rig, config: Config, window_s: float, beside: Mapping[str, Slow] = BESIDE
+    setup: Setup, config: Config, window_s: float, beside: Mapping[str, Slow] = BESIDE
 ) -> dict[str, float]:
     """Return the goodput of one fresh start in every situation."""
     goodput: dict[str, float] = {}
-    with rig.target.deploy(config) as deployment:
-        run_window(deployment, rig.load, window_s)
+    with setup.target.deploy(config) as deployment:
+        run_window(deployment, setup.load, window_s)
         for name, slow in beside.items():
             with slow_clients(deployment, slow, seconds=SETTLE_S + 10 * window_s):
-                goodput[name] = run_window(deployment, rig.load, window_s).goodput_rps
+                goodput[name] = run_window(deployment, setup.load, window_s).goodput_rps
     return goodput
 
 

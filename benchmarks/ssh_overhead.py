@@ -59,30 +59,30 @@ def make_starts(study: Path, count: int) -> dict[str, float]:
 
     settings = load_study(study)
     rng = Random(1)  # noqa: S311 - no secret
-    rig = prepare(settings)
+    setup = prepare(settings)
     windows = 1 + PRESETS[settings.preset].windows[1]
     outside, deploys, asked = [], [], []
-    with rig.target.hold(print):
+    with setup.target.hold(print):
         while len(outside) < count:
-            config = rig.space.decode(
+            config = setup.space.decode(
                 {
                     each.name: rng.choice(each.choices)
                     if each.kind == "categorical"
                     else each.low + (each.high - each.low) * rng.random()
                     if each.kind == "float"
                     else rng.randint(int(each.low), int(each.high))
-                    for each in rig.space.dimensions
+                    for each in setup.space.dimensions
                 }
             )
-            before, began_s = requests_of(rig.host), time.monotonic()
+            before, began_s = requests_of(setup.host), time.monotonic()
             with contextlib.suppress(TrialFailed):
-                with rig.target.deploy(config) as deployment:
+                with setup.target.deploy(config) as deployment:
                     deploys.append(time.monotonic() - began_s)
                     load_s = sum(
-                        run_window(deployment, rig.load, WINDOW_S).duration_s for _ in range(windows)
+                        run_window(deployment, setup.load, WINDOW_S).duration_s for _ in range(windows)
                     )
                 outside.append(time.monotonic() - began_s - load_s)
-                asked.append(requests_of(rig.host) - before)
+                asked.append(requests_of(setup.host) - before)
     return {
         "outside_s": median(outside), "deploy_s": median(deploys), "requests": median(asked),
         "windows": windows,

@@ -51,9 +51,9 @@ def test_an_export_is_in_force_as_its_head_says_and_its_undo_brings_every_byte_b
     study.write_text(
         STUDY.format(server=server, space=space, url=host.ssh_url, address=host.address, page=page)
     )
-    rig = prepare(load_study(study))
-    config = rig.space.complete(changes)
-    reading = Reading(settings=rig.settings, space=rig.space, summary=with_winner(config), rig=rig)
+    setup = prepare(load_study(study))
+    config = setup.space.complete(changes)
+    reading = Reading(settings=setup.settings, space=setup.space, summary=with_winner(config), setup=setup)
 
     exports = {Path(path).name for path in write_results(reading).exports}
     written = write_export(reading, server, host.root / "root")

@@ -5,7 +5,7 @@ from statistics import median
 
 import pytest
 
-from benchmarks.slow_clients import BESIDE, measure_start, open_rig
+from benchmarks.slow_clients import BESIDE, measure_start, open_setup
 from tuner.study import load_study
 
 STUDY = """\
@@ -24,8 +24,8 @@ STARTS = 2
 def test_what_the_guard_lets_through_serves_beside_slow_senders_and_what_it_refuses_does_not(tmp_path: Path):
     study = tmp_path / "slow.yaml"
     study.write_text(STUDY)
-    rig = open_rig(load_study(study), tmp_path)
-    space = rig.space
+    setup = open_setup(load_study(study), tmp_path)
+    space = setup.space
     outage = space.open().complete({"ThreadsPerChild": 25, "Processes": 1})
     assert space.violations(outage)
     (preset,) = (each for each in space.presets if each.name == "few-processes")
@@ -34,22 +34,24 @@ def test_what_the_guard_lets_through_serves_beside_slow_senders_and_what_it_refu
     served = {side: [] for side in sides}
     for _ in range(STARTS):
         for side, config in sides.items():
-            served[side].append(measure_start(rig, config, WINDOW_S, {SLOW: BESIDE[SLOW]})[SLOW])
+            served[side].append(measure_start(setup, config, WINDOW_S, {SLOW: BESIDE[SLOW]})[SLOW])
 
     assert median(served["fast"]) >= 0.8 * median(served["default"]) > 0
-    assert measure_start(rig, outage, WINDOW_S, {SLOW: BESIDE[SLOW]})[SLOW] < 0.1 * median(served["default"])
+    assert measure_start(setup, outage, WINDOW_S, {SLOW: BESIDE[SLOW]})[SLOW] < 0.1 * median(
+        served["default"]
+    )
 
 
 @pytest.mark.alone
 def test_a_second_listening_socket_leaves_no_client_waiting_beside_idle_connections(tmp_path: Path):
     study = tmp_path / "slow.yaml"
     study.write_text(STUDY)
-    rig = open_rig(load_study(study), tmp_path)
+    setup = open_setup(load_study(study), tmp_path)
     split = {"ListenCoresBucketsRatio": 1}
-    assert rig.space.violations(rig.space.open().complete(split | {"Processes": 6}))
+    assert setup.space.violations(setup.space.open().complete(split | {"Processes": 6}))
 
     served = [
-        measure_start(rig, rig.space.complete(split), WINDOW_S, {IDLE: BESIDE[IDLE]})[IDLE]
+        measure_start(setup, setup.space.complete(split), WINDOW_S, {IDLE: BESIDE[IDLE]})[IDLE]
         for _ in range(STARTS)
     ]
 

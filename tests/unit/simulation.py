@@ -13,7 +13,7 @@ import optuna
 
 from tests.unit.simulated_study import FINGERPRINT
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.prepare import Rig
+from tuner.campaign.prepare import Setup
 from tuner.campaign.warm_start import read_warmth
 from tuner.hosts.placement import place
 from tuner.measure.gates import RetryBudget
@@ -68,10 +68,10 @@ def write_study(folder: Path, *, seed: int = 1, optimizer: str = "tpe", more: st
     return load_study(path)
 
 
-def make_rig(settings: Study, space: Space, fixed_rate: Load | None = None) -> Rig:
-    """Make a rig for a host that is never asked for anything."""
+def make_setup(settings: Study, space: Space, fixed_rate: Load | None = None) -> Setup:
+    """Make a setup for a host that is never asked for anything."""
     nothing: Any = SimpleNamespace()
-    return Rig(
+    return Setup(
         settings=settings, host=MemoryHost(), servers={}, facts={}, space=space, space_facts={}, load=nothing,
         target=nothing, placement=place({0, 1}), fingerprint=FINGERPRINT, fixed_rate=fixed_rate,
     )  # fmt: skip
@@ -170,7 +170,7 @@ class SimulatedStarter:
     """Makes starts as `tuner.campaign.start_runner.Starter` does, on a simulated host."""
 
     host: SimulatedHost
-    rig: Rig
+    setup: Setup
     plan: Plan
     storage: Storage
     session: str
@@ -193,7 +193,7 @@ class SimulatedStarter:
     ) -> Start:
         self.openings.append(opening)
         plan = plan or self.plan
-        dimensions = self.rig.space.dimensions
+        dimensions = self.setup.space.dimensions
         self.host.step()
         start = self.storage.begin(
             opening, distributions=distributions(dimensions) if opening.point else {}, session=self.session
@@ -212,7 +212,7 @@ class SimulatedStarter:
         self.storage.end(
             start,
             log_ratio=value(start) if start.counts else None,
-            slacks=slacks(start, self.rig.settings.constraints),
+            slacks=slacks(start, self.setup.settings.constraints),
         )
         return start
 
@@ -303,11 +303,11 @@ def make_campaign(
 ) -> Experiment:
     """Take up a study on a simulated host."""
     space = space or space_of(*TUNED)
-    rig = make_rig(settings, space, fixed_rate)
+    setup = make_setup(settings, space, fixed_rate)
     warmth = read_warmth(settings, space)
     default = space.encode(space.default())
     optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
-    campaign = Experiment(rig, plan, storage, optimizer, Log(), session=session, clock=host.clock)
-    starter: Any = SimulatedStarter(host=host, rig=rig, plan=plan, storage=storage, session=session)
+    campaign = Experiment(setup, plan, storage, optimizer, Log(), session=session, clock=host.clock)
+    starter: Any = SimulatedStarter(host=host, setup=setup, plan=plan, storage=storage, session=session)
     campaign.starter = starter
     return campaign

@@ -25,7 +25,7 @@ def confirm(experiment: Experiment, winner: Config) -> str:
 
     How many pairs there are, and how many windows, is settled and kept before the first of them.
     """
-    storage, constraints = experiment.storage, experiment.rig.settings.constraints
+    storage, constraints = experiment.storage, experiment.setup.settings.constraints
     planned = storage.recall(CONFIRMATION)
     if planned is None:
         planned = _size(experiment, winner)
@@ -64,7 +64,7 @@ def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
     """Measure the pairs that are missing; returns the side that failed with its reason, or None."""
     plan = replace(experiment.plan, windows=(planned.windows, planned.windows))
     return measure_pairs(
-        _pairing(planned, experiment.default, experiment.rig.settings.seed),
+        _pairing(planned, experiment.default, experiment.setup.settings.seed),
         experiment.starts,
         lambda opening: experiment.make(opening, plan=plan),
         lambda done, total: experiment.progress.stage("confirm", done, total),

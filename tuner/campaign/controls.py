@@ -67,7 +67,7 @@ def _has_failed(control: Start) -> bool:
 
 def _refuse_unmeasured(experiment: Experiment, control: Start) -> None:
     """Raise UsageError for a bound that cannot be checked: it would count as kept."""
-    settings = experiment.rig.settings
+    settings = experiment.setup.settings
     unknown = unmeasured(control, settings.constraints, settings.objective)
     if unknown:
         raise UsageError(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 from statistics import median
 
-from tuner.campaign.prepare import Rig
+from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress
 from tuner.campaign.start_runner import Starter
 from tuner.errors import TargetError
@@ -35,7 +35,7 @@ class Experiment:
 
     def __init__(
         self,
-        rig: Rig,
+        setup: Setup,
         plan: Plan,
         storage: Storage,
         optimizer: Optimizer,
@@ -46,14 +46,14 @@ class Experiment:
     ) -> None:
         """Take up the study where its storage left it."""
         self.clock = clock
-        self.rig = rig
+        self.setup = setup
         self.plan = plan
         self.storage = storage
         self.optimizer = optimizer
         self.progress = progress
-        self.starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
-        self.default = rig.space.default()
-        self.starts = _settle_interrupted(storage, plan, rig.settings.constraints)
+        self.starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
+        self.default = setup.space.default()
+        self.starts = _settle_interrupted(storage, plan, setup.settings.constraints)
         self._shown_incumbent = ""
         self._ranked: tuple[list[Start], Ranking] | None = None
         self._deadline_s = clock.monotonic() + plan.minutes * 60 - sum(cost_s(start) for start in self.starts)
@@ -70,7 +70,7 @@ class Experiment:
         load: Load | None = None,
     ) -> Start:
         """Make one start, keep it and report it."""
-        changed = len(self.rig.space.changes(opening.config))
+        changed = len(self.setup.space.changes(opening.config))
         label = opening.arm or f"{changed} setting{'' if changed == 1 else 's'} changed"
         self.progress.start_begins(opening.role, label)
         self.progress.time_left(self.time_left_s())
@@ -116,7 +116,7 @@ class Experiment:
         best = ranking.incumbent
         if best is not None and best.key != self._shown_incumbent:
             self._shown_incumbent = best.key
-            self.progress.incumbent(self.rig.space.changes(best.config), best.posterior)
+            self.progress.incumbent(self.setup.space.changes(best.config), best.posterior)
 
     def _wait_out_noise(self) -> None:
         """Wait until the host spoils no more windows. Raises TargetError when that takes too long."""
@@ -140,7 +140,7 @@ class Experiment:
     def ranking(self) -> Ranking:
         """Return what all starts so far say; computed once for each start, since many ask."""
         if self._ranked is None or self._ranked[0] != self.starts:
-            self._ranked = [*self.starts], rank(self.starts, self.rig.settings.constraints, self.default)
+            self._ranked = [*self.starts], rank(self.starts, self.setup.settings.constraints, self.default)
         return self._ranked[1]
 
     def controls(self) -> list[Start]:
@@ -149,7 +149,7 @@ class Experiment:
 
     def random(self, purpose: str) -> Random:
         """Return a random source that is the same in every session of the study."""
-        return Random(f"{self.rig.settings.seed}/{purpose}")  # noqa: S311 - no secret
+        return Random(f"{self.setup.settings.seed}/{purpose}")  # noqa: S311 - no secret
 
     # Time
 

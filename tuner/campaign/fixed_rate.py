@@ -40,7 +40,7 @@ class LatencyClaim:
 
 def compare_latency(experiment: Experiment, winner: Config) -> None:
     """Measure default and winner at the same fixed rate, in pairs; nothing when the plan leaves it out."""
-    plan, load = experiment.plan, experiment.rig.fixed_rate
+    plan, load = experiment.plan, experiment.setup.fixed_rate
     if not plan.rate_pairs:
         return
     if load is None:

@@ -28,7 +28,7 @@ RATE_GENERATOR = "h2load"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rig:
+class Setup:
     """A study's target, servers, space and load, ready to make starts."""
 
     settings: Study
@@ -46,7 +46,7 @@ class Rig:
     """The load with the generator that can keep a rate; None when it is not installed."""
 
 
-def prepare(settings: Study) -> Rig:
+def prepare(settings: Study) -> Setup:
     """Find the programs, read the facts, build the space.
 
     Raises:
@@ -71,7 +71,7 @@ def prepare(settings: Study) -> Rig:
         servers = found.target.servers
     load = Load.prepare(generator, settings.load, host)
     described = f"{generator.name} {version}".strip()
-    return Rig(
+    return Setup(
         settings=settings, host=host, servers=servers, facts=found.facts, space=found.space,
         space_facts=found.space_facts, target=found.target, load=load,
         fixed_rate=_fixed_rate(load, load_hosts), placement=found.placement,

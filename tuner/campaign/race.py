@@ -28,7 +28,7 @@ def _find_finalist(experiment: Experiment) -> tuple[Config, ...]:
     """Race; return the one that leads, or nothing."""
     arms = experiment.storage.recall(RACE_ARMS)
     if arms is None:
-        space = experiment.rig.space
+        space = experiment.setup.space
         # Starts that were made before capacity was guarded may be in the storage.
         best = [entry for entry in _better(experiment) if space.allows_less or not space.lacks(entry.config)]
         best = best[: experiment.plan.race_arms]

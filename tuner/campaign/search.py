@@ -87,7 +87,7 @@ def try_next(experiment: Experiment, expected: list[float | None]) -> None:
 
 
 def _try(experiment: Experiment, role: Role, config: Config, *, suggest_s: float = 0.0) -> None:
-    opening = Opening(role=role, config=config, point=experiment.rig.space.encode(config))
+    opening = Opening(role=role, config=config, point=experiment.setup.space.encode(config))
     experiment.make(opening, judges=_judges(experiment, config), suggest_s=suggest_s)
 
 

@@ -57,7 +57,7 @@ def simplify(experiment: Experiment, finalist: Config) -> Config:
 
 def _reduce(experiment: Experiment, config: Config, share: float) -> Config | None:
     """Revert the least important share of the changes; None when not one would be left out."""
-    space = experiment.rig.space
+    space = experiment.setup.space
     ranked = rank_changes(space, observe(experiment), config)
     kept = ranked[math.floor(len(ranked) * share) :]
     if len(kept) == len(ranked) or not kept:
@@ -78,7 +78,7 @@ def _costs_nothing(experiment: Experiment, whole: Config, reduced: Config, step:
     paired = measure_pairs(pairing, experiment.starts, experiment.make)
     _, arm = pairing.sides
     of_reduced = [start for start in experiment.starts if start.role is Role.ABLATION and start.arm == arm]
-    if paired.failed or not paired.logs or broken(of_reduced, experiment.rig.settings.constraints):
+    if paired.failed or not paired.logs or broken(of_reduced, experiment.setup.settings.constraints):
         return False
     costs = [before - after for before, after in paired.logs]
     doubt = stdev(costs) / math.sqrt(len(costs)) if len(costs) > 1 else 0.0

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from tuner.campaign.prepare import Rig
+from tuner.campaign.prepare import Setup
 from tuner.errors import TrialFailed
 from tuner.measure.gates import RetryBudget
 from tuner.measure.quiet import wait_until_quiet
@@ -22,7 +22,7 @@ from tuner.study.storage import Opening, Storage
 class Starter:
     """Everything that a start needs and that stays the same from start to start."""
 
-    rig: Rig
+    setup: Setup
     plan: Plan
     storage: Storage
     session: str
@@ -33,7 +33,7 @@ class Starter:
 
     def wait_until_quiet(self, most_s: float) -> bool:
         """Wait until other programs leave the machine alone; return whether they do."""
-        return wait_until_quiet(self.rig.host, self.rig.load, most_s=most_s)
+        return wait_until_quiet(self.setup.host, self.setup.load, most_s=most_s)
 
     def make(
         self,
@@ -55,8 +55,8 @@ class Starter:
             plan: instead of the campaign's, for a stage with windows of its own.
             load: instead of the study's.
         """
-        rig = self.rig
-        spaces = distributions(rig.space.dimensions) if opening.point else {}
+        setup = self.setup
+        spaces = distributions(setup.space.dimensions) if opening.point else {}
         start = self.storage.begin(opening, distributions=spaces, session=self.session)
 
         def keep(window: Window) -> None:
@@ -67,12 +67,12 @@ class Starter:
         deploy_s = load_s = 0.0
         try:
             deploying = time.monotonic()
-            with rig.target.deploy(opening.config) as deployment:
+            with setup.target.deploy(opening.config) as deployment:
                 deploy_s = time.monotonic() - deploying
                 loading = time.monotonic()
                 try:
                     outcome = measure_start(
-                        deployment, load or rig.load, plan or self.plan, judges, self.retries, keep
+                        deployment, load or setup.load, plan or self.plan, judges, self.retries, keep
                     )
                 finally:
                     load_s = time.monotonic() - loading
@@ -102,7 +102,7 @@ class Starter:
         self.writes_s.clear()
         log_ratio = value(start) if start.counts else None
         with self._write():
-            self.storage.end(start, log_ratio=log_ratio, slacks=slacks(start, rig.settings.constraints))
+            self.storage.end(start, log_ratio=log_ratio, slacks=slacks(start, setup.settings.constraints))
         return start
 
     @contextmanager

@@ -38,7 +38,7 @@ class Proposal:
 
 def suggest(experiment: Experiment) -> Proposal:
     """Return a preset not yet tried, or what the optimizer suggests and no constraint forbids."""
-    space = experiment.rig.space
+    space = experiment.setup.space
     tried = {config_key(start.config) for start in experiment.starts if start.state is not State.INVALID}
     for preset in space.presets:
         config = space.complete(preset.values)
@@ -48,7 +48,7 @@ def suggest(experiment: Experiment) -> Proposal:
     refused, known = 0, 0
     for _ in range(MOST_SUGGESTIONS):
         suggestion = experiment.optimizer.suggest(
-            space.dimensions, observations, seed=experiment.rig.settings.seed, refused=refused
+            space.dimensions, observations, seed=experiment.setup.settings.seed, refused=refused
         )
         config = space.decode(suggestion.point)
         is_allowed = not space.violations(config)
@@ -84,14 +84,14 @@ def observe(experiment: Experiment) -> list[Observation]:
     """Return what the optimizer learns from: the default and every start, with today's speedups."""
     ranking = experiment.ranking()
     level = ControlLevel.fit(experiment.controls(), ranking.noise)
-    metric = experiment.rig.settings.objective.cost
+    metric = experiment.setup.settings.objective.cost
     paid = {} if metric is None else costs(experiment.starts, metric)
     seen = [
         Observation(
-            point=experiment.rig.space.encode(experiment.default),
+            point=experiment.setup.space.encode(experiment.default),
             log_ratio=0.0,
             variance=level.at(experiment.clock.time())[1],
-            constraints=dict.fromkeys((STARTED, *map(str, experiment.rig.settings.constraints)), -1.0),
+            constraints=dict.fromkeys((STARTED, *map(str, experiment.setup.settings.constraints)), -1.0),
             cost=(0.0, LEAST_VARIANCE) if paid else None,
         )
     ]
@@ -101,10 +101,10 @@ def observe(experiment: Experiment) -> list[Observation]:
         speedup, cost = ranking.speedups.get(start.number), paid.get(start.number)
         seen.append(
             Observation(
-                point=experiment.rig.space.encode(start.config),
+                point=experiment.setup.space.encode(start.config),
                 log_ratio=None if speedup is None else speedup.log_ratio,
                 variance=0.0 if speedup is None else speedup.variance,
-                constraints=slacks(start, experiment.rig.settings.constraints),
+                constraints=slacks(start, experiment.setup.settings.constraints),
                 cost=None if cost is None else (cost.log_ratio, cost.variance),
             )
         )
@@ -121,7 +121,7 @@ def promising_entry(experiment: Experiment) -> Entry | None:
     key = promising(
         {key: entry.speedup for key, entry in entries.items()},
         {key: entry.starts for key, entry in entries.items()},
-        seed=experiment.rig.settings.seed + len(experiment.starts),
+        seed=experiment.setup.settings.seed + len(experiment.starts),
     )
     return entries[key] if key is not None else None
 

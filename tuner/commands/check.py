@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tuner.campaign.prepare import Rig, prepare
+from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress
 from tuner.commands.preview import Preview, preview
 from tuner.deploy.discovery import DiscoveredServer
@@ -40,7 +40,7 @@ PROC_TIMEOUT_S = 5.0
 class Findings:
     """What a check found."""
 
-    rig: Rig
+    setup: Setup
     window: Window
     deploy_s: float
     calibration: "Calibration | None" = None
@@ -60,22 +60,22 @@ class Findings:
 
     def as_text(self) -> str:
         """Return everything in a few lines."""
-        rig, found, settings = self.rig, self.rig.fingerprint, self.rig.settings
+        setup, found, settings = self.setup, self.setup.fingerprint, self.setup.settings
         load = f"load       {settings.load.describe()}; {found.generator}"
         measured = f"{self.window.goodput_rps:,.0f} requests/s, {self.window.failures.total} failures"
-        tuned = f"space      {len({each.parameter for each in rig.space.dimensions})} parameters are tuned"
-        left_out = (f"left out   {name}: {reason}" for name, reason in rig.space.left_out.items())
+        tuned = f"space      {len({each.parameter for each in setup.space.dimensions})} parameters are tuned"
+        left_out = (f"left out   {name}: {reason}" for name, reason in setup.space.left_out.items())
         lines = [f"study      {settings.name} ({settings.path})"]
-        if isinstance(rig.target, ManagedTarget):
+        if isinstance(setup.target, ManagedTarget):
             lines += [
-                f"host       {rig.host.name}: {found.host}, Linux {found.kernel}, {found.cores} CPUs",
-                *(f"server     {_describe(server)}" for server in rig.target.servers),
+                f"host       {setup.host.name}: {found.host}, Linux {found.kernel}, {found.cores} CPUs",
+                *(f"server     {_describe(server)}" for server in setup.target.servers),
                 load,
-                f"placement  {rig.placement.note}",
+                f"placement  {setup.placement.note}",
                 f"{tuned}, from their present values on",
                 *left_out,
                 f"now        {measured}",
-                *capacity_lines(rig, "now"),
+                *capacity_lines(setup, "now"),
             ]
         else:
             versions = ", ".join(f"{name} {version}".strip() for name, version in found.servers.items())
@@ -84,12 +84,12 @@ class Findings:
                 f"servers    {versions}; private instances, the installed services are not touched",
                 load,
                 f"machine    {found.host}, Linux {found.kernel}, {found.cores} CPUs, {memory}",
-                f"placement  {rig.placement.note}",
+                f"placement  {setup.placement.note}",
                 tuned,
                 *left_out,
                 f"writes     {settings.folder}/ only; each server lives in a sandbox in memory",
                 f"default    started in {self.deploy_s:.2f} s, {measured}",
-                *capacity_lines(rig, "default"),
+                *capacity_lines(setup, "default"),
             ]
         lines += [f"warning    {each}" for each in self.warnings]
         if self.calibration is not None:
@@ -101,18 +101,18 @@ class Findings:
 
     def as_json(self) -> Mapping[str, Any]:
         """Return the same for scripts."""
-        rig, found = self.rig, self.rig.fingerprint
+        setup, found = self.setup, self.setup.fingerprint
         measured = {"goodput_rps": self.window.goodput_rps, "failures": self.window.failures.total}
         shown: dict[str, Any] = {
-            "study": rig.settings.name,
+            "study": setup.settings.name,
             "servers": dict(found.servers),
             "generator": found.generator,
             "host": found.host,
             "kernel": found.kernel,
             "co_located": found.co_located,
-            "parameters": sorted({each.parameter for each in rig.space.dimensions}),
-            "left_out": dict(rig.space.left_out),
-            "capacity": {"default": rig.space.capacity(rig.space.default())},
+            "parameters": sorted({each.parameter for each in setup.space.dimensions}),
+            "left_out": dict(setup.space.left_out),
+            "capacity": {"default": setup.space.capacity(setup.space.default())},
             "warnings": list(self.warnings),
         }
         if self.preview is not None:
@@ -153,43 +153,43 @@ def check_study(
         refuse_untrusted(settings.path, name_programs(settings))
     is_managed = settings.target.is_managed
     with nullcontext() if is_managed else locked(settings), signals_interrupt():
-        rig = prepare(settings)
+        setup = prepare(settings)
         if not trusts:
-            refuse_own_settings(settings.path, rig.space, rig.facts.values())
+            refuse_own_settings(settings.path, setup.space, setup.facts.values())
             if not is_managed:
-                refuse_large_numbers(settings, rig.space, facts_from_json(rig.space_facts))
+                refuse_large_numbers(settings, setup.space, facts_from_json(setup.space_facts))
         plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
-        seen, conflicts = _look_around(rig, plan)
+        seen, conflicts = _look_around(setup, plan)
         progress.start_begins(Role.CONTROL, "the default")
         try:
-            with rig.target.deploy_default(rig.space.default()) as deployment:
+            with setup.target.deploy_default(setup.space.default()) as deployment:
                 sees_host = not is_managed and (
-                    _identify_proc(deployment.load_places[0].host) == _identify_proc(rig.host)
+                    _identify_proc(deployment.load_places[0].host) == _identify_proc(setup.host)
                 )
                 if not is_managed:  # what has just started is warmed up first
-                    run_window(deployment, rig.load, WINDOW_S)
-                window = run_window(deployment, rig.load, WINDOW_S)
+                    run_window(deployment, setup.load, WINDOW_S)
+                window = run_window(deployment, setup.load, WINDOW_S)
         except TrialFailed as failed:
-            raise TargetError(_describe_failure(rig, failed)) from failed
+            raise TargetError(_describe_failure(setup, failed)) from failed
         refuse_failures(settings, window)
         calibration = None
         if measure_noise:
             from tuner.measure.calibrate import calibrate
 
             calibration = calibrate(
-                rig.target, rig.space.default(), rig.load, plan,
+                setup.target, setup.space.default(), setup.load, plan,
                 lambda done, total: progress.stage("calibrate", done, total),
             )  # fmt: skip
     return Findings(
-        rig=rig, window=window, deploy_s=deployment.duration_s, calibration=calibration, sees_host=sees_host,
-        preview=seen, shows_plan=shows_plan, conflicts=conflicts,
+        setup=setup, window=window, deploy_s=deployment.duration_s, calibration=calibration,
+        sees_host=sees_host, preview=seen, shows_plan=shows_plan, conflicts=conflicts,
     )  # fmt: skip
 
 
-def capacity_lines(rig: Rig, name: str) -> list[str]:
+def capacity_lines(setup: Setup, name: str) -> list[str]:
     """Return what each server holds at once before anything is changed, as lines of a check."""
-    held = rig.space.describe_capacity(rig.space.default())
-    allowed = "; a winner may hold less (allow: [capacity])" if rig.space.allows_less and held else ""
+    held = setup.space.describe_capacity(setup.space.default())
+    allowed = "; a winner may hold less (allow: [capacity])" if setup.space.allows_less and held else ""
     return [
         f"capacity   {name}{f' of {server}' if len(held) > 1 else ''}: {text}{allowed}"
         for server, text in held.items()
@@ -205,13 +205,13 @@ def refuse_failures(settings: Study, window: Window) -> None:
         )
 
 
-def _look_around(rig: Rig, plan: Plan) -> tuple[Preview | None, tuple[Conflict, ...]]:
+def _look_around(setup: Setup, plan: Plan) -> tuple[Preview | None, tuple[Conflict, ...]]:
     """Return what a run may change of a host and what is worth a warning. Raises TargetError."""
-    if not isinstance(rig.target, ManagedTarget):
+    if not isinstance(setup.target, ManagedTarget):
         return None, ()
-    if used := describe_use(rig.host):
+    if used := describe_use(setup.host):
         raise TargetError(" ".join(used))
-    return preview(rig, rig.target, plan), rig.target.refuse_conflicts()
+    return preview(setup, setup.target, plan), setup.target.refuse_conflicts()
 
 
 def _describe(server: DiscoveredServer) -> str:
@@ -224,9 +224,9 @@ def _describe(server: DiscoveredServer) -> str:
     return f"{version}, {how}, {len(installation.files)} files read: {files}"
 
 
-def _describe_failure(rig: Rig, failed: TrialFailed) -> str:
-    if rig.settings.target.is_managed:
-        return f"{rig.host.name}: what is installed cannot be measured ({failed.kind}). {failed}"
+def _describe_failure(setup: Setup, failed: TrialFailed) -> str:
+    if setup.settings.target.is_managed:
+        return f"{setup.host.name}: what is installed cannot be measured ({failed.kind}). {failed}"
     return f"target: the default configuration fails ({failed.kind}). {failed}"
 
 

@@ -3,7 +3,7 @@
 from random import Random
 
 from tuner.campaign.pairs import Pairing, measure_pairs
-from tuner.campaign.prepare import Rig, prepare
+from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress, Silence
 from tuner.campaign.start_runner import Starter
 from tuner.commands.session import name_session
@@ -48,11 +48,11 @@ def compare(
     """
     progress = progress or Silence()
     with locked(settings), signals_interrupt():
-        rig = prepare(settings)
-        sides = {"A": resolve(settings, rig, first), "B": resolve(settings, rig, second)}
+        setup = prepare(settings)
+        sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}
         plan, session = PRESETS[settings.preset], name_session()
         storage = _open_comparison(settings, session)
-        starter = Starter(rig=rig, plan=plan, storage=storage, session=session)
+        starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
         starts: list[Start] = []
 
         def make(opening: Opening) -> Start:
@@ -63,14 +63,14 @@ def compare(
 
         rng = Random(settings.seed)  # noqa: S311 - no secret
         pairing = Pairing(role=Role.CONFIRM, sides=sides, pairs=pairs or plan.pairs, rng=rng)
-        with rig.target.hold(progress.note), short_collections():
+        with setup.target.hold(progress.note), short_collections():
             paired = measure_pairs(
                 pairing, starts, make, lambda done, total: progress.stage("compare", done, total)
             )
     if paired.failed:
         raise TargetError(f"compare: a side failed twice in a row. {paired.failed}")
     arms = [gather_arm(sides[arm], [start for start in starts if start.arm == arm]) for arm in sides]
-    lacks = {side: rig.space.lacks(arm.config) for side, arm in zip(("first", "second"), arms, strict=True)}
+    lacks = {side: setup.space.lacks(arm.config) for side, arm in zip(("first", "second"), arms, strict=True)}
     return Comparison(
         first=arms[0], second=arms[1], gain=judge_pairs(paired.logs),
         lacks={side: found for side, found in lacks.items() if found},
@@ -86,7 +86,7 @@ def _open_comparison(settings: Study, session: str) -> Storage:
     return open_storage(sqlite_url(database), settings.name)
 
 
-def resolve(settings: Study, rig: Rig, chosen: Config | str) -> Config:
+def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     """Turn `default`, `winner`, a preset's name or values into a whole, valid configuration.
 
     It may hold less than the default: to be measured is not to be shipped.
@@ -94,12 +94,12 @@ def resolve(settings: Study, rig: Rig, chosen: Config | str) -> Config:
     Raises:
         UsageError: there is no such configuration, or a value of it is wrong.
     """
-    free = rig.space.open()
+    free = setup.space.open()
     if not isinstance(chosen, str):
         return free.complete(dict(chosen))
     if chosen == DEFAULT_ARM:
-        return rig.space.default()
-    presets = {preset.name: (rig.space, preset) for preset in rig.space.presets}
+        return setup.space.default()
+    presets = {preset.name: (setup.space, preset) for preset in setup.space.presets}
     presets = {preset.name: (free, preset) for preset in free.presets} | presets
     if chosen in presets:
         space, preset = presets[chosen]

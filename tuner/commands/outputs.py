@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from tuner.campaign.prepare import Rig, prepare
+from tuner.campaign.prepare import Setup, prepare
 from tuner.commands.session import Reading
 from tuner.deploy.managed import ManagedTarget
 from tuner.errors import ConfigRejected, TargetError
@@ -32,8 +32,8 @@ def write_results(reading: Reading) -> Results:
     winner = reading.summary.winner
     if winner is None or reading.summary.is_held_back:
         return Results(report=report, exports=())
-    rig = reading.rig or prepare(reading.settings)
-    reading = replace(reading, rig=rig)
+    rig = reading.setup or prepare(reading.settings)
+    reading = replace(reading, setup=rig)
     forms = formats_of(_render(reading, rig, winner.config))
     written = (path for form in forms for path in write_export(reading, form, None))
     return Results(report=report, exports=tuple(map(str, written)))
@@ -76,7 +76,7 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
     installed: Files = {}
     winner = reading.summary.winner
     if winner is not None:
-        rig = reading.rig or prepare(reading.settings)
+        rig = reading.setup or prepare(reading.settings)
         rendered = _render(reading, rig, winner.config)
         installed = _read(rig.host, paths_to_read(form, rendered))
     files = export(reading.summary, form, rendered=rendered, installed=installed)
@@ -90,7 +90,7 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
     return [own / EXPORTS / name for name in files]
 
 
-def _render(reading: Reading, rig: Rig, winner: Config) -> Mapping[str, Rendered | Rewritten]:
+def _render(reading: Reading, rig: Setup, winner: Config) -> Mapping[str, Rendered | Rewritten]:
     """Return what the winner makes of every server's files, in the way in which it ran."""
     target = rig.target
     if isinstance(target, ManagedTarget):
@@ -135,7 +135,7 @@ def _compare(host: Host, installation: Installation, files: Files) -> Rewritten:
     )
 
 
-def _rewrite(reading: Reading, rig: Rig, target: ManagedTarget, winner: Config) -> Mapping[str, Rewritten]:
+def _rewrite(reading: Reading, rig: Setup, target: ManagedTarget, winner: Config) -> Mapping[str, Rewritten]:
     """Return what the servers make of the files that are installed now, as `tuner apply` does."""
     chosen = {name: new for name, (_, new) in reading.space.changes(winner).items()}
     config = rig.space.complete(chosen)

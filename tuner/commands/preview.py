@@ -6,7 +6,7 @@ from difflib import unified_diff
 from pathlib import PurePosixPath
 from typing import Any
 
-from tuner.campaign.prepare import Rig
+from tuner.campaign.prepare import Setup
 from tuner.deploy.managed import ManagedTarget
 from tuner.errors import TrialFailed
 from tuner.ports import Config, Files, Scalar
@@ -78,16 +78,16 @@ class Preview:
         }
 
 
-def preview(rig: Rig, target: ManagedTarget, plan: Plan) -> Preview:
+def preview(setup: Setup, target: ManagedTarget, plan: Plan) -> Preview:
     """Compute what a run may change, without changing anything."""
-    space = rig.space
+    space = setup.space
     tuned = {dimension.parameter for dimension in space.dimensions}
     default = space.default()
     point = space.encode(default)
     held = {each.name: each.pinned for each in space.parameters if each.pinned and each.name not in tuned}
     window_s = plan.windows[1] * plan.window_s + plan.warmup_s
     return Preview(
-        host=rig.host.name,
+        host=setup.host.name,
         ranges=tuple(_range(space, name, default, point) for name in sorted(tuned)),
         diffs={end: _diffs(target, space, end) for end in ("lowest", "highest")},
         services=tuple(service.name for service in target.services),

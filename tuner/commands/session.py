@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tuner import __version__
 from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.prepare import Rig, prepare
+from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress, Silence
 from tuner.campaign.warm_start import read_warmth
 from tuner.errors import UsageError
@@ -33,7 +33,7 @@ class Reading:
     space: Space
     """Around the host as it was when the study began."""
     summary: Summary
-    rig: Rig | None = None
+    setup: Setup | None = None
     """Where the target was looked at, too."""
 
     def pick(self, number: int) -> "Reading":
@@ -64,24 +64,24 @@ def run(
     """
     progress = progress or Silence()
     with locked(settings), signals_interrupt():
-        rig = prepare(settings)
+        setup = prepare(settings)
         begun = open_storage(settings.storage_url, settings.name) if is_there(settings.storage_url) else None
         # First all that may be refused: a study that begins is bound to what its file says.
         name = settle_preset(settings, begun, preset)
         plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
-        optimizer = None if _has_verdict(begun) else _make_optimizer(settings, rig)
+        optimizer = None if _has_verdict(begun) else _make_optimizer(settings, setup)
         storage = begun or open_storage(settings.storage_url, settings.name)
-        storage.claim(rig.fingerprint, definition=settings.definition(rig.space))
+        storage.claim(setup.fingerprint, definition=settings.definition(setup.space))
         if storage.recall(SPACE_FACTS) is None:
-            storage.remember(SPACE_FACTS, rig.space_facts)
+            storage.remember(SPACE_FACTS, setup.space_facts)
         if storage.recall(PRESET) is None:
             storage.remember(PRESET, name)
         if optimizer is not None:
-            experiment = Experiment(rig, plan, storage, optimizer, progress, session=name_session())
-            with rig.target.hold(progress.note), short_collections():
+            experiment = Experiment(setup, plan, storage, optimizer, progress, session=name_session())
+            with setup.target.hold(progress.note), short_collections():
                 storage.remember(VERDICT, run_campaign(experiment))
-        summary = summarize(settings, rig.space, storage, running=False, version=__version__)
-    return Reading(settings=settings, space=rig.space, summary=summary, rig=rig)
+        summary = summarize(settings, setup.space, storage, running=False, version=__version__)
+    return Reading(settings=settings, space=setup.space, summary=summary, setup=setup)
 
 
 def name_session() -> str:
@@ -93,9 +93,9 @@ def _has_verdict(storage: Storage | None) -> bool:
     return storage is not None and storage.recall(VERDICT) is not None
 
 
-def _make_optimizer(settings: Study, rig: Rig) -> Optimizer:
-    warmth = read_warmth(settings, rig.space)
-    default = rig.space.encode(rig.space.default())
+def _make_optimizer(settings: Study, setup: Setup) -> Optimizer:
+    warmth = read_warmth(settings, setup.space)
+    default = setup.space.encode(setup.space.default())
     return make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
 
 

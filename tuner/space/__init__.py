@@ -25,10 +25,10 @@ from tuner.space.building import load_space
 from tuner.space.describing import describe_dead, describe_presets, describe_space, describe_spaces
 from tuner.space.expressions import possible_texts
 from tuner.space.parameters import (
-    Constraint,
     Derived,
     Dimension,
     Parameter,
+    ParameterConstraint,
     Preset,
     SpaceFacts,
     facts_from_json,
@@ -40,7 +40,23 @@ from tuner.space.space import UNSET, Space
 from tuner.space.values import accept
 
 __all__ = [
-    "UNSET", "Constraint", "Derived", "Dimension", "Parameter", "Preset", "Refused", "Space",
-    "SpaceFacts", "accept", "available_spaces", "describe_dead", "describe_presets", "describe_space",
-    "describe_spaces", "facts_from_json", "facts_to_json", "load_space", "possible_texts",
+    "UNSET",
+    "Derived",
+    "Dimension",
+    "Parameter",
+    "ParameterConstraint",
+    "Preset",
+    "Refused",
+    "Space",
+    "SpaceFacts",
+    "accept",
+    "available_spaces",
+    "describe_dead",
+    "describe_presets",
+    "describe_space",
+    "describe_spaces",
+    "facts_from_json",
+    "facts_to_json",
+    "load_space",
+    "possible_texts",
 ]  # fmt: skip

@@ -136,7 +136,7 @@ Item = Parameter | Derived
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constraint:
+class ParameterConstraint:
     """A rule between parameters. It holds where one of them is inactive."""
 
     rule: Expression

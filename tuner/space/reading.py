@@ -7,7 +7,7 @@ from typing import Any
 
 from tuner.ports import Scalar
 from tuner.space.expressions import Evaluator, Expression, parse
-from tuner.space.parameters import CURRENT, NUMBER, Bound, Constraint, Derived, Figure, Parameter
+from tuner.space.parameters import CURRENT, NUMBER, Bound, Derived, Figure, Parameter, ParameterConstraint
 from tuner.space.problems import Place, Refused, problem, quote, suggest
 from tuner.space.rules import LABELS
 from tuner.space.sources import Draft
@@ -159,10 +159,10 @@ class Reader:
             **given,
         )
 
-    def constraint(self, draft: Draft) -> Constraint:
+    def constraint(self, draft: Draft) -> ParameterConstraint:
         """Return a rule between parameters."""
         rule = self.parse(draft.fields["rule"], draft.at("rule"), draft.server)
-        return Constraint(rule=rule, why=draft.fields.get("why", ""))
+        return ParameterConstraint(rule=rule, why=draft.fields.get("why", ""))
 
     def figure(self, draft: Draft) -> Figure:
         """Return one figure of a server's capacity."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.space.expressions import Expression, Special, Text
-from tuner.space.parameters import CURRENT, Bound, Constraint, Derived, Figure, Item, Parameter
+from tuner.space.parameters import CURRENT, Bound, Derived, Figure, Item, Parameter, ParameterConstraint
 from tuner.space.problems import Refused, problem
 from tuner.space.values import accept, find_special, format_number, keep_within, round_bounds
 
@@ -48,7 +48,7 @@ class Rules:
     """Parameters that are left out here; expressions see their default, which is in force."""
     ranks: Mapping[str, int]
     """Name → place in the configuration."""
-    constraints: tuple[Constraint, ...]
+    constraints: tuple[ParameterConstraint, ...]
     figures: tuple[Figure, ...] = ()
     guard: Guard | None = None
     """What a configuration has to hold; None where that is left to whoever asks."""
@@ -106,7 +106,7 @@ class Rules:
         return scope
 
 
-def breaks(constraint: Constraint, scope: Scope) -> str:
+def breaks(constraint: ParameterConstraint, scope: Scope) -> str:
     """Return a sentence when a constraint does not hold, else nothing."""
     rule = constraint.rule
     if not rule.names <= scope.keys() or rule.holds(scope):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tuner.ports import Config, Scalar
 from tuner.space.dimensions import coordinates_of, lay_out, read_point, value_at
-from tuner.space.parameters import Constraint, Derived, Dimension, Item, Parameter, Preset
+from tuner.space.parameters import Derived, Dimension, Item, Parameter, ParameterConstraint, Preset
 from tuner.space.problems import Refused, problem, quote, suggest
 from tuner.space.rules import (
     Rules,
@@ -56,7 +56,7 @@ class Space:
         return " + ".join(self.names)
 
     @property
-    def constraints(self) -> tuple[Constraint, ...]:
+    def constraints(self) -> tuple[ParameterConstraint, ...]:
         return self.rules.constraints
 
     def decode(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -55,7 +55,7 @@ def of_role(campaign, role):
 
 
 def gain_of(campaign):
-    constraints = campaign.rig.settings.constraints
+    constraints = campaign.setup.settings.constraints
     return read_gain(campaign.storage, campaign.starts, campaign.default, constraints)
 
 
@@ -77,7 +77,7 @@ def test_the_last_incumbent_told_is_the_best_of_the_standing(settings):
     campaign, _ = run(settings, SimulatedHost())
 
     best = campaign.ranking().incumbent
-    assert campaign.progress.incumbents[-1] == campaign.rig.space.changes(best.config)
+    assert campaign.progress.incumbents[-1] == campaign.setup.space.changes(best.config)
 
 
 def test_when_every_change_costs_something_nothing_beats_the_default(settings):
@@ -154,7 +154,7 @@ def test_the_search_ends_with_the_default(settings):
 def test_presets_are_tried_first_in_their_order(settings):
     campaign, _ = run(settings, SimulatedHost())
 
-    space = campaign.rig.space
+    space = campaign.setup.space
     tried = [start.config for start in of_role(campaign, Role.SEARCH)]
     assert len(space.presets) == 3
     assert tried[:3] == [space.complete(preset.values) for preset in space.presets]

@@ -158,7 +158,7 @@ def test_a_preset_that_was_cut_off_is_tried_again(tmp_path):
     host = SimulatedHost(worth=nothing_helps)
     storage = open_in_memory(host.clock)
     campaign = make_campaign(settings, host, storage)
-    space = campaign.rig.space
+    space = campaign.setup.space
     first = space.complete(space.presets[0].values)
 
     def cut_off(config):

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.bench import ScriptedGenerator
-from tests.unit.simulation import make_rig, space_of, write_study
+from tests.unit.simulation import make_setup, space_of, write_study
 from tuner.campaign.prepare import _refuse_strangers
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import LOCAL, find_generators
@@ -49,7 +49,7 @@ def test_a_parameter_whose_server_is_not_in_the_study_is_refused(tmp_path):
 def test_a_rig_knows_its_study_and_its_load(tmp_path):
     settings = write_study(tmp_path)
 
-    rig = make_rig(settings, space_of("sendfile"))
+    setup = make_setup(settings, space_of("sendfile"))
 
-    assert rig.settings.load == LoadSettings()
-    assert {parameter.name for parameter in rig.space.parameters} >= {"sendfile"}
+    assert setup.settings.load == LoadSettings()
+    assert {parameter.name for parameter in setup.space.parameters} >= {"sendfile"}

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import event
 
 from tests.unit.bench import CONFIG, Bench, Happening, scripted
-from tests.unit.simulation import SMALL_PLAN, TUNED, make_rig, open_on_disk, space_of, write_study
+from tests.unit.simulation import SMALL_PLAN, TUNED, make_setup, open_on_disk, space_of, write_study
 from tuner.campaign.start_runner import Starter
 from tuner.errors import TargetError
 from tuner.measure import counters
@@ -39,8 +39,8 @@ def storage(settings, bench):
 
 @pytest.fixture
 def starter(settings, storage, bench):
-    rig = replace(make_rig(settings, space_of(*TUNED)), target=bench.site, load=bench.load)
-    return Starter(rig=rig, plan=SMALL_PLAN, storage=storage, session="one")
+    setup = replace(make_setup(settings, space_of(*TUNED)), target=bench.site, load=bench.load)
+    return Starter(setup=setup, plan=SMALL_PLAN, storage=storage, session="one")
 
 
 def kept(settings):

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.bench import CONFIG, Bench
-from tests.unit.simulation import SMALL_PLAN, TUNED, make_rig, space_of, write_study
+from tests.unit.simulation import SMALL_PLAN, TUNED, make_setup, space_of, write_study
 from tests.unit.starts import window
 from tuner.commands.check import Findings, refuse_failures
 from tuner.errors import TargetError
@@ -19,9 +19,9 @@ def settings(tmp_path):
 
 
 def findings(settings, **given):
-    rig = make_rig(settings, space_of(*TUNED))
+    setup = make_setup(settings, space_of(*TUNED))
     seen = given.pop("window", window(1234, failed=0))
-    return Findings(rig=rig, window=seen, deploy_s=0.123, calibration=given.pop("calibration", None))
+    return Findings(setup=setup, window=seen, deploy_s=0.123, calibration=given.pop("calibration", None))
 
 
 def test_a_check_says_what_will_run_where_and_how_the_default_did(settings):
@@ -82,8 +82,8 @@ def test_a_default_that_fails_more_than_one_request_in_a_hundred_is_refused(sett
 
 
 def test_left_out_parameters_are_told_with_their_reason(settings):
-    rig = make_rig(settings, space_of(*TUNED))
-    left_out = replace(rig.space, left_out={"net.core.odd": "this kernel does not have it"})
-    found = Findings(rig=replace(rig, space=left_out), window=window(), deploy_s=0.1, calibration=None)
+    setup = make_setup(settings, space_of(*TUNED))
+    left_out = replace(setup.space, left_out={"net.core.odd": "this kernel does not have it"})
+    found = Findings(setup=replace(setup, space=left_out), window=window(), deploy_s=0.1, calibration=None)
 
     assert "left out   net.core.odd: this kernel does not have it" in found.as_text()

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.simulated_study import make_summary, small_space
-from tests.unit.simulation import make_rig, write_study
+from tests.unit.simulation import make_setup, write_study
 from tuner.commands.outputs import find_results, write_export, write_report, write_results
 from tuner.commands.session import Reading
 from tuner.errors import TargetError, UsageError
@@ -17,8 +17,8 @@ def settings(tmp_path):
 
 @pytest.fixture
 def reading(settings):
-    rig = make_rig(settings, small_space())
-    return Reading(settings=settings, space=rig.space, summary=make_summary(searches=6), rig=rig)
+    setup = make_setup(settings, small_space())
+    return Reading(settings=settings, space=setup.space, summary=make_summary(searches=6), setup=setup)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.simulation import SimulatedHost, make_rig, open_in_memory, space_of, write_study
+from tests.unit.simulation import SimulatedHost, make_setup, open_in_memory, space_of, write_study
 from tests.unit.space.samples import HOST
 from tests.unit.starts import DEFAULT, SPACE
 from tuner.commands.compare import resolve
@@ -65,50 +65,50 @@ def test_a_study_is_finished_once_it_has_its_verdict(settings):
 
 
 def test_a_side_of_a_comparison_is_the_default_or_values_over_it(settings):
-    rig = make_rig(settings, SPACE)
+    setup = make_setup(settings, SPACE)
 
-    assert resolve(settings, rig, "default") == DEFAULT
-    assert resolve(settings, rig, {"sendfile": "off"}) == SPACE.complete({"sendfile": False})
+    assert resolve(settings, setup, "default") == DEFAULT
+    assert resolve(settings, setup, {"sendfile": "off"}) == SPACE.complete({"sendfile": False})
 
 
 def test_a_side_of_a_comparison_may_be_a_preset(settings):
     preset = Preset(name="copied", title="", source="", values={"sendfile": False})
-    rig = make_rig(settings, replace(SPACE, presets=(preset,)))
+    setup = make_setup(settings, replace(SPACE, presets=(preset,)))
 
-    assert resolve(settings, rig, "copied") == SPACE.complete({"sendfile": False})
+    assert resolve(settings, setup, "copied") == SPACE.complete({"sendfile": False})
     with pytest.raises(UsageError, match=r"'copid' is no configuration\. Did you mean copied"):
-        resolve(settings, rig, "copid")
+        resolve(settings, setup, "copid")
 
 
 def test_a_side_of_a_comparison_may_hold_less_than_the_default(settings):
     """To be measured is not to be shipped: recipes from elsewhere are tried as they are."""
     facts = SpaceFacts(names={**HOST})
     space = load_space(["apache-event"], facts=facts, base=settings.path.parent)
-    rig = make_rig(settings, space)
+    setup = make_setup(settings, space)
 
-    assert resolve(settings, rig, "hand-tuned-2012")["MaxRequestWorkers"] == 2
-    assert resolve(settings, rig, {"ThreadsPerChild": 25, "Processes": 1})["MaxRequestWorkers"] == 25
-    assert resolve(settings, rig, "few-processes")["MaxRequestWorkers"] == 192
+    assert resolve(settings, setup, "hand-tuned-2012")["MaxRequestWorkers"] == 2
+    assert resolve(settings, setup, {"ThreadsPerChild": 25, "Processes": 1})["MaxRequestWorkers"] == 25
+    assert resolve(settings, setup, "few-processes")["MaxRequestWorkers"] == 192
 
 
 def test_a_value_that_is_wrong_is_refused(settings):
-    rig = make_rig(settings, SPACE)
+    setup = make_setup(settings, SPACE)
 
     with pytest.raises(UsageError, match="sendfiles"):
-        resolve(settings, rig, {"sendfiles": "off"})
+        resolve(settings, setup, {"sendfiles": "off"})
     with pytest.raises(UsageError, match="worker_connections"):
-        resolve(settings, rig, {"worker_connections": "-5"})
+        resolve(settings, setup, {"worker_connections": "-5"})
 
 
 def test_there_is_no_winner_before_the_confirmation(settings):
-    rig = make_rig(settings, space_of("sendfile"))
+    setup = make_setup(settings, space_of("sendfile"))
     settings.folder.mkdir()
     storage = open_storage(settings.storage_url, settings.name)
 
     with pytest.raises(UsageError, match=r"there is no winner yet. Finish the study with `tuner run`"):
-        resolve(settings, rig, "winner")
+        resolve(settings, setup, "winner")
     storage.remember(
         CONFIRMATION,
         Confirmation(config={"sendfile": False}, pairs=4, windows=2, extend_to=4, looks=1),
     )
-    assert resolve(settings, rig, "winner") == {"sendfile": False}
+    assert resolve(settings, setup, "winner") == {"sendfile": False}

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
-from tests.unit.simulation import make_rig, write_study
+from tests.unit.simulation import make_setup, write_study
 from tests.unit.space.samples import facts
 from tuner.commands.apply import apply_winner
 from tuner.commands.outputs import write_results
@@ -109,8 +109,8 @@ def test_a_winner_with_less_is_not_applied(tmp_path: Path) -> None:
 
 def test_a_run_ends_with_its_report_when_its_winner_may_not_ship(tmp_path: Path) -> None:
     settings = write_study(tmp_path)
-    rig = make_rig(settings, space_of())
-    reading = Reading(settings=settings, space=rig.space, summary=summary_of(less=True), rig=rig)
+    setup = make_setup(settings, space_of())
+    reading = Reading(settings=settings, space=setup.space, summary=summary_of(less=True), setup=setup)
 
     results = write_results(reading)
 

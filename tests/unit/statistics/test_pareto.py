@@ -72,9 +72,9 @@ def study(tmp_path_factory):
     host = SimulatedHost(cpu_us=cpu_us)
     storage = open_on_disk(settings, host.clock)
     campaign = make_campaign(settings, host, storage, plan=replace(SMALL_PLAN, trials=16))
-    storage.claim(campaign.rig.fingerprint, definition=settings.definition(campaign.rig.space))
+    storage.claim(campaign.setup.fingerprint, definition=settings.definition(campaign.setup.space))
     storage.remember(VERDICT, run_campaign(campaign))
-    return campaign, summarize(settings, campaign.rig.space, storage, running=False, version="0.1.0")
+    return campaign, summarize(settings, campaign.setup.space, storage, running=False, version="0.1.0")
 
 
 def test_a_cost_is_relative_to_the_default(study):
@@ -121,7 +121,7 @@ def test_every_optimizer_weighs_two_objectives(study, optimizer):
     from tuner.optimize.catalogue import make_optimizer
 
     campaign, _ = study
-    space = campaign.rig.space
+    space = campaign.setup.space
     seen = observe(campaign)
 
     suggestion = make_optimizer(optimizer, space.encode(space.default())).suggest(
