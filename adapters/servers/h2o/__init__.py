@@ -39,12 +39,8 @@ class H2o:
     denied: ClassVar[tuple[str, ...]] = ("user", "minimum-version", "cipher-suite*")
 
     def detect(self, host: Host) -> Facts:
-        program, completed = programs.find_program(host, ("h2o", "/usr/bin/h2o"), "-v", package=self.package)
-        return Facts(
-            version=programs.read_version(completed, "h2o version ", host, package=self.package),
-            program=PurePosixPath(program),
-            cores=programs.read_online_cpus(host),
-        )
+        names = ("h2o", "/usr/bin/h2o")
+        return programs.detect_program(host, names, "-v", before="h2o version ", package=self.package)
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
         return {site.directory / CONFIG_FILE: write_configuration(config, site).encode()}

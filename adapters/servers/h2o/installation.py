@@ -10,8 +10,9 @@ from pathlib import PurePosixPath
 
 from tuner.adapters.servers.h2o.settings import SETTINGS
 from tuner.adapters.servers.h2o.yaml import Document, Plain
-from tuner.errors import ConfigRejected, TargetError
-from tuner.kit.services import describe_service, probe_service
+from tuner.errors import ConfigRejected
+from tuner.kit.config_files import find_changes, read_files
+from tuner.kit.services import find_service
 from tuner.ports import Config, Facts, Files, Host, Installation
 
 MAIN = PurePosixPath("/etc/h2o/h2o.conf")
@@ -21,21 +22,19 @@ STARTER_TITLE = "start_server"
 
 def find_installed(host: Host, facts: Facts) -> Installation:
     """Find the installed service. Raises TargetError when its configuration is missing or no YAML."""
-    content = host.read(MAIN).content
-    if content is None:
-        raise TargetError(f"{host.name}: {MAIN}: there is no such file. Install it with: apt-get install h2o")
-    document = Document(content, MAIN)
+    files = read_files(host, MAIN, package="h2o")
+    document = Document(files[MAIN], MAIN)
     said = document.read()
     program = str(facts.program)
     pid_file, log = said.get("pid-file", str(PID_FILE)), said.get("error-log")
-    service = describe_service(
-        "h2o", host.run_all(probe_service("h2o")), check=(program, "-t", "-c", str(MAIN)),
-        start=(program, "-m", "daemon", "-c", str(MAIN)), reload=None, title=STARTER_TITLE,
+    service = find_service(
+        host, "h2o", check=(program, "-t", "-c", str(MAIN)),
+        start=(program, "-m", "daemon", "-c", str(MAIN)), title=STARTER_TITLE,
         pid_file=PurePosixPath(str(pid_file)),
     )  # fmt: skip
     return Installation(
         facts=replace(facts, current=_read_current(document, facts)),
-        files={MAIN: content},
+        files=files,
         service=service,
         port=next(_find_ports(said), None),
         log=PurePosixPath(log) if isinstance(log, str) and log.startswith("/") else None,
@@ -47,9 +46,7 @@ def rewrite_files(config: Config, installation: Installation) -> Files:
     current = installation.facts.current
     document = Document(installation.files[MAIN], MAIN)
     words: dict[str, str] = {}
-    for name, value in config.items():
-        if type(value) is type(current.get(name)) and value == current[name]:
-            continue
+    for name, value in find_changes(config, current).items():
         if name not in SETTINGS:
             raise ConfigRejected(
                 f"h2o: {name[:80]!r} is no setting that is changed here. Take it out of the space."
