@@ -36,6 +36,12 @@ def load(name: str, server: str, found: Installation) -> Space:
     return load_space([name, {"allow": ["semantic", "risky"]}], facts=facts, base=Path())
 
 
+def draw(name: str, server: str, place: Place, data: st.DataObject) -> tuple[Space, Config]:
+    """Draw any configuration of a space for an installed service."""
+    space = load(name, server, place[1])
+    return space, space.for_server(space.decode(data.draw(points(space))), server)
+
+
 def require_taken(server: Apache | PhpFpm, config: Config, sandbox: Sandbox, before: Installation) -> None:
     """Put a configuration there, and look that it is what the service would run with."""
     files = server.rewrite(config, before)
@@ -66,9 +72,7 @@ def apache() -> Iterator[Place]:
 def test_apache_takes_any_configuration_without_a_warning_and_reads_back_as_it(
     apache: Place, data: st.DataObject
 ):
-    _, before = apache
-    space = load("apache-event", "apache", before)
-    config = space.for_server(space.decode(data.draw(points(space))), "apache")
+    space, config = draw("apache-event", "apache", apache, data)
 
     # Sites set it, so that no drop-in changes it.
     # The recipe of 2012 holds less than what is in force.
@@ -87,8 +91,6 @@ def php_fpm() -> Iterator[Place]:
 def test_php_fpm_takes_any_configuration_without_a_warning_and_reads_back_as_it(
     php_fpm: Place, data: st.DataObject
 ):
-    _, before = php_fpm
-    space = load("php-fpm", "php-fpm", before)
-    config = space.for_server(space.decode(data.draw(points(space))), "php-fpm")
+    _, config = draw("php-fpm", "php-fpm", php_fpm, data)
 
     require_taken(PhpFpm(), config, *php_fpm)

@@ -4,8 +4,8 @@ import os
 import struct
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.testbed.host import TestHost
 
@@ -14,8 +14,7 @@ LIBRARY = "usr/local/lib/testbed-shim.so"
 STATE = "run/testbed-faults"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shim:
+class Shim(NamedTuple):
     """What the programs see that were started with it."""
 
     library: Path

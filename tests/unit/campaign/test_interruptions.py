@@ -101,13 +101,19 @@ def run_twice(folder, cut_off):
     return again
 
 
+def sessions_of_blocks(campaign, role):
+    """Return for each block in which sessions its starts were measured, in order."""
+    found: dict[int, list[str]] = {}
+    for start in campaign.starts:
+        if start.role is role and start.state is State.COMPLETE:
+            found.setdefault(start.block, []).append(start.session)
+    return found
+
+
 def test_the_finished_pairs_of_a_confirmation_are_not_measured_again(tmp_path):
     again = run_twice(tmp_path, cut_off_in_the_third_pair)
 
-    per_block: dict[int, list[str]] = {}
-    for start in again.starts:
-        if start.role is Role.CONFIRM and start.state is State.COMPLETE:
-            per_block.setdefault(start.block, []).append(start.session)
+    per_block = sessions_of_blocks(again, Role.CONFIRM)
     assert per_block[0] == per_block[1] == ["first", "first"]
     # Its first side was measured in the first session, and hours lie between them.
     assert per_block[2] == ["first", "second", "second"]
@@ -123,10 +129,7 @@ def cut_off_in_the_third_pair(campaign):
 def test_a_block_of_the_race_that_was_cut_off_is_measured_whole_in_the_next_session(tmp_path):
     again = run_twice(tmp_path, cut_off_in_the_second_block)
 
-    sessions: dict[int, list[str]] = {}
-    for start in again.starts:
-        if start.role is Role.RACE and start.state is State.COMPLETE:
-            sessions.setdefault(start.block, []).append(start.session)
+    sessions = sessions_of_blocks(again, Role.RACE)
     assert sessions[0] == ["first"] * 3
     assert sessions[1] == ["first"] + ["second"] * 3
     assert sessions[2] == ["second"] * 3

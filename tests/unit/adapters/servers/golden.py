@@ -20,7 +20,7 @@ from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.errors import TargetError
-from tuner.ports import ABSENT, Completed, CpuSet, Facts, FileState, PrivateServer, Site
+from tuner.ports import ABSENT, Completed, Facts, FileState, PrivateServer, Site
 
 FOLDER = Path(__file__).parent
 ADAPTERS: Mapping[str, PrivateServer] = {
@@ -96,16 +96,7 @@ class RecordedHost:
     files: Mapping[str, str]
     name: str = field(default="recorded")
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        timeout_s: float,
-        cpus: CpuSet | None = None,
-        stdin: bytes = b"",
-        open_files: int | None = None,
-    ) -> Completed:
-        del timeout_s, cpus, stdin, open_files
+    def run(self, argv: Sequence[str], **_how: object) -> Completed:
         command = " ".join(argv)
         if command not in self.commands:
             message = f"recorded: {argv[0]}: command not found"
