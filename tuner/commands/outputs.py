@@ -32,9 +32,9 @@ def write_results(reading: Reading) -> Results:
     winner = reading.summary.winner
     if winner is None or reading.summary.is_held_back:
         return Results(report=report, exports=())
-    rig = reading.setup or prepare(reading.settings)
-    reading = replace(reading, setup=rig)
-    forms = formats_of(_render(reading, rig, winner.config))
+    setup = reading.setup or prepare(reading.settings)
+    reading = replace(reading, setup=setup)
+    forms = formats_of(_render(reading, setup, winner.config))
     written = (path for form in forms for path in write_export(reading, form, None))
     return Results(report=report, exports=tuple(map(str, written)))
 
@@ -76,9 +76,9 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
     installed: Files = {}
     winner = reading.summary.winner
     if winner is not None:
-        rig = reading.setup or prepare(reading.settings)
-        rendered = _render(reading, rig, winner.config)
-        installed = _read(rig.host, paths_to_read(form, rendered))
+        setup = reading.setup or prepare(reading.settings)
+        rendered = _render(reading, setup, winner.config)
+        installed = _read(setup.host, paths_to_read(form, rendered))
     files = export(reading.summary, form, rendered=rendered, installed=installed)
     if output is not None:
         for name, content in files.items():
@@ -90,35 +90,35 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
     return [own / EXPORTS / name for name in files]
 
 
-def _render(reading: Reading, rig: Setup, winner: Config) -> Mapping[str, Rendered | Rewritten]:
+def _render(reading: Reading, setup: Setup, winner: Config) -> Mapping[str, Rendered | Rewritten]:
     """Return what the winner makes of every server's files, in the way in which it ran."""
-    target = rig.target
+    target = setup.target
     if isinstance(target, ManagedTarget):
-        return _rewrite(reading, rig, target, winner)
+        return _rewrite(reading, setup, target, winner)
     rendered = {
-        name: render_both(server, rig.space, winner, rig.facts[name])
-        for name, server in rig.servers.items()
+        name: render_both(server, setup.space, winner, setup.facts[name])
+        for name, server in setup.servers.items()
         if isinstance(server, PrivateServer)
     }
     offered = formats_of(rendered)
     missing = [name for name in rendered if name not in offered]
-    return {**rendered, **_rewrite_beside(rig, missing, winner)}
+    return {**rendered, **_rewrite_beside(setup, missing, winner)}
 
 
-def _rewrite_beside(rig: Rig, names: Sequence[str], winner: Config) -> Mapping[str, Rewritten]:
+def _rewrite_beside(setup: Setup, names: Sequence[str], winner: Config) -> Mapping[str, Rewritten]:
     """Return what the winner of private instances makes of the files that are installed beside them.
 
     A server that is not installed here, or cannot have these settings, is left out.
     """
-    changes = {name: new for name, (_, new) in rig.space.changes(winner, derived=True).items()}
+    changes = {name: new for name, (_, new) in setup.space.changes(winner, derived=True).items()}
     rewritten = {}
     for name in names:
-        server = rig.servers[name]
+        server = setup.servers[name]
         if isinstance(server, InstalledServer):
             with suppress(TargetError, ConfigRejected):
-                installation = server.find(rig.host)
-                files = server.rewrite(rig.space.for_server(changes, name), installation)
-                rewritten[name] = _compare(rig.host, installation, files)
+                installation = server.find(setup.host)
+                files = server.rewrite(setup.space.for_server(changes, name), installation)
+                rewritten[name] = _compare(setup.host, installation, files)
     return rewritten
 
 
@@ -135,12 +135,14 @@ def _compare(host: Host, installation: Installation, files: Files) -> Rewritten:
     )
 
 
-def _rewrite(reading: Reading, rig: Setup, target: ManagedTarget, winner: Config) -> Mapping[str, Rewritten]:
+def _rewrite(
+    reading: Reading, setup: Setup, target: ManagedTarget, winner: Config
+) -> Mapping[str, Rewritten]:
     """Return what the servers make of the files that are installed now, as `tuner apply` does."""
     chosen = {name: new for name, (_, new) in reading.space.changes(winner).items()}
-    config = rig.space.complete(chosen)
+    config = setup.space.complete(chosen)
     return {
-        server.name: _compare(rig.host, server.installation, target.files_of(server, config))
+        server.name: _compare(setup.host, server.installation, target.files_of(server, config))
         for server in target.servers
     }
 
