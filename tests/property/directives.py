@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from tests.unit.adapters.servers import nginx_layouts
-from tests.unit.adapters.servers.apache_layouts import DEBIAN, find
-from tests.unit.adapters.servers.php_layouts import BOOKWORM, find_pool
+from tests.unit.adapters.servers.apache.layouts import DEBIAN, find
+from tests.unit.adapters.servers.nginx import layouts as nginx_layouts
+from tests.unit.adapters.servers.php_fpm.layouts import BOOKWORM, find_pool
 from tuner.adapters.servers.apache import Apache
 from tuner.adapters.servers.apache.syntax import logical_lines
 from tuner.adapters.servers.h2o import H2o

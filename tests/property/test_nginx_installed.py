@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.installed import mount
 from tests.property.space_strategies import points
-from tests.unit.adapters.servers.nginx_layouts import LAYOUTS, MAIN, find
+from tests.unit.adapters.servers.nginx.layouts import LAYOUTS, MAIN, find
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.nginx.settings import SETTINGS

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.unit.adapters.servers.apache_layouts import DEBIAN, find
-from tests.unit.adapters.servers.php_layouts import BOOKWORM, find_pool
+from tests.unit.adapters.servers.apache.layouts import DEBIAN, find
+from tests.unit.adapters.servers.php_fpm.layouts import BOOKWORM, find_pool
 from tuner.adapters.servers.apache import Apache
 from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.adapters.servers.sysctl import Sysctl

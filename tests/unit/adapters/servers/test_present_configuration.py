@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.adapters.servers import apache_layouts, php_layouts
+from tests.unit.adapters.servers.apache import layouts as apache_layouts
+from tests.unit.adapters.servers.php_fpm import layouts as php_layouts
 from tuner.adapters.servers.apache import Apache
 from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.ports import Config, Installation

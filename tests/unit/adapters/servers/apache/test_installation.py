@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.unit.adapters.servers.apache_layouts import (
+from tests.unit.adapters.servers.apache.layouts import (
     DEBIAN,
     LAYOUTS,
     MPM_EVENT,

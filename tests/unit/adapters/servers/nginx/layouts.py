@@ -9,7 +9,7 @@ from tuner.testing.fakes import MemoryHost, completed
 
 ROOT = PurePosixPath("/etc/nginx")
 MAIN = ROOT / "nginx.conf"
-FOLDER = Path(__file__).parent / "nginx" / "installed"
+FOLDER = Path(__file__).parent / "installed"
 CPUS = PurePosixPath("/sys/devices/system/cpu/online")
 VERSIONS = {"ubuntu-22.04": "1.18.0", "rhel-9": "1.20.1"}
 

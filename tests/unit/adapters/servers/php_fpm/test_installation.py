@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.unit.adapters.servers.php_layouts import (
+from tests.unit.adapters.servers.php_fpm.layouts import (
     BOOKWORM,
     LAYOUTS,
     RHEL,

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.unit.adapters.servers.nginx_layouts import LAYOUTS, MAIN, ROOT, find, make_host
+from tests.unit.adapters.servers.nginx.layouts import LAYOUTS, MAIN, ROOT, find, make_host
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.nginx.rewrite import PARAMETERS
 from tuner.errors import ConfigRejected, TargetError
