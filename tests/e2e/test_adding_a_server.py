@@ -6,12 +6,14 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.command_line import CommandLine
+from tests.unit.simulated_study import make_summary
+from tuner.export import Rewritten, export
+from tuner.plugins import make_host, make_installed_server
 
 pytestmark = pytest.mark.alone
 
@@ -21,6 +23,9 @@ PART = re.compile(r"^`(?P<path>[\w./-]+)`:\n\n```\w+\n(?P<text>.*?)^```$", re.MU
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BUDGET = ("--minutes", "0.4", "--trials", "2")
 PACKAGE = "tuner-lighttpd"
+INSTALL = f"pip install ./{PACKAGE}"
+Done = Mapping[str, subprocess.CompletedProcess[str]]
+"""What came of each command."""
 
 
 def read_files() -> dict[str, str]:
@@ -36,17 +41,9 @@ def read_commands() -> list[str]:
     return [line.removeprefix("$ ") for block in CONSOLE.findall(PAGE) for line in block.splitlines()]
 
 
-@dataclass(frozen=True)
-class Walk:
-    """What a reader has who did all that the page says."""
-
-    tuner: CommandLine
-    done: Mapping[str, subprocess.CompletedProcess[str]]
-    """What came of each command."""
-
-
 @pytest.fixture(scope="module")
-def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
+def tuner(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
+    """Return the command line of a reader who has written the files and installed the package."""
     folder = tmp_path_factory.mktemp("walk")
     for path, text in read_files().items():
         file = folder / PACKAGE / path
@@ -65,7 +62,15 @@ def walk(tmp_path_factory: pytest.TempPathFactory) -> Walk:
             "PIP_NO_BUILD_ISOLATION": "0",
         },
     )
-    return Walk(tuner, {command: run(tuner, command) for command in read_commands()})
+    installed = run(tuner, INSTALL)
+    assert installed.returncode == 0, installed.stderr
+    return tuner
+
+
+@pytest.fixture(scope="module")
+def done(tuner: CommandLine) -> Done:
+    """Run the other commands of the page; return what came of each."""
+    return {command: run(tuner, command) for command in read_commands() if command != INSTALL}
 
 
 def run(tuner: CommandLine, command: str) -> subprocess.CompletedProcess[str]:
@@ -88,23 +93,26 @@ def test_the_page_has_its_reader_write_three_files_of_less_than_300_lines():
     assert sum(text.count("\n") for text in files.values()) <= 300
 
 
-def test_every_command_of_the_page_ends_well(walk: Walk):
-    for command, done in walk.done.items():
+def test_every_command_of_the_page_ends_well(done: Done):
+    nothing_won = False
+    for command, ended in done.items():
         allowed = {0, 1} if command.startswith("tuner run") else {0}
-        assert done.returncode in allowed, f"{command}\n{done.stdout}{done.stderr}"
+        if command.startswith("tuner export") and nothing_won:
+            allowed = {2}
+        assert ended.returncode in allowed, f"{command}\n{ended.stdout}{ended.stderr}"
+        nothing_won |= ended.returncode == 1
 
 
-def test_the_contracts_were_run_with_both_modes(walk: Walk):
-    suite = next(command for command in walk.done if "tuner.testing" in command)
-
-    printed = walk.done[suite].stdout
+def test_the_contracts_were_run_with_both_modes(done: Done):
+    printed = done["python -m tuner.testing lighttpd"].stdout
 
     assert re.search(r"\b1[5-9] passed", printed), printed
     assert "skipped" not in printed
 
 
-def test_the_study_ran_the_real_server_with_other_settings(walk: Walk):
-    shown = json.loads(walk.tuner.run("show", "lighttpd.yaml", "--json").stdout)
+def test_the_study_ran_the_real_server_with_other_settings(tuner: CommandLine, done: Done):
+    assert "tuner init lighttpd -o lighttpd.yaml" in done
+    shown = json.loads(tuner.run("show", "lighttpd.yaml", "--json").stdout)
 
     assert shown["fingerprint"]["servers"]["lighttpd"].startswith("1.4.")
     searched = [trial for trial in shown["trials"] if trial["role"] == "search"]
@@ -113,9 +121,26 @@ def test_the_study_ran_the_real_server_with_other_settings(walk: Walk):
     assert shown["default"]["goodput_rps"] > 0
 
 
-def test_the_adapter_and_its_space_are_listed_with_the_package_that_brings_them(walk: Walk):
-    adapters = json.loads(walk.tuner.run("adapters", "--json").stdout)
-    spaces = json.loads(walk.tuner.run("spaces", "--json").stdout)
+def test_an_export_is_the_drop_in_with_what_was_changed(tuner: CommandLine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(tuner.variables["PYTHONPATH"])
+    lighttpd = make_installed_server("lighttpd")
+    installation = lighttpd.find(make_host("local"))
+    after = lighttpd.rewrite({"server.max-worker": 2, "server.network-backend": "writev"}, installation)
+    rewritten = Rewritten(before={}, after=after, service=installation.service)
+
+    files = export(make_summary(searches=4), "lighttpd", rendered={"lighttpd": rewritten})
+
+    assert set(files) == {"tuner-lighttpd.patch", "tuner-lighttpd-undo.sh"}
+    assert (
+        '+server.max-worker := 2\n+server.network-backend := "writev"\n'
+        in files["tuner-lighttpd.patch"].decode()
+    )
+    assert "rm -f -- /etc/lighttpd/conf-enabled/zz-tuner.conf" in files["tuner-lighttpd-undo.sh"].decode()
+
+
+def test_the_adapter_and_its_space_are_listed_with_the_package_that_brings_them(tuner: CommandLine):
+    adapters = json.loads(tuner.run("adapters", "--json").stdout)
+    spaces = json.loads(tuner.run("spaces", "--json").stdout)
 
     assert f"{PACKAGE} 1.0" in json.dumps([each for each in adapters if each["name"] == "lighttpd"])
     assert "lighttpd, static pages" in json.dumps([each for each in spaces if each["name"] == "lighttpd"])
