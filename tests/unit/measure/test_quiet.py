@@ -54,7 +54,9 @@ class RemoteMachine:
         self.host.files[PurePosixPath(path)] = FileState(content=text.encode())
 
 
-@pytest.mark.parametrize(("busy", "quiet"), [(None, True), (SESSION, True), (HERE, False)])
+@pytest.mark.parametrize(
+    ("busy", "quiet"), [(None, True), (SESSION, True), (HERE, False)], ids=["nothing", "session", "here"]
+)
 def test_of_a_remote_target_only_the_tuners_own_session_is_left_out(busy, quiet, monkeypatch):
     machine = RemoteMachine(busy)
     monkeypatch.setattr("tuner.measure.counters.time", machine)
