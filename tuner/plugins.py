@@ -5,6 +5,7 @@ Built-in adapters are registered like foreign ones; built-in spaces are the file
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
@@ -118,6 +119,18 @@ def make_load_generator(name: str, **options: object) -> LoadGenerator:
         raise UsageError(
             f"load.generator: {name} does not take the options given ({told}): {error}. Correct them."
         ) from error
+
+
+def make_rate_generator() -> LoadGenerator | None:
+    """Make the first load generator that says of itself `logs_at_rate`; None when there is none.
+
+    It keeps a rate over kept connections and logs every response, so that response times can be compared.
+    """
+    for point in sorted(_points(Kind.LOAD_GENERATOR), key=lambda point: point.name):
+        with suppress(UsageError):
+            if getattr(_load(point), "logs_at_rate", False):
+                return make_load_generator(point.name)
+    return None
 
 
 def adapter_names(kind: Kind) -> tuple[str, ...]:

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from tuner.errors import UsageError
-from tuner.plugins import Kind, adapter_names, list_adapters, make_host, make_load_generator, make_server
+from tuner.plugins import (
+    Kind,
+    adapter_names,
+    list_adapters,
+    make_host,
+    make_load_generator,
+    make_rate_generator,
+    make_server,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,3 +113,10 @@ def test_a_checkout_that_is_not_installed_says_so(tmp_path: Path):
 
     assert "servertuner is not installed (its metadata is missing)" in ran.stderr
     assert "make setup" in ran.stderr
+
+
+def test_response_times_at_a_rate_come_from_the_generator_that_says_it_logs_them():
+    generator = make_rate_generator()
+
+    assert generator is not None
+    assert generator.name == "h2load"

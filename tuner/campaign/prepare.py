@@ -23,8 +23,6 @@ from tuner.study import Study
 T = TypeVar("T", SandboxTarget, ManagedTarget)
 
 SETTINGS = "/proc/sys"
-RATE_GENERATOR = "h2load"
-"""Keeps a rate over HTTP/1.1 and logs every response; wrk and ab know no rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +205,9 @@ def _fixed_rate(load: Load, hosts: Mapping[str, Host]) -> Load | None:
     """Return the load with a generator that can keep a rate, when it is there and connections are kept."""
     if not load.shape.keepalive:
         return None
-    generator = plugins.make_load_generator(RATE_GENERATOR)
+    generator = plugins.make_rate_generator()
+    if generator is None:
+        return None
     try:
         find_generators(generator, hosts)
     except TargetError:
