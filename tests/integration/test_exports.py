@@ -223,10 +223,10 @@ def test_a_private_server_is_exported_as_the_change_to_what_is_installed_beside_
         "study: private\nservers: [h2o]\nspace: [h2o]\ntarget: {host: local, mode: sandbox}\n"
         "load: {path: /index.html}\n"
     )
-    rig = prepare(load_study(study))
+    setup = prepare(load_study(study))
     winner = {"num-threads": 3, "max-connections": 2000}
-    summary = summarize_winner(rig.space, winner)
-    reading = Reading(settings=rig.settings, space=rig.space, summary=summary, rig=rig)
+    summary = summarize_winner(setup.space, winner)
+    reading = Reading(settings=setup.settings, space=setup.space, summary=summary, setup=setup)
 
     patch, undo = write_export(reading, "h2o", tmp_path / "out")
 

@@ -21,7 +21,14 @@ PASSWORD = "geheim"  # noqa: S105 - of an account that lives for a second
 
 
 def log_in(host: TestHost, command: str) -> bytes:
-    options = ["-F", "/dev/null", "-o", "BatchMode=yes", "-o", f"UserKnownHostsFile={host.known_hosts}"]
+    options = [
+        "-F",
+        "/dev/null",
+        "-o",
+        "BatchMode=yes",
+        "-o",
+        f"UserKnownHostsFile={host.home / '.ssh/known_hosts'}",
+    ]
     return subprocess.run(
         ["ssh", *options, "-i", str(host.identity), host.ssh_url, command], check=True, capture_output=True
     ).stdout

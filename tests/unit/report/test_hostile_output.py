@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 
 import pytest
 from rich.console import Console
-from tests.unit.report.test_report import without_plotly
 
+from tests.unit.report.test_page import without_plotly
 from tests.unit.simulated_study import make_summary
 from tuner import cli
 from tuner.adapters.servers.apache import DROP_IN
