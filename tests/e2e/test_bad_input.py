@@ -247,7 +247,7 @@ def test_a_full_disk_ends_the_run_with_its_name_and_nothing_left_behind(tuner):
     study = tuner.write()
     folder = tuner.folder / "study.study"
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", folder], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k,mode=755", "tmpfs", folder], check=True)
     try:
         before = picture()
 
