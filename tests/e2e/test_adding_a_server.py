@@ -93,14 +93,16 @@ def test_the_page_has_its_reader_write_three_files_of_less_than_300_lines():
     assert sum(text.count("\n") for text in files.values()) <= 300
 
 
-def test_every_command_of_the_page_ends_well(done: Done):
-    nothing_won = False
+def test_every_command_of_the_page_ends_well(tuner: CommandLine, done: Done):
+    shown = json.loads(tuner.run("show", "lighttpd.yaml", "--json").stdout)
     for command, ended in done.items():
-        allowed = {0, 1} if command.startswith("tuner run") else {0}
-        if command.startswith("tuner export") and nothing_won:
+        allowed = {0}
+        if command.startswith("tuner run"):
+            # A study of seconds may prove nothing.
+            allowed = {0, 1}
+        elif command.startswith("tuner export") and shown["winner"] is None:
             allowed = {2}
         assert ended.returncode in allowed, f"{command}\n{ended.stdout}{ended.stderr}"
-        nothing_won |= ended.returncode == 1
 
 
 def test_the_contracts_were_run_with_both_modes(done: Done):
