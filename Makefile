@@ -90,6 +90,13 @@ bench-optimizer: ## Compare the optimizer with its peers on recorded and made su
 	@.ci/python bench
 	@.bench/bin/python -m benchmarks.optimizer --table benchmarks/optimizer-table.md
 
+.PHONY: bench-campaign
+bench-campaign: setup ## Play quick studies of 200 drawn servers and hold them against an earlier tuner (ten minutes)
+	@$(BIN)/python -m benchmarks.campaign --arm ours --out "$(RESULTS)" --workers "$$(nproc)"
+	@$(BIN)/python -m benchmarks.campaign --compare benchmarks/campaign/today.jsonl "$(RESULTS)"
+
+RESULTS ?= ours.jsonl
+
 .PHONY: bench-warm-start
 bench-warm-start: ## Measure what an earlier study is worth to a new one (ten minutes)
 	@.ci/python bench

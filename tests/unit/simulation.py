@@ -124,6 +124,10 @@ class SimulatedHost:
     """Whether something else spoils a window at a time."""
     sigma_start: float = 0.006
     sigma_window: float = 0.01
+    suggest_s: float = 0.0
+    """What every suggestion takes, however busy the machine is on which this runs."""
+    busy_s: float = math.inf
+    """How long it takes until the host is quiet."""
     seed: int = 1
     clock: SimulatedClock = field(default_factory=SimulatedClock)
     cut_at: int | None = None
@@ -140,14 +144,37 @@ class SimulatedHost:
         if self.steps - 1 == self.cut_at:
             raise KeyboardInterrupt
 
+    def suggest(self, role: Role) -> float:
+        """Let the time pass that it takes to choose a configuration; return the seconds."""
+        seconds = self.suggest_s if role is Role.SEARCH else 0.0
+        self.clock.sleep(seconds)
+        return seconds
+
+    def deploy(self, _config: Config) -> float:
+        """Start the server; return the seconds that it took."""
+        self.clock.sleep(DEPLOY_S)
+        return DEPLOY_S
+
+    def log_level(self, _config: Config, begun_s: float, _duration_s: float) -> float:
+        """Return what time adds to log goodput in a window."""
+        return self.level(begun_s)
+
+    def failed(self, config: Config, asked: float) -> int:
+        """Return how many requests fail."""
+        return round(asked * self.failure_rate(config))
+
+    def spoils(self, begun_s: float, _duration_s: float) -> bool:
+        """Return whether something else spoils a window."""
+        return self.is_spoiled(begun_s)
+
     def window(self, config: Config, own: float, duration_s: float, rate_rps: float | None = None) -> Window:
         """Load the server for so long."""
         begun_s = self.clock.time()
         self.clock.sleep(duration_s)
-        log = self.level(begun_s) + own + self.rng.gauss(0.0, self.sigma_window)
+        log = self.log_level(config, begun_s, duration_s) + own + self.rng.gauss(0.0, self.sigma_window)
         capacity = BASE_RPS * math.exp(log)
         asked = (capacity if rate_rps is None else min(rate_rps, capacity)) * duration_s
-        failed = round(asked * self.failure_rate(config))
+        failed = self.failed(config, asked)
         busy = 1.0 if rate_rps is None else rate_rps / capacity
         cpu_s = asked * self.cpu_us(config) * math.exp(self.rng.gauss(0.0, 0.02)) / 1e6
         p99_ms = 2.0 * busy * BASE_RPS / capacity
@@ -161,7 +188,7 @@ class SimulatedHost:
             ) if self.reports_latency else None,
             generator_cpu=0.7,
             counters={SERVER_CPU: round(cpu_s, 4)},
-            verdicts=(spoiled,) if self.is_spoiled(begun_s) else (),
+            verdicts=(spoiled,) if self.spoils(begun_s, duration_s) else (),
         )  # fmt: skip
 
 
@@ -178,7 +205,7 @@ class SimulatedStarter:
     openings: list[Opening] = field(default_factory=list)
 
     def wait_until_quiet(self, most_s: float) -> bool:
-        self.host.clock.sleep(most_s)
+        self.host.clock.sleep(min(most_s, self.host.busy_s))
         return True
 
     def make(
@@ -195,11 +222,12 @@ class SimulatedStarter:
         plan = plan or self.plan
         dimensions = self.setup.space.dimensions
         self.host.step()
+        suggest_s += self.host.suggest(opening.role)
         start = self.storage.begin(
             opening, distributions=distributions(dimensions) if opening.point else {}, session=self.session
         )
         self.host.step()
-        self.host.clock.sleep(DEPLOY_S)
+        deploy_s = self.host.deploy(opening.config)
         loading_s = self.host.clock.monotonic()
         fault = self.host.fault(opening.config)
         if fault is None:
@@ -208,7 +236,7 @@ class SimulatedStarter:
             start = replace(start, state=State.FAILED, failure=fault)
         self.host.step()
         load_s = self.host.clock.monotonic() - loading_s
-        start = replace(start, timing=Timing(suggest_s=suggest_s, deploy_s=DEPLOY_S, load_s=load_s))
+        start = replace(start, timing=Timing(suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s))
         self.storage.end(
             start,
             log_ratio=value(start) if start.counts else None,
