@@ -68,10 +68,12 @@ def describe_by_hand(summary: "Summary", refused: Mapping[str, str]) -> list[str
     """Return lines about settings of the winner that an export does not hold, by name with the reason."""
     if not refused or summary.winner is None:
         return []
-    values = summary.winner.config
+    winner, show = summary.winner.config, summary.space.show
+    # A limit that follows from the others on this host need not have been one where the winner was measured.
+    values = {name: f" = {show(name, winner[name])}" if name in winner else "" for name in refused}
     return [
         "CHANGE BY HAND, as the gain was measured with these as well:",
-        *(f"  {name} = {summary.space.show(name, values[name])} ({why})" for name, why in refused.items()),
+        *(f"  {name}{values[name]} ({why})" for name, why in refused.items()),
     ]
 
 
