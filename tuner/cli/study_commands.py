@@ -75,9 +75,9 @@ def check(
             f"{option}: {study} tunes private instances; nothing of the host is changed. Leave it out."
         )
     if sudoers:
-        from tuner.commands.sudoers import print_sudoers
+        from tuner.commands.sudoers import make_sudoers
 
-        print(print_sudoers(settings), end="")
+        print(make_sudoers(settings), end="")
         return
     from tuner.commands.check import check_study
     from tuner.report.progress import open_progress
