@@ -140,7 +140,7 @@ def _print_summary(summary: "Summary", results: "Results | None", *, as_json: bo
 
 
 def explain(study: StudyPath, as_json: AsJson = False) -> None:
-    """Say which settings mattered, and how sure that is."""
+    """Show which settings mattered, and how sure that is."""
     settings = read_study(study)
     from tuner.report.summary_json import summary_json
     from tuner.report.terminal import explanation

@@ -1,4 +1,4 @@
-"""Where exported settings come from, as comment lines."""
+"""Comment lines about where exported settings come from."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -45,12 +45,12 @@ def describe_capacity(summary: "Summary") -> list[str]:
 def describe_gain(summary: "Summary") -> str:
     """Return what the settings are worth, and whether that is proven."""
     if summary.gain is None:
-        return f"gain: not confirmed{_say_pick(summary)}"
+        return f"gain: not confirmed{_describe_pick(summary)}"
     claim = "" if summary.gain.verdict == "improved" else f" ({summary.gain.verdict.upper()})"
     return f"gain: {say_gain(summary.gain)}{claim}: correct responses per second relative to the default"
 
 
-def _say_pick(summary: "Summary") -> str:
+def _describe_pick(summary: "Summary") -> str:
     """Return what a picked choice was worth in the search; nothing for what is no such choice."""
     if summary.winner is None or summary.cost is None:
         return ""
