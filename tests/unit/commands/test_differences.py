@@ -1,22 +1,31 @@
 """What a winner makes of installed files when their adapter refuses a part of it."""
 
-from pathlib import PurePosixPath
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.adapters.servers.apache import layouts as apache
-from tests.unit.adapters.servers.h2o import test_installation as h2o
+from tests.unit.adapters.servers.h2o import layouts as h2o
 from tests.unit.adapters.servers.nginx import layouts as nginx
 from tests.unit.adapters.servers.php_fpm import layouts as php_fpm
-from tuner.commands.differences import rewrite_accepted
+from tests.unit.simulated_study import make_summary
+from tests.unit.simulation import make_setup, write_study
+from tuner.adapters.servers.h2o import H2o
+from tuner.commands.differences import find_differences, rewrite_accepted
+from tuner.commands.session import Reading
 from tuner.errors import ConfigRejected
+from tuner.export import Rendered, Rewritten
 from tuner.plugins import make_installed_server
 from tuner.ports import Config, Facts, Files, Installation, Scalar
+from tuner.space import SpaceFacts, load_space
+from tuner.testing.fakes import completed
 
 MAIN = PurePosixPath("/etc/server.conf")
 NAMES = "abcdef"
+FACTS = {"cores": 2, "memory_mib": 4096, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096}
 
 
 TWICE = b"events{}http{keepalive_requests 9;keepalive_requests 9;server{listen 80;}}"
@@ -103,3 +112,59 @@ def test_each_setting_is_in_the_files_or_named_and_no_more_would_be_accepted(
     for name in refused:
         with pytest.raises(ConfigRejected):
             rewrite(dict.fromkeys((*written, name), 1))
+
+
+def change_private_h2o(
+    tmp_path: Path, text: str, *, link: str = "", **winning: Scalar
+) -> Rendered | Rewritten:
+    """Find what a private winner makes of this installed configuration; `link` is where it really lies."""
+    facts = SpaceFacts(names=FACTS, versions={"h2o": (2, 2, 5)})
+    space = load_space(["h2o", {"allow": ["semantic"]}], facts=facts, base=tmp_path)
+    host = h2o.make_host(text)
+    real = (link or str(h2o.MAIN)).encode()
+    host.commands["readlink"] = lambda _host, argv, _stdin: completed(argv, stdout=real + b"\n")
+    if not text:
+        del host.files[h2o.MAIN]
+    setup = replace(
+        make_setup(write_study(tmp_path), space), host=host, servers={"h2o": H2o()}, facts={"h2o": Facts()}
+    )
+    reading = Reading(settings=setup.settings, space=space, summary=make_summary(searches=4), setup=setup)
+    config = space.complete({name.replace("_", "-"): value for name, value in winning.items()})
+    return find_differences(reading, setup, config)["h2o"]
+
+
+def test_a_private_winner_is_put_into_the_files_that_are_installed(tmp_path: Path) -> None:
+    found = change_private_h2o(tmp_path, h2o.DEBIAN, num_threads=3, access_log="off")
+
+    assert isinstance(found, Rewritten)
+    assert found.before == {h2o.MAIN: h2o.DEBIAN.encode()}
+    assert found.after == {h2o.MAIN: b"num-threads: 3\n" + h2o.DEBIAN.encode()}
+    assert found.directory == h2o.MAIN.parent
+    assert found.by_hand.keys() == {"access-log"}
+
+
+def test_names_in_a_patch_begin_at_the_root_when_a_link_leads_out_of_the_servers_directory(
+    tmp_path: Path,
+) -> None:
+    found = change_private_h2o(tmp_path, h2o.DEBIAN, link="/srv/h2o.conf", num_threads=3)
+
+    assert isinstance(found, Rewritten)
+    assert found.after.keys() == found.before.keys() == {PurePosixPath("/srv/h2o.conf")}
+    assert found.directory == PurePosixPath("/")
+
+
+@pytest.mark.parametrize(
+    ("text", "winning", "reason"),
+    [
+        ("", {"num_threads": 3}, "/etc/h2o/h2o.conf: there is no such file"),
+        (h2o.DEBIAN, {"access_log": "off"}, "'access-log' is no setting that is changed here"),
+    ],
+)
+def test_where_the_installed_files_cannot_be_changed_the_instances_own_are_compared(
+    tmp_path: Path, text: str, winning: dict[str, Scalar], reason: str
+) -> None:
+    found = change_private_h2o(tmp_path, text, **winning)
+
+    assert isinstance(found, Rendered)
+    assert reason in found.reason
+    assert found.default != found.winner
