@@ -17,7 +17,7 @@ from tuner.plugins import make_rate_generator
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.records.latency import Quantile, merge, quantile
-from tuner.statistics.confirm import Gain, judge_pairs
+from tuner.statistics.paired_gain import Gain, judge_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study.facts import FIXED_RATE, FixedRateComparison
 from tuner.study.storage import Storage

@@ -17,7 +17,7 @@ from tuner.records.latency import Quantile
 from tuner.report.page import render_report
 from tuner.report.setting_figures import draw_slice
 from tuner.report.summary import Summary
-from tuner.statistics.confirm import judge_pairs
+from tuner.statistics.paired_gain import judge_pairs
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 
