@@ -20,9 +20,9 @@ from tuner.campaign.prepare import prepare
 from tuner.campaign.progress import Silence
 from tuner.optimize.catalogue import make_optimizer
 from tuner.records import Blame, Start, Window
-from tuner.report.figures import pair_ratios
+from tuner.report.start_figures import pair_ratios
 from tuner.report.wording import say_gain
-from tuner.statistics.confirm import Gain, judge_pairs
+from tuner.statistics.paired_gain import Gain, judge_pairs
 from tuner.study.presets import PRESETS
 from tuner.study.storage import open_storage
 

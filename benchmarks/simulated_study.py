@@ -7,12 +7,12 @@ from random import Random
 
 from benchmarks.simulated_host import SimulatedHost, confirm_pairs
 from tuner.records import Role, Start, Window
-from tuner.statistics.confirm import Gain, judge_pairs, needs_extension, pair_order
 from tuner.statistics.control_level import ControlLevel, Speedup, combine, speedups
+from tuner.statistics.elimination import race_order, survivors
 from tuner.statistics.noise import Noise, control_interval, estimate_noise
+from tuner.statistics.paired_gain import Gain, judge_pairs, needs_extension, pair_order
 from tuner.statistics.promotion import promising, shrunk, top
 from tuner.statistics.pruning import should_prune
-from tuner.statistics.race import race_order, survivors
 from tuner.study.presets import PRESETS
 
 DEFAULT = "default"

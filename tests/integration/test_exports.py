@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -12,18 +12,26 @@ import pytest
 
 from tests.unit.simulated_study import make_summary
 from tuner.adapters.servers.apache import DROP_IN, Apache
-from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.campaign.prepare import prepare
 from tuner.commands.outputs import write_export
 from tuner.commands.session import Reading
-from tuner.export import export, paths_to_read, render_both
-from tuner.ports import Facts, FileState, Scalar, Server
+from tuner.export import Rewritten, export, render_both
+from tuner.ports import Facts, Installation, Scalar
 from tuner.report.summary import Arm, Summary
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.study import load_study
 
-COPIES = {"nginx": "/etc/nginx", "apache2": "/etc/apache2", "states": "/var/lib/apache2"}
+STUDY = """\
+study: private
+servers: [{servers}]
+space: [{spaces}, {{allow: [semantic]}}]
+target: {{host: local, mode: sandbox}}
+load: {{path: /index.html}}
+"""
+SPACES = {"nginx, sysctl": "nginx, sysctl-net"}
+COPIES = {"nginx": "/etc/nginx", "h2o": "/etc/h2o", "apache2": "/etc/apache2", "states": "/var/lib/apache2"}
+SYSCTL = PurePosixPath("/proc/sys/net")
 FACTS = {"cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096}
 
 
@@ -44,17 +52,21 @@ def summarize_winner(space: Space, winning: Mapping[str, Scalar]) -> Summary:
     return replace(summary, space=space, winner=arm, changes=space.changes(config))
 
 
-def export_real(
-    server: Server, summary: Summary, facts: Facts, installed: Mapping[PurePosixPath, FileState]
-) -> dict[str, bytes]:
+def read_winner(tmp_path: Path, servers: str, winning: Mapping[str, Scalar]) -> Reading:
+    """Prepare a private study here, and take these values for its confirmed winner."""
+    study = tmp_path / "study.yaml"
+    study.write_text(STUDY.format(servers=servers, spaces=SPACES.get(servers, servers)))
+    setup = prepare(load_study(study))
+    summary = summarize_winner(setup.space, winning)
+    return Reading(settings=setup.settings, space=setup.space, summary=summary, setup=setup)
+
+
+def export_apache() -> dict[str, bytes]:
+    summary = summarize_winner(load("apache-event", "apache"), APACHE_WINNER)
+    facts = Facts(version=(2, 4, 62), drop_in=DROP_IN)
     assert summary.winner is not None
-    rendered = {server.name: render_both(server, summary.space, summary.winner.config, facts)}
-    contents = {
-        path: installed[path].content or b""
-        for path in paths_to_read(server.name, rendered)
-        if path in installed
-    }
-    return export(summary, server.name, rendered=rendered, installed=contents)
+    rendered = {"apache": render_both(Apache(), summary.space, summary.winner.config, facts)}
+    return export(summary, "apache", rendered=rendered)
 
 
 def run_apart(script: str, folder: Path) -> str:
@@ -99,12 +111,7 @@ NGINX_WINNER: Mapping[str, Scalar] = {
 
 def test_the_nginx_patch_applies_to_the_stock_configuration_works_and_is_undone(folder: Path) -> None:
     before = tree(folder / "nginx")
-    summary = summarize_winner(load("nginx", "nginx"), NGINX_WINNER)
-    installed = {
-        PurePosixPath("/etc/nginx") / name: FileState(content=(folder / "nginx" / name).read_bytes())
-        for name in ("nginx.conf", "sites-available/default")
-    }
-    write(folder, export_real(Nginx(), summary, Facts(version=(1, 22, 1)), installed))
+    write_export(read_winner(folder, "nginx", NGINX_WINNER), "nginx", folder)
 
     said = run_apart(
         "patch -p1 -d /etc/nginx < tuner-nginx.patch\nnginx -t\nnginx\n"
@@ -133,8 +140,7 @@ APACHE_WINNER: Mapping[str, Scalar] = {
 
 def test_the_apache_fragment_overrides_the_stock_configuration_and_is_undone(folder: Path) -> None:
     before = tree(folder / "apache2")
-    summary = summarize_winner(load("apache-event", "apache"), APACHE_WINNER)
-    write(folder, export_real(Apache(), summary, Facts(version=(2, 4, 62), drop_in=DROP_IN), {}))
+    write(folder, export_apache())
 
     said = run_apart(
         "cp tuner-apache.conf /etc/apache2/conf-available/\na2enconf tuner-apache\n"
@@ -156,19 +162,21 @@ def test_the_apache_fragment_overrides_the_stock_configuration_and_is_undone(fol
 
 
 def test_the_sysctl_file_sets_the_keys_and_its_undo_puts_them_back(folder: Path) -> None:
-    current = {
-        "net.core.somaxconn": 4096, "net.ipv4.tcp_fin_timeout": 60,
-        "net.ipv4.tcp_wmem[0]": 4096, "net.ipv4.tcp_wmem[1]": 16384, "net.ipv4.tcp_wmem[2]": 4194304,
-    }  # fmt: skip
-    space = load("sysctl-net", "sysctl", current=current)
-    winning = {"net.core.somaxconn": 16384, "net.ipv4.tcp_wmem[1]": 65536}
-    summary = summarize_winner(space, winning)
     ours = {
-        PurePosixPath("/proc/sys/net/core/somaxconn"): FileState(content=b"5000\n"),
-        PurePosixPath("/proc/sys/net/ipv4/tcp_wmem"): FileState(content=b"4096\t20000\t4194304\n"),
-    }
-    files = export_real(Sysctl(), summary, Facts(version=(6, 1), current=current), ours)
-    write(folder, files)
+        "net.core.somaxconn": 5000,
+        "net.ipv4.tcp_wmem[0]": 4096, "net.ipv4.tcp_wmem[1]": 20000, "net.ipv4.tcp_wmem[2]": 4194304,
+    }  # fmt: skip
+    space = load(
+        "sysctl-net", "sysctl", current={**ours, "net.core.somaxconn": 4096, "net.ipv4.tcp_wmem[1]": 16384}
+    )
+    winning = {"net.core.somaxconn": 16384, "net.ipv4.tcp_wmem[1]": 65536}
+    installation = Installation(facts=Facts(current=ours), files={}, service=None)
+    rewritten = Rewritten(
+        before={SYSCTL / "core/somaxconn": b"5000\n", SYSCTL / "ipv4/tcp_wmem": b"4096\t20000\t4194304\n"},
+        after=Sysctl().rewrite(winning, installation),
+        service=None,
+    )
+    write(folder, export(summarize_winner(space, winning), "sysctl", rendered={"sysctl": rewritten}))
 
     said = run_apart(
         "sysctl -q -p 99-tuner.conf\ncat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/tcp_wmem\n"
@@ -179,57 +187,66 @@ def test_the_sysctl_file_sets_the_keys_and_its_undo_puts_them_back(folder: Path)
     assert said.split() == ["16384", "4096", "65536", "4194304", "5000", "4096", "20000", "4194304"]
 
 
-def origin_of_sysctl() -> dict[str, bytes]:
-    space = load("sysctl-net", "sysctl", current={"net.core.somaxconn": 4096})
-    summary = summarize_winner(space, {"net.core.somaxconn": 16384})
-    return export_real(Sysctl(), summary, Facts(version=(6, 1), current={"net.core.somaxconn": 4096}), {})
+def export_nginx_and_kernel(tmp_path: Path) -> dict[str, bytes]:
+    reading = read_winner(tmp_path, "nginx, sysctl", {**NGINX_WINNER, "net.core.somaxconn": 5001})
+    written = [path for form in ("nginx", "sysctl") for path in write_export(reading, form, tmp_path / "out")]
+    return {path.name: path.read_bytes() for path in written}
 
 
-def origin_of_apache() -> dict[str, bytes]:
-    summary = summarize_winner(load("apache-event", "apache"), APACHE_WINNER)
-    return export_real(Apache(), summary, Facts(version=(2, 4, 62), drop_in=DROP_IN), {})
+def test_every_export_and_its_undo_begin_with_where_they_come_from(tmp_path: Path) -> None:
+    files = {**export_nginx_and_kernel(tmp_path), **export_apache()}
 
-
-def origin_of_nginx() -> dict[str, bytes]:
-    summary = summarize_winner(load("nginx", "nginx"), NGINX_WINNER)
-    path = PurePosixPath("/etc/nginx/nginx.conf")
-    installed = {path: FileState(content=Path(path).read_bytes())}
-    return export_real(Nginx(), summary, Facts(version=(1, 22, 1)), installed)
-
-
-@pytest.mark.parametrize("make", [origin_of_nginx, origin_of_apache, origin_of_sysctl])
-def test_every_export_and_its_undo_begin_with_where_they_come_from(
-    make: Callable[[], dict[str, bytes]],
-) -> None:
-    files = make()
-
-    assert len(files) >= 2, "an export and its undo"
+    assert files.keys() == {
+        "tuner-nginx.patch", "tuner-nginx-undo.patch", "99-tuner.conf", "tuner-sysctl-undo.conf",
+        "tuner-apache.conf", "tuner-apache-undo.sh",
+    }  # fmt: skip
     for content in files.values():
         head = [line for line in content.decode().split("--- ")[0].splitlines() if line.startswith("#")]
         for word in ("nginx-static", "2026-01-01", "web1", "nginx 1.22.1", "wrk 4.1.0", "× [", "6 pairs"):
             assert word in "\n".join(head)
 
 
-def test_the_nginx_patch_says_how_it_is_undone() -> None:
-    head = origin_of_nginx()["tuner-nginx.patch"].decode().split("--- ")[0]
+def test_the_nginx_patch_says_how_it_is_undone(tmp_path: Path) -> None:
+    head = export_nginx_and_kernel(tmp_path)["tuner-nginx.patch"].decode().split("--- ")[0]
 
     assert all(line.startswith("# ") for line in head.splitlines())
-    assert "undo:" in head
+    assert "# undo:  patch -p1 -d /etc/nginx" in head
 
 
-def test_a_private_server_is_exported_as_the_change_to_what_is_installed_beside_it(tmp_path: Path) -> None:
-    study = tmp_path / "study.yaml"
-    study.write_text(
-        "study: private\nservers: [h2o]\nspace: [h2o]\ntarget: {host: local, mode: sandbox}\n"
-        "load: {path: /index.html}\n"
-    )
-    setup = prepare(load_study(study))
-    winner = {"num-threads": 3, "max-connections": 2000}
-    summary = summarize_winner(setup.space, winner)
-    reading = Reading(settings=setup.settings, space=setup.space, summary=summary, setup=setup)
+def test_a_private_server_is_exported_as_the_change_to_what_is_installed_beside_it(folder: Path) -> None:
+    before = tree(folder / "h2o")
+    reading = read_winner(folder, "h2o", {"num-threads": 3, "max-connections": 2000})
 
-    patch, undo = write_export(reading, "h2o", tmp_path / "out")
+    patch, undo = write_export(reading, "h2o", folder)
 
-    assert (patch.name, undo.name) == ("tuner-h2o.patch", "tuner-h2o-undo.sh")
-    assert "+++ b/etc/h2o/h2o.conf" in patch.read_text()
+    assert (patch.name, undo.name) == ("tuner-h2o.patch", "tuner-h2o-undo.patch")
+    assert "+++ b/h2o.conf" in patch.read_text()
+    (apply,) = re.findall(r"(?m)^# apply: (.*) && \S+ \S*h2o restart$", patch.read_text())
+    (take_back,) = re.findall(r"(?m)^# undo: +(.*) && \S+ \S*h2o restart$", undo.read_text())
+    run_apart(f"{apply}\ngrep -x 'num-threads: 3' /etc/h2o/h2o.conf", folder)
+    run_apart(take_back, folder)
+    assert tree(folder / "h2o") == before
+
+
+def test_what_the_installed_files_cannot_be_given_is_named_and_the_rest_is_exported(folder: Path) -> None:
+    reading = read_winner(folder, "h2o", {"num-threads": 3, "access-log": "off"})
+
+    patch, _ = write_export(reading, "h2o", folder)
+
     assert "+num-threads: 3" in patch.read_text()
+    assert re.search(
+        r"(?m)^#   access-log = off \(h2o: 'access-log' is no setting that is changed here\)$",
+        patch.read_text(),
+    )
+
+
+def test_where_nothing_installed_can_be_changed_the_settings_are_listed(folder: Path) -> None:
+    reading = read_winner(folder, "h2o", {"access-log": "off"})
+
+    (listing,) = write_export(reading, "h2o", folder)
+
+    assert listing.name == "tuner-h2o-settings.conf"
+    assert re.search(
+        r"(?m)^# the installed files are not changed: h2o: 'access-log' is no setting", listing.read_text()
+    )
+    assert re.search(r"(?m)^# was: access-log: ", listing.read_text())

@@ -13,8 +13,8 @@ from tuner.records import Blame, Failure, Fingerprint, Role, Start, State, Timin
 from tuner.report.sensitivity import explain
 from tuner.report.summary import Summary, gather_arm, timing
 from tuner.space import Space, SpaceFacts, load_space
-from tuner.statistics.confirm import judge_pairs
 from tuner.statistics.mechanism import Mechanism
+from tuner.statistics.paired_gain import judge_pairs
 from tuner.statistics.ranking import follow_incumbent, rank
 
 FINGERPRINT = Fingerprint(

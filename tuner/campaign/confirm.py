@@ -9,7 +9,7 @@ from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs
 from tuner.measure.calibrate import size_confirmation
 from tuner.ports import Config
 from tuner.records import Role, Start
-from tuner.statistics.confirm import Gain, judge_pairs, needs_extension
+from tuner.statistics.paired_gain import Gain, judge_pairs, needs_extension
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study.facts import CONFIRMATION, Confirmation
 from tuner.study.objective import Constraint, broken

@@ -73,5 +73,5 @@ def _refuse_unmeasured(experiment: Experiment, control: Start) -> None:
         raise UsageError(
             f"{settings.path}: {' and '.join(unknown)} cannot be told: the load generator reports no "
             "response times, or the server's CPU time cannot be read. Leave it out, or take a generator "
-            "that reports them (wrk)."
+            "that reports them."
         )

@@ -13,10 +13,11 @@ from statistics import median
 
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.pairs import Pairing, finished_pair, measure_pairs
+from tuner.plugins import make_rate_generator
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.records.latency import Quantile, merge, quantile
-from tuner.statistics.confirm import Gain, judge_pairs
+from tuner.statistics.paired_gain import Gain, judge_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study.facts import FIXED_RATE, FixedRateComparison
 from tuner.study.storage import Storage
@@ -44,7 +45,9 @@ def compare_latency(experiment: Experiment, winner: Config) -> None:
     if not plan.rate_pairs:
         return
     if load is None:
-        experiment.progress.note("no comparison at a fixed rate: that needs h2load and kept connections")
+        generator = make_rate_generator()
+        needed = generator.name if generator else "a load generator that keeps a rate"
+        experiment.progress.note(f"no comparison at a fixed rate: that needs {needed} and kept connections")
         return
     planned = experiment.storage.recall(FIXED_RATE)
     if planned is None:

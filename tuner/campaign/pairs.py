@@ -8,7 +8,7 @@ from tuner.errors import TargetError
 from tuner.measure.gates.retries import LEAVE
 from tuner.ports import Config
 from tuner.records import Role, Start, State
-from tuner.statistics.confirm import pair_order
+from tuner.statistics.paired_gain import pair_order
 from tuner.study.storage import Opening
 
 MAX_FAILURES = 2

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tuner.campaign.experiment import Experiment
 from tuner.ports import Config
 from tuner.records import Role
-from tuner.statistics.race import race_order, survivors
+from tuner.statistics.elimination import race_order, survivors
 from tuner.statistics.ranking import DEFAULT_ARM, Entry, config_key
 from tuner.study.facts import FINALIST, RACE_ARMS
 from tuner.study.storage import Opening

@@ -75,9 +75,9 @@ def check(
             f"{option}: {study} tunes private instances; nothing of the host is changed. Leave it out."
         )
     if sudoers:
-        from tuner.commands.sudoers import print_sudoers
+        from tuner.commands.sudoers import make_sudoers
 
-        print(print_sudoers(settings), end="")
+        print(make_sudoers(settings), end="")
         return
     from tuner.commands.check import check_study
     from tuner.report.progress import open_progress
@@ -140,7 +140,7 @@ def _print_summary(summary: "Summary", results: "Results | None", *, as_json: bo
 
 
 def explain(study: StudyPath, as_json: AsJson = False) -> None:
-    """Say which settings mattered, and how sure that is."""
+    """Show which settings mattered, and how sure that is."""
     settings = read_study(study)
     from tuner.report.summary_json import summary_json
     from tuner.report.terminal import explanation

@@ -11,8 +11,8 @@ from tuner.campaign.prepare import find_target
 from tuner.commands.session import Reading
 from tuner.errors import UsageError
 from tuner.export import refuse_less_capacity
+from tuner.export.kernel_settings import ROOT, read_value, write_line
 from tuner.export.provenance import comment, describe_origin
-from tuner.export.sysctl import ROOT, read_value, write_line
 from tuner.interrupts import uninterrupted
 from tuner.ports import Config, Files
 from tuner.report.summary import Summary

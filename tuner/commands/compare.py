@@ -14,7 +14,7 @@ from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.report.summary import Comparison, gather_arm
 from tuner.space.problems import suggest
-from tuner.statistics.confirm import judge_pairs
+from tuner.statistics.paired_gain import judge_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
 from tuner.study.facts import CONFIRMATION

@@ -1,16 +1,14 @@
 """Writes the report and the exports of a study into its folder."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from tuner.campaign.prepare import Setup, prepare
+from tuner.campaign.prepare import prepare
+from tuner.commands.differences import Differences, find_differences
 from tuner.commands.session import Reading
-from tuner.deploy.managed import ManagedTarget
-from tuner.errors import ConfigRejected, TargetError
-from tuner.export import Rendered, Rewritten, export, find_format, formats_of, paths_to_read, render_both
-from tuner.ports import Config, Files, Host, Installation, InstalledServer, PrivateServer
+from tuner.errors import TargetError
+from tuner.export import export, formats_of, refuse_unknown_format
 from tuner.study import Study
 from tuner.study.folder import list_files, write_file
 
@@ -32,10 +30,9 @@ def write_results(reading: Reading) -> Results:
     winner = reading.summary.winner
     if winner is None or reading.summary.is_held_back:
         return Results(report=report, exports=())
-    setup = reading.setup or prepare(reading.settings)
-    reading = replace(reading, setup=setup)
-    forms = formats_of(_render(reading, setup, winner.config))
-    written = (path for form in forms for path in write_export(reading, form, None))
+    differences = find_differences(reading, reading.setup or prepare(reading.settings), winner.config)
+    forms = formats_of(differences)
+    written = (path for form in forms for path in _write_format(reading, form, differences, None))
     return Results(report=report, exports=tuple(map(str, written)))
 
 
@@ -71,15 +68,18 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
             study's folder is a link or another user's.
         TargetError: the folder cannot be written.
     """
-    find_format(form)
-    rendered: Mapping[str, Rendered | Rewritten] = {}
-    installed: Files = {}
+    refuse_unknown_format(form)
     winner = reading.summary.winner
+    differences: Differences = {}
     if winner is not None:
-        setup = reading.setup or prepare(reading.settings)
-        rendered = _render(reading, setup, winner.config)
-        installed = _read(setup.host, paths_to_read(form, rendered))
-    files = export(reading.summary, form, rendered=rendered, installed=installed)
+        differences = find_differences(reading, reading.setup or prepare(reading.settings), winner.config)
+    return _write_format(reading, form, differences, output)
+
+
+def _write_format(
+    reading: Reading, form: str, differences: Differences, output: Path | None
+) -> Sequence[Path]:
+    files = export(reading.summary, form, rendered=differences)
     if output is not None:
         for name, content in files.items():
             _write(output / name, content)
@@ -88,82 +88,6 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
     for name, content in files.items():
         write_file(own / EXPORTS / name, content, study_folder=own)
     return [own / EXPORTS / name for name in files]
-
-
-def _render(reading: Reading, setup: Setup, winner: Config) -> Mapping[str, Rendered | Rewritten]:
-    """Return what the winner makes of every server's files, in the way in which it ran."""
-    target = setup.target
-    if isinstance(target, ManagedTarget):
-        return _rewrite(reading, setup, target, winner)
-    rendered = {
-        name: render_both(server, setup.space, winner, setup.facts[name])
-        for name, server in setup.servers.items()
-        if isinstance(server, PrivateServer)
-    }
-    offered = formats_of(rendered)
-    missing = [name for name in rendered if name not in offered]
-    return {**rendered, **_rewrite_beside(setup, missing, winner)}
-
-
-def _rewrite_beside(setup: Setup, names: Sequence[str], winner: Config) -> Mapping[str, Rewritten]:
-    """Return what the winner of private instances makes of the files that are installed beside them.
-
-    A server that is not installed here, or cannot have these settings, is left out.
-    """
-    changes = {name: new for name, (_, new) in setup.space.changes(winner, derived=True).items()}
-    rewritten = {}
-    for name in names:
-        server = setup.servers[name]
-        if isinstance(server, InstalledServer):
-            with suppress(TargetError, ConfigRejected):
-                installation = server.find(setup.host)
-                files = server.rewrite(setup.space.for_server(changes, name), installation)
-                rewritten[name] = _compare(setup.host, installation, files)
-    return rewritten
-
-
-def _compare(host: Host, installation: Installation, files: Files) -> Rewritten:
-    """Return installed files as they are and as a server's adapter rewrites them."""
-    known = installation.files
-    before = {path: known[path] for path in files if path in known}
-    before |= _read(host, [path for path in files if path not in known])
-    real = _real_paths(host, list(before))
-    return Rewritten(
-        before={real[path]: content for path, content in before.items()},
-        after={real.get(path, path): content for path, content in files.items()},
-        service=installation.service,
-    )
-
-
-def _rewrite(
-    reading: Reading, setup: Setup, target: ManagedTarget, winner: Config
-) -> Mapping[str, Rewritten]:
-    """Return what the servers make of the files that are installed now, as `tuner apply` does."""
-    chosen = {name: new for name, (_, new) in reading.space.changes(winner).items()}
-    config = setup.space.complete(chosen)
-    return {
-        server.name: _compare(setup.host, server.installation, target.files_of(server, config))
-        for server in target.servers
-    }
-
-
-def _real_paths(host: Host, paths: Sequence[PurePosixPath]) -> Mapping[PurePosixPath, PurePosixPath]:
-    """Follow links, as Debian's sites-enabled has them: patch changes no file through one."""
-    if not paths:
-        return {}
-    printed = host.run(("readlink", "-f", "--", *map(str, paths)), timeout_s=10.0).stdout
-    real = [PurePosixPath(line) for line in printed.decode(errors="surrogateescape").split("\n")[:-1]]
-    if len(real) != len(paths):
-        names = ", ".join(map(str, paths))
-        raise TargetError(
-            f"{host.name}: {names}: it cannot be told where they really are. Export to json instead."
-        )
-    return dict(zip(paths, real, strict=True))
-
-
-def _read(host: Host, paths: Sequence[PurePosixPath]) -> Files:
-    contents = {path: host.read(path).content for path in paths}
-    return {path: content for path, content in contents.items() if content is not None}
 
 
 def _write(path: Path, content: bytes) -> None:

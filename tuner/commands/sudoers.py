@@ -11,7 +11,7 @@ from tuner.restore.keeper.requests import KEEPER, commands_needing_root
 from tuner.study import Study
 
 
-def print_sudoers(settings: Study) -> str:
+def make_sudoers(settings: Study) -> str:
     """Return the sudoers file for the user that the study logs in as."""
     host = RootCommandRecorder(plugins.make_host(settings.target.host))
     target = find_target(settings, host).target

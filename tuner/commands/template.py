@@ -12,6 +12,7 @@ from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.ports import Facts, Host, PrivateServer, Server
 from tuner.space import describe_spaces
+from tuner.study.settings import DEFAULT_GENERATOR
 
 HEAD = """\
 # What to tune, under which load, for how long. Check it with `tuner check {path}`,
@@ -33,7 +34,7 @@ PRIVATE = """\
 target: {{host: local, mode: sandbox}}
 
 load:
-  generator: wrk          # {generators}
+  generator: {generator}          # {generators}
   path: /index.html
   connections: 100
   keepalive: {keepalive}
@@ -46,7 +47,7 @@ MANAGED = """\
 target: {{host: local, mode: managed}}
 
 load:
-  generator: wrk          # {generators}
+  generator: {generator}          # {generators}
   path: {url}             # a page that {server} makes
   connections: 100
   keepalive: {keepalive}
@@ -113,6 +114,7 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
         url=json.dumps(url),
         space=space,
         detected=f"Found here: {server} {version}." if version else "",
+        generator=DEFAULT_GENERATOR,
         generators=", ".join(plugins.adapter_names(plugins.Kind.LOAD_GENERATOR)),
         keepalive="false" if facts_serving.has_thread_per_connection else "true",
         folder=path.with_suffix(".study").name,
@@ -154,8 +156,10 @@ def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> 
 
 def _find_serving(host: Host, settings: str) -> tuple[str, Facts]:
     """Return an installed server that answers requests while other settings are tuned."""
+    packages: list[str] = []
     for name in plugins.adapter_names(plugins.Kind.SERVER):
         adapter = plugins.make_server(name)
+        packages += [adapter.package] if adapter.package and isinstance(adapter, PrivateServer) else []
         try:
             facts = adapter.detect(host)
         except TargetError:  # it is not installed
@@ -164,7 +168,7 @@ def _find_serving(host: Host, settings: str) -> tuple[str, Facts]:
             return name, facts
     raise TargetError(
         f"{settings}: it serves nothing itself, and no server is installed that could meanwhile. Install "
-        "one: apt-get install nginx"
+        f"one of {', '.join(packages)}, as with: apt-get install {packages[0]}"
     )
 
 

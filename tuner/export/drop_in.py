@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def export_drop_in(summary: "Summary", server: str, rendered: Rendered, drop_in: DropIn) -> dict[str, bytes]:
-    """Write the directives that differ, at server level."""
+    """Write the directives that differ as one file at server level, and the script that takes it away."""
     name, undo = f"tuner-{server}.conf", f"tuner-{server}-undo.sh"
     before, after = read_files(rendered.default), read_files(rendered.winner)
     lines: list[str] = []

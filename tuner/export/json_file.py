@@ -22,7 +22,7 @@ def export_json(summary: "Summary") -> dict[str, bytes]:
 
 
 def describe(summary: "Summary") -> dict[str, Any]:
-    """Say where the settings come from."""
+    """Return where the settings come from: study, load, host, versions, gain and capacity."""
     fingerprint, gain = summary.fingerprint, summary.gain
     return {
         "study": summary.study,
@@ -53,7 +53,7 @@ def describe(summary: "Summary") -> dict[str, Any]:
 
 
 def by_server(summary: "Summary", values: Config) -> dict[str, Config]:
-    """Sort settings by the server that they belong to."""
+    """Group settings by the server that they belong to."""
     sorted_values: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         sorted_values.setdefault(summary.space.server_of(name), {})[name] = value
@@ -61,5 +61,5 @@ def by_server(summary: "Summary", values: Config) -> dict[str, Config]:
 
 
 def dump(document: dict[str, Any]) -> bytes:
-    """Write JSON that reads well and ends in a line end."""
+    """Write indented JSON that ends in a line feed."""
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()

@@ -1,5 +1,6 @@
-"""Where exported settings come from, as comment lines."""
+"""Comment lines about where exported settings come from."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tuner.report.wording import make_printable, say_gain, say_speedup
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def describe_origin(summary: "Summary") -> tuple[str, ...]:
-    """Say in a few lines which study found the settings, on what, and what they are worth."""
+    """Return lines about which study found the settings, on what, and what they are worth."""
     fingerprint = summary.fingerprint
     versions = ", ".join(f"{name} {version}" for name, version in fingerprint.servers.items())
     where = ", on the same machine (co-located)" if fingerprint.co_located else ""
@@ -30,7 +31,7 @@ def describe_origin(summary: "Summary") -> tuple[str, ...]:
 
 
 def describe_capacity(summary: "Summary") -> list[str]:
-    """Say what every server holds at once by default, and with the winner."""
+    """Return lines about what every server holds at once by default, and with the winner."""
     default = summary.space.describe_capacity(summary.default.config)
     winner = summary.space.describe_capacity(summary.winner.config) if summary.winner else {}
     lines = []
@@ -42,15 +43,15 @@ def describe_capacity(summary: "Summary") -> list[str]:
 
 
 def describe_gain(summary: "Summary") -> str:
-    """Say what the settings are worth, and whether that is proven."""
+    """Return what the settings are worth, and whether that is proven."""
     if summary.gain is None:
-        return f"gain: not confirmed{_say_pick(summary)}"
+        return f"gain: not confirmed{_describe_pick(summary)}"
     claim = "" if summary.gain.verdict == "improved" else f" ({summary.gain.verdict.upper()})"
     return f"gain: {say_gain(summary.gain)}{claim}: correct responses per second relative to the default"
 
 
-def _say_pick(summary: "Summary") -> str:
-    """Say what a picked choice was worth in the search; nothing for what is no such choice."""
+def _describe_pick(summary: "Summary") -> str:
+    """Return what a picked choice was worth in the search; nothing for what is no such choice."""
     if summary.winner is None or summary.cost is None:
         return ""
     config = dict(summary.winner.config)
@@ -61,6 +62,19 @@ def _say_pick(summary: "Summary") -> str:
                 f"{summary.cost} {say_speedup(choice.cost)}, relative to the default"
             )
     return ""
+
+
+def describe_by_hand(summary: "Summary", refused: Mapping[str, str]) -> list[str]:
+    """Return lines about settings of the winner that an export does not hold, by name with the reason."""
+    if not refused or summary.winner is None:
+        return []
+    winner, show = summary.winner.config, summary.space.show
+    # A limit that follows from the others on this host need not have been one where the winner was measured.
+    values = {name: f" = {show(name, winner[name])}" if name in winner else "" for name in refused}
+    return [
+        "CHANGE BY HAND, as the gain was measured with these as well:",
+        *(f"  {name}{values[name]} ({why})" for name, why in refused.items()),
+    ]
 
 
 def comment(*lines: str) -> str:

@@ -23,9 +23,13 @@ class Rendered:
     winner: Files
     drop_in: DropIn | None = None
     """Where an installed server takes these settings besides its own files."""
+    reason: str = ""
+    """Why the installed files are not changed instead."""
 
 
-def render_both(server: PrivateServer, space: "Space", winner: Config, facts: Facts) -> Rendered:
+def render_both(
+    server: PrivateServer, space: "Space", winner: Config, facts: Facts, *, reason: str = ""
+) -> Rendered:
     """Let a server's adapter render the default and the winner.
 
     A setting that became active by a choice, but is at its own default, is left to the server: only what
@@ -38,4 +42,5 @@ def render_both(server: PrivateServer, space: "Space", winner: Config, facts: Fa
         default=server.render(space.for_server(default, server.name), SITE, facts),
         winner=server.render(space.for_server(told, server.name), SITE, facts),
         drop_in=facts.drop_in,
+        reason=reason,
     )

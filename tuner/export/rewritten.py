@@ -1,24 +1,26 @@
-"""A patch of the installed files, and a script that takes it back: the winner of a managed study.
+"""A patch of the installed files, and what takes it back: another patch, or a script.
 
 The difference is the one that the server's adapter makes to what is installed, so that what is exported is
-what was measured. The script needs no patch where a file was added: GNU patch, which takes such a file away,
-takes a directory along that is empty then, as Debian's /etc/nginx/conf.d.
+what was measured. A patch that stays within the server's own directory and adds no file is undone by its
+reverse. Anything else is undone by a script, which needs no patch where a file was added: GNU patch, which
+takes such a file away, takes a directory along that is empty then, as Debian's /etc/nginx/conf.d.
 """
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from tuner.deploy.systemd_limits import RELOAD, UNITS, touches_units
 from tuner.export.patches import make_patch
-from tuner.export.provenance import comment, describe_origin
+from tuner.export.provenance import comment, describe_by_hand, describe_origin
 from tuner.ports import Argv, Files, Service
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
 
+ROOT = PurePosixPath("/")
 ONE_TO_ONE = "latin-1"
 """Any bytes are text in it, and the same bytes again."""
 END = "END OF PATCH"
@@ -33,28 +35,44 @@ class Rewritten:
     """As they are; one that does not exist is left out."""
     after: Files
     service: Service | None
-    """None for what needs no process (sysctl)."""
+    """None for settings that need no process, as those of the kernel."""
+    directory: PurePosixPath = ROOT
+    """Below it lie all of these files; names in the patch are relative to it."""
+    by_hand: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the winner that these files cannot be given → why."""
 
 
 def export_rewritten(summary: "Summary", server: str, rewritten: Rewritten) -> dict[str, bytes]:
-    """Write the patch and the script that undoes it; nothing when no file differs."""
+    """Write the patch and its undo; nothing when no file differs."""
     after = {path: each for path, each in rewritten.after.items() if rewritten.before.get(path) != each}
     if not after:
         return {}
-    name, undo = f"tuner-{server}.patch", f"tuner-{server}-undo.sh"
-    apply = (
-        f"patch -p1 -d / --dry-run < {name}",
-        f"patch -p1 -d / < {name}",
+    directory = rewritten.directory
+    is_reversible = directory != ROOT and after.keys() <= rewritten.before.keys()
+    name, undo = f"tuner-{server}.patch", f"tuner-{server}-undo.{'patch' if is_reversible else 'sh'}"
+    take_back = _apply_patch(undo, rewritten, after) if is_reversible else f"sh {undo}"
+    head = comment(
+        *describe_origin(summary),
+        f"apply: {_apply_patch(name, rewritten, after)}",
+        f"undo:  {take_back}",
+        *describe_by_hand(summary, rewritten.by_hand),
+    ).encode()
+    files = {name: head + _patch(rewritten.before, after, directory)}
+    if is_reversible:
+        return {**files, undo: head + _patch(after, rewritten.before, directory)}
+    return {**files, undo: _write_undo(summary, undo, rewritten, after)}
+
+
+def _apply_patch(name: str, rewritten: Rewritten, after: Files) -> str:
+    """Return the command that applies a patch, lets the server check it and restarts it."""
+    patch = f"patch -p1 -d {shlex.quote(str(rewritten.directory))}"
+    steps = (
+        f"{patch} --dry-run < {name}",
+        f"{patch} < {name}",
         *_commands(rewritten.service, after),
         _restart(rewritten.service),
     )
-    head = comment(
-        *describe_origin(summary), f"apply: {' && '.join(filter(None, apply))}", f"undo:  sh {undo}"
-    )
-    return {
-        name: head.encode() + _patch(rewritten.before, after),
-        undo: _write_undo(summary, undo, rewritten, after),
-    }
+    return " && ".join(filter(None, steps))
 
 
 def _write_undo(summary: "Summary", name: str, rewritten: Rewritten, after: Files) -> bytes:
@@ -65,7 +83,7 @@ def _write_undo(summary: "Summary", name: str, rewritten: Rewritten, after: File
     parts = [head.encode()]
     if before:
         # Tried first: what cannot be put back whole is not put back by halves.
-        patch = _patch({path: after[path] for path in before}, before)
+        patch = _patch(after, before, ROOT)
         parts += [
             f"undo() {{\npatch -p1 -d / --no-backup-if-mismatch \"$@\" <<'{END}'\n".encode(),
             patch,
@@ -80,11 +98,11 @@ def _write_undo(summary: "Summary", name: str, rewritten: Rewritten, after: File
     return b"".join((*parts, *(f"{line}\n".encode() for line in lines)))
 
 
-def _patch(before: Files, after: Mapping[PurePosixPath, bytes]) -> bytes:
-    """Write the difference of all files, with names below /."""
+def _patch(before: Files, after: Files, directory: PurePosixPath) -> bytes:
+    """Write the difference of all files of `after`, with names below a directory."""
     parts = (
         make_patch(
-            str(path.relative_to("/")),
+            str(path.relative_to(directory)),
             before[path].decode(ONE_TO_ONE) if path in before else None,
             content.decode(ONE_TO_ONE),
         )
@@ -94,7 +112,7 @@ def _patch(before: Files, after: Mapping[PurePosixPath, bytes]) -> bytes:
 
 
 def _commands(service: Service | None, files: Files) -> list[str]:
-    """Name what has to be run after these files changed, before the restart."""
+    """Return what has to be run after these files changed, before the restart."""
     commands: list[Argv] = [RELOAD] if touches_units(files) else []
     if service is not None and service.check is not None:
         commands.append(service.check)
@@ -102,7 +120,7 @@ def _commands(service: Service | None, files: Files) -> list[str]:
 
 
 def _restart(service: Service | None) -> str:
-    """Name the command that stops and starts a service."""
+    """Return the command that stops and starts a service; empty where there is none."""
     if service is None:
         return ""
     if service.is_systemd:

@@ -1,4 +1,4 @@
-"""Differences between regions of a parameter's values: bootstrap intervals and a permutation test."""
+"""Differences between groups of a parameter's values: bootstrap intervals and a permutation test."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuner.ports import Scalar
-from tuner.report.regions import Regions
+from tuner.report.value_groups import ValueGroups
 
 DRAWS = 1000
 ALPHA = 0.05
@@ -15,12 +15,12 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """The difference between two regions, in logarithms."""
+    """The difference between two groups, in logarithms."""
 
     difference: float
     low: float
     high: float
-    region: str
+    group: str
     reference: str
 
 
@@ -30,16 +30,16 @@ def draw_weights(count: int, generator: np.random.Generator) -> NDArray[np.int64
 
 
 def find_effects(
-    divided: Mapping[str, Regions], logs: NDArray[np.float64], generator: np.random.Generator
+    divided: Mapping[str, ValueGroups], logs: NDArray[np.float64], generator: np.random.Generator
 ) -> set[str]:
-    """Return the parameters whose regions differ by more than chance, over all parameters together.
+    """Return the parameters whose groups differ by more than chance, over all parameters together.
 
-    F statistics between regions against the largest F of each shuffle: the single-step max-T procedure of
+    F statistics between groups against the largest F of each shuffle: the single-step max-T procedure of
     Westfall and Young (1993), which keeps the chance of a single false finding below ALPHA.
     """
     shuffled = np.stack([logs, *(generator.permutation(logs) for _ in range(DRAWS))])
     statistics = {
-        name: between(regions.membership, shuffled) for name, regions in divided.items() if regions.is_varied
+        name: compute_f(groups.membership, shuffled) for name, groups in divided.items() if groups.is_varied
     }
     if not statistics:
         return set()
@@ -48,10 +48,10 @@ def find_effects(
     return {name for name, statistic in statistics.items() if statistic[0] > limit}
 
 
-def between(membership: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the F statistic between groups for every row of logs.
+def compute_f(membership: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute the F statistic between the groups for every row of logs.
 
-    Shapes: membership starts × regions, logs rows × starts. A start without the parameter is in no region.
+    Shapes: membership starts × groups, logs rows × starts. A start without the parameter is in no group.
     """
     inside = membership.any(axis=1)
     member, values = membership[inside], logs[:, inside]
@@ -65,14 +65,14 @@ def between(membership: NDArray[np.float64], logs: NDArray[np.float64]) -> NDArr
 
 
 def estimate_effect(
-    regions: Regions,
+    groups: ValueGroups,
     logs: NDArray[np.float64],
     weights: NDArray[np.int64] | None,
     wanted: Scalar | None,
 ) -> Effect | None:
-    """Compare the winner's region of values, else the best other one, with the default's."""
-    reference = regions.default
-    counts = regions.membership.sum(axis=0)
+    """Compare the winner's group of values, else the best other one, with the default's."""
+    reference = groups.default
+    counts = groups.membership.sum(axis=0)
     if weights is None or reference is None or counts[reference] < 2:  # noqa: PLR2004 - no spread below two
         return None
     means = np.full(len(counts), -np.inf)
@@ -80,29 +80,29 @@ def estimate_effect(
     if not usable:
         return None
     for index in usable:
-        means[index] = logs[regions.membership[:, index] > 0].mean()
-    chosen = regions.line.region(wanted)
+        means[index] = logs[groups.membership[:, index] > 0].mean()
+    chosen = groups.scale.group(wanted)
     index = chosen if chosen in usable else int(np.argmax(means))
-    pair = regions.membership[:, [index, reference]]
+    pair = groups.membership[:, [index, reference]]
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = (weights * logs) @ pair / (weights @ pair)
     differences = drawn[:, 0] - drawn[:, 1]
     low, high = np.nanquantile(differences, [ALPHA / 2, 1 - ALPHA / 2])
     return Effect(
         difference=float(means[index] - logs[pair[:, 1] > 0].mean()),
-        low=float(low), high=float(high), region=regions.labels[index], reference=regions.labels[reference],
+        low=float(low), high=float(high), group=groups.labels[index], reference=groups.labels[reference],
     )  # fmt: skip
 
 
 def describe_direction(
-    regions: Regions,
+    groups: ValueGroups,
     logs: NDArray[np.float64],
     weights: NDArray[np.int64] | None,
     effect: Effect | None,
 ) -> str:
     """Return which way is better: by rank correlation for numbers, by the better choice for others."""
     if weights is not None:
-        correlation = correlate_ranks(regions.positions, logs, weights)
+        correlation = correlate_ranks(groups.positions, logs, weights)
         if correlation is not None and (correlation[1] > 0 or correlation[2] < 0):
             way = "more is better" if correlation[0] > 0 else "less is better"
             middle, low, high = (f"{value:.2f}" for value in correlation)
@@ -111,8 +111,8 @@ def describe_direction(
         return "not enough values tried"
     if effect.low > 0 or effect.high < 0:
         if effect.low > 0:
-            return f"{effect.region} is better than {effect.reference}"
-        return f"{effect.reference} is better than {effect.region}"
+            return f"{effect.group} is better than {effect.reference}"
+        return f"{effect.reference} is better than {effect.group}"
     return "no clear direction"
 
 

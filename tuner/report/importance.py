@@ -129,7 +129,7 @@ def evaluate_draw(study: optuna.Study) -> dict[str, float]:
 
 
 class DrawnTrials(optuna.storages.InMemoryStorage):
-    """Shows one draw as it is: adding trials to a study copies each deeply, as dear as the evaluation."""
+    """The trials of one draw as a storage: adding them to a study would copy each, at twice the time."""
 
     drawn: list[FrozenTrial]
 

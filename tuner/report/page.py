@@ -1,7 +1,7 @@
 """The report: one self-contained HTML page, the same bytes for the same summary.
 
 Every string in it may come from a log or a configuration. HTML is escaped by Jinja2, labels in figures by
-`figures.as_text`, and the figures' JSON by `embed`, because `</script>` ends a script wherever it stands.
+`drawing.as_text`, and the figures' JSON by `embed`, because `</script>` ends a script wherever it stands.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ CAPTIONS: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class PageFigure:
     """One figure of the page."""
 
     name: str
@@ -53,7 +53,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """The verdict in the first screen."""
+    """The verdict on the first screen."""
 
     tone: str
     """good, plain or open: chooses the colour."""
@@ -110,44 +110,48 @@ def describe_verdict(summary: "Summary") -> Headline:
 
 
 def describe_lack(summary: "Summary") -> str:
-    """Return that there are too few starts to explain anything; empty when there are enough."""
+    """Return a sentence when there are too few starts to explain anything, else nothing."""
     lacks = [each.verdict for each in summary.sensitivity if each.verdict.startswith("too few")]
     return lacks[0].capitalize() if lacks else ""
 
 
-def draw_figures(summary: "Summary") -> dict[str, Drawn | None]:
+def draw_figures(summary: "Summary") -> dict[str, PageFigure | None]:
     """Draw every figure for which there is something to show; the others are None."""
-    from tuner.report import figures, figures_settings
+    from tuner.report import setting_figures, start_figures
 
     made = (
-        ("pairs", "Confirmation, pair by pair", figures.draw_pairs(summary)),
-        ("timeline", "Every start over time", figures.draw_timeline(summary) if summary.speedups else None),
-        ("front", "Goodput against its cost", figures.draw_front(summary)),
-        ("importance", "Importance", figures_settings.draw_importance(summary)),
-        ("parallel", "Parallel coordinates", figures_settings.draw_parallel(summary)),
-        ("failures", "Failed starts by class", figures_settings.draw_failures(summary)),
+        ("pairs", "Confirmation, pair by pair", start_figures.draw_pairs(summary)),
+        (
+            "timeline",
+            "Every start over time",
+            start_figures.draw_timeline(summary) if summary.speedups else None,
+        ),
+        ("front", "Goodput against its cost", start_figures.draw_front(summary)),
+        ("importance", "Importance", setting_figures.draw_importance(summary)),
+        ("parallel", "Parallel coordinates", setting_figures.draw_parallel(summary)),
+        ("failures", "Failed starts by class", setting_figures.draw_failures(summary)),
     )
     return {
-        name: None if figure is None else make_drawn(name, title, CAPTIONS[name], figure)
+        name: None if figure is None else make_page_figure(name, title, CAPTIONS[name], figure)
         for name, title, figure in made
     }
 
 
-def draw_slices(summary: "Summary") -> list[Drawn]:
+def draw_slices(summary: "Summary") -> list[PageFigure]:
     """Draw one small figure per parameter, the most important ones first."""
-    from tuner.report import figures_settings
+    from tuner.report import setting_figures
 
     drawn = []
-    for index, name in enumerate(figures_settings.varied_parameters(summary)):
-        figure = figures_settings.draw_slice(summary, name)
+    for index, name in enumerate(setting_figures.varied_parameters(summary)):
+        figure = setting_figures.draw_slice(summary, name)
         if figure is not None:
-            drawn.append(make_drawn(f"slice-{index}", name, "", figure))
+            drawn.append(make_page_figure(f"slice-{index}", name, "", figure))
     return drawn
 
 
-def make_drawn(name: str, title: str, caption: str, figure: "go.Figure") -> Drawn:
+def make_page_figure(name: str, title: str, caption: str, figure: "go.Figure") -> PageFigure:
     """Join a figure and its texts; the page reserves its height, so that nothing jumps while it is drawn."""
-    return Drawn(
+    return PageFigure(
         name=name, title=title, caption=caption, height=int(figure.layout.height), json=embed(figure)
     )
 

@@ -30,7 +30,7 @@ Row = tuple[str, ...]
 
 
 def arm_rows(summary: "Summary") -> list[Row]:
-    """Show default and winner: requests per second, p99, failures, starts."""
+    """Return default and winner: requests per second, p99, failures, starts."""
     arms = [("default", summary.default)] + ([("winner", summary.winner)] if summary.winner else [])
     return [(name, *describe_arm(arm)) for name, arm in arms]
 
@@ -46,7 +46,7 @@ def describe_arm(arm: "Arm") -> Row:
 
 
 def response_rows(summary: "Summary") -> list[Row]:
-    """Show response times at a fixed rate, and how long connections took to be established."""
+    """Return response times at a fixed rate, and how long connections took to be established."""
     rows: list[Row] = []
     claim = summary.latency
     if claim is not None:
@@ -65,7 +65,7 @@ def response_rows(summary: "Summary") -> list[Row]:
 
 
 def change_rows(summary: "Summary") -> list[Row]:
-    """Show each setting that is written: name, default, value, server, why it is tuned, what else it does."""
+    """Return each written setting: name, default, value, server, why it is tuned, what else it does."""
     settings: tuple[Parameter | Derived, ...] = (*summary.space.parameters, *summary.space.derived)
     known = {each.name: (each.server, each.why, each.also) for each in settings}
     return [
@@ -75,14 +75,14 @@ def change_rows(summary: "Summary") -> list[Row]:
 
 
 def capacity_rows(summary: "Summary") -> list[Row]:
-    """Show what default and winner hold at once: server, default, winner."""
+    """Return what default and winner hold at once: server, default, winner."""
     default = summary.space.describe_capacity(summary.default.config)
     winner = {} if summary.winner is None else summary.space.describe_capacity(summary.winner.config)
     return [(server, held, winner.get(server, NOTHING)) for server, held in default.items()]
 
 
 def front_rows(summary: "Summary") -> list[Row]:
-    """Show what nobody beats in both objectives: pick, goodput, cost, starts, changed settings."""
+    """Return what nothing beats in both objectives: pick, goodput, cost, starts, changed settings."""
     return [
         (
             str(number),
@@ -96,7 +96,7 @@ def front_rows(summary: "Summary") -> list[Row]:
 
 
 def mechanism_rows(summary: "Summary") -> list[Row]:
-    """Show what moved on the machine between default and winner."""
+    """Return what differed on the machine between default and winner: name, values, ratio, meaning."""
     return [
         (each.name, f"{each.default:,.4g}", f"{each.winner:,.4g}", say_ratio(each.ratio), each.sentence)
         for each in summary.mechanisms
@@ -104,7 +104,7 @@ def mechanism_rows(summary: "Summary") -> list[Row]:
 
 
 def sensitivity_rows(summary: "Summary") -> list[Row]:
-    """Show what is known of every parameter: verdict, effect, direction, importance, kept."""
+    """Return what is known of every parameter: verdict, effect, direction, importance, kept."""
     rows: list[Row] = []
     for each in summary.sensitivity:
         effect = NOTHING
@@ -190,7 +190,7 @@ def doubt_rows(summary: "Summary") -> list[Row]:
 
 
 def noise_rows(summary: "Summary") -> list[Row]:
-    """Show how noisy the host was, and what gain it can prove."""
+    """Return how noisy the host was, and what gain it can prove."""
     from tuner.statistics.noise import detectable_gain
 
     noise = summary.noise
@@ -207,7 +207,7 @@ def noise_rows(summary: "Summary") -> list[Row]:
 
 
 def environment_rows(summary: "Summary") -> list[Row]:
-    """Show on what the study was measured."""
+    """Return the machine and the programs that the study was measured with."""
     fingerprint = summary.fingerprint
     server, load = (
         ", ".join(map(str, cpus)) or "any" for cpus in (fingerprint.server_cpus, fingerprint.generator_cpus)
@@ -229,7 +229,7 @@ def environment_rows(summary: "Summary") -> list[Row]:
 
 
 def timing_rows(summary: "Summary") -> list[Row]:
-    """Show where the time went."""
+    """Return where the time of the study went."""
     timing = summary.timing
     total_s = timing.get("total_s", 0.0)
     rows: list[Row] = [("first to last start", say_duration(total_s))]
@@ -247,7 +247,7 @@ def timing_rows(summary: "Summary") -> list[Row]:
 
 
 def provenance_rows(summary: "Summary") -> list[Row]:
-    """Show what was asked, when, and of which version."""
+    """Return what was asked, when, and of which version."""
     return [
         ("study", summary.study),
         ("state", f"{summary.state}: {summary.stop_reason}" if summary.stop_reason else summary.state),

@@ -1,7 +1,7 @@
 """What mattered: the importance of every parameter, the direction of its effect, and what is only noise.
 
 Three views of the search's starts, each with an interval: Optuna's PED-ANOVA (importance for reaching the
-best quarter), the difference between two regions of a parameter's values, and a permutation test that
+best quarter), the difference between two groups of a parameter's values, and a permutation test that
 decides whether any of it can be told from noise. The search is not a random sample: it goes where it was
 good before, so these are marginal associations. What a change is worth is measured by ablation.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tuner.ports import Config
 from tuner.records import Role, Start
-from tuner.report.regions import divide
+from tuner.report.value_groups import group_values
 from tuner.report.wording import NOTHING
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def explain(
     logs = np.array([speedups[start.number].log_ratio for start in seen])
     default = space.default()
     names = list(dict.fromkeys(dimension.parameter for dimension in space.dimensions))
-    divided = {name: divide(space, name, [start.config for start in seen], default) for name in names}
+    divided = {name: group_values(space, name, [start.config for start in seen], default) for name in names}
     generator = np.random.default_rng(seed)
     weights = effects.draw_weights(len(seen), generator) if seen else None
     enough = len(seen) >= STARTS_NEEDED
@@ -78,10 +78,10 @@ def explain(
     kept = None if winner is None else space.changes(winner)
     found = []
     for name in names:
-        regions = divided[name]
-        effect = effects.estimate_effect(regions, logs, weights, winner.get(name) if winner else None)
+        groups = divided[name]
+        effect = effects.estimate_effect(groups, logs, weights, winner.get(name) if winner else None)
         share = shares.get(name)
-        if not regions.is_varied:
+        if not groups.is_varied:
             verdict = NOT_VARIED
         elif not enough:
             verdict = f"too few starts to tell: {len(seen)} of the {STARTS_NEEDED} needed"
@@ -98,7 +98,7 @@ def explain(
                 importance_low=None if share is None else share.low,
                 importance_high=None if share is None else share.high,
                 chance=None if share is None else share.chance,
-                direction=effects.describe_direction(regions, logs, weights, effect) if enough else NOTHING,
+                direction=effects.describe_direction(groups, logs, weights, effect) if enough else NOTHING,
                 kept=None if kept is None else name in kept,
                 verdict=verdict,
             )

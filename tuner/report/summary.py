@@ -22,8 +22,8 @@ from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS, FINGERPRINT, PRESET,
 
 if TYPE_CHECKING:
     from tuner.space import Space
-    from tuner.statistics.confirm import Gain
     from tuner.statistics.noise import Noise
+    from tuner.statistics.paired_gain import Gain
     from tuner.study import Study
     from tuner.study.storage import Storage
 

@@ -12,7 +12,7 @@ from tuner.statistics.control_level import Speedup
 from tuner.statistics.pareto import Choice
 
 if TYPE_CHECKING:
-    from tuner.statistics.confirm import Gain
+    from tuner.statistics.paired_gain import Gain
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:

@@ -29,7 +29,7 @@ PAIRED = (" of winner against default", "dim")
 
 
 def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequence[str] = ()) -> Group:
-    """Show how a study ended: both sides, the gain, the few changes, and where everything is."""
+    """Return how a study ended: both sides, the gain, the few changes, and where everything is."""
     parts: list[RenderableType] = [_headline(summary), Text(""), _sides(summary)]
     if summary.latency is not None:
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
@@ -84,7 +84,7 @@ def _table(*titles: str, right: bool = False) -> Table:
 
 
 def _front(summary: "Summary") -> Table:
-    """List what nobody beats in both objectives."""
+    """Return the configurations that none beats in both objectives, with their numbers."""
     table = _table("pick", "goodput", summary.cost or "", "starts", "settings that change")
     for number, choice in enumerate(summary.front, 1):
         changes = summary.show_changes(choice.config)
@@ -123,7 +123,7 @@ def _difference(summary: "Summary") -> list[RenderableType]:
 
 
 def _capacity(summary: "Summary") -> list[RenderableType]:
-    """Show what default and winner hold at once below each other, server by server."""
+    """Return what default and winner hold at once below each other, server by server."""
     rows = capacity_rows(summary)
     table = Table.grid(padding=(0, 2))
     for server, default, winner in rows:
@@ -168,7 +168,7 @@ def explanation(sensitivity: Sequence["Sensitivity"], starts: Sequence[Start]) -
 
 
 def comparison_table(comparison: "Comparison", first: str, second: str) -> Group:
-    """Show two configurations that were measured in pairs, and the gain of the second over the first."""
+    """Return two configurations that were measured in pairs, and the gain of the second over the first."""
     names = {"first": make_printable(first), "second": make_printable(second)}
     gain = comparison.gain
     # A whole interval below 1 is a loss, not only an unproven gain.
@@ -191,7 +191,7 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
 def parameter_list(
     rows: Sequence[Mapping[str, Any]], dead: Mapping[str, str], presets: Sequence[Mapping[str, Any]]
 ) -> Group:
-    """Show a space: every parameter with range, default and risk, why it is tuned and who says so."""
+    """Return a space: every parameter with range, default and risk, why it is tuned and who says so."""
     parts: list[RenderableType] = []
     for row in rows:
         head = Text.assemble(

@@ -8,8 +8,8 @@ from tuner.ports import Scalar
 
 if TYPE_CHECKING:
     from tuner.records.latency import Quantile
-    from tuner.statistics.confirm import Gain
     from tuner.statistics.control_level import Speedup
+    from tuner.statistics.paired_gain import Gain
 
 NOTHING = "–"
 MINUTE_S = 60

@@ -54,7 +54,11 @@ def read_space(name: str) -> Document:
 def read_sources(sources: Sequence[Source], base: Path) -> list[Document]:
     """Read all sources of a space, paths relative to `base`. Raises UsageError."""
     if isinstance(sources, (str, Path)) or not sources:
-        raise problem("space", f"{quote(sources)} is not a list with entries", "Write `space: [nginx]`")
+        raise problem(
+            "space",
+            f"{quote(sources)} is not a list with entries",
+            "Write `space: [NAME]`; `tuner spaces` lists the names",
+        )
     return [_read(source, number, base) for number, source in enumerate(sources, start=1)]
 
 
@@ -133,7 +137,7 @@ def merge(documents: Sequence[Document]) -> Merged:
     for document in documents:
         _add(merged, document, validate(document))
     if not merged.parameters:
-        raise problem("space", "there are no parameters", "Name a built-in space, as `space: [nginx]`")
+        raise problem("space", "there are no parameters", "Name a space that `tuner spaces` lists")
     return merged
 
 

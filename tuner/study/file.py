@@ -13,7 +13,7 @@ from tuner.study.fields import Fields
 from tuner.study.load_bounds import MOST_CONNECTIONS
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
 from tuner.study.presets import PRESETS
-from tuner.study.settings import LOCAL, LoadSettings, Study, TargetSettings
+from tuner.study.settings import DEFAULT_GENERATOR, LOCAL, LoadSettings, Study, TargetSettings
 from tuner.study.storage_url import show_url
 
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
@@ -124,7 +124,7 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
         )
     script = fields.value(("load", "script"))
     return LoadSettings(
-        generator=fields.text(("load", "generator"), "wrk"),
+        generator=fields.text(("load", "generator"), DEFAULT_GENERATOR),
         hosts=hosts,
         path=_read_load_path(fields, target),
         token_directory=_read_token_directory(fields, target),
@@ -184,7 +184,11 @@ def _read_token_directory(fields: Fields, target: TargetSettings) -> PurePosixPa
 def _read_space(fields: Fields) -> tuple[str | Document, ...]:
     entries = fields.value(("space",))
     if not isinstance(entries, list) or not entries:
-        raise fields.wrong(("space",), f"{quote(entries)} is not a list", "Write `space: [nginx]`")
+        raise fields.wrong(
+            ("space",),
+            f"{quote(entries)} is not a list",
+            "Write `space: [NAME]`; `tuner spaces` lists the names",
+        )
     return tuple(
         entry if isinstance(entry, str) else fields.document.below(("space", index))
         for index, entry in enumerate(entries)

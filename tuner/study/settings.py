@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 LOCAL = "local"
 
 
+DEFAULT_GENERATOR = "wrk"
+"""Of a study that names none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSettings:
     """Which machine is tuned, and how."""
@@ -37,7 +41,7 @@ class TargetSettings:
 class LoadSettings:
     """What is sent, by what."""
 
-    generator: str = "wrk"
+    generator: str = DEFAULT_GENERATOR
     hosts: tuple[str, ...] = (LOCAL,)
     """Where the load comes from: `local`, or `ssh://user@host:port`; in sandbox mode from inside of it."""
     path: str = "/index.html"

@@ -4,12 +4,13 @@ TestMine = contract_of("mine")  # the name under which the adapter is registered
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import ClassVar, cast
 
 import pytest
 
-from tuner.errors import ConfigRejected, TargetError
+from tuner.errors import ConfigRejected, TargetError, UsageError
 from tuner.plugins import make_host, make_installed_server, make_private_server, make_server
 from tuner.ports import (
     Facts,
@@ -18,6 +19,7 @@ from tuner.ports import (
     InstalledServer,
     PrivateServer,
     Sandbox,
+    Scalar,
     Site,
 )
 from tuner.space import Space
@@ -42,6 +44,8 @@ from tuner.testing.machines import (
 KERNEL = PurePosixPath("/proc/sys")
 HOSTILE = ("a\nb", 'a"b', "a}b", "a{b", "a;b")
 """No one value of any directive."""
+REFUSED = (ConfigRejected, UsageError)
+"""How a setting that no space has is refused: no file can hold it, or it protects the machine."""
 
 
 def contract_of(name: str) -> type["ServerContract"]:
@@ -221,14 +225,26 @@ class InstalledServerContract(ServerContract):
         for config in defaults_of(self.name, installation):
             assert installed.rewrite(config, installation) == {}
 
+    def test_no_value_in_force_changes_a_file_whether_a_space_has_it_or_not(
+        self, installed: InstalledServer, installation: Installation
+    ) -> None:
+        accepted: dict[str, Scalar] = {}
+        for name, value in installation.facts.current.items():
+            with suppress(*REFUSED):
+                assert installed.rewrite({name: value}, installation) == {}
+                accepted[name] = value
+
+        assert accepted
+        assert installed.rewrite(accepted, installation) == {}
+
     def test_what_is_no_one_value_reaches_no_file(
         self, installed: InstalledServer, installation: Installation
     ) -> None:
-        for config in defaults_of(self.name, installation):
-            for name in config:
-                for value in HOSTILE:
-                    with pytest.raises(ConfigRejected):
-                        installed.rewrite({name: value}, installation)
+        tuned = {name for config in defaults_of(self.name, installation) for name in config}
+        for name in tuned | installation.facts.current.keys():
+            for value in HOSTILE:
+                with pytest.raises(ConfigRejected if name in tuned else REFUSED):
+                    installed.rewrite({name: value}, installation)
 
     def test_the_ends_of_its_spaces_are_accepted_and_found_again(
         self, installed: InstalledServer, installation: Installation, machine: Host

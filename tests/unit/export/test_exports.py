@@ -9,14 +9,10 @@ import pytest
 from tests.unit.simulated_study import make_summary
 from tuner.adapters.servers.apache import DROP_IN
 from tuner.errors import UsageError
-from tuner.export import Rendered, export, paths_to_read
+from tuner.export import Rendered, Rewritten, export
 
 SITE = PurePosixPath("/run/tuner-export/apache2.conf")
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
-
-
-def render(before: bytes, after: bytes) -> dict[str, Rendered]:
-    return {"apache": Rendered(default={SITE: before}, winner={SITE: after}, drop_in=DROP_IN)}
 
 
 def apache(before: str, after: str) -> dict[str, str]:
@@ -47,14 +43,21 @@ def test_what_belongs_to_a_site_is_said_and_not_set() -> None:
     assert '# instead of CustomLog "${APACHE_LOG_DIR}/access.log" combined' in text
 
 
-def test_sysctl_prefers_the_values_of_the_host_for_the_undo() -> None:
-    rendered = {"sysctl": Rendered(default={SOMAXCONN: b"4096\n"}, winner={SOMAXCONN: b"65535\n"})}
-    assert paths_to_read("sysctl", rendered) == (SOMAXCONN,)
-
-    files = export(make_summary(searches=4), "sysctl", rendered=rendered, installed={SOMAXCONN: b"128\n"})
+def test_the_undo_of_kernel_settings_has_the_values_of_the_host() -> None:
+    rewritten = Rewritten(before={SOMAXCONN: b"128\n"}, after={SOMAXCONN: b"65535\n"}, service=None)
+    files = export(make_summary(searches=4), "sysctl", rendered={"sysctl": rewritten})
 
     assert settings(files["99-tuner.conf"].decode()) == ["net.core.somaxconn = 65535"]
     assert settings(files["tuner-sysctl-undo.conf"].decode()) == ["net.core.somaxconn = 128"]
+    assert "read from this host" in files["tuner-sysctl-undo.conf"].decode()
+
+
+def test_where_the_host_was_not_read_the_undo_has_the_default_of_the_study() -> None:
+    rendered = Rendered(default={SOMAXCONN: b"4096\n"}, winner={SOMAXCONN: b"65535\n"})
+    files = export(make_summary(searches=4), "sysctl", rendered={"sysctl": rendered})
+
+    assert settings(files["tuner-sysctl-undo.conf"].decode()) == ["net.core.somaxconn = 4096"]
+    assert "the study's default" in files["tuner-sysctl-undo.conf"].decode()
 
 
 def test_a_key_with_a_dot_in_its_name_is_written_with_slashes() -> None:

@@ -1,12 +1,9 @@
-"""Exports of a managed study: the difference that its server makes to the installed files."""
+"""Patches of installed files, and what takes them back."""
 
 from pathlib import PurePosixPath
 
-import pytest
-
 from tests.unit.simulated_study import make_summary
-from tuner.errors import UsageError
-from tuner.export import Rendered, Rewritten, export, formats_of, paths_to_read
+from tuner.export import Rewritten, export, formats_of
 from tuner.ports import Files, Service
 
 POOL = PurePosixPath("/etc/php/8.2/fpm/pool.d/zz-tuner.conf")
@@ -61,18 +58,46 @@ def test_nothing_is_written_when_the_host_has_the_winner_already() -> None:
     assert write("h2o", {MAIN: b"a: 1\n"}, {MAIN: b"a: 1\n"}) == {}
 
 
-def test_keys_of_the_kernel_are_exported_with_the_values_of_the_host() -> None:
-    rewritten = {"sysctl": Rewritten(before={SOMAXCONN: b"128\n"}, after={SOMAXCONN: b"999\n"}, service=None)}
-    files = export(make_summary(searches=4), "sysctl", rendered=rewritten)
+def test_within_the_servers_own_directory_a_patch_is_undone_by_its_reverse() -> None:
+    rewritten = Rewritten(
+        before={MAIN: b"a: 1\nb: 2"}, after={MAIN: b"a: 1\nb: 3"}, directory=MAIN.parent,
+        service=Service(name="h2o", check=("h2o", "-t"), stop=(), start=(), reload=None),
+    )  # fmt: skip
+    files = export(make_summary(searches=4), "h2o", rendered={"h2o": rewritten})
 
-    assert paths_to_read("sysctl", rewritten) == ()
-    assert files["99-tuner.conf"].endswith(b"net.core.somaxconn = 999\n")
-    assert files["tuner-sysctl-undo.conf"].endswith(b"net.core.somaxconn = 128\n")
+    patch, undo = (files[name].decode() for name in ("tuner-h2o.patch", "tuner-h2o-undo.patch"))
+    end = "\\ No newline at end of file\n"
+    assert patch.endswith(f"--- a/h2o.conf\n+++ b/h2o.conf\n@@ -1,2 +1,2 @@\n a: 1\n-b: 2\n{end}+b: 3\n{end}")
+    assert undo.endswith(f"--- a/h2o.conf\n+++ b/h2o.conf\n@@ -1,2 +1,2 @@\n a: 1\n-b: 3\n{end}+b: 2\n{end}")
+    for head in (patch, undo):
+        assert (
+            "# undo:  patch -p1 -d /etc/h2o --dry-run < tuner-h2o-undo.patch && patch -p1 -d /etc/h2o <"
+            in head
+        )
 
 
-def test_a_private_h2o_has_no_format_of_its_own() -> None:
-    rendered = {"h2o": Rendered(default={}, winner={})}
+def test_a_file_that_is_added_is_taken_away_by_a_script_wherever_it_is() -> None:
+    rewritten = Rewritten(before={}, after={POOL: b"[www]\n"}, service=None, directory=POOL.parent)
+    files = export(make_summary(searches=4), "php-fpm", rendered={"php-fpm": rewritten})
 
-    assert formats_of(rendered) == ("json",)
-    with pytest.raises(UsageError, match=r"h2o ran as a private instance.* Choose --format json, or .*apply"):
-        export(make_summary(searches=4), "h2o", rendered=rendered)
+    assert "+++ b/zz-tuner.conf" in files["tuner-php-fpm.patch"].decode()
+    assert f"rm -f -- {POOL}" in files["tuner-php-fpm-undo.sh"].decode()
+
+
+def test_settings_that_the_files_cannot_be_given_are_to_be_changed_by_hand() -> None:
+    why = "h2o: sendfile stands here in a form that is left alone."
+    rewritten = Rewritten(
+        before={MAIN: b"b: 2\n"}, after={MAIN: b"b: 3\n"}, service=None, by_hand={"sendfile": why}
+    )
+    head = export(make_summary(searches=4), "h2o", rendered={"h2o": rewritten})["tuner-h2o.patch"].decode()
+
+    assert (
+        f"# CHANGE BY HAND, as the gain was measured with these as well:\n#   sendfile = off ({why})\n"
+        in head
+    )
+
+
+def test_a_study_has_a_format_for_each_of_its_servers() -> None:
+    rewritten = Rewritten(before={}, after={}, service=None)
+
+    assert formats_of({"h2o": rewritten, "sysctl": rewritten}) == ("h2o", "sysctl", "json")

@@ -14,10 +14,10 @@ from tuner.campaign.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Failures
 from tuner.records import Failure, Start, State
 from tuner.records.latency import Quantile
-from tuner.report.figures_settings import draw_slice
 from tuner.report.page import render_report
+from tuner.report.setting_figures import draw_slice
 from tuner.report.summary import Summary
-from tuner.statistics.confirm import judge_pairs
+from tuner.statistics.paired_gain import judge_pairs
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 

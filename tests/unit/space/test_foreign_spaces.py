@@ -80,7 +80,7 @@ def test_a_space_that_cannot_be_read_is_listed_with_its_fault_and_hides_no_other
 
     listed = {row["name"]: row for row in describe_spaces()}
 
-    assert listed["gone"]["why"].endswith(("or remove it.", "as `space: [nginx]`"))
+    assert listed["gone"]["why"].endswith(("or remove it.", "that `tuner spaces` lists"))
     assert listed["gone"]["server"] == ""
     assert space_for("nginx") == "nginx"
     with pytest.raises(UsageError, match=r"gone"):

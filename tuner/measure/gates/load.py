@@ -52,7 +52,7 @@ def saturated(facts: WindowFacts) -> Verdict | None:
     return warning(
         Gate.SATURATED,
         f"the generator used {percent(facts.generator_cpu)} of its CPUs, so goodput is only a lower bound; "
-        "give it more CPUs, or take one that needs less (wrk)",
+        "give it more CPUs, or take one that needs less CPU time",
     )
 
 

@@ -4,55 +4,12 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from tests.unit.adapters.servers.h2o.layouts import BY_HAND, DEBIAN, MAIN, find
 from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.h2o.settings import SETTINGS
 from tuner.errors import ConfigRejected, TargetError
-from tuner.ports import FileState, Installation, Scalar
+from tuner.ports import Scalar
 from tuner.space import describe_space
-from tuner.testing.fakes import MemoryHost, completed
-
-MAIN = PurePosixPath("/etc/h2o/h2o.conf")
-DEBIAN = """\
-server-name: "h2o (Debian)"
-user: debian-h2o
-access-log: "|rotatelogs -l /var/log/h2o/access.log.%Y-%m-%d 86400"
-error-log: /var/log/h2o/error.log
-pid-file: /run/h2o.pid
-
-listen:
-  port: 80
-
-hosts:
-  default:
-    paths:
-      /:
-        file.dir: /var/www
-      /server-status:
-        status: ON
-"""
-BY_HAND = """\
-# max-connections: 1
-max-connections:   0512   # of all threads
-"num-threads": '3'
-file.etag: off
-listen: [{port: 443, ssl: {key-file: a}}, 8080]
-hosts:
-  "a.example":
-    http1-request-timeout: 3
-    listen: {port: 81}
-    paths: {}
-"""
-
-
-def find(text: str | bytes) -> Installation:
-    host = MemoryHost(commands={
-        "h2o": lambda _host, argv, _stdin: completed(argv, stdout=b"h2o version 2.2.5\n"),
-        "test": lambda _host, argv, _stdin: completed(argv, returncode=1),
-    })  # fmt: skip
-    content = text if isinstance(text, bytes) else text.encode()
-    host.files[MAIN] = FileState(content=content)
-    host.files[PurePosixPath("/sys/devices/system/cpu/online")] = FileState(content=b"0-1\n")
-    return H2o().find(host)
 
 
 def change(text: str, **values: Scalar) -> str:

@@ -3,7 +3,7 @@ from random import Random
 
 import pytest
 
-from tuner.statistics.race import race_order, survivors
+from tuner.statistics.elimination import race_order, survivors
 
 ARMS = ("default", "a", "b", "c", "d")
 

@@ -1,4 +1,4 @@
-"""Regions of a parameter's values that are compared: each choice, each special value, thirds of a range."""
+"""Groups of a parameter's values that are compared: each choice, each special value, thirds of a range."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ THIRDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ValueScale:
     """The values of one parameter: words and special values by name, numbers along a scale."""
 
     parameter: str
@@ -49,8 +49,8 @@ class Line:
             return float(self.low * (self.high / self.low) ** position)
         return self.low + (self.high - self.low) * position
 
-    def region(self, value: Scalar | None) -> int | None:
-        """Find the region of a value: choices first, then the thirds of the range."""
+    def group(self, value: Scalar | None) -> int | None:
+        """Find the group of a value: choices first, then the thirds of the range."""
         if value is None:
             return None
         for index, choice in enumerate(self.choices):
@@ -63,26 +63,26 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Regions:
-    """How the starts of a study divide over the regions of one parameter."""
+class ValueGroups:
+    """How the starts of a study divide over the groups of one parameter's values."""
 
-    line: Line
+    scale: ValueScale
     labels: tuple[str, ...]
     membership: "NDArray[np.float64]"
-    """Starts × regions, 1 where a start's value lies in the region."""
+    """Starts × groups, 1 where a start's value lies in the group."""
     positions: "NDArray[np.float64]"
     """Position of every start's value along the range; NaN where it is not a number of it."""
     default: int | None
-    """Region of the default's value."""
+    """Group of the default's value."""
 
     @property
     def is_varied(self) -> bool:
-        """Whether at least two regions have a start."""
+        """Whether at least two groups have a start."""
         return int((self.membership.sum(axis=0) > 0).sum()) > 1
 
 
-def draw_line(space: "Space", name: str, values: Sequence[Scalar]) -> Line:
-    """Return a parameter's line, from its description and from the values that were tried."""
+def make_scale(space: "Space", name: str, values: Sequence[Scalar]) -> ValueScale:
+    """Return a parameter's scale, from its description and from the values that were tried."""
     parameter = next(each for each in space.parameters if each.name == name)
     known = [*parameter.choices, *dict(parameter.special).values()]
     if parameter.kind == "bool":
@@ -94,40 +94,40 @@ def draw_line(space: "Space", name: str, values: Sequence[Scalar]) -> Line:
     numbers = [value for value in values if is_number(value) and not is_among(value, choices)]
     low, high = (float(min(numbers)), float(max(numbers))) if numbers else (math.nan, math.nan)
     is_log = parameter.log and low > 0
-    return Line(parameter=name, choices=tuple(choices), low=low, high=high, is_log=is_log)
+    return ValueScale(parameter=name, choices=tuple(choices), low=low, high=high, is_log=is_log)
 
 
-def divide(space: "Space", name: str, configs: Sequence[Config], default: Config) -> Regions:
-    """Divide configurations over the regions of one parameter; those without it are in none."""
+def group_values(space: "Space", name: str, configs: Sequence[Config], default: Config) -> ValueGroups:
+    """Divide configurations over the groups of one parameter; those without it are in none."""
     import numpy as np
 
     tried = [config[name] for config in configs if name in config]
-    line = draw_line(space, name, [*tried, *([default[name]] if name in default else [])])
-    labels = [space.show(name, choice) for choice in line.choices]
-    if line.has_range:
+    scale = make_scale(space, name, [*tried, *([default[name]] if name in default else [])])
+    labels = [space.show(name, choice) for choice in scale.choices]
+    if scale.has_range:
         whole = all(isinstance(value, int) for value in tried if is_number(value))
-        labels += [describe_third(space, line, third, whole=whole) for third in range(THIRDS)]
+        labels += [describe_third(space, scale, third, whole=whole) for third in range(THIRDS)]
     membership = np.zeros((len(configs), len(labels)))
     positions = np.full(len(configs), np.nan)
     for row, config in enumerate(configs):
         value = config.get(name)
-        region = line.region(value)
-        if value is not None and region is not None:
-            membership[row, region] = 1
-            positions[row] = line.position(value)
-    return Regions(
-        line=line, labels=tuple(labels), membership=membership, positions=positions,
-        default=line.region(default.get(name)),
+        group = scale.group(value)
+        if value is not None and group is not None:
+            membership[row, group] = 1
+            positions[row] = scale.position(value)
+    return ValueGroups(
+        scale=scale, labels=tuple(labels), membership=membership, positions=positions,
+        default=scale.group(default.get(name)),
     )  # fmt: skip
 
 
-def describe_third(space: "Space", line: Line, third: int, *, whole: bool) -> str:
+def describe_third(space: "Space", scale: ValueScale, third: int, *, whole: bool) -> str:
     """Write a third of the range as `8 to 32`."""
-    low, high = line.value_at(third / THIRDS), line.value_at((third + 1) / THIRDS)
+    low, high = scale.value_at(third / THIRDS), scale.value_at((third + 1) / THIRDS)
     first, last = (math.ceil(low - 1e-9), math.floor(high + 1e-9)) if whole else (low, high)
     if first >= last:
-        return space.show(line.parameter, first)
-    return f"{space.show(line.parameter, first)} to {space.show(line.parameter, last)}"
+        return space.show(scale.parameter, first)
+    return f"{space.show(scale.parameter, first)} to {space.show(scale.parameter, last)}"
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from tuner.errors import UsageError
-from tuner.statistics.confirm import judge_pairs, needs_extension, p_sign_flip, pair_order
+from tuner.statistics.paired_gain import judge_pairs, needs_extension, p_sign_flip, pair_order
 
 LOGS = (0.10, 0.05, 0.12, -0.02, 0.08, 0.09)
 

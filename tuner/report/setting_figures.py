@@ -27,7 +27,7 @@ from tuner.report.drawing import (
     ratio_axis,
     shorten,
 )
-from tuner.report.regions import Line, draw_line, is_same
+from tuner.report.value_groups import ValueScale, is_same, make_scale
 from tuner.report.wording import say_speedup
 
 if TYPE_CHECKING:
@@ -46,43 +46,43 @@ APART = 0.22
 """Least distance between two values that are written at an axis."""
 
 
-def place(line: Line, value: Scalar) -> float:
+def place(scale: ValueScale, value: Scalar) -> float:
     """Place a value: numbers from 0 to 1, special values left of them; choices count from 0."""
-    position = line.position(value)
+    position = scale.position(value)
     if not math.isnan(position):
         return position
-    index = next((index for index, choice in enumerate(line.choices) if is_same(choice, value)), 0)
-    return -SPECIAL_STEP * (len(line.choices) - index) if line.has_range else float(index)
+    index = next((index for index, choice in enumerate(scale.choices) if is_same(choice, value)), 0)
+    return -SPECIAL_STEP * (len(scale.choices) - index) if scale.has_range else float(index)
 
 
-def stretch(line: Line, value: Scalar) -> float:
+def stretch(scale: ValueScale, value: Scalar) -> float:
     """Compute a value's place from 0 to 1, special values included."""
-    at = place(line, value)
-    if not line.has_range:
-        return at / (len(line.choices) - 1) if len(line.choices) > 1 else 0.5
-    lowest = -SPECIAL_STEP * len(line.choices)
+    at = place(scale, value)
+    if not scale.has_range:
+        return at / (len(scale.choices) - 1) if len(scale.choices) > 1 else 0.5
+    lowest = -SPECIAL_STEP * len(scale.choices)
     return (at - lowest) / (1 - lowest)
 
 
-def choose_marks(line: Line, most: int) -> list[Scalar]:
-    """Choose the values that are written at a line: all choices, and up to `most` numbers with both ends."""
-    if not line.has_range:
-        return list(line.choices)
-    whole = line.low.is_integer() and line.high.is_integer()
+def choose_marks(scale: ValueScale, most: int) -> list[Scalar]:
+    """Choose the values that are written at a scale: all choices, and up to `most` numbers with both ends."""
+    if not scale.has_range:
+        return list(scale.choices)
+    whole = scale.low.is_integer() and scale.high.is_integer()
     marks: list[float] = []
     for index in range(most):
-        mark = line.value_at(index / (most - 1))
+        mark = scale.value_at(index / (most - 1))
         if 0 < index < most - 1:
-            mark = 2.0 ** round(math.log2(mark)) if line.is_log else float(f"{mark:.2g}")
+            mark = 2.0 ** round(math.log2(mark)) if scale.is_log else float(f"{mark:.2g}")
         marks.append(round(mark) if whole else float(f"{mark:.3g}"))
     low, *middle, high = marks
     kept = [low]
     for mark in middle:
-        if line.position(mark) - line.position(kept[-1]) >= APART <= 1 - line.position(mark):
+        if scale.position(mark) - scale.position(kept[-1]) >= APART <= 1 - scale.position(mark):
             kept.append(mark)
     if high > low:
         kept.append(high)
-    return [*line.choices, *(int(mark) if whole else mark for mark in kept)]
+    return [*scale.choices, *(int(mark) if whole else mark for mark in kept)]
 
 
 def varied_parameters(summary: "Summary") -> tuple[str, ...]:
@@ -119,9 +119,9 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
     winner = summary.winner.config.get(name) if summary.winner is not None else None
     # What another setting switches off has no value there.
     marked = [each for each in (default, winner) if each is not None]
-    line = draw_line(summary.space, name, [*(start.config[name] for start in starts), *marked])
+    scale = make_scale(summary.space, name, [*(start.config[name] for start in starts), *marked])
     axis = ratio_axis(summary.speedups[start.number].ratio for start in measured_starts(summary))
-    spread = 0.012 if line.has_range else 0.14
+    spread = 0.012 if scale.has_range else 0.14
     traces = []
     for side, (colour, symbol) in SIDES.items():
         group = [start for start in starts if side_of(summary, start) == side]
@@ -129,7 +129,7 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
         traces.append(
             draw_points(
                 [
-                    shorten(place(line, start.config[name]) + spread * scatter(start.number))
+                    shorten(place(scale, start.config[name]) + spread * jitter(start.number))
                     for start in group
                 ],
                 [speedup.ratio for speedup in speedups],
@@ -138,18 +138,18 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
                 marker={"color": colour, "symbol": symbol, "size": 7 if side == "winner" else 6},
             )
         )
-    lines = [] if default is None else [rule(place(line, default), GREY, "dash")]
+    lines = [] if default is None else [vertical_line(place(scale, default), GREY, "dash")]
     if winner is not None and (default is None or not is_same(winner, default)):
-        lines.append(rule(place(line, winner), GREEN, "solid"))
-    marks = choose_marks(line, 3 if line.choices else 4)
+        lines.append(vertical_line(place(scale, winner), GREEN, "solid"))
+    marks = choose_marks(scale, 3 if scale.choices else 4)
     layout = make_layout(height=220, shapes=lines, margin={"l": 8, "r": 26, "t": 6, "b": 8})
-    room = 0.06 if line.has_range else 0.5
-    places = [place(line, mark) for mark in marks]
+    room = 0.06 if scale.has_range else 0.5
+    places = [place(scale, mark) for mark in marks]
     layout.xaxis.update(
         tickvals=places,
         ticktext=[as_text(summary.space.show(name, mark)) for mark in marks],
         tickfont={"size": 11},
-        tickangle=0 if line.has_range else None,
+        tickangle=0 if scale.has_range else None,
         ticklabeloverflow="allow",
         range=[min(places) - room, max(places) + room],
     )
@@ -157,12 +157,12 @@ def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
     return go.Figure(traces, layout)
 
 
-def scatter(number: int) -> float:
+def jitter(number: int) -> float:
     """Return a start's own offset between −1 and 1, so that equal values do not hide each other."""
     return 2 * (number * GOLDEN % 1) - 1
 
 
-def rule(x: float, colour: str, dash: str) -> dict[str, Any]:
+def vertical_line(x: float, colour: str, dash: str) -> dict[str, Any]:
     """Draw a line over the whole height."""
     return {
         "type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": x, "x1": x, "layer": "below",
@@ -178,8 +178,10 @@ def draw_parallel(summary: "Summary") -> go.Figure | None:
     ][:AXES_AT_MOST]  # fmt: skip
     if len(names) < 2 or not starts:  # noqa: PLR2004 - lines need two ends
         return None
-    lines = {
-        name: draw_line(summary.space, name, [start.config[name] for start in starts if name in start.config])
+    scales = {
+        name: make_scale(
+            summary.space, name, [start.config[name] for start in starts if name in start.config]
+        )
         for name in names
     }
     ratios = sorted(summary.speedups[start.number].ratio for start in starts)
@@ -192,7 +194,7 @@ def draw_parallel(summary: "Summary") -> go.Figure | None:
     traces: list[Any] = []
     for title, colour, width, belongs in groups:
         chosen = [start for start in starts if belongs(summary.speedups[start.number].ratio)]
-        xs, ys, words = lay_lines(summary, chosen, names, lines)
+        xs, ys, words = join_lines(summary, chosen, names, scales)
         traces.append(
             go.Scatter(
                 x=xs, y=ys, text=words, mode="lines+markers", name=title, connectgaps=False,
@@ -202,12 +204,12 @@ def draw_parallel(summary: "Summary") -> go.Figure | None:
         )  # fmt: skip
     notes, shapes = [], []
     for column, name in enumerate(names):
-        shapes.append({**rule(column, INK, "solid"), "line": {"color": INK, "width": 1}})
+        shapes.append({**vertical_line(column, INK, "solid"), "line": {"color": INK, "width": 1}})
         notes += [
-            {"x": column, "y": stretch(lines[name], mark), "showarrow": False,
+            {"x": column, "y": stretch(scales[name], mark), "showarrow": False,
              "text": as_text(summary.space.show(name, mark)), "xanchor": "left", "xshift": 4,
              "font": {"size": 11}, "bgcolor": "rgba(255,255,255,0.8)"}
-            for mark in choose_marks(lines[name], 2)
+            for mark in choose_marks(scales[name], 2)
         ]  # fmt: skip
     layout = make_layout(height=460, showlegend=True, shapes=shapes, annotations=notes)
     layout.xaxis.update(
@@ -218,8 +220,8 @@ def draw_parallel(summary: "Summary") -> go.Figure | None:
     return go.Figure(traces, layout)
 
 
-def lay_lines(
-    summary: "Summary", starts: Sequence[Start], names: Sequence[str], lines: dict[str, Line]
+def join_lines(
+    summary: "Summary", starts: Sequence[Start], names: Sequence[str], scales: dict[str, ValueScale]
 ) -> tuple[list[int | None], list[float | None], list[str]]:
     """Join the lines of several starts into one trace, with a gap after each."""
     xs: list[int | None] = []
@@ -230,7 +232,7 @@ def lay_lines(
         for column, name in enumerate(names):
             value = start.config.get(name)
             xs.append(column)
-            ys.append(None if value is None else shorten(stretch(lines[name], value)))
+            ys.append(None if value is None else shorten(stretch(scales[name], value)))
             words.append(word)
         xs.append(None)
         ys.append(None)

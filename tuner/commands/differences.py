@@ -1,0 +1,145 @@
+"""Finds what a winner makes of every server's files: the installed ones, or where there are none, its own."""
+
+import os.path
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import PurePosixPath
+
+from tuner.campaign.prepare import Setup
+from tuner.commands.session import Reading
+from tuner.deploy.managed import ManagedTarget
+from tuner.errors import ConfigRejected, TargetError
+from tuner.export import Rendered, Rewritten, render_both
+from tuner.ports import Config, Files, Host, Installation, InstalledServer, PrivateServer, Scalar
+
+Differences = Mapping[str, Rendered | Rewritten]
+"""By server."""
+
+
+def find_differences(reading: Reading, setup: Setup, winner: Config) -> Differences:
+    """Return what the winner makes of every server's files, in the way in which it ran."""
+    if isinstance(setup.target, ManagedTarget):
+        return _rewrite_managed(reading, setup, setup.target, winner)
+    return {
+        name: _change_private(setup, server, winner)
+        for name, server in setup.servers.items()
+        if isinstance(server, PrivateServer)
+    }
+
+
+def _rewrite_managed(reading: Reading, setup: Setup, target: ManagedTarget, winner: Config) -> Differences:
+    """Return what the servers make of the files that are installed now, as `tuner apply` does."""
+    chosen = {name: new for name, (_, new) in reading.space.changes(winner).items()}
+    config = setup.space.complete(chosen)
+    return {
+        server.name: _rewrite(
+            setup.host,
+            server.installation,
+            partial(target.files_of, server),
+            setup.space.for_server(config, server.name),
+        )
+        for server in target.servers
+    }
+
+
+def _change_private(setup: Setup, server: PrivateServer, winner: Config) -> Rendered | Rewritten:
+    """Return what the winner of a private instance makes of the files that are installed beside it.
+
+    Where these cannot be changed, and for a server that takes a drop-in, the instance's own are compared.
+    """
+    facts, reason = setup.facts[server.name], ""
+    if facts.drop_in is None and isinstance(server, InstalledServer):
+        changes = {name: new for name, (_, new) in setup.space.changes(winner, derived=True).items()}
+        try:
+            installation = server.find(setup.host)
+            return _rewrite(
+                setup.host,
+                installation,
+                lambda config: server.rewrite(config, installation),
+                setup.space.for_server(changes, server.name),
+                directory=_common_directory(installation.files),
+            )
+        except (TargetError, ConfigRejected) as error:
+            reason = str(error)
+    return render_both(server, setup.space, winner, facts, reason=reason)
+
+
+def _common_directory(paths: Files) -> PurePosixPath:
+    """Return the deepest directory that holds all of these files."""
+    return PurePosixPath(os.path.commonpath([path.parent for path in paths]) if paths else "/")
+
+
+def _rewrite(
+    host: Host,
+    installation: Installation,
+    rewrite: Callable[[Config], Files],
+    config: Config,
+    *,
+    directory: PurePosixPath = PurePosixPath("/"),
+) -> Rewritten:
+    """Return installed files as they are and as a server's adapter rewrites them.
+
+    Raises:
+        ConfigRejected: nothing of the configuration can be put into these files.
+    """
+    files, refused = rewrite_accepted(rewrite, config)
+    if refused and not files:
+        raise ConfigRejected("; ".join(dict.fromkeys(refused.values())))
+    known = installation.files
+    before = {path: known[path] for path in files if path in known}
+    before |= _read(host, [path for path in files if path not in known])
+    real = _real_paths(host, list(before))
+    after = {real.get(path, path): content for path, content in files.items()}
+    is_below = all(path.is_relative_to(directory) for path in after)
+    return Rewritten(
+        before={real[path]: content for path, content in before.items()},
+        after=after,
+        service=installation.service,
+        directory=directory if is_below else PurePosixPath("/"),
+        by_hand=refused,
+    )
+
+
+def rewrite_accepted(rewrite: Callable[[Config], Files], config: Config) -> tuple[Files, dict[str, str]]:
+    """Return the files with all settings that an adapter accepts, and why it refuses each of the others.
+
+    A setting may need another one to be accepted, whatever their order: what is refused is tried again as
+    long as more is accepted. Settings that need each other are refused together.
+    """
+    try:
+        return rewrite(config), {}
+    except ConfigRejected:
+        accepted: dict[str, Scalar] = {}
+        refused: dict[str, str] = dict.fromkeys(config, "")
+    last = 0
+    while len(refused) != last:
+        last = len(refused)
+        for name in tuple(refused):
+            try:
+                rewrite({**accepted, name: config[name]})
+            except ConfigRejected as error:
+                # What to do about it is said to authors of spaces, who read no export.
+                refused[name] = str(error).partition(". ")[0]
+            else:
+                accepted[name] = config[name]
+                del refused[name]
+    return rewrite(accepted), refused
+
+
+def _real_paths(host: Host, paths: Sequence[PurePosixPath]) -> Mapping[PurePosixPath, PurePosixPath]:
+    """Follow links, as Debian's sites-enabled has them: patch changes no file through one."""
+    if not paths:
+        return {}
+    printed = host.run(("readlink", "-f", "--", *map(str, paths)), timeout_s=10.0).stdout
+    real = [PurePosixPath(line) for line in printed.decode(errors="surrogateescape").split("\n")[:-1]]
+    if len(real) != len(paths):
+        names = ", ".join(map(str, paths))
+        raise TargetError(
+            f"{host.name}: {names}: it cannot be told where they really are. Export to json instead."
+        )
+    return dict(zip(paths, real, strict=True))
+
+
+def _read(host: Host, paths: Sequence[PurePosixPath]) -> Files:
+    contents = {path: host.read(path).content for path in paths}
+    return {path: content for path, content in contents.items() if content is not None}
