@@ -118,12 +118,19 @@ class Storage:
             value = FAILED_VALUE if log_ratio is None else log_ratio
             self._storage.set_trial_state_values(identity, TrialState.COMPLETE, [value])
 
-    def settle(self, start: Start, *, least_windows: int, constraints: Sequence[Constraint]) -> Start:
+    def settle(
+        self,
+        start: Start,
+        *,
+        least_windows: int,
+        constraints: Sequence[Constraint],
+        controls: Sequence[Start],
+    ) -> Start:
         """End a start that was cut off: its finished windows count when they are all there."""
         whole = len(start.valid_windows) >= least_windows
         failure = None if whole else Failure(kind="interrupted", reason="cut off")
         ended = replace(start, state=State.COMPLETE if whole else State.INVALID, failure=failure)
-        self.end(ended, log_ratio=0.0, slacks=slacks(ended, constraints))
+        self.end(ended, log_ratio=0.0, slacks=slacks(ended, constraints, controls))
         return ended
 
     def starts(self) -> tuple[Start, ...]:

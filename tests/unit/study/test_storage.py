@@ -58,7 +58,7 @@ def make(storage, *, state=State.COMPLETE, opening=OPENING, failure=None, log_ra
     for window in windows(count, **changes):
         start = storage.keep_window(start, window)
     start = replace(start, state=state, failure=failure, timing=TIMING)
-    storage.end(start, log_ratio=log_ratio, slacks=slacks(start, FEW_FAILURES))
+    storage.end(start, log_ratio=log_ratio, slacks=slacks(start, FEW_FAILURES, ()))
     return start
 
 
@@ -148,7 +148,7 @@ def settle_one(storage, *, kept):
     start = begin(storage)
     for window in windows(kept):
         start = storage.keep_window(start, window)
-    return storage.settle(start, least_windows=2, constraints=FEW_FAILURES)
+    return storage.settle(start, least_windows=2, constraints=FEW_FAILURES, controls=())
 
 
 @pytest.mark.parametrize(("kept", "state"), [(0, State.INVALID), (1, State.INVALID), (2, State.COMPLETE)])
@@ -166,7 +166,7 @@ def test_a_window_that_the_environment_spoiled_does_not_make_a_cut_off_start_who
     for window in (*windows(1), spoiled):
         start = storage.keep_window(start, window)
 
-    settled = storage.settle(start, least_windows=2, constraints=FEW_FAILURES)
+    settled = storage.settle(start, least_windows=2, constraints=FEW_FAILURES, controls=())
 
     assert settled.state is State.INVALID
 
@@ -179,7 +179,7 @@ def test_a_start_that_was_cut_off_while_it_ended_is_still_running(storage, url):
     end_without_state(storage, replace(start, state=State.COMPLETE))
 
     assert storage.starts()[0].state is State.RUNNING
-    storage.settle(storage.starts()[0], least_windows=2, constraints=FEW_FAILURES)
+    storage.settle(storage.starts()[0], least_windows=2, constraints=FEW_FAILURES, controls=())
     assert trials(url)[0].state is TrialState.COMPLETE
 
 
@@ -193,7 +193,7 @@ def end_without_state(storage, start):
     before = storage._storage.set_trial_state_values
     storage._storage.set_trial_state_values = cut
     with pytest.raises(Cut):
-        storage.end(start, log_ratio=0.0, slacks=slacks(start, FEW_FAILURES))
+        storage.end(start, log_ratio=0.0, slacks=slacks(start, FEW_FAILURES, ()))
     storage._storage.set_trial_state_values = before
 
 
