@@ -47,6 +47,23 @@ class Assessment:
     """None for what the default has."""
     of_default: CredibleInterval | None
 
+    def describe(self) -> str:
+        """Return what was seen, in words: fails 0.28 % [0.21 %, 0.36 %] of its requests."""
+        return _describe(self.metric, self.seen)
+
+    def describe_default(self) -> str:
+        """Return the same of the default."""
+        return _describe(self.metric, self.of_default)
+
+
+def _describe(metric: str, seen: CredibleInterval | None) -> str:
+    if seen is None:
+        return "was not measured"
+    if metric == FAILURE_RATE:
+        low, value, high = (f"{100 * each:.2g} %" for each in (seen.low, seen.value, seen.high))
+        return f"fails {value} [{low}, {high}] of its requests"
+    return f"has {metric} {seen.value:.3g} [{seen.low:.3g}, {seen.high:.3g}]"
+
 
 class Feasibility:
     """The probabilities that configurations keep the constraints."""

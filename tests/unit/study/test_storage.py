@@ -259,6 +259,23 @@ def test_a_study_in_which_nothing_was_measured_may_be_put_right(storage, url):
     assert [start.number for start in open_storage(url, "study").starts()] == [0]
 
 
+def test_bounds_may_be_changed_while_only_the_default_was_measured(storage, url):
+    bounded = {**DEFINITION, "constraints": "failure_rate <= 0.001"}
+    relative = {**DEFINITION, "constraints": "failure_rate <= default"}
+    storage.claim(FINGERPRINT, definition=bounded)
+    make(storage, opening=Opening(role=Role.CONTROL, config=DEFAULT, arm="default"))
+
+    open_storage(url, "study").claim(FINGERPRINT, definition=relative)
+
+    assert storage.recall(facts.DEFINITION) == relative
+    assert len(storage.starts()) == 1
+    with pytest.raises(UsageError, match="load was 'wrk', is 'ab'"):
+        storage.claim(FINGERPRINT, definition={**CHANGED, "constraints": ""})
+    make(storage)
+    with pytest.raises(UsageError, match="constraints was 'failure_rate <= default'"):
+        storage.claim(FINGERPRINT, definition=bounded)
+
+
 def test_of_many_changes_the_first_few_are_named(storage):
     storage.claim(FINGERPRINT, definition=DEFINITION)
     make(storage)
