@@ -1,7 +1,7 @@
 """Campaigns on a host that only exists as numbers: everything else, storage and space included, is real."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -217,6 +217,7 @@ class SimulatedStarter:
         suggest_s: float = 0.0,
         plan: Plan | None = None,
         load: Load | None = None,
+        controls: Sequence[Start] = (),
     ) -> Start:
         self.openings.append(opening)
         plan = plan or self.plan
@@ -240,7 +241,7 @@ class SimulatedStarter:
         self.storage.end(
             start,
             log_ratio=value(start) if start.counts else None,
-            slacks=slacks(start, self.setup.settings.constraints),
+            slacks=slacks(start, self.setup.settings.constraints, controls),
         )
         return start
 

@@ -5,9 +5,10 @@ from tuner.errors import TargetError, UsageError
 from tuner.ports import Config
 from tuner.records import Gate, Role, Start, State
 from tuner.statistics.control_level import ControlLevel
+from tuner.statistics.feasibility import RULED_OUT, Feasibility
 from tuner.statistics.jumps import requeue
 from tuner.statistics.ranking import DEFAULT_ARM, as_controls
-from tuner.study.objective import unmeasured
+from tuner.study.objective import RELATIVE, unmeasured
 from tuner.study.storage import Opening
 
 MAX_FAILED = 3
@@ -22,7 +23,7 @@ def measure_control(experiment: Experiment) -> list[Config]:
 
     Raises:
         TargetError: the default failed too often in a row.
-        UsageError: a constraint or a cost is not measured.
+        UsageError: a constraint or a cost is not measured, or the default itself breaks a constraint.
     """
     opening = Opening(role=Role.CONTROL, config=experiment.default, arm=DEFAULT_ARM)
     control = experiment.make(opening)
@@ -30,6 +31,7 @@ def measure_control(experiment: Experiment) -> list[Config]:
         _refuse_failing_default(experiment.starts, control)
         return []
     _refuse_unmeasured(experiment, control)
+    _refuse_infeasible_default(experiment)
     earlier = [each for each in experiment.controls() if each.number != control.number]
     if len(earlier) < LEAST_BEFORE:
         return []
@@ -74,4 +76,22 @@ def _refuse_unmeasured(experiment: Experiment, control: Start) -> None:
             f"{settings.path}: {' and '.join(unknown)} cannot be told: the load generator reports no "
             "response times, or the server's CPU time cannot be read. Leave it out, or take a generator "
             "that reports them."
+        )
+
+
+def _refuse_infeasible_default(experiment: Experiment) -> None:
+    """Raise UsageError when the default breaks a bound by itself, before anything is searched under it."""
+    settings = experiment.setup.settings
+    if any(start.role is not Role.CONTROL for start in experiment.starts):
+        return
+    known = Feasibility(experiment.starts, settings.constraints, experiment.default)
+    if not known.is_ruled_out(experiment.default):
+        return
+    bounded = (each for each in known.assess(experiment.default) if each.limit is not None)
+    worst = min(bounded, key=lambda each: each.probability, default=None)
+    if worst is not None and worst.probability < RULED_OUT:
+        raise UsageError(
+            f"{settings.path}: constraints: the default itself {worst.describe()}, above the bound of "
+            f"{worst.constraint}. Write `{worst.metric} <= {RELATIVE}` for no worse than that, raise the "
+            "bound, or lower `connections:`. What was measured of the default is kept."
         )

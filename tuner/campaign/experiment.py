@@ -78,8 +78,9 @@ class Experiment:
             judges, spread=self.ranking().noise.sigma_window, control=self._control_facts(opening)
         )
         start = self.starter.make(
-            opening, judges=judges, value=self._log_ratio, suggest_s=suggest_s, plan=plan, load=load
-        )
+            opening, judges=judges, value=self._log_ratio, suggest_s=suggest_s, plan=plan, load=load,
+            controls=self.controls(),
+        )  # fmt: skip
         self.starts.append(start)
         self._report(start)
         self._wait_out_noise()
@@ -192,12 +193,17 @@ def cost_s(start: Start) -> float:
 def _settle_interrupted(storage: Storage, plan: Plan, constraints: Sequence[Constraint]) -> list[Start]:
     """Return all starts; those that were cut off count when all their windows are there."""
     confirmation = storage.recall(CONFIRMATION)
+    starts = storage.starts()
+    controls = [start for start in starts if start.arm == DEFAULT_ARM and start.counts]
     windows_of = {Role.CONFIRM: confirmation.windows if confirmation else 1, Role.LATENCY: 1}
     return [
         storage.settle(
-            start, least_windows=windows_of.get(start.role, plan.windows[1]), constraints=constraints
+            start,
+            least_windows=windows_of.get(start.role, plan.windows[1]),
+            constraints=constraints,
+            controls=controls,
         )
         if start.state is State.RUNNING
         else start
-        for start in storage.starts()
+        for start in starts
     ]

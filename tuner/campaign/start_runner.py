@@ -1,7 +1,7 @@
 """Makes one start: deploy, measure, keep. What goes wrong with a configuration is data, not an abort."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -44,6 +44,7 @@ class Starter:
         suggest_s: float = 0.0,
         plan: Plan | None = None,
         load: Load | None = None,
+        controls: Sequence[Start] = (),
     ) -> Start:
         """Make one start and keep it, whatever becomes of it.
 
@@ -54,6 +55,7 @@ class Starter:
             suggest_s: what it took to choose the configuration.
             plan: instead of the campaign's, for a stage with windows of its own.
             load: instead of the study's.
+            controls: starts of the default so far, for constraints that are relative to it.
         """
         setup = self.setup
         spaces = distributions(setup.space.dimensions) if opening.point else {}
@@ -102,7 +104,8 @@ class Starter:
         self.writes_s.clear()
         log_ratio = value(start) if start.counts else None
         with self._write():
-            self.storage.end(start, log_ratio=log_ratio, slacks=slacks(start, setup.settings.constraints))
+            told = slacks(start, setup.settings.constraints, controls)
+            self.storage.end(start, log_ratio=log_ratio, slacks=told)
         return start
 
     @contextmanager

@@ -83,7 +83,8 @@ def _once_more(experiment: Experiment) -> Config:
 def observe(experiment: Experiment) -> list[Observation]:
     """Return what the optimizer learns from: the default and every start, with today's speedups."""
     ranking = experiment.ranking()
-    level = ControlLevel.fit(experiment.controls(), ranking.noise)
+    controls = experiment.controls()
+    level = ControlLevel.fit(controls, ranking.noise)
     metric = experiment.setup.settings.objective.cost
     paid = {} if metric is None else costs(experiment.starts, metric)
     seen = [
@@ -104,7 +105,7 @@ def observe(experiment: Experiment) -> list[Observation]:
                 point=experiment.setup.space.encode(start.config),
                 log_ratio=None if speedup is None else speedup.log_ratio,
                 variance=0.0 if speedup is None else speedup.variance,
-                constraints=slacks(start, experiment.setup.settings.constraints),
+                constraints=slacks(start, experiment.setup.settings.constraints, controls),
                 cost=None if cost is None else (cost.log_ratio, cost.variance),
             )
         )

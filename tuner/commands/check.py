@@ -1,6 +1,6 @@
 """`tuner check`: everything that can be refused is refused before anything runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,12 @@ from tuner.hosts.conflicts import Conflict
 from tuner.interrupts import signals_interrupt
 from tuner.measure.window import run_window
 from tuner.ports import Host
-from tuner.records import Role, Window
+from tuner.records import Role, Start, State, Window
 from tuner.restore.recovery import describe_use
 from tuner.space import facts_from_json
 from tuner.study import Study
 from tuner.study.lock import locked
+from tuner.study.objective import RELATIVE
 from tuner.study.presets import PRESETS, Plan
 from tuner.study.trust import name_programs, refuse_large_numbers, refuse_own_settings, refuse_untrusted
 
@@ -56,7 +57,20 @@ class Findings:
         """What does not stop a run."""
         seen = (SEES_HOST,) if self.sees_host else ()
         gates = (f"{each.gate}: {each.reason}" for each in self.window.verdicts)
-        return (*seen, *gates, *map(str, self.conflicts))
+        return (*seen, *gates, *self._bounds_above(), *map(str, self.conflicts))
+
+    def _bounds_above(self) -> Iterator[str]:
+        """Yield a sentence for each bound that the default broke in the window that was measured."""
+        control = Start(
+            number=0, role=Role.CONTROL, config={}, state=State.COMPLETE, started_s=self.window.started_s,
+            windows=(self.window,),
+        )  # fmt: skip
+        for each in self.setup.settings.constraints:
+            if self.window.is_valid and each.slack(control, ()) > 0:
+                yield (
+                    f"constraint {each}: the default itself was above that. When its calibration shows the "
+                    f"same, the run ends with it. For no worse than now write {each.metric} <= {RELATIVE}"
+                )
 
     def as_text(self) -> str:
         """Return everything in a few lines."""

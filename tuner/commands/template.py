@@ -56,7 +56,7 @@ TAIL = """\
 
 # Or with what it costs: [maximize goodput_rps, minimize latency_p99_ms] (or cpu_us_per_request).
 objective: maximize goodput_rps
-constraints: [failure_rate <= 0.001]
+constraints: [failure_rate <= 0.001]   # or failure_rate <= default: no more of them than now
 
 budget: {{preset: standard}}   # quick (5 minutes), standard (about 75), thorough
 storage: sqlite           # beside this file, in {folder}/

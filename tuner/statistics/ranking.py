@@ -87,6 +87,7 @@ def follow_incumbent(starts: Sequence[Start], ranking: Ranking) -> tuple[tuple[i
 def rank(starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> Ranking:
     """Rank all configurations anew: a new control revises the speedups of the past."""
     starts = as_controls(starts)
+    controls = [start for start in starts if start.role is Role.CONTROL and start.counts]
     noise = estimate_noise(starts)
     by_start = speedups(starts, noise)
     groups: dict[str, list[Start]] = {}
@@ -114,7 +115,7 @@ def rank(starts: Sequence[Start], constraints: Sequence[Constraint], default: Co
                 slack <= 0
                 for start in groups[key]
                 if start.state is not State.RUNNING
-                for slack in slacks(start, constraints).values()
+                for slack in slacks(start, constraints, controls).values()
             ),
         )
         for key in combined

@@ -18,24 +18,52 @@ SERVER_CPU = "server_cpu_s"
 """Counter of a window: CPU seconds of the server."""
 STARTED = "started"
 """Constraint of every study: the start must give a measurement."""
+FAILURE_RATE = "failure_rate"
+RELATIVE = "default"
+"""Stands for a number in a bound: what the default has under the same load."""
+RATE_TOLERANCE = 0.25
+RATE_MARGIN = 0.0002
+"""A failure rate is no worse than the default's up to a quarter above it and two requests in 10,000 more:
+counts that differ by less take hours to tell apart."""
+TOLERANCE = 0.05
+"""The same for every other metric."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constraint:
-    """An upper bound on one metric of a start."""
+    """An upper bound on one metric of a configuration."""
 
     metric: str
-    limit: float
+    limit: float | None
+    """None: what the default has."""
 
     def __str__(self) -> str:
-        return f"{self.metric} <= {self.limit:g}"
+        return f"{self.metric} <= {RELATIVE if self.limit is None else f'{self.limit:g}'}"
 
-    def slack(self, start: Start) -> float:
-        """How far the start is above the bound, on a log scale; ≤ 0 is feasible."""
-        value = METRICS[self.metric](start)
-        if value is None or value <= 0:
+    @property
+    def tolerance(self) -> tuple[float, float]:
+        """Return factor and margin that make a bound of what the default has."""
+        return (1 + RATE_TOLERANCE, RATE_MARGIN) if self.metric == FAILURE_RATE else (1 + TOLERANCE, 0.0)
+
+    def slack(self, start: Start, controls: Sequence[Start]) -> float:
+        """Return how far the start is above the bound, on a log scale; ≤ 0 is feasible.
+
+        Args:
+            start: one that gave a measurement.
+            controls: starts of the default; without any, a bound by what it has is kept.
+        """
+        value, limit = METRICS[self.metric](start), self._limit(controls)
+        if value is None or value <= 0 or limit is None:
             return -1.0
-        return math.log10(value) - math.log10(self.limit) if self.limit > 0 else 1.0
+        return math.log10(value) - math.log10(limit) if limit > 0 else 1.0
+
+    def _limit(self, controls: Sequence[Start]) -> float | None:
+        if self.limit is not None:
+            return self.limit
+        values = [METRICS[self.metric](start) for start in controls if start.counts]
+        known = [value for value in values if value is not None]
+        factor, margin = self.tolerance
+        return factor * fmean(known) + margin if known else None
 
 
 def failure_rate(start: Start) -> float:
@@ -73,7 +101,7 @@ METRICS: Mapping[str, Callable[[Start], float | None]] = {
     "latency_p99_ms": latency(0.99),
 }
 
-_FORM = re.compile(r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+)\s*")
+_FORM = re.compile(r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+|default)\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +136,12 @@ def parse_objective(texts: Sequence[str], where: str) -> Objective:
 
 
 def parse_constraint(text: str, where: str) -> Constraint:
-    """Read a bound such as `failure_rate <= 0.001`. Raises UsageError."""
+    """Read a bound such as `failure_rate <= 0.001` or `failure_rate <= default`. Raises UsageError."""
     form = _FORM.fullmatch(text)
     if form is None or form["sign"] != "<=":
         raise UsageError(
-            f"{where}: {text!r} is not a constraint. Write METRIC <= NUMBER, such as failure_rate <= 0.001."
+            f"{where}: {text!r} is not a constraint. Write METRIC <= NUMBER, such as failure_rate <= 0.001, "
+            f"or METRIC <= {RELATIVE} for no worse than that."
         )
     metric = form["metric"]
     if metric not in METRICS:
@@ -121,6 +150,8 @@ def parse_constraint(text: str, where: str) -> Constraint:
         raise UsageError(
             f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
         )
+    if form["limit"] == RELATIVE:
+        return Constraint(metric=metric, limit=None)
     try:
         limit = float(form["limit"])
     except ValueError:
@@ -130,11 +161,19 @@ def parse_constraint(text: str, where: str) -> Constraint:
     return Constraint(metric=metric, limit=limit)
 
 
-def slacks(start: Start, constraints: Sequence[Constraint]) -> dict[str, float]:
-    """Return every constraint's slack; a start that failed breaks only the one that it must start."""
+def slacks(start: Start, constraints: Sequence[Constraint], controls: Sequence[Start]) -> dict[str, float]:
+    """Return every constraint's slack; a start that failed breaks only the one that it must start.
+
+    Args:
+        start: one that has ended.
+        constraints: of the study.
+        controls: starts of the default so far, for bounds by what it has.
+    """
     if start.state is State.FAILED or not start.windows:
         return {STARTED: 1.0} | {str(constraint): 0.0 for constraint in constraints}
-    return {STARTED: -1.0} | {str(constraint): constraint.slack(start) for constraint in constraints}
+    return {STARTED: -1.0} | {
+        str(constraint): constraint.slack(start, controls) for constraint in constraints
+    }
 
 
 def unmeasured(start: Start, constraints: Sequence[Constraint], objective: Objective) -> tuple[str, ...]:
@@ -151,6 +190,6 @@ def broken(starts: Sequence[Start], constraints: Sequence[Constraint]) -> tuple[
 
     def is_broken(constraint: Constraint) -> bool:
         values = [value for start in counted if (value := METRICS[constraint.metric](start)) is not None]
-        return bool(values) and fmean(values) > constraint.limit
+        return bool(values) and constraint.limit is not None and fmean(values) > constraint.limit
 
     return tuple(str(constraint) for constraint in constraints if is_broken(constraint))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tuner.space import Dimension, Space
 
 LOCAL = "local"
+CONSTRAINTS = "constraints"
+"""Name of a study's bounds in its definition."""
 
 
 DEFAULT_GENERATOR = "wrk"
@@ -123,7 +125,7 @@ class Study:
             "load.script": load.script.name if load.script else "",
             "content": self.content,
             "objective": str(self.objective),
-            "constraints": ", ".join(map(str, self.constraints)),
+            CONSTRAINTS: ", ".join(map(str, self.constraints)),
             **{f"parameter {each.name}": _show_range(each) for each in space.dimensions},
             **{f"default of {name}": value for name, value in sorted(default.items())},
         }

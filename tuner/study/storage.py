@@ -32,6 +32,7 @@ from tuner.records.as_json import (
 from tuner.study.database import connect_database, log_ahead, make_file, translated
 from tuner.study.facts import DEFINITION, FINGERPRINT, FORMAT, VERSION, Fact
 from tuner.study.objective import Constraint, slacks
+from tuner.study.settings import CONSTRAINTS
 from tuner.study.storage_url import SQLITE, show_url
 
 T = TypeVar("T")
@@ -118,12 +119,19 @@ class Storage:
             value = FAILED_VALUE if log_ratio is None else log_ratio
             self._storage.set_trial_state_values(identity, TrialState.COMPLETE, [value])
 
-    def settle(self, start: Start, *, least_windows: int, constraints: Sequence[Constraint]) -> Start:
+    def settle(
+        self,
+        start: Start,
+        *,
+        least_windows: int,
+        constraints: Sequence[Constraint],
+        controls: Sequence[Start],
+    ) -> Start:
         """End a start that was cut off: its finished windows count when they are all there."""
         whole = len(start.valid_windows) >= least_windows
         failure = None if whole else Failure(kind="interrupted", reason="cut off")
         ended = replace(start, state=State.COMPLETE if whole else State.INVALID, failure=failure)
-        self.end(ended, log_ratio=0.0, slacks=slacks(ended, constraints))
+        self.end(ended, log_ratio=0.0, slacks=slacks(ended, constraints, controls))
         return ended
 
     def starts(self) -> tuple[Start, ...]:
@@ -153,7 +161,8 @@ class Storage:
     def claim(self, fingerprint: Fingerprint, *, definition: Mapping[str, str]) -> None:
         """Bind a new study to its machine and definition, or check that an old one agrees.
 
-        One that has not a single finished window is new.
+        One that has not a single finished window is new. While only the default was measured, other bounds
+        may be set: what it shows may be the reason for them.
 
         Raises:
             UsageError: the storage belongs to another machine or to another definition of the study.
@@ -176,14 +185,20 @@ class Storage:
                 f"{self._where}: this study was measured on another machine ({'; '.join(differing)}). "
                 "Give the study a new name, or move its folder away."
             )
-        changed = _changes(self.recall(DEFINITION) or {}, definition)
-        if changed:
+        known = self.recall(DEFINITION) or {}
+        changed = _changes(known, definition)
+        if changed and _without_bounds(known) == _without_bounds(definition) and self._knows_default_alone():
+            self.remember(DEFINITION, definition)
+        elif changed:
             more = f", and {len(changed) - SHOWN_CHANGES} more" if len(changed) > SHOWN_CHANGES else ""
             raise UsageError(
                 f"{self._where}: the study file or a search space has changed since this study began "
                 f"({'; '.join(changed[:SHOWN_CHANGES])}{more}). "
                 "Give the study a new name, move its folder away, or undo the change."
             )
+
+    def _knows_default_alone(self) -> bool:
+        return all(start.role is Role.CONTROL for start in self.starts() if start.windows)
 
     def _begin_anew(self) -> None:
         """Forget every start and every fact."""
@@ -197,6 +212,11 @@ class Storage:
     def _translated(self) -> Iterator[None]:
         with translated(self._where):
             yield
+
+
+def _without_bounds(definition: Mapping[str, str]) -> dict[str, str]:
+    """Return a definition without what decides only about starts that were measured."""
+    return {name: text for name, text in definition.items() if name != CONSTRAINTS}
 
 
 def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -54,6 +54,20 @@ def test_warnings_of_the_gates_are_passed_on(settings):
     assert warned.as_json()["warnings"] == ["steal: stolen."]
 
 
+def test_a_bound_that_the_default_itself_breaks_is_a_warning_with_the_remedy(settings):
+    (warning,) = findings(settings, window=window(997, failed=3)).warnings
+
+    assert warning.startswith("constraint failure_rate <= 0.001: the default itself was above that.")
+    assert warning.endswith("For no worse than now write failure_rate <= default")
+    assert findings(settings, window=window(9999, failed=1)).warnings == ()
+
+
+def test_a_bound_by_what_the_default_has_is_no_warning(tmp_path):
+    settings = write_study(tmp_path, more="constraints: [failure_rate <= default]\n")
+
+    assert findings(settings, window=window(997, failed=3)).warnings == ()
+
+
 def test_a_check_says_when_servers_see_the_hosts_processes(settings):
     found = replace(findings(settings), sees_host=True)
 

@@ -33,6 +33,8 @@ def with_windows(*windows, **given):
         ("latency_p99_ms <= 5", QUICK),
         ("latency_p50_ms <= +.5", Constraint(metric="latency_p50_ms", limit=0.5)),
         ("failure_rate <= 0", Constraint(metric="failure_rate", limit=0.0)),
+        ("failure_rate <= default", Constraint(metric="failure_rate", limit=None)),
+        ("latency_p99_ms<=default", Constraint(metric="latency_p99_ms", limit=None)),
     ],
 )
 def test_a_bound_on_a_known_metric_is_read(text, constraint):
@@ -46,6 +48,8 @@ def test_a_bound_on_a_known_metric_is_read(text, constraint):
         ("failure_rate", "'failure_rate' is not a constraint"),
         ("failure_rate < 0.001", "is not a constraint. Write METRIC <= NUMBER"),
         ("failure_rate >= 0.001", "is not a constraint"),
+        ("failure_rate < default", "METRIC <= default for no worse than that"),
+        ("failure_rate <= winner", "METRIC <= default for no worse than that"),
         ("failure_rate <= ", "is not a constraint"),
         ("failure_rate <= 0.1 %", "is not a constraint"),
         ("failure_rate <= nan", "is not a constraint"),
@@ -101,18 +105,51 @@ def test_a_cost_that_does_not_exist_names_the_nearest():
 
 @pytest.mark.parametrize(("failures", "slack"), [(0, -1.0), (1, -0.0004), (10, 0.9957), (1000, 2.699)])
 def test_the_slack_of_failures_is_positive_above_the_bound_on_a_log_scale(failures, slack):
-    assert FEW_FAILURES.slack(with_windows(window(1000, failed=failures))) == pytest.approx(slack, abs=1e-4)
+    assert FEW_FAILURES.slack(with_windows(window(1000, failed=failures)), ()) == pytest.approx(
+        slack, abs=1e-4
+    )
 
 
 def test_exactly_the_bound_is_feasible():
-    assert FEW_FAILURES.slack(with_windows(window(999, failed=1))) == 0.0
+    assert FEW_FAILURES.slack(with_windows(window(999, failed=1)), ()) == 0.0
 
 
 def test_a_bound_of_zero_is_broken_by_a_single_failure():
     none_at_all = Constraint(metric="failure_rate", limit=0.0)
 
-    assert none_at_all.slack(with_windows(window(1000))) <= 0
-    assert none_at_all.slack(with_windows(window(1_000_000, failed=1))) > 0
+    assert none_at_all.slack(with_windows(window(1000)), ()) <= 0
+    assert none_at_all.slack(with_windows(window(1_000_000, failed=1)), ()) > 0
+
+
+def test_a_bound_by_what_the_default_has_allows_a_quarter_more_failures():
+    controls = [with_windows(window(997, failed=3)), with_windows(window(996, failed=4))]
+    relative = Constraint(metric="failure_rate", limit=None)
+
+    assert relative.slack(with_windows(window(996, failed=4)), controls) < 0
+    assert relative.slack(with_windows(window(990, failed=10)), controls) == pytest.approx(
+        math.log10(0.01 / (1.25 * 0.0035 + 0.0002))
+    )
+
+
+def test_a_bound_by_what_the_default_has_allows_a_few_failures_where_it_has_none():
+    relative = Constraint(metric="failure_rate", limit=None)
+
+    assert relative.slack(with_windows(window(9999, failed=1)), [with_windows(window(1000))]) < 0
+    assert relative.slack(with_windows(window(9990, failed=10)), [with_windows(window(1000))]) > 0
+
+
+def test_a_bound_by_what_the_default_has_is_kept_until_that_is_known():
+    relative = Constraint(metric="failure_rate", limit=None)
+
+    assert relative.slack(with_windows(window(0)), ()) < 0
+    assert relative.slack(with_windows(window(0)), [failed(0, config=DEFAULT)]) < 0
+
+
+def test_a_response_time_may_be_a_little_above_the_defaults():
+    relative, controls = Constraint(metric="latency_p99_ms", limit=None), [with_windows(window(p99_ms=20.0))]
+
+    assert relative.slack(with_windows(window(p99_ms=20.9)), controls) < 0
+    assert relative.slack(with_windows(window(p99_ms=21.1)), controls) > 0
 
 
 def test_failures_are_counted_over_all_windows_of_a_start():
@@ -123,33 +160,33 @@ def test_failures_in_a_window_that_the_environment_spoiled_are_not_the_configura
     begun = with_windows(window(1000), window(500, failed=500, spoiled=True))
 
     assert failure_rate(begun) == 0.0
-    assert FEW_FAILURES.slack(begun) <= 0
+    assert FEW_FAILURES.slack(begun, ()) <= 0
 
 
 def test_a_start_in_which_nothing_was_answered_fails_completely():
     assert failure_rate(with_windows(window(0))) == 1.0
-    assert FEW_FAILURES.slack(with_windows(window(0))) == 3.0
+    assert FEW_FAILURES.slack(with_windows(window(0)), ()) == 3.0
 
 
 def test_the_latency_of_a_start_comes_from_the_added_histograms():
     quick = window(1000, p99_ms=1.0, histogram={1.0: 1000})
     slow = window(1000, p99_ms=9.0, histogram={1.0: 985, 9.0: 15})
 
-    assert QUICK.slack(with_windows(quick, slow)) == pytest.approx(math.log10(1.0 / 5))
+    assert QUICK.slack(with_windows(quick, slow), ()) == pytest.approx(math.log10(1.0 / 5))
 
 
 def test_without_histograms_the_slowest_window_speaks():
     begun = with_windows(window(p99_ms=1.0), window(p99_ms=9.0))
 
-    assert QUICK.slack(begun) == pytest.approx(math.log10(9 / 5))
+    assert QUICK.slack(begun, ()) == pytest.approx(math.log10(9 / 5))
 
 
 def test_a_start_without_response_times_breaks_no_bound_on_them():
-    assert QUICK.slack(with_windows(window())) <= 0
+    assert QUICK.slack(with_windows(window()), ()) <= 0
 
 
 def test_a_failed_start_breaks_only_the_bound_that_it_must_start():
-    found = slacks(failed(0, config=DEFAULT), (FEW_FAILURES, QUICK))
+    found = slacks(failed(0, config=DEFAULT), (FEW_FAILURES, QUICK), ())
 
     assert found == {STARTED: 1.0, "failure_rate <= 0.001": 0.0, "latency_p99_ms <= 5": 0.0}
 
@@ -157,18 +194,18 @@ def test_a_failed_start_breaks_only_the_bound_that_it_must_start():
 def test_a_start_that_fails_after_its_first_window_breaks_the_same_bound():
     begun = with_windows(window(1000), state=State.FAILED)
 
-    assert slacks(begun, (FEW_FAILURES,)) == {STARTED: 1.0, "failure_rate <= 0.001": 0.0}
+    assert slacks(begun, (FEW_FAILURES,), ()) == {STARTED: 1.0, "failure_rate <= 0.001": 0.0}
 
 
 @pytest.mark.parametrize("state", [State.COMPLETE, State.PRUNED])
 def test_a_measured_start_has_the_slack_of_every_bound(state):
-    found = slacks(with_windows(window(900, failed=100), state=state), (FEW_FAILURES,))
+    found = slacks(with_windows(window(900, failed=100), state=state), (FEW_FAILURES,), ())
 
     assert found == {STARTED: -1.0, "failure_rate <= 0.001": pytest.approx(2.0)}
 
 
 def test_without_any_bounds_every_measured_start_is_feasible():
-    assert slacks(with_windows(window(1, failed=999)), ()) == {STARTED: -1.0}
+    assert slacks(with_windows(window(1, failed=999)), (), ()) == {STARTED: -1.0}
 
 
 def test_starts_of_one_configuration_are_judged_together():

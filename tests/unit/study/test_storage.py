@@ -58,7 +58,7 @@ def make(storage, *, state=State.COMPLETE, opening=OPENING, failure=None, log_ra
     for window in windows(count, **changes):
         start = storage.keep_window(start, window)
     start = replace(start, state=state, failure=failure, timing=TIMING)
-    storage.end(start, log_ratio=log_ratio, slacks=slacks(start, FEW_FAILURES))
+    storage.end(start, log_ratio=log_ratio, slacks=slacks(start, FEW_FAILURES, ()))
     return start
 
 
@@ -148,7 +148,7 @@ def settle_one(storage, *, kept):
     start = begin(storage)
     for window in windows(kept):
         start = storage.keep_window(start, window)
-    return storage.settle(start, least_windows=2, constraints=FEW_FAILURES)
+    return storage.settle(start, least_windows=2, constraints=FEW_FAILURES, controls=())
 
 
 @pytest.mark.parametrize(("kept", "state"), [(0, State.INVALID), (1, State.INVALID), (2, State.COMPLETE)])
@@ -166,7 +166,7 @@ def test_a_window_that_the_environment_spoiled_does_not_make_a_cut_off_start_who
     for window in (*windows(1), spoiled):
         start = storage.keep_window(start, window)
 
-    settled = storage.settle(start, least_windows=2, constraints=FEW_FAILURES)
+    settled = storage.settle(start, least_windows=2, constraints=FEW_FAILURES, controls=())
 
     assert settled.state is State.INVALID
 
@@ -179,7 +179,7 @@ def test_a_start_that_was_cut_off_while_it_ended_is_still_running(storage, url):
     end_without_state(storage, replace(start, state=State.COMPLETE))
 
     assert storage.starts()[0].state is State.RUNNING
-    storage.settle(storage.starts()[0], least_windows=2, constraints=FEW_FAILURES)
+    storage.settle(storage.starts()[0], least_windows=2, constraints=FEW_FAILURES, controls=())
     assert trials(url)[0].state is TrialState.COMPLETE
 
 
@@ -193,7 +193,7 @@ def end_without_state(storage, start):
     before = storage._storage.set_trial_state_values
     storage._storage.set_trial_state_values = cut
     with pytest.raises(Cut):
-        storage.end(start, log_ratio=0.0, slacks=slacks(start, FEW_FAILURES))
+        storage.end(start, log_ratio=0.0, slacks=slacks(start, FEW_FAILURES, ()))
     storage._storage.set_trial_state_values = before
 
 
@@ -257,6 +257,23 @@ def test_a_study_in_which_nothing_was_measured_may_be_put_right(storage, url):
     assert storage.starts() == ()
     make(storage)
     assert [start.number for start in open_storage(url, "study").starts()] == [0]
+
+
+def test_bounds_may_be_changed_while_only_the_default_was_measured(storage, url):
+    bounded = {**DEFINITION, "constraints": "failure_rate <= 0.001"}
+    relative = {**DEFINITION, "constraints": "failure_rate <= default"}
+    storage.claim(FINGERPRINT, definition=bounded)
+    make(storage, opening=Opening(role=Role.CONTROL, config=DEFAULT, arm="default"))
+
+    open_storage(url, "study").claim(FINGERPRINT, definition=relative)
+
+    assert storage.recall(facts.DEFINITION) == relative
+    assert len(storage.starts()) == 1
+    with pytest.raises(UsageError, match="load was 'wrk', is 'ab'"):
+        storage.claim(FINGERPRINT, definition={**CHANGED, "constraints": ""})
+    make(storage)
+    with pytest.raises(UsageError, match="constraints was 'failure_rate <= default'"):
+        storage.claim(FINGERPRINT, definition=bounded)
 
 
 def test_of_many_changes_the_first_few_are_named(storage):

@@ -1,0 +1,199 @@
+from collections.abc import Callable, Sequence
+from itertools import count
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+
+from tests.unit.starts import DEFAULT, config_of, control, failed, start, window
+from tuner.ports import Config
+from tuner.records import Role, Start, State
+from tuner.statistics.feasibility import Feasibility
+from tuner.study.objective import Constraint
+
+FEW_FAILURES = Constraint(metric="failure_rate", limit=0.001)
+NO_MORE_FAILURES = Constraint(metric="failure_rate", limit=None)
+QUICK = Constraint(metric="latency_p99_ms", limit=20.0)
+CACHED = config_of(open_file_cache=1000)
+EAGER = config_of(multi_accept=True)
+NUMBERS = count()
+REQUESTS = 8000
+
+
+def measured(config: Config, *failures: int, p99_ms: float | None = None, **given: object) -> Start:
+    """Write down a start with as many windows of 8000 requests as numbers of failed ones."""
+    windows = tuple(window(REQUESTS - each, failed=each, p99_ms=p99_ms) for each in failures)
+    return start(next(NUMBERS), config=config, windows=windows, **given)
+
+
+def drawn(rng: Generator, config: Config, rate: float, starts: int) -> list[Start]:
+    """Draw starts of two windows whose rates differ by a third between starts."""
+    rates = rate * rng.gamma(9, 1 / 9, starts)
+    return [measured(config, *rng.binomial(REQUESTS, each, 2)) for each in rates]
+
+
+def feasibility(starts: Sequence[Start], *constraints: Constraint) -> Feasibility:
+    return Feasibility(starts, constraints, DEFAULT)
+
+
+def share_of_studies(holds: Callable[[Feasibility], bool], *constraints: Constraint, rate: float) -> float:
+    """Return how often something holds where the default fails 0.29 % and a candidate at this rate."""
+    rng = np.random.default_rng(11)
+    return float(
+        np.mean(
+            [
+                holds(
+                    feasibility(drawn(rng, DEFAULT, 0.0029, 12) + drawn(rng, CACHED, rate, 10), *constraints)
+                )
+                for _ in range(40)
+            ]
+        )
+    )
+
+
+def test_where_the_default_itself_fails_a_candidate_alike_is_feasible_by_what_it_has_alone():
+    """0.29 % and 0.28 % against a bound of 0.1 %: out by the number, good enough by the default."""
+    rate = 0.0028
+
+    assert share_of_studies(lambda known: known.is_ruled_out(CACHED), FEW_FAILURES, rate=rate) == 1.0
+    assert share_of_studies(lambda known: known.may_ship(CACHED), NO_MORE_FAILURES, rate=rate) > 0.6
+    assert share_of_studies(lambda known: known.is_ruled_out(CACHED), NO_MORE_FAILURES, rate=rate) == 0.0
+
+
+def test_what_fails_twice_as_often_as_the_default_does_not_ship():
+    assert share_of_studies(lambda known: known.may_ship(CACHED), NO_MORE_FAILURES, rate=0.0058) == 0.0
+    assert share_of_studies(lambda known: known.is_ruled_out(CACHED), NO_MORE_FAILURES, rate=0.0058) > 0.6
+
+
+def test_two_windows_without_a_failure_may_ship():
+    assert feasibility([measured(DEFAULT, 0, 0), measured(CACHED, 0, 0)], FEW_FAILURES).may_ship(CACHED)
+
+
+def test_a_rate_near_the_bound_neither_ships_nor_is_ruled_out():
+    known = feasibility(
+        [measured(DEFAULT, 0, 0), measured(CACHED, 7, 6), measured(CACHED, 8, 9)], FEW_FAILURES
+    )
+
+    assert not known.may_ship(CACHED)
+    assert not known.is_ruled_out(CACHED)
+
+
+@pytest.mark.parametrize("bad", [measured(CACHED, 4000, 4000), failed(next(NUMBERS), config=CACHED)])
+def test_one_bad_start_rules_nobody_out(bad):
+    alone = feasibility([measured(DEFAULT, 0, 0), bad], FEW_FAILURES)
+    among = feasibility([bad, *(measured(CACHED, 0, 0) for _ in range(11))], FEW_FAILURES)
+
+    assert not alone.is_ruled_out(CACHED)
+    assert not alone.may_ship(CACHED)
+    assert alone.probability(CACHED) < 0.2
+    assert among.may_ship(CACHED)
+
+
+def test_two_failed_starts_of_two_rule_a_configuration_out_under_any_constraint():
+    twice = [failed(next(NUMBERS), config=CACHED) for _ in range(2)]
+
+    for constraints in ((), (FEW_FAILURES,), (QUICK,)):
+        known = feasibility([measured(DEFAULT, 0, p99_ms=2.0), *twice], *constraints)
+        assert known.is_ruled_out(CACHED)
+        assert not known.is_ruled_out(EAGER)
+
+
+def test_that_a_configuration_starts_counts_once_however_many_bounds_there_are():
+    starts = [measured(CACHED, 0, 0), failed(next(NUMBERS), config=CACHED)]
+
+    none, one = feasibility(starts), feasibility(starts, FEW_FAILURES, NO_MORE_FAILURES)
+
+    assert none.probability(CACHED) == pytest.approx(none.failure_rate(CACHED).p_sound)
+    assert one.probability(CACHED) > 0.8 * none.probability(CACHED)
+
+
+def test_what_cannot_be_shown_in_a_study_may_ship_when_nothing_ever_failed():
+    strict = Constraint(metric="failure_rate", limit=1e-5)
+    clean = [measured(CACHED, 0, 0), measured(CACHED, 0, 0)]
+
+    assert feasibility(clean, strict).probability(CACHED) < 0.9
+    assert feasibility(clean, strict).may_ship(CACHED)
+    assert not feasibility([measured(CACHED, 0)], QUICK, strict).may_ship(CACHED)
+    assert not feasibility([*clean, measured(CACHED, 1, 0)], strict).may_ship(CACHED)
+
+
+def test_starts_that_are_no_test_of_the_load_do_not_count():
+    at_fixed_rate = measured(CACHED, 4000, role=Role.LATENCY, arm="winner", block=0)
+    lost = measured(CACHED, 4000, state=State.INVALID)
+    running = measured(CACHED, 4000, state=State.RUNNING)
+
+    known = feasibility([measured(CACHED, 0), at_fixed_rate, lost, running], FEW_FAILURES)
+
+    assert known.failure_rate(CACHED).starts == 1
+    assert known.failure_rate(CACHED).failed == 0
+
+
+def test_a_window_that_the_environment_spoiled_is_not_counted():
+    spoiled = start(
+        next(NUMBERS), config=CACHED, windows=(window(8000), window(10, failed=7990, spoiled=True))
+    )
+
+    assert feasibility([spoiled], FEW_FAILURES).failure_rate(CACHED).requests == 8000
+
+
+def test_a_configuration_is_the_same_after_its_numbers_went_through_a_file():
+    known = feasibility([measured({"a": 1.0, "b": True}, 0)], FEW_FAILURES)
+
+    assert known.failure_rate({"b": True, "a": 1}).starts == 1
+
+
+def test_other_metrics_are_means_over_starts():
+    starts = [measured(config, 0, p99_ms=p99) for config, p99 in ((CACHED, 15), (CACHED, 17), (EAGER, 30))]
+    starts += [measured(EAGER, 0, p99_ms=29), *(measured(DEFAULT, 0, p99_ms=19 + n % 3) for n in range(9))]
+
+    known = feasibility(starts, QUICK)
+
+    assert known.may_ship(CACHED)
+    assert known.is_ruled_out(EAGER)
+    assert 0.1 < known.probability(DEFAULT) < 0.6
+
+
+def test_another_metric_may_be_bounded_by_the_defaults():
+    no_slower = Constraint(metric="latency_p99_ms", limit=None)
+    starts = [measured(DEFAULT, 0, p99_ms=20 + 0.2 * (n % 3)) for n in range(9)]
+    starts += [measured(CACHED, 0, p99_ms=20.1) for _ in range(4)]
+    starts += [measured(EAGER, 0, p99_ms=30) for _ in range(4)]
+
+    known = feasibility(starts, no_slower)
+
+    assert known.may_ship(CACHED)
+    assert known.is_ruled_out(EAGER)
+    assert known.may_ship(DEFAULT)
+
+
+def test_the_default_keeps_every_bound_by_itself():
+    starts = [measured(DEFAULT, 200, 300) for _ in range(4)]
+
+    assert feasibility(starts, NO_MORE_FAILURES).may_ship(DEFAULT)
+    assert feasibility(starts, FEW_FAILURES).is_ruled_out(DEFAULT)
+
+
+def test_two_configurations_are_compared_by_how_often_they_fail():
+    starts = [measured(CACHED, 20, 25) for _ in range(6)] + [measured(EAGER, 60, 50) for _ in range(6)]
+
+    known = feasibility(starts, FEW_FAILURES)
+
+    assert known.is_no_worse(EAGER, than=CACHED) < 0.05
+    assert known.is_no_worse(CACHED, than=EAGER) > 0.9
+    assert feasibility(starts).is_no_worse(EAGER, than=CACHED) == 1.0
+
+
+def test_an_assessment_names_each_constraint_with_what_was_seen():
+    starts = [control(0, REQUESTS), *(measured(CACHED, 23, 25, p99_ms=5.0) for _ in range(3))]
+
+    started, failures, p99 = feasibility(starts, FEW_FAILURES, QUICK).assess(CACHED)
+
+    assert (started.constraint, started.seen) == ("started", None)
+    assert started.probability > 0.9
+    assert (failures.constraint, failures.limit) == ("failure_rate <= 0.001", 0.001)
+    assert failures.seen.value == pytest.approx(0.003)
+    assert failures.seen.low < 0.003 < failures.seen.high
+    assert failures.of_default.value == 0.0
+    assert failures.probability < 0.05
+    assert p99.seen.value == pytest.approx(5.0)
+    assert p99.of_default is None

@@ -1,0 +1,235 @@
+"""Whether configurations keep the constraints of a study: a probability, given all their starts. Pure.
+
+A share near its bound, judged start by start, is a lottery: whoever is tried often enough passes, and one bad
+start would ban the best. So every metric has a posterior. Failed requests are counted
+(`statistics.failure_rate`, which counts failed starts, too); of other metrics the starts' logarithms are
+averaged, with Student's t and a spread that is pooled over the configurations.
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from tuner.ports import Config
+from tuner.records import Role, Start, State
+from tuner.statistics.failure_rate import CONFIDENCE, Counts, CredibleInterval, FailureRate, FailureRates
+from tuner.study.objective import FAILURE_RATE, METRICS, STARTED, Constraint
+
+RULED_OUT = 0.05
+"""Less likely than that to keep the constraints, a configuration is out; above, it is measured again."""
+LEAST_RULING = 2
+"""Starts that it takes for that: nobody is judged by one."""
+MAY_SHIP = 0.9
+"""What ships keeps the constraints with this probability at least."""
+LEAST_WITHOUT_FAILURE = 1000
+"""Or not one of so many requests has failed: no study can show that a rate of 10⁻⁵ is kept, and more cannot
+be asked."""
+PRIOR_SPREAD = 0.1
+PRIOR_DEGREES = 2.0
+"""Of the standard deviation between starts of the logarithm of a metric, and what it is worth in degrees of
+freedom."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """What is known of one configuration under one constraint."""
+
+    constraint: str
+    metric: str
+    probability: float
+    """That the constraint is kept."""
+    seen: CredibleInterval | None
+    """None where the metric was not measured, and for `STARTED`."""
+    limit: float | None
+    """None for what the default has."""
+    of_default: CredibleInterval | None
+
+    def describe(self) -> str:
+        """Return what was seen, in words: fails 0.28 % [0.21 %, 0.36 %] of its requests."""
+        return _describe(self.metric, self.seen)
+
+    def describe_default(self) -> str:
+        """Return the same of the default."""
+        return _describe(self.metric, self.of_default)
+
+
+def _describe(metric: str, seen: CredibleInterval | None) -> str:
+    if seen is None:
+        return "was not measured"
+    if metric == FAILURE_RATE:
+        low, value, high = (f"{100 * each:.2g} %" for each in (seen.low, seen.value, seen.high))
+        return f"fails {value} [{low}, {high}] of its requests"
+    return f"has {metric} {seen.value:.3g} [{seen.low:.3g}, {seen.high:.3g}]"
+
+
+class Feasibility:
+    """The probabilities that configurations keep the constraints."""
+
+    def __init__(self, starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> None:
+        """Fit to all starts of a study; those at a fixed rate are no test of the same load."""
+        self._default = _key(default)
+        self._constraints = tuple(constraints)
+        self._of_rate = tuple(each for each in constraints if each.metric == FAILURE_RATE)
+        groups: dict[Hashable, list[Start]] = {self._default: []}
+        for start in starts:
+            if start.role is not Role.LATENCY and (start.counts or start.state is State.FAILED):
+                groups.setdefault(_key(start.config), []).append(start)
+        self._rates = FailureRates({key: [_count(start) for start in group] for key, group in groups.items()})
+        self._metrics = {
+            each.metric: _Means.fit(each.metric, groups)
+            for each in constraints
+            if each.metric != FAILURE_RATE
+        }
+
+    def failure_rate(self, config: Config) -> FailureRate:
+        """Return what is known of a configuration's failures."""
+        return self._rates.of(_key(config))
+
+    def probability(self, config: Config) -> float:
+        """Return the probability that a configuration is sound and keeps all constraints.
+
+        One that was never measured has what is likely of any.
+        """
+        key = _key(config)
+        rate = self._rates.of(key)
+        # That it is sound is a part of every bound on the rate, and counts once.
+        rates = [self._probability(each, key, rate) for each in self._of_rate]
+        return min(rates, default=rate.p_sound) * self._keeps_others(key, rate)
+
+    def is_ruled_out(self, config: Config) -> bool:
+        """Return whether several starts leave next to no doubt that a configuration breaks a constraint."""
+        starts = self._rates.of(_key(config)).starts
+        return starts >= LEAST_RULING and self.probability(config) < RULED_OUT
+
+    def may_ship(self, config: Config) -> bool:
+        """Return whether a configuration keeps all constraints for all that can be known in a study."""
+        if self.probability(config) >= MAY_SHIP:
+            return True
+        key = _key(config)
+        rate = self._rates.of(key)
+        has_none = rate.failed == 0 and rate.requests >= LEAST_WITHOUT_FAILURE
+        return has_none and rate.p_sound * self._keeps_others(key, rate) >= MAY_SHIP
+
+    def is_no_worse(self, config: Config, than: Config) -> float:
+        """Return the probability that a configuration fails no more often than another one, within tolerance.
+
+        Where no constraint bounds the failure rate, nobody minds, and it is 1.
+        """
+        if not self._of_rate:
+            return 1.0
+        return self._at_most(self._rates.of(_key(config)), _key(config), _key(than))
+
+    def assess(self, config: Config) -> tuple[Assessment, ...]:
+        """Return what is known of a configuration: that it starts, and every constraint of the study."""
+        key = _key(config)
+        rate = self._rates.of(key)
+        started = Assessment(
+            constraint=STARTED, metric=STARTED, probability=rate.p_sound, seen=None, limit=None,
+            of_default=None,
+        )  # fmt: skip
+        return (started, *(self._assess(each, key, rate) for each in self._constraints))
+
+    def _assess(self, constraint: Constraint, key: Hashable, rate: FailureRate) -> Assessment:
+        if constraint.metric == FAILURE_RATE:
+            default = self._rates.of(self._default)
+            seen, of_default = (each.interval() if each.requests else None for each in (rate, default))
+        else:
+            means = self._metrics[constraint.metric]
+            seen, of_default = means.interval(key), means.interval(self._default)
+        return Assessment(
+            constraint=str(constraint), metric=constraint.metric,
+            probability=self._probability(constraint, key, rate),
+            seen=seen, limit=constraint.limit, of_default=of_default,
+        )  # fmt: skip
+
+    def _keeps_others(self, key: Hashable, rate: FailureRate) -> float:
+        """Return the probability that all constraints but those of the failure rate are kept."""
+        others = (each for each in self._constraints if each.metric != FAILURE_RATE)
+        return math.prod(self._probability(each, key, rate) for each in others)
+
+    def _probability(self, constraint: Constraint, key: Hashable, rate: FailureRate) -> float:
+        if constraint.metric != FAILURE_RATE:
+            return self._metrics[constraint.metric].at_most(constraint, key, self._default)
+        if constraint.limit is None:
+            return self._at_most(rate, key, self._default)
+        return rate.at_most(constraint.limit)
+
+    def _at_most(self, rate: FailureRate, key: Hashable, other: Hashable) -> float:
+        if key == other:
+            return rate.p_sound
+        factor, margin = Constraint(metric=FAILURE_RATE, limit=None).tolerance
+        return rate.at_most_that_of(self._rates.of(other), factor=factor, margin=margin)
+
+
+def _key(config: Config) -> Hashable:
+    """Return what equal configurations have in common; JSON may have turned 1.0 into 1."""
+    return frozenset(config.items())
+
+
+def _count(start: Start) -> Counts:
+    """Return the counts of one start. One that answered nothing failed all that was asked."""
+    if not start.counts:
+        return Counts()
+    failed = sum(window.failures.total for window in start.valid_windows)
+    correct = sum(window.correct for window in start.valid_windows)
+    return (
+        Counts(failed=failed, requests=failed + correct) if failed + correct else Counts(failed=1, requests=1)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mean:
+    log: float
+    starts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Means:
+    """Means of one metric's logarithm, with the spread between starts that all configurations share."""
+
+    by_key: Mapping[Hashable, _Mean]
+    spread: float
+    degrees: float
+
+    @classmethod
+    def fit(cls, metric: str, groups: Mapping[Hashable, Sequence[Start]]) -> "_Means":
+        """Average over the starts that have the metric."""
+        squares, degrees = PRIOR_DEGREES * PRIOR_SPREAD**2, PRIOR_DEGREES
+        means = {}
+        for key, group in groups.items():
+            values = [METRICS[metric](start) for start in group if start.counts]
+            logs = np.log([max(value, 1e-9) for value in values if value is not None])
+            if len(logs):
+                means[key] = _Mean(log=float(logs.mean()), starts=len(logs))
+                squares += float(np.sum((logs - logs.mean()) ** 2))
+                degrees += len(logs) - 1
+        return cls(by_key=means, spread=math.sqrt(squares / degrees), degrees=degrees)
+
+    def at_most(self, constraint: Constraint, key: Hashable, default: Hashable) -> float:
+        """Return the probability that a mean is at most the bound; ½ where nothing was measured."""
+        mean, other = self.by_key.get(key), self.by_key.get(default)
+        if mean is None:
+            return 0.5
+        if constraint.limit is not None:
+            limit = math.log(constraint.limit) if constraint.limit > 0 else -math.inf
+            return self._below(limit - mean.log, 1 / mean.starts)
+        if other is None or key == default:
+            return 1.0
+        factor, _ = constraint.tolerance
+        return self._below(math.log(factor) + other.log - mean.log, 1 / mean.starts + 1 / other.starts)
+
+    def _below(self, distance: float, variances: float) -> float:
+        return float(stdtr(self.degrees, distance / (self.spread * math.sqrt(variances))))
+
+    def interval(self, key: Hashable) -> CredibleInterval | None:
+        """Return the geometric mean over the starts, with its interval."""
+        mean = self.by_key.get(key)
+        if mean is None:
+            return None
+        reach = float(stdtrit(self.degrees, (1 + CONFIDENCE) / 2)) * self.spread / math.sqrt(mean.starts)
+        return CredibleInterval(
+            value=math.exp(mean.log), low=math.exp(mean.log - reach), high=math.exp(mean.log + reach)
+        )
