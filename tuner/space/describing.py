@@ -10,7 +10,7 @@ from tuner.space.sources import Draft, Merged, available_spaces, merge, read_sou
 from tuner.space.values import show_quantity
 
 _BLANK: Mapping[str, Any] = {
-    **dict.fromkeys(("name", "server", "unit", "when", "since", "until"), ""),
+    **dict.fromkeys(("name", "server", "unit", "when", "since", "until", "acts_when", "acts_source"), ""),
     "internal": False,
     "why": "",
     "source": "",
@@ -35,7 +35,7 @@ def describe_space(name: str) -> list[dict[str, Any]]:
     """Return the parameters and derived settings of a space (name or path), in order, as plain data.
 
     Every entry has name, server, kind, range, default, unit, special, when, since, until, risk, apply,
-    scope, internal, why, source and also; texts are empty where the file says nothing. Derived settings
+    acts_when, acts_source, scope, internal, why, source and also; texts are empty where the file says nothing. Derived settings
     are of kind `derived`, and their expression is their default.
     """
     merged = _merged(name)
@@ -77,7 +77,8 @@ def _merged(name: str) -> Merged:
 def _describe(draft: Draft) -> dict[str, Any]:
     fields = draft.fields
     row = {key: fields.get(key, blank) for key, blank in _BLANK.items()}
-    row |= {"name": draft.name, "server": draft.server, "when": str(row["when"])}
+    row |= {"name": draft.name, "server": draft.server}
+    row |= {key: str(row[key]) for key in ("when", "acts_when")}
     row |= {"special": dict(row["special"]), "choices": list(row["choices"])}
     if "value" in fields:
         value = str(fields["value"])
