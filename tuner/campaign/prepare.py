@@ -177,7 +177,11 @@ def _load_space(
         sandbox=sandbox,
         loopback=loopback,
         installed=not sandbox,
-        load=settings.load.facts(page_bytes=page_bytes, is_loopback=loopback, is_installed=not sandbox),
+        load=settings.load.facts(
+            page_bytes=page_bytes,
+            is_loopback=loopback and len(set(settings.load.hosts)) == 1,
+            is_installed=not sandbox,
+        ),
     )
     space = load_space(settings.space, facts=space_facts, base=settings.path.parent)
     _refuse_strangers(settings, space)

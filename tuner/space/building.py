@@ -210,7 +210,8 @@ def _circular(cycle: list[Item], items: Sequence[Item]) -> UsageError:
     """Return the error of items each of which depends on the next, and the last one on the first."""
     first = min(range(len(cycle)), key=lambda place: items.index(cycle[place]))
     cycle = [*cycle[first:], *cycle[: first + 1]]
-    expression = next(each for each in cycle[0].expressions if cycle[1].identifier in each.names)
+    written = (*cycle[0].expressions, getattr(cycle[0], "acts_when", None))
+    expression = next(each for each in written if each and cycle[1].identifier in each.names)
     wrong = f"`{expression.text}` is circular: {' → '.join(item.name for item in cycle)}"
     return problem(expression.place, wrong, "Let one of them depend on facts alone")
 
@@ -271,7 +272,7 @@ def _fold(
 def _fold_acting(
     parameter: Parameter, settled: Scope, load: Mapping[str, Scalar], *, is_named: bool
 ) -> Parameter:
-    """Return the parameter pinned where it is settled that it cannot act; one that a study names is marked."""
+    """Return the parameter, pinned where it is settled that it cannot act; marked where a study names it."""
     condition = parameter.acts_when
     acts = condition.decides(settled) if condition else None
     if condition is None or acts is None or parameter.pinned:

@@ -260,7 +260,7 @@ class _Binding(ast.NodeTransformer):
     def __init__(self, load: Mapping[str, Scalar]) -> None:
         self._load = load
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802 - ast's own interface
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id not in LOAD_FACTS:
             return node
         if node.id in self._load:
