@@ -99,7 +99,9 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
         facts = {name: server.detect(sandbox) for name, server in servers.items()}
     _refuse_several_ports(settings, facts)
     placement = place(machine.allowed, read_cores(host, machine.allowed))
-    space, space_facts = _load_space(settings, host, machine, facts, sandbox=True, loopback=True)
+    space, space_facts = _load_space(
+        settings, host, machine, facts, sandbox=True, loopback=True, page_bytes=content.body_bytes
+    )
     target = SandboxTarget(
         host=host, servers=servers, facts=facts, split=space.for_server, content=content,
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
@@ -133,7 +135,9 @@ def find_target(
     is_beside = settings.target.host in settings.load.hosts
     allowed = machine.allowed
     placement = beside(allowed, read_cores(host, allowed)) if is_beside else apart(allowed)
-    space, space_facts = _load_space(settings, host, machine, facts, sandbox=False, loopback=is_beside)
+    space, space_facts = _load_space(
+        settings, host, machine, facts, sandbox=False, loopback=is_beside, page_bytes=page.body_bytes
+    )
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
         url=url, page=page, keepalive=settings.load.keepalive, study=settings.name,
@@ -156,6 +160,7 @@ def _load_space(
     *,
     sandbox: bool,
     loopback: bool,
+    page_bytes: int | None,
 ) -> tuple[Space, Mapping[str, Any]]:
     paths = _Paths(host)
     space_facts = SpaceFacts(
@@ -172,6 +177,11 @@ def _load_space(
         sandbox=sandbox,
         loopback=loopback,
         installed=not sandbox,
+        load=settings.load.facts(
+            page_bytes=page_bytes,
+            is_loopback=loopback and len(set(settings.load.hosts)) == 1,
+            is_installed=not sandbox,
+        ),
     )
     space = load_space(settings.space, facts=space_facts, base=settings.path.parent)
     _refuse_strangers(settings, space)

@@ -1,20 +1,29 @@
 """The commands that list what there is: search spaces and adapters."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tuner.cli.arguments import AsJson
+from tuner.cli.arguments import AsJson, read_study
 from tuner.cli.printing import make_console, print_json, print_text
+from tuner.errors import UsageError
 
 
 def spaces(
     name: Annotated[str | None, typer.Argument(help="A space; all names when left out.")] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option("--study", help="What a study searches on its host and under its load, and what not."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List search spaces, or the parameters of one with range, default and reason."""
     from tuner.space import describe_space, describe_spaces
 
+    if study is not None:
+        _list_searched(study, name, as_json=as_json)
+        return
     rows: list[dict[str, Any]] = [*describe_spaces()] if name is None else describe_space(name)
     if as_json:
         print_json(rows)
@@ -25,6 +34,19 @@ def spaces(
         from tuner.space import describe_dead, describe_presets
 
         make_console().print(parameter_list(rows, describe_dead(name), describe_presets(name)))
+
+
+def _list_searched(study: Path, name: str | None, *, as_json: bool) -> None:
+    """Print what a study searches and what not."""
+    if name is not None:
+        raise UsageError(f"--study: {study} names its own spaces. Leave out {name!r}.")
+    settings = read_study(study)
+    from tuner.campaign.prepare import prepare
+    from tuner.report.terminal import searched_list
+    from tuner.space import describe_searched
+
+    found = describe_searched(prepare(settings).space)
+    print_json(found) if as_json else make_console().print(searched_list(settings.load.describe(), found))
 
 
 def adapters(as_json: AsJson = False) -> None:

@@ -57,7 +57,11 @@ class Findings:
         """What does not stop a run."""
         seen = (SEES_HOST,) if self.sees_host else ()
         gates = (f"{each.gate}: {each.reason}" for each in self.window.verdicts)
-        return (*seen, *gates, *self._bounds_above(), *map(str, self.conflicts))
+        named = (
+            f"{name} cannot act under this load ({reason}); it is searched because the study names it"
+            for name, reason in self.setup.space.inert_but_tuned.items()
+        )
+        return (*seen, *gates, *named, *self._bounds_above(), *map(str, self.conflicts))
 
     def _bounds_above(self) -> Iterator[str]:
         """Yield a sentence for each bound that the default broke in the window that was measured."""
@@ -78,7 +82,10 @@ class Findings:
         load = f"load       {settings.load.describe()}; {found.generator}"
         measured = f"{self.window.goodput_rps:,.0f} requests/s, {self.window.failures.total} failures"
         tuned = f"space      {len({each.parameter for each in setup.space.dimensions})} parameters are tuned"
-        left_out = (f"left out   {name}: {reason}" for name, reason in setup.space.left_out.items())
+        left_out = [
+            *(f"cannot act {name}: {reason}" for name, reason in setup.space.inert.items()),
+            *(f"left out   {name}: {reason}" for name, reason in setup.space.left_out.items()),
+        ]
         lines = [f"study      {settings.name} ({settings.path})"]
         if isinstance(setup.target, ManagedTarget):
             lines += [
@@ -125,6 +132,7 @@ class Findings:
             "kernel": found.kernel,
             "co_located": found.co_located,
             "parameters": sorted({each.parameter for each in setup.space.dimensions}),
+            "cannot_act": setup.space.inert,
             "left_out": dict(setup.space.left_out),
             "capacity": {"default": setup.space.capacity(setup.space.default())},
             "warnings": list(self.warnings),

@@ -81,6 +81,12 @@ def capacity_rows(summary: "Summary") -> list[Row]:
     return [(server, held, winner.get(server, NOTHING)) for server, held in default.items()]
 
 
+def inert_rows(summary: "Summary") -> list[Row]:
+    """Show what cannot act under the study's load: setting, why, where that is known from."""
+    known = {each.name: each.acts_source for each in summary.space.parameters}
+    return [(name, reason, known[name]) for name, reason in summary.space.inert.items()]
+
+
 def front_rows(summary: "Summary") -> list[Row]:
     """Return what nothing beats in both objectives: pick, goodput, cost, starts, changed settings."""
     return [
@@ -281,6 +287,7 @@ TABLES: Mapping[str, Callable[["Summary"], list[Row]]] = {
     "arms": arm_rows,
     "changes": change_rows,
     "capacity": capacity_rows,
+    "inert": inert_rows,
     "sensitivity": sensitivity_rows,
     "mechanisms": mechanism_rows,
     "front": front_rows,

@@ -8,6 +8,7 @@ from tuner.ports import ConnectTime, Scalar
 from tuner.records import Start
 from tuner.records.latency import Quantile
 from tuner.report.summary import P99, Arm, Summary
+from tuner.space import describe_searched
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.pareto import Choice
 
@@ -37,6 +38,11 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             "winner": None if winner is None else summary.space.capacity(winner.config),
             "lacks": list(summary.lacks),
             "allowed": summary.space.allows_less,
+        },
+        "not_searched": {
+            name: reasons
+            for name, reasons in describe_searched(summary.space).items()
+            if name in {"cannot_act", "held", "left_out"}
         },
         "gain": None if summary.gain is None else gain_json(summary.gain),
         "expected_gain": summary.expected_gain,

@@ -202,6 +202,8 @@ def parameter_list(
         head.append(f"  ({', '.join(make_printable(str(mark)) for mark in marks if mark)})", style="dim")
         parts += [head, _indented(row["why"])]
         parts += [_indented(f"Also: {row['also']}")] if row["also"] else []
+        if row["acts_when"]:
+            parts.append(_indented(f"Acts when {row['acts_when']} ({row['acts_source']})", style="dim"))
         parts.append(_indented(row["source"], style="dim"))
     for title, entries in (
         ("presets, tried first", [(preset["name"], preset["title"]) for preset in presets]),
@@ -210,6 +212,29 @@ def parameter_list(
         if entries:
             parts += [Text(""), Text(title, style="bold")]
             parts += [_indented(f"{name}: {said}") for name, said in entries]
+    return Group(*parts)
+
+
+def searched_list(load: str, found: Mapping[str, Any]) -> Group:
+    """Show what a study searches under its load, and what not with the reasons."""
+    inert = {name: each["reason"] for name, each in found["cannot_act"].items()}
+    sources = {name: each["source"] for name, each in found["cannot_act"].items()}
+    parts: list[RenderableType] = [
+        Text(f"searched under {make_printable(load)}", style="bold"),
+        _indented(", ".join(found["searched"])),
+    ]
+    for title, reasons in (
+        ("searched because the study names them, though they cannot act", found["searched_all_the_same"]),
+        ("not searched: cannot act under this load", inert),
+        ("not searched: held", found["held"]),
+        ("not there, or not used", found["left_out"]),
+    ):
+        if reasons:
+            parts += [Text(""), Text(title, style="bold")]
+        for name, reason in reasons.items():
+            parts.append(_indented(f"{name}: {reason}"))
+            if reasons is inert:
+                parts.append(_indented(f"Known from {sources[name]}", style="dim"))
     return Group(*parts)
 
 

@@ -22,7 +22,13 @@ set of dimensions, each point of which `Space.decode` turns into a configuration
 """
 
 from tuner.space.building import load_space
-from tuner.space.describing import describe_dead, describe_presets, describe_space, describe_spaces
+from tuner.space.describing import (
+    describe_dead,
+    describe_presets,
+    describe_searched,
+    describe_space,
+    describe_spaces,
+)
 from tuner.space.expressions import possible_texts
 from tuner.space.parameters import (
     Derived,
@@ -53,6 +59,7 @@ __all__ = [
     "available_spaces",
     "describe_dead",
     "describe_presets",
+    "describe_searched",
     "describe_space",
     "describe_spaces",
     "facts_from_json",

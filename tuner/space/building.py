@@ -9,7 +9,15 @@ from pathlib import Path
 from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.space.checking import check
-from tuner.space.expressions import FACTS, FUNCTIONS, Evaluator, Expression, is_at_least, parse_version
+from tuner.space.expressions import (
+    FACTS,
+    FUNCTIONS,
+    Evaluator,
+    Expression,
+    Special,
+    is_at_least,
+    parse_version,
+)
 from tuner.space.parameters import CURRENT, Derived, Figure, Item, Parameter, SpaceFacts, identifier
 from tuner.space.presets import with_presets
 from tuner.space.problems import problem
@@ -71,7 +79,7 @@ def _build(merged: Merged, facts: SpaceFacts, reader: Reader) -> Space:
     left_out = {draft.name: reason for draft in drafts if (reason := _reason_to_leave_out(draft, facts))}
     items, unknown = _read_items(merged, reader, left_out)
     usable = _drop_dependents(_order_by_dependency(items), left_out, unknown)
-    usable, never = _fold(usable, reader.facts, left_out)
+    usable, never = _fold(usable, reader, left_out, named=merged.named)
     left_out |= never
     rules = _rules(merged, reader, usable, left_out)
     present = {item.name: item for item in rules.order if item.name not in left_out}
@@ -145,6 +153,7 @@ def _reader(merged: Merged, facts: SpaceFacts, default: Capacity) -> Reader:
         evaluators=evaluators,
         current=facts.current,
         installed=facts.installed,
+        load=facts.load,
     )
 
 
@@ -190,7 +199,7 @@ def _order_by_dependency(items: Sequence[Item]) -> tuple[Item, ...]:
     by_identifier = {item.identifier: item for item in items}
     sorter = TopologicalSorter(dict.fromkeys(by_identifier, ()))
     for item in items:
-        sorter.add(item.identifier, *sorted(item.depends_on & by_identifier.keys()))
+        sorter.add(item.identifier, *sorted(item.follows & by_identifier.keys()))
     try:
         return tuple(by_identifier[name] for name in sorter.static_order())
     except CycleError as error:
@@ -201,7 +210,8 @@ def _circular(cycle: list[Item], items: Sequence[Item]) -> UsageError:
     """Return the error of items each of which depends on the next, and the last one on the first."""
     first = min(range(len(cycle)), key=lambda place: items.index(cycle[place]))
     cycle = [*cycle[first:], *cycle[: first + 1]]
-    expression = next(each for each in cycle[0].expressions if cycle[1].identifier in each.names)
+    written = (*cycle[0].expressions, getattr(cycle[0], "acts_when", None))
+    expression = next(each for each in written if each and cycle[1].identifier in each.names)
     wrong = f"`{expression.text}` is circular: {' → '.join(item.name for item in cycle)}"
     return problem(expression.place, wrong, "Let one of them depend on facts alone")
 
@@ -229,13 +239,14 @@ def _drop_dependents(
 
 
 def _fold(
-    ordered: Iterable[Item], facts: Mapping[str, Scalar], left_out: Mapping[str, str]
+    ordered: Iterable[Item], reader: Reader, left_out: Mapping[str, str], *, named: Container[str]
 ) -> tuple[tuple[Item, ...], dict[str, str]]:
     """Return the items with settled bounds in place of expressions, and those that are never active with why.
 
-    What is left out keeps its default for expressions to see; so does what is never active.
+    What is left out keeps its default for expressions to see; so does what is never active, and what cannot
+    act under the load.
     """
-    settled: Scope = dict(facts)
+    settled: Scope = dict(reader.facts)
     never: dict[str, str] = {}
     items: list[Item] = []
     for item in ordered:
@@ -251,10 +262,34 @@ def _fold(
             if is_decided and item.when is not None and not item.when.holds(settled):
                 never[item.name] = f"`{item.when.text}` does not hold on this host"
             else:
+                folded = _fold_acting(folded, settled, reader.load, is_named=item.name in named)
                 folded = _fold_bounds(folded, settled)
                 _note_pinned(folded, settled)
         items.append(folded)
     return tuple(items), never
+
+
+def _fold_acting(
+    parameter: Parameter, settled: Scope, load: Mapping[str, Scalar], *, is_named: bool
+) -> Parameter:
+    """Return the parameter, pinned where it is settled that it cannot act; marked where a study names it."""
+    condition = parameter.acts_when
+    acts = condition.decides(settled) if condition else None
+    if condition is None or acts is None or parameter.pinned:
+        return parameter
+    if acts:
+        return replace(parameter, acts_when=None)
+    known = {**settled, **load}
+    values = ", ".join(f"{name} is {_say(known[name])}" for name in sorted(condition.names & known.keys()))
+    inert = f"it acts when `{condition.text}`" + (f"; here {values}" if values else "")
+    if is_named:
+        return replace(parameter, acts_when=None, inert=inert)
+    return replace(parameter, inert=inert, pinned=f"it cannot act under this load: {inert}")
+
+
+def _say(value: object) -> str:
+    plain = value.value if isinstance(value, Special) else value
+    return ("on" if plain else "off") if isinstance(plain, bool) else str(plain)
 
 
 def _fold_bounds(parameter: Parameter, settled: Scope) -> Parameter:

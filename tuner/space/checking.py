@@ -70,7 +70,7 @@ def _closure(space: Space, names: frozenset[str]) -> frozenset[str]:
 
 def _trial_points(space: Space) -> Iterator[dict[str, Scalar]]:
     """Yield points at the corners of those dimensions that expressions look at."""
-    used = {name for item in space.rules.order for name in item.depends_on}
+    used = {name for item in space.rules.order for name in item.follows}
     used |= {name for constraint in space.constraints for name in constraint.rule.names}
     relevant = {parameter.name for parameter in space.parameters if parameter.identifier in used}
     axes = [

@@ -1,4 +1,4 @@
-"""Describes spaces as written, without a host, for `tuner spaces`."""
+"""Describes spaces for `tuner spaces`: as written, and as a study searches them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,10 +7,11 @@ from typing import Any
 from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.space.sources import Draft, Merged, available_spaces, merge, read_sources
+from tuner.space.space import Space
 from tuner.space.values import show_quantity
 
 _BLANK: Mapping[str, Any] = {
-    **dict.fromkeys(("name", "server", "unit", "when", "since", "until"), ""),
+    **dict.fromkeys(("name", "server", "unit", "when", "since", "until", "acts_when", "acts_source"), ""),
     "internal": False,
     "why": "",
     "source": "",
@@ -35,8 +36,8 @@ def describe_space(name: str) -> list[dict[str, Any]]:
     """Return the parameters and derived settings of a space (name or path), in order, as plain data.
 
     Every entry has name, server, kind, range, default, unit, special, when, since, until, risk, apply,
-    scope, internal, why, source and also; texts are empty where the file says nothing. Derived settings
-    are of kind `derived`, and their expression is their default.
+    acts_when, acts_source, scope, internal, why, source and also; texts are empty where the file says
+    nothing. Derived settings are of kind `derived`, and their expression is their default.
     """
     merged = _merged(name)
     return [_describe(draft) for draft in (*merged.parameters.values(), *merged.derived.values())]
@@ -70,6 +71,26 @@ def describe_dead(name: str) -> dict[str, str]:
     return dict(_merged(name).dead)
 
 
+def describe_searched(space: Space) -> dict[str, Any]:
+    """Return what of a space is searched on its host and under its load, and what is not, with the reasons.
+
+    The keys are searched (names), cannot_act (name → reason and source), searched_all_the_same (those that
+    cannot act and that the study names), held and left_out (name → reason).
+    """
+    known = {each.name: each for each in space.parameters}
+    inert = {
+        name: {"reason": reason, "source": known[name].acts_source} for name, reason in space.inert.items()
+    }
+    held = {each.name: each.pinned for each in space.parameters if each.pinned and each.name not in inert}
+    return {
+        "searched": list(dict.fromkeys(each.parameter for each in space.dimensions)),
+        "cannot_act": inert,
+        "searched_all_the_same": space.inert_but_tuned,
+        "held": held,
+        "left_out": dict(space.left_out),
+    }
+
+
 def _merged(name: str) -> Merged:
     return merge(read_sources([name], Path.cwd()))
 
@@ -77,7 +98,8 @@ def _merged(name: str) -> Merged:
 def _describe(draft: Draft) -> dict[str, Any]:
     fields = draft.fields
     row = {key: fields.get(key, blank) for key, blank in _BLANK.items()}
-    row |= {"name": draft.name, "server": draft.server, "when": str(row["when"])}
+    row |= {"name": draft.name, "server": draft.server}
+    row |= {key: str(row[key]) for key in ("when", "acts_when")}
     row |= {"special": dict(row["special"]), "choices": list(row["choices"])}
     if "value" in fields:
         value = str(fields["value"])

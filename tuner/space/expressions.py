@@ -5,11 +5,12 @@ Only what the space language needs is let in: numbers, texts, comparisons, arith
 """
 
 import ast
+import copy
 import math
 import operator
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
@@ -19,6 +20,12 @@ from tuner.ports import Scalar
 from tuner.space.problems import Place, problem, quote, suggest
 
 FACTS = ("cores", "memory_mib", "connections", "open_files_max", "somaxconn")
+LOAD_FACTS = (
+    *("keepalive", "pipelining", "page_bytes", "pages", "protocol", "tls", "fastopen"),
+    *("loopback", "installed"),
+)  # fmt: skip
+"""Facts of the load and of where it goes. Known to `acts_when` alone, so that a parameter may have the same
+name elsewhere."""
 LARGEST_NUMBER = 10**18
 """Beyond any setting; keeps powers and products of hostile files cheap."""
 LONGEST_TEXT = 400
@@ -228,6 +235,15 @@ class Expression:
             )
         return bool(value)
 
+    def decides(self, names: Mapping[str, object]) -> bool | None:
+        """Return whether it is true, None where that hangs on a name without a value. Raises as `holds`."""
+        try:
+            return self.holds(names)
+        except UsageError as error:
+            if isinstance(error.__cause__, NameNotDefined):
+                return None
+            raise
+
     def failure(self, reason: str, names: Mapping[str, object]) -> UsageError:
         """Return the error of a failed evaluation, with the values that it was made with."""
         used = ", ".join(f"{name} = {_plain(names[name])!r}" for name in sorted(self.names) if name in names)
@@ -236,6 +252,26 @@ class Expression:
             f"`{self.text}` fails{f' with {used}' if used else ''}: {reason}",
             "Correct the expression, or limit what it uses with `when`, low or high",
         )
+
+
+class _Binding(ast.NodeTransformer):
+    """Puts values in the place of facts of the load; one without a value becomes a name that has none."""
+
+    def __init__(self, load: Mapping[str, Scalar]) -> None:
+        self._load = load
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in LOAD_FACTS:
+            return node
+        if node.id in self._load:
+            return ast.Constant(self._load[node.id])
+        return ast.Name(id=f"{node.id} of the load", ctx=ast.Load())
+
+
+def bind_load(expression: Expression, load: Mapping[str, Scalar]) -> Expression:
+    """Return an expression with the facts of the load settled; those that are not known stay open."""
+    tree = _Binding(load).visit(copy.deepcopy(expression.tree))
+    return replace(expression, tree=tree)
 
 
 def _plain(value: object) -> object:

@@ -40,6 +40,9 @@ class SpaceFacts:
     installed: bool = False
     """Whether an installed service is tuned: then what is in force is the default of every parameter, and one
     whose value in force is not known is left alone."""
+    load: Mapping[str, Scalar] = field(default_factory=dict)
+    """Facts of the load for `acts_when`, of those that LOAD_FACTS names; what is not known is not there, and
+    what hangs on it is taken to act."""
 
 
 def facts_to_json(facts: SpaceFacts, paths: Mapping[str, bool]) -> dict[str, Any]:
@@ -112,6 +115,21 @@ class Parameter(_Setting):
     """What a change needs to be in force."""
     pinned: str = ""
     """Why it is held at its default and has no dimension; empty when it is tuned."""
+    acts_when: Expression | None = None
+    """Condition under which a change of it can be felt; None where it always can, or nobody knows better."""
+    acts_source: str = ""
+    """Where that is known from."""
+    inert: str = ""
+    """Why it cannot act under the load; it is pinned for that, unless the study names it."""
+
+    def acts(self, scope: Mapping[str, object]) -> bool:
+        """Return whether it can act beside the values chosen so far; what cannot be told counts as yes."""
+        return self.acts_when is None or self.acts_when.decides(scope) is not False
+
+    @property
+    def follows(self) -> frozenset[str]:
+        """Return everything that has to be settled before it."""
+        return self.depends_on | (self.acts_when.names if self.acts_when else frozenset())
 
     @property
     def is_numeric(self) -> bool:
@@ -130,6 +148,11 @@ class Derived(_Setting):
     kind: Literal["int", "float"] = "int"
     least: int | float | None = None
     """Of a limit that has to be high enough: what an installed service has already, and keeps."""
+
+    @property
+    def follows(self) -> frozenset[str]:
+        """Return everything that has to be settled before it."""
+        return self.depends_on
 
 
 Item = Parameter | Derived

@@ -96,8 +96,8 @@ def _settle(
     """Return the values that are active, pulled into bounds that depend on the host."""
     values: dict[str, Scalar] = {}
 
-    def pick(parameter: Parameter, low: float, high: float, _scope: Scope) -> Scalar | None:
-        if parameter.name not in asked:
+    def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar | None:
+        if parameter.name not in asked or not parameter.acts(scope):
             return None
         value = asked[parameter.name]
         fault = fault_in_range(parameter, value, low, high)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tuner.ports import Scalar
-from tuner.space.expressions import Evaluator, Expression, parse
+from tuner.space.expressions import LOAD_FACTS, Evaluator, Expression, bind_load, parse
 from tuner.space.parameters import CURRENT, NUMBER, Bound, Derived, Figure, Parameter, ParameterConstraint
 from tuner.space.problems import Place, Refused, problem, quote, suggest
 from tuner.space.rules import LABELS
@@ -26,7 +26,7 @@ from tuner.space.values import (
 _SIZE = re.compile(r"[0-9.]+ ?[A-Za-z%]+")
 _NUMERIC_FIELDS = ("low", "high")
 _ONLY_FOR_NUMBERS = ("low", "high", "scale", "step", "special", "unit")
-_AS_WRITTEN = ("unit", "apply", "internal", "why", "source", "also")
+_AS_WRITTEN = ("unit", "apply", "internal", "why", "source", "also", "acts_source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,8 @@ class Reader:
     """By server."""
     current: Mapping[str, Scalar]
     installed: bool
+    load: Mapping[str, Scalar]
+    """Facts of the load, as far as they are known."""
 
     def expression(self, value: Scalar, place: Place, server: str) -> Scalar | Expression:
         """Return a number as it is, and the value of an expression that uses facts alone."""
@@ -62,6 +64,19 @@ class Reader:
         flag = as_flag(when)
         return self.parse(str(flag) if flag is not None else when, draft.at("when"), draft.server)
 
+    def _acting(self, draft: Draft) -> Expression | None:
+        """Return `acts_when` parsed, with what is known of the load in it."""
+        written = draft.fields.get("acts_when")
+        if written is None:
+            return None
+        place = draft.at("acts_when")
+        if "acts_source" not in draft.fields:
+            raise problem(place, "nothing says where that is known from", "Add `acts_source:`")
+        flag = as_flag(written)
+        text = str(flag) if flag is not None else str(written)
+        known = self.known | frozenset(LOAD_FACTS)
+        return bind_load(parse(text, place, known, self.evaluators[draft.server]), self.load)
+
     def parameter(self, draft: Draft, pinned: str, held: tuple[Scalar, Place] | None) -> Parameter | None:
         """Return the parameter; None when its value in force is asked for and not known."""
         for key, remedy in (
@@ -83,6 +98,7 @@ class Reader:
             choices=_read_choices(draft, kind),
             when=self._condition(draft),
             pinned=pinned,
+            acts_when=self._acting(draft),
             **_copy(draft, *_AS_WRITTEN),
         )
         ranged = self._with_bounds(blank, draft) if blank.is_numeric else blank

@@ -175,6 +175,16 @@ class ParameterEntry(_SettingEntry):
         None, description="semantic and risky ones keep their default until `allow:` names their risk."
     )
     apply: Apply | None = Field(None, description="What it takes to put a new value in force.")
+    acts_when: Condition | None = Field(
+        None,
+        description="Condition over facts of the load (keepalive, pipelining, page_bytes, pages, protocol, "
+        "tls, fastopen, loopback, installed), of the host and over parameters; where it does not hold a "
+        "change cannot be felt, and the parameter keeps its default. A fact that is not known counts as "
+        "acting.",
+    )
+    acts_source: Words | None = Field(
+        None, description="Where that is known from: the server's code or its manual."
+    )
     scope: Annotated[str, *_enum("netns", "host")] | None = Field(
         None, description="host: one value for the machine, which a sandbox does not touch."
     )

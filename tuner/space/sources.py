@@ -124,6 +124,8 @@ class Merged:
     dead: dict[str, str] = field(default_factory=dict)
     pinned: dict[str, str] = field(default_factory=dict)
     """Parameter → why it is not tuned."""
+    named: set[str] = field(default_factory=set)
+    """Parameters that a refinement names in order to have them tuned."""
     held: dict[str, tuple[Scalar, Place]] = field(default_factory=dict)
     """Parameter → value or expression that it is held at."""
     allowed: set[str] = field(default_factory=lambda: {"safe"})
@@ -152,6 +154,8 @@ def _add(merged: Merged, document: Document, file: "SpaceFile") -> None:
         earlier = merged.parameters.get(name)
         draft = _draft(name, entry, document, ("parameters", name), server)
         refuse_denied(name, server or (earlier.server if earlier else ""), draft.place)
+        if earlier and not file.space and not server:
+            merged.named.add(name)
         merged.parameters[name] = _refine(earlier, draft)
     sole = server or (merged.servers[0] if len(merged.servers) == 1 else "")
     for name, follows in file.derived.items():
@@ -199,6 +203,7 @@ def _narrow(merged: Merged, document: Document, file: "SpaceFile") -> None:
         _require_parameters(merged, document, "only", file.only)
         for name in merged.parameters.keys() - set(file.only):
             merged.pinned[name] = "not among those of `only:`"
+        merged.named.update(file.only)
     if file.without is not None:
         _require_parameters(merged, document, "without", file.without)
         merged.pinned.update(dict.fromkeys(file.without, "named by `without:`"))

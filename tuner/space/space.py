@@ -59,9 +59,20 @@ class Space:
     def constraints(self) -> tuple[ParameterConstraint, ...]:
         return self.rules.constraints
 
+    @property
+    def inert(self) -> dict[str, str]:
+        """Return name → why it cannot act under the load; such parameters are not searched."""
+        return {each.name: each.inert for each in self.parameters if each.inert and each.pinned}
+
+    @property
+    def inert_but_tuned(self) -> dict[str, str]:
+        """Return name → why it cannot act, of those that are searched because the study names them."""
+        return {each.name: each.inert for each in self.parameters if each.inert and not each.pinned}
+
     def decode(self, point: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """Return the configuration at a point; a dimension that the point lacks is at its default.
 
+        What cannot act beside the other values stays at its default.
         It is valid but for declared constraints, which `violations` tells. Raises UsageError for an unknown
         dimension or a coordinate outside it.
         """
@@ -70,8 +81,10 @@ class Space:
     def settle_at(self, point: Mapping[str, Scalar], *, watched: bool = False) -> dict[str, Scalar]:
         """Return the configuration at a point of plain values; see `Rules.settle` for `watched`."""
 
-        def pick(parameter: Parameter, low: float, high: float, _scope: Scope) -> Scalar | None:
-            return None if parameter.pinned else value_at(parameter, self._dimension, point, low, high)
+        def pick(parameter: Parameter, low: float, high: float, scope: Scope) -> Scalar | None:
+            if parameter.pinned or not parameter.acts(scope):
+                return None
+            return value_at(parameter, self._dimension, point, low, high)
 
         return self.rules.settle(pick, watched=watched)
 

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
+from tuner.ports import Scalar
 from tuner.space.yaml_text import Document
 from tuner.study.folder import DATABASE
 from tuner.study.objective import Constraint, Objective
@@ -65,6 +66,31 @@ class LoadSettings:
         """Return the options that the generator's class takes; most take none."""
         given = {"command": self.command, "result": self.result, "script": self.script}
         return {name: value for name, value in given.items() if value}
+
+    def facts(self, *, page_bytes: int | None, is_loopback: bool, is_installed: bool) -> dict[str, Scalar]:
+        """Return what is known of the load for `acts_when` of a space.
+
+        Of a command or a script of the user's own, what it sends is not known.
+
+        Args:
+            page_bytes: length of the body of each correct answer; None where it changes.
+            is_loopback: whether the load stays on the machine.
+            is_installed: whether it goes to installed services.
+        """
+        place: dict[str, Scalar] = {"loopback": is_loopback, "installed": is_installed}
+        if self.command or self.script:
+            return place
+        return {
+            **place,
+            "keepalive": self.keepalive,
+            "protocol": self.protocol,
+            "tls": self.protocol == "h2" or self.path.startswith("https:"),
+            "pages": 1,
+            # No load generator sends a request before the answer to the last one, or data with its SYN.
+            "pipelining": False,
+            "fastopen": False,
+            **({} if page_bytes is None else {"page_bytes": page_bytes}),
+        }
 
     def describe(self) -> str:
         """Return the workload in one line."""

@@ -1,9 +1,11 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.unit.bench import CONFIG, Bench
 from tests.unit.simulation import SMALL_PLAN, TUNED, make_setup, space_of, write_study
+from tests.unit.space.samples import HOST
 from tests.unit.starts import window
 from tuner.commands.check import Findings, refuse_failures
 from tuner.errors import TargetError
@@ -11,6 +13,7 @@ from tuner.measure import calibrate as calibrate_module
 from tuner.measure import counters
 from tuner.measure import start as start_module
 from tuner.measure import window as load_module
+from tuner.space import SpaceFacts, load_space
 
 
 @pytest.fixture
@@ -101,3 +104,30 @@ def test_left_out_parameters_are_told_with_their_reason(settings):
     found = Findings(setup=replace(setup, space=left_out), window=window(), deploy_s=0.1, calibration=None)
 
     assert "left out   net.core.odd: this kernel does not have it" in found.as_text()
+
+
+@pytest.fixture
+def closed_space():
+    """nginx's space where each connection is closed after its answer, with a setting that the study names."""
+    facts = SpaceFacts(names=HOST, load={"keepalive": False, "installed": False, "pages": 1})
+    named = {"parameters": {"open_file_cache_valid": {"high": 30}}}
+    return load_space(["nginx", named], facts=facts, base=Path())
+
+
+def test_what_cannot_act_under_the_load_is_told_with_its_reason(settings, closed_space):
+    setup = replace(make_setup(settings, closed_space), space=closed_space)
+    found = Findings(setup=setup, window=window(), deploy_s=0.1, calibration=None)
+
+    told = "cannot act keepalive_requests: it acts when `keepalive`; here keepalive is off"
+    assert told in found.as_text().splitlines()
+    assert found.as_json()["cannot_act"]["keepalive_requests"].startswith("it acts when `keepalive`")
+    assert "keepalive_requests" not in found.as_json()["parameters"]
+
+
+def test_what_cannot_act_and_is_named_by_the_study_is_a_warning(settings, closed_space):
+    setup = replace(make_setup(settings, closed_space), space=closed_space)
+    found = Findings(setup=setup, window=window(), deploy_s=0.1, calibration=None)
+
+    (warning,) = found.warnings
+    assert warning.startswith("open_file_cache_valid cannot act under this load (it acts when")
+    assert "open_file_cache_valid" in found.as_json()["parameters"]

@@ -5,7 +5,7 @@ from rich.console import Console
 
 from tests.unit.starts import DEFAULT, SPACE, config_of, start, window
 from tuner.report.summary import Comparison, gather_arm
-from tuner.report.terminal import comparison_table, parameter_list
+from tuner.report.terminal import comparison_table, parameter_list, searched_list
 from tuner.space import describe_dead, describe_presets, describe_space
 from tuner.statistics.paired_gain import judge_pairs
 
@@ -77,3 +77,22 @@ def test_settings_that_are_dead_are_named_with_what_became_of_them():
 
     assert "not tuned, though old guides give them" in shown
     assert "net.ipv4.tcp_tw_recycle: removed in Linux 4.12" in shown
+
+
+def test_a_study_shows_what_it_searches_and_why_it_leaves_out_the_rest():
+    found = {
+        "searched": ["sendfile", "aio"],
+        "cannot_act": {"keepalive_requests": {"reason": "it acts when `keepalive`", "source": "the code"}},
+        "searched_all_the_same": {},
+        "held": {"etag": "semantic"},
+        "left_out": {},
+    }
+
+    shown = text_of(searched_list("wrk, 100 connections", found), width=80)
+
+    assert "searched under wrk, 100 connections" in shown
+    assert "sendfile, aio" in shown
+    assert "keepalive_requests: it acts when `keepalive`" in shown
+    assert "Known from the code" in shown
+    assert "etag: semantic" in shown
+    assert "not there" not in shown
