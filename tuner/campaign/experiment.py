@@ -21,7 +21,7 @@ from tuner.statistics.control_level import ControlLevel
 from tuner.statistics.noise import detectable_gain
 from tuner.statistics.ranking import DEFAULT_ARM, Ranking, as_controls, rank
 from tuner.statistics.steady import declines
-from tuner.study.facts import CONFIRMATION
+from tuner.study.facts import CONFIRMATION, OTHER_LOADS
 from tuner.study.objective import Constraint
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
@@ -192,7 +192,12 @@ def cost_s(start: Start) -> float:
 def _settle_interrupted(storage: Storage, plan: Plan, constraints: Sequence[Constraint]) -> list[Start]:
     """Return all starts; those that were cut off count when all their windows are there."""
     confirmation = storage.recall(CONFIRMATION)
-    windows_of = {Role.CONFIRM: confirmation.windows if confirmation else 1, Role.LATENCY: 1}
+    situations = [len(each.situations) for each in storage.recall(OTHER_LOADS) or ()]
+    windows_of = {
+        Role.CONFIRM: confirmation.windows if confirmation else 1,
+        Role.LATENCY: 1,
+        Role.OTHER_LOADS: max(situations, default=1),
+    }
     return [
         storage.settle(
             start, least_windows=windows_of.get(start.role, plan.windows[1]), constraints=constraints

@@ -22,6 +22,13 @@ class Role(StrEnum):
     CONFIRM = "confirm"
     LATENCY = "latency"
     """At a fixed rate: its response times count, its goodput says nothing."""
+    OTHER_LOADS = "other loads"
+    """Under loads that nothing was tuned on, one situation after the other."""
+
+    @property
+    def is_under_study_load(self) -> bool:
+        """Whether its goodput is what the study's own load gets, and so belongs into the model."""
+        return self not in {Role.LATENCY, Role.OTHER_LOADS}
 
 
 class State(StrEnum):
@@ -63,6 +70,20 @@ class Gate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """A load that a configuration was not tuned on."""
+
+    name: str
+    """As reports show it: `400 connections`."""
+    changes: str
+    """What is other than in the study's load: `connections`, `keepalive` or `clients`."""
+    connections: int
+    keepalive: bool
+    slow_clients: int = 0
+    """Clients beside the load that send their header a byte a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One validity gate that did not pass."""
 
@@ -88,6 +109,8 @@ class Window:
     counters: Mapping[str, float] = field(default_factory=dict)
     """Differences of the target's counters over the window (measure/counters.py names them)."""
     verdicts: tuple[Verdict, ...] = ()
+    situation: str = ""
+    """Name of the situation that it was measured in; empty under the study's own load."""
 
     @property
     def goodput_rps(self) -> float:

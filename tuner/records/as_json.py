@@ -20,7 +20,7 @@ def window_to_json(window: Window) -> Json:
     if window.latency is not None:
         for part in ("quantiles_ms", "histogram"):
             data["latency"][part] = {repr(key): value for key, value in data["latency"][part].items()}
-    return {key: value for key, value in data.items() if value not in (None, {}, [], ())}
+    return {key: value for key, value in data.items() if value not in (None, {}, [], (), "")}
 
 
 def window_from_json(data: Mapping[str, Any]) -> Window:

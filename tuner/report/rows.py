@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from tuner.records import Blame
+from tuner.records import Blame, Role
 from tuner.report.wording import (
     NOTHING,
     say_duration,
     say_failures,
     say_gain,
+    say_interval,
     say_milliseconds,
     say_percent,
     say_quantile,
@@ -95,6 +96,29 @@ def front_rows(summary: "Summary") -> list[Row]:
     ]
 
 
+def other_load_rows(summary: "Summary") -> list[Row]:
+    """Show what candidates met: of whom, load, requests per second of both, ratio, failures, finding."""
+    rows: list[Row] = []
+    for number, found in enumerate(summary.other_loads, 1):
+        name = "winner" if summary.is_winner(found.config) else f"candidate {number}"
+        for each in found.faced:
+            rates = (each.default.failure_rate, each.candidate.failure_rate)
+            rows.append(
+                (
+                    name,
+                    each.situation.name,
+                    say_rate(each.default.goodput_rps),
+                    say_rate(each.candidate.goodput_rps),
+                    f"{say_ratio(each.ratio)} {say_interval(each.low, each.high)}",
+                    " → ".join(say_percent(rate, 2) for rate in rates),
+                    each.finding,
+                )
+            )
+        reasons = {**found.left_out} | ({"any": found.failure} if found.failure else {})
+        rows += [(name, what, NOTHING, NOTHING, NOTHING, NOTHING, why) for what, why in reasons.items()]
+    return rows
+
+
 def mechanism_rows(summary: "Summary") -> list[Row]:
     """Show what moved on the machine between default and winner."""
     return [
@@ -135,8 +159,8 @@ def failure_rows(summary: "Summary") -> list[Row]:
 
 
 def request_failure_rows(summary: "Summary") -> list[Row]:
-    """Count failed requests by kind, over all starts that gave a measurement."""
-    counted = [start for start in summary.starts if start.counts]
+    """Count failed requests by kind, over all measured starts but those under other loads."""
+    counted = [start for start in summary.starts if start.counts and start.role is not Role.OTHER_LOADS]
     rows: list[Row] = []
     for kind in FAILURE_KINDS:
         failed = [sum(getattr(each.failures, kind) for each in start.windows) for start in counted]
@@ -284,6 +308,7 @@ TABLES: Mapping[str, Callable[["Summary"], list[Row]]] = {
     "sensitivity": sensitivity_rows,
     "mechanisms": mechanism_rows,
     "front": front_rows,
+    "other_loads": other_load_rows,
     "failures": failure_rows,
     "request_failures": request_failure_rows,
     "gates": gate_rows,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tuner.campaign.confirm import read_gain
 from tuner.campaign.fixed_rate import LatencyClaim, read_latency
+from tuner.campaign.other_loads import read_other_loads
 from tuner.campaign.suggest import left_to_gain
 from tuner.errors import UsageError
 from tuner.ports import Config, ConnectTime, Scalar
@@ -16,6 +17,7 @@ from tuner.records.latency import merge
 from tuner.report.sensitivity import Sensitivity, explain
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
+from tuner.statistics.other_loads import OtherLoads
 from tuner.statistics.pareto import Choice, find_front
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, as_controls, follow_incumbent, rank
 from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS, FINGERPRINT, PRESET, VERDICT
@@ -91,6 +93,8 @@ class Summary:
     timing: Mapping[str, float]
     latency: LatencyClaim | None = None
     """Response times at a fixed rate; None when they were not measured."""
+    other_loads: tuple[OtherLoads, ...] = ()
+    """What candidates gave under loads that nothing was tuned on, in the order in which they came."""
     cost: str | None = None
     """The metric that is minimized beside goodput."""
     front: tuple[Choice, ...] = ()
@@ -126,6 +130,12 @@ class Summary:
     def lacks(self) -> tuple[str, ...]:
         """Return a sentence for everything in which the winner holds less than the default."""
         return self.space.lacks(self.winner.config) if self.winner is not None else ()
+
+    @property
+    def winner_elsewhere(self) -> OtherLoads | None:
+        """Return what the winner gave under other loads; None where it met none."""
+        found = [each for each in self.other_loads if self.is_winner(each.config)]
+        return found[-1] if found else None
 
     @property
     def is_held_back(self) -> bool:
@@ -180,6 +190,7 @@ def summarize(
         mechanisms=compare_mechanisms(of_default, of_winner) if winner_config else (),
         timing=timing(starts),
         latency=read_latency(storage, starts, default) if gain else None,
+        other_loads=read_other_loads(storage, starts, default),
         cost=settings.objective.cost,
         front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
         if settings.objective.cost else (),
@@ -266,7 +277,7 @@ def pick(summary: Summary, number: int) -> Summary:
     measured = [
         start
         for start in summary.starts
-        if dict(start.config) == dict(config) and start.role is not Role.LATENCY
+        if dict(start.config) == dict(config) and start.role.is_under_study_load
     ]
     changes = summary.space.changes(config)
     return replace(

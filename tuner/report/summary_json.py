@@ -8,7 +8,9 @@ from tuner.ports import ConnectTime, Scalar
 from tuner.records import Start
 from tuner.records.latency import Quantile
 from tuner.report.summary import P99, Arm, Summary
+from tuner.report.wording import say_other_loads
 from tuner.statistics.control_level import Speedup
+from tuner.statistics.other_loads import OtherLoads, Side
 from tuner.statistics.pareto import Choice
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "gain": None if summary.gain is None else gain_json(summary.gain),
         "expected_gain": summary.expected_gain,
         "front": [_choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)],
+        "other_loads": [_other_loads_json(summary, each) for each in summary.other_loads],
         "latency": None if latency is None else _latency_json(latency),
         "noise": _fields(summary.noise, "sigma_window", "sigma_start", "drift_per_s"),
         "sensitivity": [
@@ -117,6 +120,30 @@ def _start_json(start: Start, speedup: Speedup | None) -> dict[str, Any]:
         ],
         "reason": None if start.failure is None else f"{start.failure.kind}: {start.failure.reason}",
     }
+
+
+def _other_loads_json(summary: Summary, found: OtherLoads) -> dict[str, Any]:
+    return {
+        "config": dict(found.config),
+        "winner": summary.is_winner(found.config),
+        **_fields(found, "verdict", "pairs", "failure"),
+        "text": say_other_loads(found, "winner" if summary.is_winner(found.config) else "candidate"),
+        "situations": [
+            {
+                **_fields(each.situation, "name", "connections", "keepalive", "slow_clients"),
+                "verdict": each.finding,
+                "default": _side_json(each.default),
+                "candidate": _side_json(each.candidate),
+                **_fields(each, "ratio", "low", "high"),
+            }
+            for each in found.faced
+        ],
+        "left_out": dict(found.left_out),
+    }
+
+
+def _side_json(side: Side) -> dict[str, float]:
+    return _fields(side, "goodput_rps", "failure_rate")
 
 
 def _arm_json(arm: Arm) -> dict[str, Any]:

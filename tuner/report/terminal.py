@@ -15,6 +15,7 @@ from tuner.report.wording import (
     NOTHING,
     make_printable,
     say_gain,
+    say_other_loads,
     say_quantile,
     say_rate,
     say_speedup,
@@ -37,6 +38,7 @@ def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequ
         parts.append(Text(f"{rate}{say_quantile(default)} → {say_quantile(winner)}"))
     if summary.winner is not None and summary.winner.is_lower_bound:
         parts.append(Text(LOWER_BOUND, style="dim"))
+    parts += _other_loads(summary)
     if summary.winner is not None and summary.shipped:
         parts += [Text(""), *_difference(summary)]
     parts += _capacity(summary)
@@ -120,6 +122,19 @@ def _difference(summary: "Summary") -> list[RenderableType]:
         if also := summary.space.also(setting):
             parts.append(_indented(also, style="dim"))
     return parts
+
+
+def _other_loads(summary: "Summary") -> list[RenderableType]:
+    """Show how the winner fares under loads that it was not tuned on, and who was passed over for that."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    found = summary.winner_elsewhere
+    for each in summary.other_loads:
+        if each.verdict != "holds" and each is not found:
+            table.add_row("passed over", Text(say_other_loads(each, "candidate"), style="yellow"))
+    if found is not None and (told := say_other_loads(found)):
+        table.add_row("other loads", Text(told, style="" if found.verdict == "holds" else "bold red"))
+    return [Text(""), table] if table.row_count else []
 
 
 def _capacity(summary: "Summary") -> list[RenderableType]:

@@ -184,6 +184,8 @@ class Storage:
                 f"({'; '.join(changed[:SHOWN_CHANGES])}{more}). "
                 "Give the study a new name, move its folder away, or undo the change."
             )
+        # From now on it holds what an earlier tuner cannot read.
+        self.remember(FORMAT, VERSION)
 
     def _begin_anew(self) -> None:
         """Forget every start and every fact."""
