@@ -121,10 +121,13 @@ class SimulatedHost:
     """Log speed of the host at a time."""
     cpu_us: Callable[[Config], float] = lambda _: 40.0
     """CPU time of the server per request."""
+    most_rps: float | None = None
+    """What the load generator can send at the most; then the server's CPU time is what its speed says."""
     worth_in: Callable[[Config, Situation], float] | None = None
     """Log speedup in a situation, where it is another than under the study's load."""
     failure_rate_in: Callable[[Config, Situation], float] = lambda *_: 0.0
     reports_latency: bool = True
+    reports_cpu: bool = True
     is_spoiled: Callable[[float], bool] = lambda _: False
     """Whether something else spoils a window at a time."""
     sigma_start: float = 0.006
@@ -152,6 +155,10 @@ class SimulatedHost:
         log = self.level(begun_s) + own + self.rng.gauss(0.0, self.sigma_window)
         capacity = BASE_RPS * math.exp(log)
         asked = (capacity if rate_rps is None else min(rate_rps, capacity)) * duration_s
+        generator_cpu = 0.7
+        if self.most_rps is not None:
+            asked = min(asked, self.most_rps * duration_s)
+            generator_cpu = asked / duration_s / self.most_rps
         failed = round(asked * self.failure_rate(config))
         busy = 1.0 if rate_rps is None else rate_rps / capacity
         cpu_s = asked * self.cpu_us(config) * math.exp(self.rng.gauss(0.0, 0.02)) / 1e6
@@ -164,10 +171,16 @@ class SimulatedHost:
                 quantiles_ms={0.5: p99_ms / 4, 0.99: p99_ms}, samples=round(asked),
                 histogram={p99_ms / 2: round(0.98 * asked), p99_ms: round(asked) - round(0.98 * asked)},
             ) if self.reports_latency else None,
-            generator_cpu=0.7,
-            counters={SERVER_CPU: round(cpu_s, 4)},
+            generator_cpu=generator_cpu,
+            counters=self._counters(asked / capacity, cpu_s, duration_s),
             verdicts=(spoiled,) if self.is_spoiled(begun_s) else (),
         )  # fmt: skip
+
+    def _counters(self, busy_s: float, cpu_s: float, duration_s: float) -> dict[str, float]:
+        if self.most_rps is None:
+            return {SERVER_CPU: round(cpu_s, 4)}
+        idle = {"server_cpus": 1.0, "elapsed_s": duration_s, "server_idle_s": max(0.0, duration_s - busy_s)}
+        return idle | ({SERVER_CPU: busy_s} if self.reports_cpu else {})
 
     def window_in(self, situation: Situation, config: Config, luck: float, duration_s: float) -> Window:
         """Load the server as nothing was tuned."""

@@ -102,7 +102,7 @@ def finished_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tupl
     found = find_pair(starts, pairing, block)
     if found is None:
         return None
-    first, second = (start.log_goodput for start in found)
+    first, second = (start.log_value for start in found)
     return None if first is None or second is None else (first, second)
 
 

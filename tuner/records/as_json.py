@@ -15,6 +15,7 @@ END = "end"
 def window_to_json(window: Window) -> Json:
     """Return a window as JSON values; empty parts are left out."""
     data = asdict(window)
+    del data["metric"]
     data["failures"] = {kind: count for kind, count in data["failures"].items() if count}
     data["counters"] = {name: round(value, 6) for name, value in data["counters"].items()}
     if window.latency is not None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 from tuner.ports import Config
-from tuner.records import Fingerprint, Situation
+from tuner.records import Fingerprint, Metric, Situation
 from tuner.records.as_json import fingerprint_from_json
 
 T = TypeVar("T")
@@ -110,6 +110,8 @@ DEFINITION: Fact[Mapping[str, str]] = Fact("definition", to_json=dict)
 FINGERPRINT: Fact[Fingerprint] = Fact("fingerprint", fingerprint_from_json, asdict)
 PRESET: Fact[str] = Fact("preset")
 """Return of the preset that the study began with."""
+METRIC: Fact[Metric] = Fact("metric", Metric, str)
+"""What is maximized, as settled after the calibration; studies of the first form maximize goodput."""
 SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts")
 """What the space was loaded with, as `tuner.space.facts_to_json` writes it."""
 EXPECTED_GAINS: Fact[tuple[float | None, ...]] = Fact("expected", tuple, list)

@@ -49,23 +49,23 @@ EVERYWHERE = found(faced(FEW), faced(MANY), faced(CLOSE), faced(SLOW))
         (
             EVERYWHERE,
             (
-                "holds from 25 to 400 connections and with Connection: close; beside 60 slow clients: default "
-                "9,100, winner 8,900 requests/s"
+                "holds from 25 to 400 connections and with Connection: close; beside 60 slow clients: "
+                "default 9,100, winner 8,900 requests/s"
             ),
         ),
         (found(faced(MANY)), "holds with 400 connections"),
         (
             found(faced(FEW), faced(MANY, 4550, finding="loses")),
             (
-                "loses with 400 connections: default 9,100, winner 4,550 requests/s (0.50× [0.42, 0.60]); holds "
-                "with 25 connections"
+                "loses with 400 connections: default 9,100, winner 4,550 requests/s (0.50× [0.42, 0.60]); "
+                "holds with 25 connections"
             ),
         ),
         (
             found(faced(MANY, failed=200, finding="fails")),
             (
-                "fails with 400 connections: 2 % of requests, with the default 0 %; default 9,100, winner 8,900 "
-                "requests/s"
+                "fails with 400 connections: 2 % of requests, with the default 0 %; default 9,100, "
+                "winner 8,900 requests/s"
             ),
         ),
         (

@@ -12,7 +12,7 @@ from tuner.campaign.confirm import read_gain
 from tuner.campaign.fixed_rate import read_latency
 from tuner.campaign.other_loads import read_other_loads
 from tuner.errors import UsageError
-from tuner.records import Situation
+from tuner.records import Metric, Situation
 from tuner.study import facts
 from tuner.study.facts import Confirmation, Meeting, Reduction
 from tuner.study.storage import open_storage
@@ -20,7 +20,7 @@ from tuner.study.storage_url import sqlite_url
 
 FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_text(encoding="utf-8"))
 """A whole study as it was written before facts had types and a version."""
-LATER = (facts.FORMAT, facts.OTHER_LOADS)
+LATER = (facts.FORMAT, facts.METRIC, facts.OTHER_LOADS)
 """What that tuner did not write."""
 WINNER = FIRST_FORMAT["study"]["confirm"]["config"]
 
@@ -103,6 +103,22 @@ def test_what_candidates_met_is_read_back_as_it_was_planned(old):
     old.remember(facts.OTHER_LOADS, (meeting, meeting))
 
     assert old.recall(facts.OTHER_LOADS) == (meeting, meeting)
+
+
+def test_a_study_of_an_earlier_tuner_maximizes_goodput(old):
+    assert old.metric is Metric.GOODPUT
+
+
+def test_what_a_study_maximizes_is_what_its_starts_are_read_by(old, url):
+    of_goodput = [start.log_value for start in old.starts()]
+    old.remember(facts.METRIC, Metric.PER_CPU)
+
+    again = open_storage(url, "old", create=False)
+
+    assert again.metric is Metric.PER_CPU
+    assert again.recall(facts.METRIC) is Metric.PER_CPU
+    assert {window.metric for start in again.starts() for window in start.windows} == {Metric.PER_CPU}
+    assert [start.log_goodput for start in again.starts()] == of_goodput
 
 
 def test_a_study_that_goes_on_has_the_format_of_what_is_written_from_now_on(old, url):
