@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tuner.report.wording import make_printable, say_gain, say_speedup
+from tuner.report.wording import make_printable, say_gain, say_metric, say_speedup
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -46,7 +46,7 @@ def describe_gain(summary: "Summary") -> str:
     if summary.gain is None:
         return f"gain: not confirmed{_say_pick(summary)}"
     claim = "" if summary.gain.verdict == "improved" else f" ({summary.gain.verdict.upper()})"
-    return f"gain: {say_gain(summary.gain)}{claim}: correct responses per second relative to the default"
+    return f"gain: {say_gain(summary.gain)}{claim}: {say_metric(summary.metric)} relative to the default"
 
 
 def _say_pick(summary: "Summary") -> str:

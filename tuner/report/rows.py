@@ -5,13 +5,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from tuner.records import Blame, Role
+from tuner.records import Blame, Metric, Role
 from tuner.report.wording import (
+    LIMITED,
+    LOWER_BOUND,
     NOTHING,
     say_duration,
     say_failures,
     say_gain,
     say_interval,
+    say_metric,
     say_milliseconds,
     say_percent,
     say_quantile,
@@ -44,6 +47,20 @@ def describe_arm(arm: "Arm") -> Row:
         say_failures(arm.failures, arm.requests),
         str(arm.starts),
     )
+
+
+def describe_limit(summary: "Summary") -> str:
+    """Return what the load generator's own limit means for the figures; empty where it was none."""
+    default, winner = summary.default, summary.winner
+    if summary.metric is Metric.PER_CPU:
+        said = f"{LIMITED[0].upper()}{LIMITED[1:]}, so {say_metric(summary.metric)} are compared"
+        if default.requests_per_cpu_s is None:
+            return f"{said}."
+        figures = f"default {say_rate(default.requests_per_cpu_s)}"
+        if winner is not None and winner.requests_per_cpu_s is not None:
+            figures += f", winner {say_rate(winner.requests_per_cpu_s)}"
+        return f"{said}: {figures}."
+    return LOWER_BOUND if winner is not None and winner.is_lower_bound else ""
 
 
 def response_rows(summary: "Summary") -> list[Row]:

@@ -1,5 +1,6 @@
 """Everything that is shown, exported or printed of a study, recomputed from its storage."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from tuner.campaign.other_loads import read_other_loads
 from tuner.campaign.suggest import left_to_gain
 from tuner.errors import UsageError
 from tuner.ports import Config, ConnectTime, Scalar
-from tuner.records import Fingerprint, Role, Start, State, Window, is_censored
+from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored
 from tuner.records.latency import merge
 from tuner.report.sensitivity import Sensitivity, explain
 from tuner.statistics.control_level import Speedup
@@ -46,6 +47,8 @@ class Arm:
     starts: int
     is_lower_bound: bool = False
     """Whether the load generator was the limit in most of the windows."""
+    requests_per_cpu_s: float | None = None
+    """Correct responses per CPU second of the server; None where that is not what the study maximizes."""
     connect_time: ConnectTime | None = None
     """Of all connections; None where the load generator does not say, or keeps its connections."""
 
@@ -91,6 +94,8 @@ class Summary:
     sensitivity: tuple[Sensitivity, ...]
     mechanisms: tuple[Mechanism, ...]
     timing: Mapping[str, float]
+    metric: Metric = Metric.GOODPUT
+    """What is maximized: where the load generator is the limit, not goodput."""
     latency: LatencyClaim | None = None
     """Response times at a fixed rate; None when they were not measured."""
     other_loads: tuple[OtherLoads, ...] = ()
@@ -189,6 +194,7 @@ def summarize(
         if with_sensitivity else (),
         mechanisms=compare_mechanisms(of_default, of_winner) if winner_config else (),
         timing=timing(starts),
+        metric=storage.metric,
         latency=read_latency(storage, starts, default) if gain else None,
         other_loads=read_other_loads(storage, starts, default),
         cost=settings.objective.cost,
@@ -216,8 +222,15 @@ def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
         requests=failures + sum(window.correct for window in windows),
         starts=len(counted),
         is_lower_bound=is_censored(windows),
+        requests_per_cpu_s=_per_cpu(windows),
         connect_time=_merge_connect_times(windows),
     )
+
+
+def _per_cpu(windows: Sequence[Window]) -> float | None:
+    if not any(window.metric is Metric.PER_CPU for window in windows):
+        return None
+    return _median([math.exp(window.log_value) for window in windows])
 
 
 def _merge_connect_times(windows: Sequence[Window]) -> ConnectTime | None:

@@ -27,6 +27,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             "co_located", "server_cpus", "generator_cpus",
         ),
         **_fields(summary, "preset", "workload", "objective", "constraints"),
+        "metric": summary.metric.value,
         "default": _arm_json(summary.default),
         "incumbent": None if best is None else {"config": dict(best[0]), "speedup": best[1].ratio},
         "winner": None if winner is None else _arm_json(winner) | {
@@ -58,7 +59,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
 
 def gain_json(gain: "Gain") -> dict[str, Any]:
     """Return a gain as `show` and `compare` print it."""
-    return _fields(gain, "ratio", "low", "high", "pairs", "verdict", "p_sign_flip", "hodges_lehmann")
+    told = _fields(gain, "ratio", "low", "high", "pairs", "verdict", "p_sign_flip", "hodges_lehmann")
+    return {**told, "metric": gain.metric.value}
 
 
 def _fields(record: object, *names: str) -> dict[str, Any]:
@@ -150,6 +152,7 @@ def _arm_json(arm: Arm) -> dict[str, Any]:
     return {
         **_fields(arm, "config", "goodput_rps", "latency_p99_ms", "failures", "requests", "starts"),
         "lower_bound": arm.is_lower_bound,
+        "requests_per_cpu_s": arm.requests_per_cpu_s,
         "connect_ms": None if arm.connect_time is None else _connect_json(arm.connect_time),
     }
 

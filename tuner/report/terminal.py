@@ -8,13 +8,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tuner.records import Role, Start
-from tuner.report.rows import capacity_rows, describe_arm
+from tuner.records import Metric, Role, Start
+from tuner.report.rows import capacity_rows, describe_arm, describe_limit
 from tuner.report.wording import (
-    LOWER_BOUND,
     NOTHING,
     make_printable,
     say_gain,
+    say_metric,
     say_other_loads,
     say_quantile,
     say_rate,
@@ -36,8 +36,8 @@ def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequ
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
         parts.append(Text(f"{rate}{say_quantile(default)} → {say_quantile(winner)}"))
-    if summary.winner is not None and summary.winner.is_lower_bound:
-        parts.append(Text(LOWER_BOUND, style="dim"))
+    if note := describe_limit(summary):
+        parts.append(Text(note, style="dim"))
     parts += _other_loads(summary)
     if summary.winner is not None and summary.shipped:
         parts += [Text(""), *_difference(summary)]
@@ -59,7 +59,8 @@ def _headline(summary: "Summary") -> Text:
     if summary.gain is not None:
         is_proven = summary.gain.verdict == "improved"
         gain = (say_gain(summary.gain), "bold green" if is_proven else "bold yellow")
-        return Text.assemble((name, "bold"), ": " if is_proven else ": not proven, ", gain, PAIRED)
+        what = "" if summary.metric is Metric.GOODPUT else f"{say_metric(summary.metric)}: "
+        return Text.assemble((name, "bold"), ": " if is_proven else ": not proven, ", what, gain, PAIRED)
     if summary.state == "finished":
         reason = f" ({make_printable(summary.stop_reason)})" if summary.stop_reason else ""
         return Text.assemble((name, "bold"), ": nothing beat the default", reason)
@@ -188,7 +189,8 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
     gain = comparison.gain
     # A whole interval below 1 is a loss, not only an unproven gain.
     verdict = "worse" if gain.high < 1 else gain.verdict
-    headline = f"{names['second']} is {say_gain(gain)} of {names['first']}: {verdict}"
+    what = "" if gain.metric is Metric.GOODPUT else f" in {say_metric(gain.metric)}"
+    headline = f"{names['second']} is {say_gain(gain)} of {names['first']}{what}: {verdict}"
     warnings = [
         Text(
             f"{names[side]} holds less than the default: {make_printable('; '.join(lacks))}. "

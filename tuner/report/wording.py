@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tuner.ports import Scalar
+from tuner.records import Metric
 
 if TYPE_CHECKING:
     from tuner.records.latency import Quantile
@@ -62,6 +63,13 @@ def say_quantile(found: "Quantile | None") -> str:
         return "too few requests to know it"
     low, high = say_milliseconds(found.low_ms), say_milliseconds(found.high_ms)
     return f"{say_milliseconds(found.value_ms)} [{low}, {high}]"
+
+
+def say_metric(metric: Metric) -> str:
+    """Write of what a gain is the ratio."""
+    if metric is Metric.PER_CPU:
+        return "requests per CPU second of the server"
+    return "correct responses per second"
 
 
 def say_other_loads(found: "OtherLoads", name: str = "winner") -> str:
@@ -150,6 +158,7 @@ def make_lines_printable(text: str) -> str:
     return "\n".join(make_printable(line.expandtabs(4)) for line in text.split("\n"))
 
 
+LIMITED = "goodput was limited by the load generator"
 LOWER_BOUND = (
     "The load generator used up its CPUs with the winner: its goodput, and the gain, are lower bounds."
 )
