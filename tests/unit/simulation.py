@@ -12,6 +12,7 @@ from typing import Any
 import optuna
 
 from tests.unit.simulated_study import FINGERPRINT
+from tuner.adapters.loads.wrk import Wrk
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import Setup
 from tuner.campaign.warm_start import read_warmth
@@ -22,7 +23,7 @@ from tuner.measure.window import Load
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.replay import distributions
 from tuner.ports import Config, Failures, Latency, Scalar
-from tuner.records import Blame, Failure, Role, Start, State, Timing, Verdict, Window
+from tuner.records import Blame, Failure, Role, Situation, Start, State, Timing, Verdict, Window
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.study import Study, load_study
 from tuner.study.objective import SERVER_CPU, slacks
@@ -71,8 +72,9 @@ def write_study(folder: Path, *, seed: int = 1, optimizer: str = "tpe", more: st
 def make_setup(settings: Study, space: Space, fixed_rate: Load | None = None) -> Setup:
     """Make a setup for a host that is never asked for anything."""
     nothing: Any = SimpleNamespace()
+    load = Load(generator=Wrk(), shape=settings.load, interrupt_threads=())
     return Setup(
-        settings=settings, host=MemoryHost(), servers={}, facts={}, space=space, space_facts={}, load=nothing,
+        settings=settings, host=MemoryHost(), servers={}, facts={}, space=space, space_facts={}, load=load,
         target=nothing, placement=place({0, 1}), fingerprint=FINGERPRINT, fixed_rate=fixed_rate,
     )  # fmt: skip
 
@@ -119,7 +121,13 @@ class SimulatedHost:
     """Log speed of the host at a time."""
     cpu_us: Callable[[Config], float] = lambda _: 40.0
     """CPU time of the server per request."""
+    most_rps: float | None = None
+    """What the load generator can send at the most; then the server's CPU time is what its speed says."""
+    worth_in: Callable[[Config, Situation], float] | None = None
+    """Log speedup in a situation, where it is another than under the study's load."""
+    failure_rate_in: Callable[[Config, Situation], float] = lambda *_: 0.0
     reports_latency: bool = True
+    reports_cpu: bool = True
     is_spoiled: Callable[[float], bool] = lambda _: False
     """Whether something else spoils a window at a time."""
     sigma_start: float = 0.006
@@ -174,6 +182,10 @@ class SimulatedHost:
         log = self.log_level(config, begun_s, duration_s) + own + self.rng.gauss(0.0, self.sigma_window)
         capacity = BASE_RPS * math.exp(log)
         asked = (capacity if rate_rps is None else min(rate_rps, capacity)) * duration_s
+        generator_cpu = 0.7
+        if self.most_rps is not None:
+            asked = min(asked, self.most_rps * duration_s)
+            generator_cpu = asked / duration_s / self.most_rps
         failed = self.failed(config, asked)
         busy = 1.0 if rate_rps is None else rate_rps / capacity
         cpu_s = asked * self.cpu_us(config) * math.exp(self.rng.gauss(0.0, 0.02)) / 1e6
@@ -186,10 +198,26 @@ class SimulatedHost:
                 quantiles_ms={0.5: p99_ms / 4, 0.99: p99_ms}, samples=round(asked),
                 histogram={p99_ms / 2: round(0.98 * asked), p99_ms: round(asked) - round(0.98 * asked)},
             ) if self.reports_latency else None,
-            generator_cpu=0.7,
-            counters={SERVER_CPU: round(cpu_s, 4)},
+            generator_cpu=generator_cpu,
+            counters=self._counters(asked / capacity, cpu_s, duration_s),
             verdicts=(spoiled,) if self.spoils(begun_s, duration_s) else (),
         )  # fmt: skip
+
+    def _counters(self, busy_s: float, cpu_s: float, duration_s: float) -> dict[str, float]:
+        if self.most_rps is None:
+            return {SERVER_CPU: round(cpu_s, 4)}
+        idle = {"server_cpus": 1.0, "elapsed_s": duration_s, "server_idle_s": max(0.0, duration_s - busy_s)}
+        return idle | ({SERVER_CPU: busy_s} if self.reports_cpu else {})
+
+    def window_in(self, situation: Situation, config: Config, luck: float, duration_s: float) -> Window:
+        """Load the server as nothing was tuned."""
+        worth = self.worth(config) if self.worth_in is None else self.worth_in(config, situation)
+        window = self.window(config, worth + luck, duration_s)
+        asked = window.correct + window.failures.total
+        failed = round(asked * self.failure_rate_in(config, situation))
+        return replace(
+            window, correct=asked - failed, failures=Failures(read=failed), situation=situation.name
+        )
 
 
 @dataclass(kw_only=True)
@@ -245,6 +273,29 @@ class SimulatedStarter:
         )
         return start
 
+    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Start:
+        self.openings.append(opening)
+        host, storage = self.host, self.storage
+        host.step()
+        start = storage.begin(opening, distributions={}, session=self.session)
+        host.step()
+        host.clock.sleep(DEPLOY_S)
+        loading_s = host.clock.monotonic()
+        fault = host.fault(opening.config)
+        if fault is None:
+            luck = host.rng.gauss(0.0, host.sigma_start)
+            for situation in situations:
+                window = host.window_in(situation, opening.config, luck, window_s)
+                start = storage.keep_window(start, window)
+                host.step()
+            start = replace(start, state=State.COMPLETE)
+        else:
+            start = replace(start, state=State.FAILED, failure=fault)
+        load_s = host.clock.monotonic() - loading_s
+        start = replace(start, timing=Timing(deploy_s=DEPLOY_S, load_s=load_s))
+        storage.end(start, log_ratio=0.0, slacks={})
+        return start
+
     def _measure(self, start: Start, judges: Judges, plan: Plan, rate_rps: float | None) -> Start:
         own = self.host.worth(start.config) + self.host.rng.gauss(0.0, self.host.sigma_start)
         warm_up = self.host.window(start.config, own, plan.warmup_s, rate_rps)
@@ -293,7 +344,7 @@ class Log:
 
     def start_ends(self, start: Start, speedup: object) -> None:
         assert start.state is not State.RUNNING
-        assert (speedup is not None) == (start.counts and start.role is not Role.LATENCY)
+        assert (speedup is not None) == (start.counts and start.role.is_under_study_load)
         self.ended.append(start)
 
     def incumbent(self, changes: Mapping[str, tuple[Scalar, Scalar]], speedup: object) -> None:

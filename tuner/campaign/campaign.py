@@ -8,6 +8,7 @@ from tuner.campaign.confirm import CONFIRMED, confirm
 from tuner.campaign.controls import measure_control
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.fixed_rate import compare_latency
+from tuner.campaign.metric import settle_metric
 from tuner.campaign.race import race
 from tuner.campaign.search import search
 from tuner.campaign.simplify import simplify
@@ -28,8 +29,9 @@ def run_campaign(experiment: Experiment) -> str:
 
 
 def calibrate(experiment: Experiment) -> None:
-    """Measure the default until its noise is known."""
+    """Measure the default until its noise is known, and settle what is maximized."""
     wanted = experiment.plan.calibration_starts
     while (done := len(experiment.controls())) < wanted:
         experiment.progress.stage("calibrate", done, wanted)
         measure_control(experiment)
+    settle_metric(experiment)

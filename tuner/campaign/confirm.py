@@ -93,7 +93,7 @@ def read_gain(
     logs = read_pairs(starts, _pairing(planned, default))
     if len(logs) < planned.pairs:
         return None
-    gain = judge_pairs(logs, looks=planned.looks)
+    gain = replace(judge_pairs(logs, looks=planned.looks), metric=storage.metric)
     return replace(gain, verdict="not proven") if broken(_starts_of_winner(starts), constraints) else gain
 
 

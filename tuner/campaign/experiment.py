@@ -16,12 +16,12 @@ from tuner.measure.start import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.optimizer import Optimizer
 from tuner.ports import Clock
-from tuner.records import Role, Start, State
+from tuner.records import Metric, Role, Start, State, measured_by
 from tuner.statistics.control_level import ControlLevel
 from tuner.statistics.noise import detectable_gain
 from tuner.statistics.ranking import DEFAULT_ARM, Ranking, as_controls, rank
 from tuner.statistics.steady import declines
-from tuner.study.facts import CONFIRMATION
+from tuner.study.facts import CONFIRMATION, METRIC, OTHER_LOADS
 from tuner.study.objective import Constraint
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
@@ -58,6 +58,12 @@ class Experiment:
         self._ranked: tuple[list[Start], Ranking] | None = None
         self._deadline_s = clock.monotonic() + plan.minutes * 60 - sum(cost_s(start) for start in self.starts)
 
+    def maximize(self, metric: Metric) -> None:
+        """Compare by another metric from now on, what was measured so far included."""
+        self.storage.remember(METRIC, metric)
+        self.starts[:] = [measured_by(start, metric) for start in self.starts]
+        self._ranked = None
+
     # One start more
 
     def make(
@@ -75,7 +81,9 @@ class Experiment:
         self.progress.start_begins(opening.role, label)
         self.progress.time_left(self.time_left_s())
         judges = replace(
-            judges, spread=self.ranking().noise.sigma_window, control=self._control_facts(opening)
+            _by_metric(judges, self.storage.metric),
+            spread=self.ranking().noise.sigma_window,
+            control=self._control_facts(opening),
         )
         start = self.starter.make(
             opening, judges=judges, value=self._log_ratio, suggest_s=suggest_s, plan=plan, load=load,
@@ -104,10 +112,10 @@ class Experiment:
     def _log_ratio(self, start: Start) -> float | None:
         """Return the log speedup of a start as it is known when the start ends."""
         controls = self.controls()
-        if start.log_goodput is None or not controls:
+        if start.log_value is None or not controls:
             return 0.0 if start.role is Role.CONTROL else None
         level, _ = ControlLevel.fit(controls, self.ranking().noise).at(start.started_s)
-        return start.log_goodput - level
+        return start.log_value - level
 
     def _report(self, start: Start) -> None:
         ranking = self.ranking()
@@ -185,6 +193,15 @@ class Experiment:
         return confirm_s + 2 * plan.rate_pairs * (each_s + plan.rate_window_s)
 
 
+def _by_metric(judges: Judges, metric: Metric) -> Judges:
+    """Let judges see windows as the study compares them."""
+    return replace(
+        judges,
+        gate_zero=lambda window: judges.gate_zero(replace(window, metric=metric)),
+        prune=lambda windows: judges.prune([replace(window, metric=metric) for window in windows]),
+    )
+
+
 def cost_s(start: Start) -> float:
     """Return the seconds that a start took."""
     return start.timing.suggest_s + start.timing.deploy_s + start.timing.load_s
@@ -195,7 +212,12 @@ def _settle_interrupted(storage: Storage, plan: Plan, constraints: Sequence[Cons
     confirmation = storage.recall(CONFIRMATION)
     starts = storage.starts()
     controls = [start for start in starts if start.arm == DEFAULT_ARM and start.counts]
-    windows_of = {Role.CONFIRM: confirmation.windows if confirmation else 1, Role.LATENCY: 1}
+    situations = [len(each.situations) for each in storage.recall(OTHER_LOADS) or ()]
+    windows_of = {
+        Role.CONFIRM: confirmation.windows if confirmation else 1,
+        Role.LATENCY: 1,
+        Role.OTHER_LOADS: max(situations, default=1),
+    }
     return [
         storage.settle(
             start,

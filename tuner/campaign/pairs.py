@@ -99,12 +99,20 @@ def read_pairs(starts: Sequence[Start], pairing: Pairing) -> tuple[tuple[float, 
 
 def finished_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[float, float] | None:
     """Return both log goodputs of one pair when both sides were measured in the same session."""
-    sessions: dict[str, dict[str, float]] = {}
+    found = find_pair(starts, pairing, block)
+    if found is None:
+        return None
+    first, second = (start.log_value for start in found)
+    return None if first is None or second is None else (first, second)
+
+
+def find_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[Start, Start] | None:
+    """Return both starts of one pair when both sides were measured in the same session."""
+    sessions: dict[str, dict[str, Start]] = {}
     for start in starts:
-        if start.role is pairing.role and start.block == block and start.state is State.COMPLETE:
-            log = start.log_goodput
-            if log is not None:
-                sessions.setdefault(start.session, {})[start.arm] = log
+        is_mine = start.role is pairing.role and start.block == block
+        if is_mine and start.state is State.COMPLETE and start.valid_windows:
+            sessions.setdefault(start.session, {})[start.arm] = start
     first, second = pairing.sides
     for sides in sessions.values():
         if first in sides and second in sides:

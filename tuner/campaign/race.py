@@ -74,6 +74,6 @@ def _block_logs(experiment: Experiment, block: int, arms: Sequence[str]) -> dict
     sessions: dict[str, dict[str, float]] = {}
     for start in experiment.starts:
         if start.role is Role.RACE and start.block == block and start.counts:
-            sessions.setdefault(start.session, {})[start.arm] = start.log_goodput or 0.0
+            sessions.setdefault(start.session, {})[start.arm] = start.log_value or 0.0
     whole = [logs for logs in sessions.values() if set(arms) <= set(logs)]
     return whole[0] if whole else sessions.get(experiment.starter.session, {})

@@ -6,13 +6,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from tuner.campaign.prepare import Setup
+from tuner.deploy.deployment import Deployment
 from tuner.errors import TrialFailed
 from tuner.measure.gates import RetryBudget
 from tuner.measure.quiet import wait_until_quiet
-from tuner.measure.start import NO_JUDGES, Judges, measure_start
+from tuner.measure.situations import measure_situations
+from tuner.measure.start import NO_JUDGES, Judges, Outcome, measure_start
 from tuner.measure.window import Load
 from tuner.optimize.replay import distributions
-from tuner.records import Failure, Start, State, Timing, Window
+from tuner.records import Failure, Situation, Start, State, Timing, Window
 from tuner.study.objective import slacks
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
@@ -57,6 +59,32 @@ class Starter:
             load: instead of the study's.
             controls: starts of the default so far, for constraints that are relative to it.
         """
+        load, plan = load or self.setup.load, plan or self.plan
+
+        def measure(deployment: Deployment, keep: Callable[[Window], None]) -> Outcome:
+            return measure_start(deployment, load, plan, judges, self.retries, keep)
+
+        return self._make(opening, measure, value=value, suggest_s=suggest_s)
+
+    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Start:
+        """Make one start that meets other loads than the study's, a window of each, and keep it.
+
+        What such a load spoils says nothing of how noisy the host is.
+        """
+
+        def measure(deployment: Deployment, keep: Callable[[Window], None]) -> Outcome:
+            return measure_situations(deployment, self.setup.load, situations, window_s, RetryBudget(), keep)
+
+        return self._make(opening, measure, value=lambda _: 0.0)
+
+    def _make(
+        self,
+        opening: Opening,
+        measure: Callable[[Deployment, Callable[[Window], None]], Outcome],
+        *,
+        value: Callable[[Start], float | None] = lambda _: None,
+        suggest_s: float = 0.0,
+    ) -> Start:
         setup = self.setup
         spaces = distributions(setup.space.dimensions) if opening.point else {}
         start = self.storage.begin(opening, distributions=spaces, session=self.session)
@@ -73,9 +101,7 @@ class Starter:
                 deploy_s = time.monotonic() - deploying
                 loading = time.monotonic()
                 try:
-                    outcome = measure_start(
-                        deployment, load or setup.load, plan or self.plan, judges, self.retries, keep
-                    )
+                    outcome = measure(deployment, keep)
                 finally:
                     load_s = time.monotonic() - loading
             state = State.COMPLETE if outcome.pruned is None else State.PRUNED

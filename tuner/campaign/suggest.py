@@ -97,7 +97,7 @@ def observe(experiment: Experiment) -> list[Observation]:
         )
     ]
     for start in experiment.starts:
-        if start.role is Role.CONTROL or start.state is State.INVALID:
+        if start.role is Role.CONTROL or start.state is State.INVALID or not start.role.is_under_study_load:
             continue
         speedup, cost = ranking.speedups.get(start.number), paid.get(start.number)
         seen.append(

@@ -1,5 +1,6 @@
 """Measures two configurations in pairs."""
 
+from dataclasses import replace
 from random import Random
 
 from tuner.campaign.pairs import Pairing, measure_pairs
@@ -11,17 +12,17 @@ from tuner.errors import TargetError, UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.measure.garbage_collection import short_collections
 from tuner.ports import Config
-from tuner.records import Role, Start
+from tuner.records import Metric, Role, Start
 from tuner.report.summary import Comparison, gather_arm
 from tuner.space.problems import suggest
 from tuner.statistics.paired_gain import judge_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
-from tuner.study.facts import CONFIRMATION
+from tuner.study.facts import CONFIRMATION, METRIC
 from tuner.study.folder import make_folder, require_own_database
 from tuner.study.lock import locked
 from tuner.study.presets import PRESETS
-from tuner.study.storage import Opening, Storage, open_storage
+from tuner.study.storage import Opening, Storage, is_there, open_storage
 from tuner.study.storage_url import sqlite_url
 
 
@@ -52,6 +53,7 @@ def compare(
         sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}
         plan, session = PRESETS[settings.preset], name_session()
         storage = _open_comparison(settings, session)
+        storage.remember(METRIC, _metric_of(settings))
         starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
         starts: list[Start] = []
 
@@ -72,7 +74,7 @@ def compare(
     arms = [gather_arm(sides[arm], [start for start in starts if start.arm == arm]) for arm in sides]
     lacks = {side: setup.space.lacks(arm.config) for side, arm in zip(("first", "second"), arms, strict=True)}
     return Comparison(
-        first=arms[0], second=arms[1], gain=judge_pairs(paired.logs),
+        first=arms[0], second=arms[1], gain=replace(judge_pairs(paired.logs), metric=storage.metric),
         lacks={side: found for side, found in lacks.items() if found},
     )  # fmt: skip
 
@@ -84,6 +86,16 @@ def _open_comparison(settings: Study, session: str) -> Storage:
     database = folder / f"{session}.db"
     require_own_database(database)
     return open_storage(sqlite_url(database), settings.name)
+
+
+def _metric_of(settings: Study) -> Metric:
+    """Return what the study maximizes; goodput before it has begun."""
+    if not is_there(settings.storage_url):
+        return Metric.GOODPUT
+    try:
+        return open_storage(settings.storage_url, settings.name, create=False).metric
+    except UsageError:  # it has no start yet
+        return Metric.GOODPUT
 
 
 def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tuner.hosts.load_places import LoadPlace
-from tuner.ports import Config, Lookable
+from tuner.ports import Config, CpuSet, Lookable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +20,8 @@ class Deployment(ABC):
     """A process there whose network namespace the load goes through."""
     server_pids: Mapping[str, int]
     """The first process of each server, by the server's name."""
+    server_cpus: CpuSet
+    """CPUs that the servers may use; empty for all of the host's."""
     load_places: tuple[LoadPlace, ...]
     """Where the load comes from."""
     config: Config

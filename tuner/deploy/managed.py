@@ -204,7 +204,8 @@ class ManagedTarget:
         effective = self._await_effect(watched, config, pids)
         return ManagedDeployment(
             target=self, host=watched, network_pid=next(iter(pids.values()), 1), server_pids=pids,
-            load_places=self.load_places, config=config, effective=effective, url=self.url,
+            server_cpus=frozenset(), load_places=self.load_places, config=config, effective=effective,
+            url=self.url,
             body_bytes=self.page.body_bytes, response_bytes=self.page.response_bytes,
             duration_s=time.monotonic() - began_s,
         )  # fmt: skip

@@ -188,6 +188,7 @@ class SandboxTarget:
                 sandbox=sandbox, instances=(*settings, *started), log_timeout_s=self.deadlines.log_s,
                 host=sandbox, network_pid=sandbox.pid, load_places=(place,),
                 server_pids={each.name: each.process.pid for each in started if each.process},
+                server_cpus=self.placement.server_cpus,
                 config=MappingProxyType(dict(config)), effective=effective, url=self.url,
                 body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
                 duration_s=time.monotonic() - began_s,

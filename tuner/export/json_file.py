@@ -42,7 +42,7 @@ def describe(summary: "Summary") -> dict[str, Any]:
         "versions": {**fingerprint.servers, "generator": fingerprint.generator},
         "gain": None if gain is None else {
             "ratio": gain.ratio, "low": gain.low, "high": gain.high, "pairs": gain.pairs,
-            "verdict": gain.verdict, "text": say_gain(gain),
+            "verdict": gain.verdict, "text": say_gain(gain), "metric": gain.metric.value,
         },
         "capacity": {
             "default": summary.space.capacity(summary.default.config),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tuner.report.wording import make_printable, say_gain, say_speedup
+from tuner.report.wording import make_printable, say_gain, say_metric, say_speedup
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -47,7 +47,7 @@ def describe_gain(summary: "Summary") -> str:
     if summary.gain is None:
         return f"gain: not confirmed{_describe_pick(summary)}"
     claim = "" if summary.gain.verdict == "improved" else f" ({summary.gain.verdict.upper()})"
-    return f"gain: {say_gain(summary.gain)}{claim}: correct responses per second relative to the default"
+    return f"gain: {say_gain(summary.gain)}{claim}: {say_metric(summary.metric)} relative to the default"
 
 
 def _describe_pick(summary: "Summary") -> str:

@@ -10,7 +10,8 @@ from tuner.measure.gates import RetryBudget
 from tuner.measure.start import NO_JUDGES, measure_start
 from tuner.measure.window import Load, run_window, send_beside
 from tuner.ports import Config
-from tuner.records import Role, Start, State, Timing, Window
+from tuner.records import GENERATOR_BUSY, Metric, Role, Start, State, Timing, Window
+from tuner.statistics.bottleneck import Bottleneck, find_bottleneck
 from tuner.statistics.noise import Noise, detectable_gain, estimate_noise, half_width, size_pairs
 from tuner.study.presets import Plan
 
@@ -35,6 +36,8 @@ class Calibration:
     """Smallest gain that the plan's confirmation proves with 80 % probability, as a ratio minus one."""
     half_width: float
     """Half the width of its 95 % interval, the same way."""
+    bottleneck: Bottleneck
+    """How busy server and generator were, in the starts of the default."""
     generator_cpu: float
     """Share of its CPUs that one generator used."""
     second_generator: float
@@ -60,8 +63,9 @@ class Calibration:
                 f"{drift:.1f} % drift in a minute ({self.starts} starts)"
             ),
             (
-                f"generator  {self.generator_cpu:.0%} of its CPUs busy; two of them get "
-                f"{self.second_generator:.2f}× of one: {self._headroom()}"
+                f"generator  {self.generator_cpu:.0%} of its CPUs busy, the server's "
+                f"{self.bottleneck.server_busy:.0%}; two of them get {self.second_generator:.2f}× of one: "
+                f"{self._headroom()}"
             ),
             f"load       requests/s by connections: {curve}; no growth beyond {self.plateau}",
         ]
@@ -74,7 +78,11 @@ class Calibration:
     def _headroom(self) -> str:
         if self.second_generator > 1 + HEADROOM:
             return "it is too small, give it more threads"
-        if self.generator_cpu >= 0.9:  # noqa: PLR2004 - the gate's own limit
+        if self.bottleneck.is_generator:
+            if self.bottleneck.has_cost:
+                return "it is the limit, so a run compares requests per CPU second of the server"
+            return "it is the limit, and the server's CPU time cannot be read; give it more CPUs"
+        if self.generator_cpu >= GENERATOR_BUSY:
             return "it has no reserve, results are lower bounds; give it more CPUs"
         return "it has reserves"
 
@@ -88,6 +96,8 @@ class Calibration:
             "pairs": self.pairs,
             "windows": self.windows,
             "generator_cpu": self.generator_cpu,
+            "server_cpu": self.bottleneck.server_busy,
+            "metric": (Metric.PER_CPU if self.bottleneck.is_generator else Metric.GOODPUT).value,
             "second_generator": self.second_generator,
             "by_connections": {str(count): rate for count, rate in self.by_connections.items()},
             "plateau": self.plateau,
@@ -116,6 +126,7 @@ def calibrate(
     best = max(by_connections.values())
     return Calibration(
         noise=noise,
+        bottleneck=find_bottleneck([window for start in starts for window in start.valid_windows]),
         starts=len(starts),
         pairs=pairs,
         windows=windows,

@@ -18,6 +18,9 @@ the snapshots; "sampled" columns of /proc/stat are guesses at the timer tick, se
 | foreign_cpu_s | busy − all groups − interrupts that no process was charged for, at least 0 | |
 | foreign_cpu_share | foreign_cpu_s of one CPU | |
 | foreign_cpu_error_s | standard error of foreign_cpu_s, from rounding to ticks of 10 ms | |
+| server_cpus | CPUs that the server may use | the caller |
+| server_idle_s | seconds that those CPUs were idle | /proc/stat |
+| server_interrupts_s | interrupts on those CPUs that are in no process's time | /proc/stat |
 | server_processes, server_threads | at the end | /proc/PID/stat |
 | server_exits | processes that ended | |
 | server_rss_bytes | at the end; shared pages count once for each process | /proc/PID/status |
@@ -50,6 +53,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
@@ -62,7 +66,7 @@ from tuner.measure.processor_time import (
     passed_between,
     sum_processors,
 )
-from tuner.ports import FileReader, Lookable
+from tuner.ports import CpuSet, FileReader, Lookable
 
 SERVER = "server"
 GENERATOR = "generator"
@@ -215,6 +219,7 @@ def difference(
     *,
     generator_cpu_s: float | None = None,
     waited_for_by: str | None = TUNER,
+    server_cpus: CpuSet = frozenset(),
 ) -> dict[str, float]:
     """Return what happened between two snapshots of the same target; the table above names it.
 
@@ -224,6 +229,7 @@ def difference(
         generator_cpu_s: CPU seconds of a generator that ran on the target and has ended in between; None
             when it ran elsewhere.
         waited_for_by: group whose process waited for the generator, so that its seconds are in there, too.
+        server_cpus: those that the server may use; all of them when it is empty.
 
     Raises:
         TargetError: the target was restarted in between.
@@ -251,17 +257,22 @@ def difference(
         if waiting in own:
             own[waiting] = max(0.0, own[waiting] - generator_cpu_s)
         own["generator_cpu_s"] = own.get("generator_cpu_s", 0.0) + generator_cpu_s
-    interrupts_s = interrupts_without_process(
-        passed,
-        elapsed_s,
+    without_process = partial(
+        interrupts_without_process,
+        elapsed_s=elapsed_s,
         charged_apart=charges_interrupts_apart(after.cpus),
-        in_threads_s=_softirq_threads_s(before, after),
         from_outside=generator_cpu_s is None,
     )
+    interrupts_s = without_process(passed, in_threads_s=_softirq_threads_s(before, after))
+    of_server = {cpu: passed[cpu] for cpu in passed if not server_cpus or int(cpu[3:]) in server_cpus}
     foreign_s = max(0.0, counted["busy_s"] - sum(own.values()) - interrupts_s)
     return {
         **counted,
         **own,
+        "server_cpus": float(len(of_server)),
+        "server_idle_s": sum(columns["idle"] + columns["iowait"] for columns in of_server.values()),
+        # What ksoftirqd did there is the server's work, too, so it is not taken out.
+        "server_interrupts_s": without_process(of_server, in_threads_s=0.0),
         "foreign_cpu_s": foreign_s,
         "foreign_cpu_share": foreign_s / elapsed_s,
         "foreign_cpu_error_s": sum(each.cpu_error_s**2 for each in spent.values()) ** 0.5,

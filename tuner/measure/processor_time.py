@@ -56,7 +56,7 @@ def charges_interrupts_apart(since_boot: Processors) -> bool:
 
 
 def interrupts_without_process(
-    passed: Processors, elapsed_s: float, *, charged_apart: bool, in_threads_s: float, from_outside: bool
+    passed: Processors, *, elapsed_s: float, charged_apart: bool, in_threads_s: float, from_outside: bool
 ) -> float:
     """Estimate the seconds of interrupts that are in no process's time and yet nobody's foreign work.
 

@@ -88,7 +88,9 @@ def run_window(
     sent = send(load.generator, share_out(workload, places))
     result = sent.result
     loaded_s = time.monotonic() - began_s if result is None else result.duration_s
-    counters = difference(before, around(), generator_cpu_s=sent.target_cpu_s)
+    counters = difference(
+        before, around(), generator_cpu_s=sent.target_cpu_s, server_cpus=deployment.server_cpus
+    )
     if len(places) > 1:
         counters["load_skew_s"] = sent.skew_s
     counted = result or LoadResult(duration_s=loaded_s, correct=0, failures=Failures())

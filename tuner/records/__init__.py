@@ -5,10 +5,14 @@ Everything in a report is recomputed from these; study/storage.py keeps them, no
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from statistics import median
 
 from tuner.ports import Config, ConnectTime, Failures, Latency
+
+GENERATOR_BUSY = 0.90
+"""Share of the load generator's CPUs. From there on goodput is a lower bound: the generator is measured."""
 
 
 class Role(StrEnum):
@@ -22,6 +26,21 @@ class Role(StrEnum):
     CONFIRM = "confirm"
     LATENCY = "latency"
     """At a fixed rate: its response times count, its goodput says nothing."""
+    OTHER_LOADS = "other loads"
+    """Under loads that nothing was tuned on, one situation after the other."""
+
+    @property
+    def is_under_study_load(self) -> bool:
+        """Whether its goodput is what the study's own load gets, and so belongs into the model."""
+        return self not in {Role.LATENCY, Role.OTHER_LOADS}
+
+
+class Metric(StrEnum):
+    """What a study maximizes."""
+
+    GOODPUT = "goodput"
+    PER_CPU = "goodput_per_cpu"
+    """Correct responses per CPU second of the server, for where the load generator limits goodput."""
 
 
 class State(StrEnum):
@@ -63,6 +82,20 @@ class Gate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """A load that a configuration was not tuned on."""
+
+    name: str
+    """As reports show it: `400 connections`."""
+    changes: str
+    """What is other than in the study's load: `connections`, `keepalive` or `clients`."""
+    connections: int
+    keepalive: bool
+    slow_clients: int = 0
+    """Clients beside the load that send their header a byte a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """One validity gate that did not pass."""
 
@@ -88,6 +121,10 @@ class Window:
     counters: Mapping[str, float] = field(default_factory=dict)
     """Differences of the target's counters over the window (measure/counters.py names them)."""
     verdicts: tuple[Verdict, ...] = ()
+    situation: str = ""
+    """Name of the situation that it was measured in; empty under the study's own load."""
+    metric: Metric = field(default=Metric.GOODPUT, compare=False)
+    """What the study maximizes, by which its storage reads all windows; not kept with them."""
 
     @property
     def goodput_rps(self) -> float:
@@ -97,6 +134,29 @@ class Window:
     def log_goodput(self) -> float:
         """Natural logarithm of goodput; a window without any correct response counts as 0.01/s."""
         return math.log(max(self.goodput_rps, 0.01))
+
+    @property
+    def log_value(self) -> float:
+        """Natural logarithm of what the study maximizes, bounded like `log_goodput`."""
+        if self.metric is Metric.GOODPUT:
+            return self.log_goodput
+        return (
+            math.log(max(self.correct / self.server_cost_s, 0.01)) if self.server_cost_s else math.log(0.01)
+        )
+
+    @property
+    def server_cost_s(self) -> float:
+        """CPU seconds that the server's work took, interrupts included.
+
+        A generator that was not busy waited: then the server was the limit, be it asleep, and what it left
+        idle of its CPUs could not have served anybody. So that time is charged to it, or a configuration
+        that only waits would seem cheap.
+        """
+        counters = self.counters
+        spent_s = counters.get("server_cpu_s", 0.0) + counters.get("server_interrupts_s", 0.0)
+        capacity_s = counters.get("server_cpus", 1.0) * self.duration_s
+        waited = max(0.0, GENERATOR_BUSY - self.generator_cpu)
+        return max(spent_s, min(spent_s + waited * capacity_s, capacity_s))
 
     @property
     def failure_rate(self) -> float:
@@ -161,18 +221,30 @@ class Start:
     @property
     def log_goodput(self) -> float | None:
         """Mean of the logarithms over valid windows (median from five); None without any."""
-        logs = sorted(window.log_goodput for window in self.valid_windows)
-        if not logs:
-            return None
-        if len(logs) < 5:  # noqa: PLR2004 - measurement protocol: mean of logs below five windows
-            return sum(logs) / len(logs)
-        middle = len(logs) // 2
-        return logs[middle] if len(logs) % 2 else (logs[middle - 1] + logs[middle]) / 2
+        return _center([window.log_goodput for window in self.valid_windows])
+
+    @property
+    def log_value(self) -> float | None:
+        """The same of what the study maximizes."""
+        return _center([window.log_value for window in self.valid_windows])
 
     @property
     def counts(self) -> bool:
         """Whether its windows are a measurement of its configuration."""
         return self.state in {State.COMPLETE, State.PRUNED} and bool(self.valid_windows)
+
+
+def _center(logs: Sequence[float]) -> float | None:
+    if not logs:
+        return None
+    if len(logs) < 5:  # noqa: PLR2004 - measurement protocol: mean of logs below five windows
+        return sum(sorted(logs)) / len(logs)
+    return median(logs)
+
+
+def measured_by(start: Start, metric: Metric) -> Start:
+    """Return a start whose windows are judged by another metric."""
+    return replace(start, windows=tuple(replace(window, metric=metric) for window in start.windows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

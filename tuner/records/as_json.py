@@ -21,9 +21,10 @@ _STARTS = TypeAdapter(Start)
 def window_to_json(window: Window) -> Json:
     """Return a window as JSON values; empty parts are left out."""
     data = _WINDOWS.dump_python(window, mode="json")
+    del data["metric"]
     data["failures"] = {kind: count for kind, count in data["failures"].items() if count}
     data["counters"] = {name: round(value, 6) for name, value in data["counters"].items()}
-    return {key: value for key, value in data.items() if value not in (None, {}, [])}
+    return {key: value for key, value in data.items() if value not in (None, {}, [], "")}
 
 
 def window_from_json(data: Mapping[str, Any]) -> Window:

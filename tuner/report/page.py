@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
-from tuner.report.rows import TABLES
-from tuner.report.wording import LOWER_BOUND, say_gain, say_percent, say_ratio, say_speedup
+from tuner.report.rows import TABLES, describe_limit
+from tuner.report.wording import say_gain, say_metric, say_percent, say_ratio, say_speedup
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -73,7 +73,7 @@ def render_report(summary: "Summary") -> str:
     return environment.get_template("report_page.html.j2").render(
         summary=summary, headline=describe_verdict(summary), too_few=describe_lack(summary),
         figures=draw_figures(summary), slices=draw_slices(summary), counts=count_starts(summary),
-        plotly_js=get_plotlyjs(), lower_bound=LOWER_BOUND,
+        plotly_js=get_plotlyjs(), limit=describe_limit(summary),
         **{name: rows_of(summary) for name, rows_of in TABLES.items()},
     )  # fmt: skip
 
@@ -84,7 +84,7 @@ def describe_verdict(summary: "Summary") -> Headline:
     if gain is not None and gain.verdict == "improved":
         return Headline(
             tone="good", figure=say_gain(gain),
-            text="Correct responses per second of the winner relative to the default, with its "
+            text=f"{_capitalized(say_metric(gain.metric))} with the winner relative to the default, with the "
             f"{say_percent(1 - gain.alpha)} interval, from pairs of fresh starts that the search never saw.",
         )  # fmt: skip
     if gain is not None:
@@ -107,6 +107,10 @@ def describe_verdict(summary: "Summary") -> Headline:
         text=f"The study is {summary.state}. The best configuration stands at {say_speedup(best)}, shrunk "
         "for being the best of many; only a confirmation can tell what it is worth.",
     )
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def describe_lack(summary: "Summary") -> str:

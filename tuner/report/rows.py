@@ -5,12 +5,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from tuner.records import Blame
+from tuner.records import Blame, Metric, Role
 from tuner.report.wording import (
+    LIMITED,
+    LOWER_BOUND,
     NOTHING,
     say_duration,
     say_failures,
     say_gain,
+    say_interval,
+    say_metric,
     say_milliseconds,
     say_percent,
     say_quantile,
@@ -43,6 +47,20 @@ def describe_arm(arm: "Arm") -> Row:
         say_failures(arm.failures, arm.requests),
         str(arm.starts),
     )
+
+
+def describe_limit(summary: "Summary") -> str:
+    """Return what the load generator's own limit means for the figures; empty where it was none."""
+    default, winner = summary.default, summary.winner
+    if summary.metric is Metric.PER_CPU:
+        said = f"{LIMITED[0].upper()}{LIMITED[1:]}, so {say_metric(summary.metric)} are compared"
+        if default.requests_per_cpu_s is None:
+            return f"{said}."
+        figures = f"default {say_rate(default.requests_per_cpu_s)}"
+        if winner is not None and winner.requests_per_cpu_s is not None:
+            figures += f", winner {say_rate(winner.requests_per_cpu_s)}"
+        return f"{said}: {figures}."
+    return LOWER_BOUND if winner is not None and winner.is_lower_bound else ""
 
 
 def response_rows(summary: "Summary") -> list[Row]:
@@ -101,6 +119,29 @@ def front_rows(summary: "Summary") -> list[Row]:
     ]
 
 
+def other_load_rows(summary: "Summary") -> list[Row]:
+    """Show what candidates met: of whom, load, requests per second of both, ratio, failures, finding."""
+    rows: list[Row] = []
+    for number, found in enumerate(summary.other_loads, 1):
+        name = "winner" if summary.is_winner(found.config) else f"candidate {number}"
+        for each in found.faced:
+            rates = (each.default.failure_rate, each.candidate.failure_rate)
+            rows.append(
+                (
+                    name,
+                    each.situation.name,
+                    say_rate(each.default.goodput_rps),
+                    say_rate(each.candidate.goodput_rps),
+                    f"{say_ratio(each.ratio)} {say_interval(each.low, each.high)}",
+                    " → ".join(say_percent(rate, 2) for rate in rates),
+                    each.finding,
+                )
+            )
+        reasons = {**found.left_out} | ({"any": found.failure} if found.failure else {})
+        rows += [(name, what, NOTHING, NOTHING, NOTHING, NOTHING, why) for what, why in reasons.items()]
+    return rows
+
+
 def mechanism_rows(summary: "Summary") -> list[Row]:
     """Return what differed on the machine between default and winner: name, values, ratio, meaning."""
     return [
@@ -141,8 +182,8 @@ def failure_rows(summary: "Summary") -> list[Row]:
 
 
 def request_failure_rows(summary: "Summary") -> list[Row]:
-    """Count failed requests by kind, over all starts that gave a measurement."""
-    counted = [start for start in summary.starts if start.counts]
+    """Count failed requests by kind, over all measured starts but those under other loads."""
+    counted = [start for start in summary.starts if start.counts and start.role is not Role.OTHER_LOADS]
     rows: list[Row] = []
     for kind in FAILURE_KINDS:
         failed = [sum(getattr(each.failures, kind) for each in start.windows) for start in counted]
@@ -291,6 +332,7 @@ TABLES: Mapping[str, Callable[["Summary"], list[Row]]] = {
     "sensitivity": sensitivity_rows,
     "mechanisms": mechanism_rows,
     "front": front_rows,
+    "other_loads": other_load_rows,
     "failures": failure_rows,
     "request_failures": request_failure_rows,
     "gates": gate_rows,

@@ -133,7 +133,7 @@ def pair_ratios(summary: "Summary") -> dict[int, float]:
     """Compute the winner's goodput relative to the default's in every complete pair, by block."""
     sides: dict[int, dict[str, float]] = {}
     for start in summary.starts:
-        level = start.log_goodput
+        level = start.log_value
         if start.role is Role.CONFIRM and start.counts and start.block is not None and level is not None:
             sides.setdefault(start.block, {})[start.arm] = level
     return {

@@ -1,5 +1,6 @@
 """Everything that is shown, exported or printed of a study, recomputed from its storage."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -8,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from tuner.campaign.confirm import read_gain
 from tuner.campaign.fixed_rate import LatencyClaim, read_latency
+from tuner.campaign.other_loads import read_other_loads
 from tuner.campaign.suggest import left_to_gain
 from tuner.errors import UsageError
 from tuner.ports import Config, ConnectTime, Scalar
-from tuner.records import Fingerprint, Role, Start, State, Window, is_censored
+from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored
 from tuner.records.latency import merge
 from tuner.report.sensitivity import Sensitivity, explain
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
+from tuner.statistics.other_loads import OtherLoads
 from tuner.statistics.pareto import Choice, find_front
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, as_controls, follow_incumbent, rank
 from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS, FINGERPRINT, PRESET, VERDICT
@@ -44,6 +47,8 @@ class Arm:
     starts: int
     is_lower_bound: bool = False
     """Whether the load generator was the limit in most of the windows."""
+    requests_per_cpu_s: float | None = None
+    """Correct responses per CPU second of the server; None where that is not what the study maximizes."""
     connect_time: ConnectTime | None = None
     """Of all connections; None where the load generator does not say, or keeps its connections."""
 
@@ -89,8 +94,12 @@ class Summary:
     sensitivity: tuple[Sensitivity, ...]
     mechanisms: tuple[Mechanism, ...]
     timing: Mapping[str, float]
+    metric: Metric = Metric.GOODPUT
+    """What is maximized: where the load generator is the limit, not goodput."""
     latency: LatencyClaim | None = None
     """Response times at a fixed rate; None when they were not measured."""
+    other_loads: tuple[OtherLoads, ...] = ()
+    """What candidates gave under loads that nothing was tuned on, in the order in which they came."""
     cost: str | None = None
     """The metric that is minimized beside goodput."""
     front: tuple[Choice, ...] = ()
@@ -126,6 +135,12 @@ class Summary:
     def lacks(self) -> tuple[str, ...]:
         """Return a sentence for everything in which the winner holds less than the default."""
         return self.space.lacks(self.winner.config) if self.winner is not None else ()
+
+    @property
+    def winner_elsewhere(self) -> OtherLoads | None:
+        """Return what the winner gave under other loads; None where it met none."""
+        found = [each for each in self.other_loads if self.is_winner(each.config)]
+        return found[-1] if found else None
 
     @property
     def is_held_back(self) -> bool:
@@ -179,7 +194,9 @@ def summarize(
         if with_sensitivity else (),
         mechanisms=compare_mechanisms(of_default, of_winner) if winner_config else (),
         timing=timing(starts),
+        metric=storage.metric,
         latency=read_latency(storage, starts, default) if gain else None,
+        other_loads=read_other_loads(storage, starts, default),
         cost=settings.objective.cost,
         front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
         if settings.objective.cost else (),
@@ -205,8 +222,15 @@ def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
         requests=failures + sum(window.correct for window in windows),
         starts=len(counted),
         is_lower_bound=is_censored(windows),
+        requests_per_cpu_s=_per_cpu(windows),
         connect_time=_merge_connect_times(windows),
     )
+
+
+def _per_cpu(windows: Sequence[Window]) -> float | None:
+    if not any(window.metric is Metric.PER_CPU for window in windows):
+        return None
+    return _median([math.exp(window.log_value) for window in windows])
 
 
 def _merge_connect_times(windows: Sequence[Window]) -> ConnectTime | None:
@@ -266,7 +290,7 @@ def pick(summary: Summary, number: int) -> Summary:
     measured = [
         start
         for start in summary.starts
-        if dict(start.config) == dict(config) and start.role is not Role.LATENCY
+        if dict(start.config) == dict(config) and start.role.is_under_study_load
     ]
     changes = summary.space.changes(config)
     return replace(

@@ -8,8 +8,10 @@ from tuner.ports import ConnectTime, Scalar
 from tuner.records import Start
 from tuner.records.latency import Quantile
 from tuner.report.summary import P99, Arm, Summary
+from tuner.report.wording import say_other_loads
 from tuner.space import describe_searched
 from tuner.statistics.control_level import Speedup
+from tuner.statistics.other_loads import OtherLoads, Side
 from tuner.statistics.pareto import Choice
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             "co_located", "server_cpus", "generator_cpus",
         ),
         **_fields(summary, "preset", "workload", "objective", "constraints"),
+        "metric": summary.metric.value,
         "default": _arm_json(summary.default),
         "incumbent": None if best is None else {"config": dict(best[0]), "speedup": best[1].ratio},
         "winner": None if winner is None else _arm_json(winner) | {
@@ -47,6 +50,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "gain": None if summary.gain is None else gain_json(summary.gain),
         "expected_gain": summary.expected_gain,
         "front": [_choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)],
+        "other_loads": [_other_loads_json(summary, each) for each in summary.other_loads],
         "latency": None if latency is None else _latency_json(latency),
         "noise": _fields(summary.noise, "sigma_window", "sigma_start", "drift_per_s"),
         "sensitivity": [
@@ -61,7 +65,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
 
 def gain_json(gain: "Gain") -> dict[str, Any]:
     """Return a gain as `show` and `compare` print it."""
-    return _fields(gain, "ratio", "low", "high", "pairs", "verdict", "p_sign_flip", "hodges_lehmann")
+    told = _fields(gain, "ratio", "low", "high", "pairs", "verdict", "p_sign_flip", "hodges_lehmann")
+    return {**told, "metric": gain.metric.value}
 
 
 def _fields(record: object, *names: str) -> dict[str, Any]:
@@ -125,10 +130,35 @@ def _start_json(start: Start, speedup: Speedup | None) -> dict[str, Any]:
     }
 
 
+def _other_loads_json(summary: Summary, found: OtherLoads) -> dict[str, Any]:
+    return {
+        "config": dict(found.config),
+        "winner": summary.is_winner(found.config),
+        **_fields(found, "verdict", "pairs", "failure"),
+        "text": say_other_loads(found, "winner" if summary.is_winner(found.config) else "candidate"),
+        "situations": [
+            {
+                **_fields(each.situation, "name", "connections", "keepalive", "slow_clients"),
+                "verdict": each.finding,
+                "default": _side_json(each.default),
+                "candidate": _side_json(each.candidate),
+                **_fields(each, "ratio", "low", "high"),
+            }
+            for each in found.faced
+        ],
+        "left_out": dict(found.left_out),
+    }
+
+
+def _side_json(side: Side) -> dict[str, float]:
+    return _fields(side, "goodput_rps", "failure_rate")
+
+
 def _arm_json(arm: Arm) -> dict[str, Any]:
     return {
         **_fields(arm, "config", "goodput_rps", "latency_p99_ms", "failures", "requests", "starts"),
         "lower_bound": arm.is_lower_bound,
+        "requests_per_cpu_s": arm.requests_per_cpu_s,
         "connect_ms": None if arm.connect_time is None else _connect_json(arm.connect_time),
     }
 

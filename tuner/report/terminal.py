@@ -8,13 +8,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tuner.records import Role, Start
-from tuner.report.rows import capacity_rows, describe_arm
+from tuner.records import Metric, Role, Start
+from tuner.report.rows import capacity_rows, describe_arm, describe_limit
 from tuner.report.wording import (
-    LOWER_BOUND,
     NOTHING,
     make_printable,
     say_gain,
+    say_metric,
+    say_other_loads,
     say_quantile,
     say_rate,
     say_speedup,
@@ -35,8 +36,9 @@ def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequ
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
         parts.append(Text(f"{rate}{say_quantile(default)} → {say_quantile(winner)}"))
-    if summary.winner is not None and summary.winner.is_lower_bound:
-        parts.append(Text(LOWER_BOUND, style="dim"))
+    if note := describe_limit(summary):
+        parts.append(Text(note, style="dim"))
+    parts += _other_loads(summary)
     if summary.winner is not None and summary.shipped:
         parts += [Text(""), *_difference(summary)]
     parts += _capacity(summary)
@@ -57,7 +59,8 @@ def _headline(summary: "Summary") -> Text:
     if summary.gain is not None:
         is_proven = summary.gain.verdict == "improved"
         gain = (say_gain(summary.gain), "bold green" if is_proven else "bold yellow")
-        return Text.assemble((name, "bold"), ": " if is_proven else ": not proven, ", gain, PAIRED)
+        what = "" if summary.metric is Metric.GOODPUT else f"{say_metric(summary.metric)}: "
+        return Text.assemble((name, "bold"), ": " if is_proven else ": not proven, ", what, gain, PAIRED)
     if summary.state == "finished":
         reason = f" ({make_printable(summary.stop_reason)})" if summary.stop_reason else ""
         return Text.assemble((name, "bold"), ": nothing beat the default", reason)
@@ -122,6 +125,19 @@ def _difference(summary: "Summary") -> list[RenderableType]:
     return parts
 
 
+def _other_loads(summary: "Summary") -> list[RenderableType]:
+    """Show how the winner fares under loads that it was not tuned on, and who was passed over for that."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    found = summary.winner_elsewhere
+    for each in summary.other_loads:
+        if each.verdict != "holds" and each is not found:
+            table.add_row("passed over", Text(say_other_loads(each, "candidate"), style="yellow"))
+    if found is not None and (told := say_other_loads(found)):
+        table.add_row("other loads", Text(told, style="" if found.verdict == "holds" else "bold red"))
+    return [Text(""), table] if table.row_count else []
+
+
 def _capacity(summary: "Summary") -> list[RenderableType]:
     """Return what default and winner hold at once below each other, server by server."""
     rows = capacity_rows(summary)
@@ -173,7 +189,8 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
     gain = comparison.gain
     # A whole interval below 1 is a loss, not only an unproven gain.
     verdict = "worse" if gain.high < 1 else gain.verdict
-    headline = f"{names['second']} is {say_gain(gain)} of {names['first']}: {verdict}"
+    what = "" if gain.metric is Metric.GOODPUT else f" in {say_metric(gain.metric)}"
+    headline = f"{names['second']} is {say_gain(gain)} of {names['first']}{what}: {verdict}"
     warnings = [
         Text(
             f"{names[side]} holds less than the default: {make_printable('; '.join(lacks))}. "

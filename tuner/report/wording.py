@@ -2,13 +2,16 @@
 
 import math
 import unicodedata
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tuner.ports import Scalar
+from tuner.records import Metric
 
 if TYPE_CHECKING:
     from tuner.records.latency import Quantile
     from tuner.statistics.control_level import Speedup
+    from tuner.statistics.other_loads import Faced, OtherLoads
     from tuner.statistics.paired_gain import Gain
 
 NOTHING = "–"
@@ -62,6 +65,56 @@ def say_quantile(found: "Quantile | None") -> str:
     return f"{say_milliseconds(found.value_ms)} [{low}, {high}]"
 
 
+def say_metric(metric: Metric) -> str:
+    """Write of what a gain is the ratio."""
+    if metric is Metric.PER_CPU:
+        return "requests per CPU second of the server"
+    return "correct responses per second"
+
+
+def say_other_loads(found: "OtherLoads", name: str = "winner") -> str:
+    """Write in one line how a candidate fares under loads that it was not tuned on; empty where it met none.
+
+    What it does not bear comes first, then where it holds, then slow clients with both figures, and last
+    what could not be tried.
+    """
+    if found.failure is not None:
+        return make_printable(f"does not run under other loads: {found.failure}")
+    bad = [_say_faced(each, name) for each in found.faced if each.finding != "holds"]
+    fine = [each for each in found.faced if each.finding == "holds"]
+    told = [_say_faced(each, name) for each in fine if each.is_doubtful or each.situation.slow_clients]
+    held = _say_held([each for each in fine if not each.is_doubtful and not each.situation.slow_clients])
+    left_out = [make_printable(f"not tried: {what} ({why})") for what, why in found.left_out.items()]
+    return "; ".join([*bad, *held, *told, *left_out])
+
+
+def _say_held(fine: "Sequence[Faced]") -> list[str]:
+    """Write the situations that need no figures: holds from 25 to 400 connections and with keep-alive."""
+    counts = sorted(each.situation.connections for each in fine if each.situation.changes == "connections")
+    others = [f"with {each.situation.name}" for each in fine if each.situation.changes != "connections"]
+    if len(counts) > 1:
+        others.insert(0, f"from {counts[0]:,} to {counts[-1]:,} connections")
+    elif counts:
+        others.insert(0, f"with {counts[0]:,} connections")
+    return [f"holds {' and '.join(others)}"] if others else []
+
+
+def _say_faced(each: "Faced", name: str) -> str:
+    """Write one situation with the figures of both sides."""
+    where = f"{'beside' if each.situation.slow_clients else 'with'} {each.situation.name}"
+    default, candidate = say_rate(each.default.goodput_rps), say_rate(each.candidate.goodput_rps)
+    figures = f"default {default}, {name} {candidate} requests/s"
+    ratio = f"{say_ratio(each.ratio)} {say_interval(each.low, each.high)}"
+    if each.finding == "fails":
+        rates = (say_percent(side.failure_rate, 2) for side in (each.candidate, each.default))
+        return "fails {}: {} of requests, with the default {}; {}".format(where, *rates, figures)
+    if each.finding == "loses":
+        return f"loses {where}: {figures} ({ratio})"
+    if each.is_doubtful:
+        return f"{'a little slower' if each.is_slower else 'undecided'} {where}: {figures} ({ratio})"
+    return f"{where}: {figures}"
+
+
 def say_failures(failures: int, requests: int) -> str:
     """Write failed requests with their share of all requests: 12 (0.003 %)."""
     if not failures or not requests:
@@ -105,6 +158,7 @@ def make_lines_printable(text: str) -> str:
     return "\n".join(make_printable(line.expandtabs(4)) for line in text.split("\n"))
 
 
+LIMITED = "goodput was limited by the load generator"
 LOWER_BOUND = (
     "The load generator used up its CPUs with the winner: its goodput, and the gain, are lower bounds."
 )

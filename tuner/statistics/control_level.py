@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from tuner.errors import TargetError
-from tuner.records import Role, Start, is_censored
+from tuner.records import Metric, Role, Start, is_censored
 from tuner.statistics.noise import Noise, start_variance
 
 ALARM_SD = 4.0
@@ -63,7 +63,7 @@ class Estimate:
 
 def _observe(control: Start, noise: Noise) -> Estimate:
     """Return the level that one control start shows, in the middle of its windows."""
-    log = control.log_goodput
+    log = control.log_value
     return Estimate(
         time_s=middle_s(control),
         level=0.0 if log is None else log,
@@ -243,13 +243,19 @@ def speedups(starts: Sequence[Start], noise: Noise) -> dict[int, Speedup]:
     fitted = ControlLevel.fit(controls, noise)
     found = {}
     for start in starts:
-        log = start.log_goodput
+        log = start.log_value
         if start.counts and log is not None:
             level, variance = fitted.at(middle_s(start))
-            certain = start.steady and not is_censored(start.valid_windows)
+            certain = start.steady and not is_lower_bound(start)
             own = start_variance(noise, len(start.valid_windows), certain)
             found[start.number] = Speedup(log_ratio=log - level, variance=own + variance)
     return found
+
+
+def is_lower_bound(start: Start) -> bool:
+    """Return whether what is compared of a start is only a lower bound: goodput of a busy load generator."""
+    windows = start.valid_windows
+    return is_censored(windows) and all(window.metric is Metric.GOODPUT for window in windows)
 
 
 def combine(repeats: Sequence[Speedup], noise: Noise = Noise.PRIOR) -> Speedup:

@@ -106,7 +106,7 @@ def _within(starts: Sequence[Start]) -> tuple[float, int]:
     variances: list[float] = []
     degrees: list[int] = []
     for start in starts:
-        logs = [window.log_goodput for window in start.valid_windows]
+        logs = [window.log_value for window in start.valid_windows]
         if len(logs) > 1:
             mean = fmean(logs)
             variances.append(sum((log - mean) ** 2 for log in logs) / (len(logs) - 1))
@@ -162,7 +162,7 @@ def _pairs(controls: Sequence[Start], lag: int) -> list[tuple[Start, Start]]:
 
 def _squares(pairs: Sequence[tuple[Start, Start]]) -> NDArray[np.float64]:
     """Return half the squared difference of each pair."""
-    logs = np.asarray([(earlier.log_goodput, later.log_goodput) for earlier, later in pairs], dtype=float)
+    logs = np.asarray([(earlier.log_value, later.log_value) for earlier, later in pairs], dtype=float)
     halves: NDArray[np.float64] = 0.5 * (logs[:, 1] - logs[:, 0]) ** 2
     return halves
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, stdtrit
 
 from tuner.errors import UsageError
+from tuner.records import Metric
 
 Verdict = Literal["improved", "no worse", "not proven"]
 ALPHA = 0.05
@@ -37,7 +38,7 @@ EXACT_PAIRS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """Goodput of the winner over the default's, from pairs."""
+    """What the winner gives over what the default gives, from pairs: goodput, or what else is maximized."""
 
     ratio: float
     low: float
@@ -53,6 +54,8 @@ class Gain:
     """SD of the log ratio between pairs."""
     alpha: float
     """Two-sided error rate behind the verdict."""
+    metric: Metric = Metric.GOODPUT
+    """Of what it is the ratio."""
 
 
 def pair_order(

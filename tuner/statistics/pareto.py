@@ -50,7 +50,7 @@ def costs(starts: Sequence[Start], metric: str) -> Mapping[int, Speedup]:
 
 def log_cost(start: Start, metric: str) -> float | None:
     """Return the log of a cost metric of one start; None where it was not measured."""
-    if not start.counts or start.role is Role.LATENCY:
+    if not start.counts or not start.role.is_under_study_load:
         return None
     value = METRICS[metric](start)
     return math.log(value) if value is not None and value > 0 else None

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuner.records import Window
+from tuner.records import Metric, Window
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import Noise, start_variance
 
@@ -40,7 +40,7 @@ def should_prune(
     The start's own variance is not used: from two windows it is no estimate. σ_b² belongs in, or up to 23 %
     of equally good configurations are lost (simulated, σ_b = σ_w).
     """
-    logs = [window.log_goodput for window in windows if window.is_valid]
+    logs = [window.log_value for window in windows if window.is_valid]
     if incumbent is None or not logs:
         return PruneVerdict(prune=False, z=0.0)
     variance = start_variance(noise, len(logs)) + level_variance + incumbent.variance
@@ -51,13 +51,18 @@ def should_prune(
     return PruneVerdict(prune=may_end and z > critical, z=z)
 
 
-def gate_zero(warmup_window: Window, control_goodput_rps: float) -> str | None:
-    """Return why a start is hopeless after its warm-up: above 5 % failed, or below half the control."""
+def gate_zero(warmup_window: Window, control_value: float) -> str | None:
+    """Return why a start is hopeless after its warm-up: above 5 % failed, or below half the control.
+
+    The control's value is the level of what the study maximizes, correct responses/s where that is goodput.
+    """
     if warmup_window.failure_rate > GATE_FAILURES:
         return f"{warmup_window.failure_rate:.0%} of requests failed in the warm-up, more than 5 %"
-    if warmup_window.goodput_rps < GATE_SHARE * control_goodput_rps:
+    value = math.exp(warmup_window.log_value)
+    if value < GATE_SHARE * control_value:
+        unit = "s" if warmup_window.metric is Metric.GOODPUT else "CPU second"
         return (
-            f"{warmup_window.goodput_rps:.0f} correct responses/s in the warm-up, less than half "
-            f"of the default's {control_goodput_rps:.0f}"
+            f"{value:.0f} correct responses/{unit} in the warm-up, less than half "
+            f"of the default's {control_value:.0f}"
         )
     return None

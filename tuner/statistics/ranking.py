@@ -53,14 +53,14 @@ def config_key(config: Config) -> str:
 def as_controls(starts: Sequence[Start]) -> tuple[Start, ...]:
     """Return the starts with the default's own, in races and confirmations, as control starts.
 
-    Starts at a fixed rate are left out: their goodput is that rate.
+    Starts under another load than the study's are left out: their goodput says nothing of it.
     """
     return tuple(
         replace(start, role=Role.CONTROL)
         if start.arm == DEFAULT_ARM and start.role is not Role.CONTROL
         else start
         for start in starts
-        if start.role is not Role.LATENCY
+        if start.role.is_under_study_load
     )
 
 

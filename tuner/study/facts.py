@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
 from tuner.ports import Config
-from tuner.records import Fingerprint
+from tuner.records import Fingerprint, Metric, Situation
 from tuner.records.as_json import fingerprint_from_json
 
 T = TypeVar("T")
 
-VERSION = 1
-"""Of all the forms below; storages that name none are of the first."""
+VERSION = 2
+"""Of all the forms below, starts included; storages that name none are of the first. The second has starts
+under other loads."""
 
 
 def _unchanged(value: Any) -> Any:  # noqa: ANN401 - JSON is its own form
@@ -64,6 +65,34 @@ class FixedRateComparison:
     pairs: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meeting:
+    """A candidate and the default under loads that nothing was tuned on, as planned before the first start.
+
+    It is judged by what is said here and by its starts, and by nothing that changes later.
+    """
+
+    config: Config
+    """The candidate."""
+    situations: tuple[Situation, ...]
+    left_out: Mapping[str, str]
+    """Situations that cannot be made: name → reason."""
+    pairs: int
+    first_block: int
+    """Number of its first pair among those of all meetings."""
+    window_s: float
+    pair_sd: float
+    """SD of the log ratio of two windows of two starts, as known from the study's own load."""
+    failure_limit: float
+
+
+def _meetings_from_json(data: list[dict[str, Any]]) -> tuple[Meeting, ...]:
+    return tuple(
+        Meeting(**{**each, "situations": tuple(Situation(**one) for one in each["situations"])})
+        for each in data
+    )
+
+
 def _reductions_to_json(reductions: tuple[Reduction, ...]) -> list[dict[str, Any]]:
     return [
         {"config": dict(each.config)} | ({} if each.is_accepted is None else {"accepted": each.is_accepted})
@@ -81,6 +110,8 @@ DEFINITION: Fact[Mapping[str, str]] = Fact("definition", to_json=dict)
 FINGERPRINT: Fact[Fingerprint] = Fact("fingerprint", fingerprint_from_json, asdict)
 PRESET: Fact[str] = Fact("preset")
 """Return of the preset that the study began with."""
+METRIC: Fact[Metric] = Fact("metric", Metric, str)
+"""What is maximized, as settled after the calibration; studies of the first form maximize goodput."""
 SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts")
 """What the space was loaded with, as `tuner.space.facts_to_json` writes it."""
 EXPECTED_GAINS: Fact[tuple[float | None, ...]] = Fact("expected", tuple, list)
@@ -92,6 +123,10 @@ FINALIST: Fact[tuple[Config, ...]] = Fact("finalist", tuple, list)
 """The configuration that leads after the race, or none."""
 REDUCTIONS: Fact[tuple[Reduction, ...]] = Fact("simplify", _reductions_from_json, _reductions_to_json)
 CONFIRMATION: Fact[Confirmation] = Fact("confirm", lambda data: Confirmation(**data), asdict)
+OTHER_LOADS: Fact[tuple[Meeting, ...]] = Fact(
+    "other_loads", _meetings_from_json, lambda meetings: [asdict(each) for each in meetings]
+)
+"""One for each candidate that came so far, in order."""
 FIXED_RATE: Fact[FixedRateComparison] = Fact("latency", lambda data: FixedRateComparison(**data), asdict)
 VERDICT: Fact[str] = Fact("finished")
 """Why the study stopped; there when it is finished."""

@@ -37,6 +37,8 @@ class Plan:
     rate_pairs: int = 0
     """Pairs at a fixed rate, for response times; 0 leaves them out."""
     rate_window_s: float = 20.0
+    other_loads_s: float = 0.0
+    """Seconds in which a candidate and the default meet loads that nothing was tuned on; 0 leaves it out."""
 
     @property
     def least_minutes(self) -> float:
@@ -47,9 +49,9 @@ class Plan:
     def fit(self, *, minutes: float | None, trials: int | None) -> "Plan":
         """Return the plan within another budget; with less time, every stage gets less of it.
 
-        What is left too short to tell anything is dropped whole: the response times at a fixed rate, the
-        race with what a start may have beyond the fewest windows, then the simplification. The confirmation
-        stays.
+        What is left too short to tell anything is dropped whole: the other loads, the response times at a
+        fixed rate, the race with what a start may have beyond the fewest windows, then the simplification.
+        The confirmation stays.
         """
         fitted = self if trials is None else replace(self, trials=trials)
         if minutes is None or minutes >= self.minutes:
@@ -58,6 +60,7 @@ class Plan:
         blocks = math.floor(self.race_blocks * share)
         may_race = blocks >= self.race_first_test
         rate_pairs = math.floor(self.rate_pairs * share)
+        other_loads_s = self.other_loads_s * share
         pairs = max(LEAST_PAIRS, round(self.pairs * share))
         least_confirm_s = 2 * pairs * (self.warmup_s + self.window_s)
         return replace(
@@ -72,11 +75,14 @@ class Plan:
             extend_to=max(LEAST_PAIRS, round(self.extend_to * share)),
             confirm_s=max(self.confirm_s * share, least_confirm_s) if self.confirm_s else 0.0,
             rate_pairs=rate_pairs if rate_pairs >= LEAST_RATE_PAIRS else 0,
+            other_loads_s=other_loads_s if other_loads_s >= LEAST_OTHER_LOADS_S else 0.0,
         )
 
 
 LEAST_CALIBRATION = 3
 LEAST_RATE_PAIRS = 3
+LEAST_OTHER_LOADS_S = 10.0
+"""A pair of starts in all situations takes as long."""
 LEAST_PAIRS = 4
 """With three pairs the t interval is so wide that hardly anything is proved by it (t = 4.3)."""
 
@@ -87,18 +93,19 @@ PRESETS: Mapping[str, Plan] = MappingProxyType(
             minutes=5, trials=20, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
             calibration_starts=4, race_arms=2, race_blocks=4, race_first_test=3,
             simplify_steps=3, simplify_pairs=3, pairs=6, extend_to=6, confirm_s=90,
+            other_loads_s=20,
         ),
         "standard": Plan(
             minutes=75, trials=60, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
             calibration_starts=8, race_arms=4, race_blocks=8, race_first_test=4,
             simplify_steps=4, simplify_pairs=5, pairs=10, extend_to=20,
-            rate_pairs=5,
+            rate_pairs=5, other_loads_s=120,
         ),
         "thorough": Plan(
             minutes=180, trials=120, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
             calibration_starts=8, race_arms=4, race_blocks=12, race_first_test=4,
             simplify_steps=5, simplify_pairs=6, pairs=16, extend_to=32,
-            rate_pairs=8,
+            rate_pairs=8, other_loads_s=240,
         ),
     }
 )  # fmt: skip

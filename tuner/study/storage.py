@@ -19,7 +19,7 @@ from optuna.trial import TrialState, create_trial
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
 from tuner.ports import Clock, Config
-from tuner.records import Failure, Fingerprint, Role, Start, State, Window
+from tuner.records import Failure, Fingerprint, Metric, Role, Start, State, Window, measured_by
 from tuner.records.as_json import (
     END,
     ending_to_json,
@@ -30,7 +30,7 @@ from tuner.records.as_json import (
     window_to_json,
 )
 from tuner.study.database import connect_database, log_ahead, make_file, translated
-from tuner.study.facts import DEFINITION, FINGERPRINT, FORMAT, VERSION, Fact
+from tuner.study.facts import DEFINITION, FINGERPRINT, FORMAT, METRIC, VERSION, Fact
 from tuner.study.objective import Constraint, slacks
 from tuner.study.settings import CONSTRAINTS
 from tuner.study.storage_url import SQLITE, show_url
@@ -65,6 +65,7 @@ class Storage:
         self._where = where
         self._clock = clock
         self._ids: dict[int, int] = {}
+        self._metric: Metric | None = None
 
     def begin(
         self,
@@ -96,7 +97,7 @@ class Storage:
             self._storage.set_trial_user_attr(
                 self._ids[start.number], window_key(len(start.windows)), window_to_json(window)
             )
-        return replace(start, windows=(*start.windows, window))
+        return replace(start, windows=(*start.windows, replace(window, metric=self.metric)))
 
     def end(self, start: Start, *, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
         """Write how a start ended: its value and its constraints (slack ≤ 0 is feasible).
@@ -135,22 +136,32 @@ class Storage:
         return ended
 
     def starts(self) -> tuple[Start, ...]:
-        """Read every start back, in the order in which they were made."""
+        """Read every start back, in the order in which they were made; judged by the study's metric."""
         with self._translated():
             trials = self._study.get_trials(deepcopy=False)
         for trial in trials:
             self._ids[trial.number] = trial._trial_id  # noqa: SLF001 - see begin
         # The end of a start is written in two steps, the state last.
-        return tuple(
+        starts = (
             start_from_json(trial.user_attrs, number=trial.number, has_ended=trial.state.is_finished())
             for trial in trials
             if is_start(trial.user_attrs)
         )
+        metric = self.metric
+        return tuple(starts if metric is Metric.GOODPUT else (measured_by(each, metric) for each in starts))
+
+    @property
+    def metric(self) -> Metric:
+        """Return what the study maximizes."""
+        if self._metric is None:
+            self._metric = self.recall(METRIC) or Metric.GOODPUT
+        return self._metric
 
     def remember(self, fact: Fact[T], value: T) -> None:
         """Keep a fact about the whole study."""
         with self._translated():
             self._study.set_user_attr(fact.key, fact.to_json(value))
+        self._metric = None  # what was remembered may be another
 
     def recall(self, fact: Fact[T]) -> T | None:
         """Read a fact about the whole study; None when it is not known."""
@@ -196,6 +207,8 @@ class Storage:
                 f"({'; '.join(changed[:SHOWN_CHANGES])}{more}). "
                 "Give the study a new name, move its folder away, or undo the change."
             )
+        # From now on it holds what an earlier tuner cannot read.
+        self.remember(FORMAT, VERSION)
 
     def _knows_default_alone(self) -> bool:
         return all(start.role is Role.CONTROL for start in self.starts() if start.windows)

@@ -105,7 +105,10 @@ def test_a_generator_that_uses_its_cpus_up_is_told_so(bench):
         rate=10.0 * min(connections, 100), generator_busy=0.96
     )
 
-    assert "it has no reserve" in run(bench).lines()[2]
+    found = run(bench)
+
+    assert "it is the limit" in found.lines()[2]
+    assert found.as_json()["metric"] == "goodput_per_cpu"
 
 
 def test_a_default_that_stalls_cannot_be_calibrated(bench):

@@ -10,14 +10,18 @@ from optuna.trial import TrialState, create_trial
 from tests.unit.simulated_study import FINGERPRINT
 from tuner.campaign.confirm import read_gain
 from tuner.campaign.fixed_rate import read_latency
+from tuner.campaign.other_loads import read_other_loads
 from tuner.errors import UsageError
+from tuner.records import Metric, Situation
 from tuner.study import facts
-from tuner.study.facts import Confirmation, Reduction
+from tuner.study.facts import Confirmation, Meeting, Reduction
 from tuner.study.storage import open_storage
 from tuner.study.storage_url import sqlite_url
 
 FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_text(encoding="utf-8"))
 """A whole study as it was written before facts had types and a version."""
+LATER = (facts.FORMAT, facts.METRIC, facts.OTHER_LOADS)
+"""What that tuner did not write."""
 WINNER = FIRST_FORMAT["study"]["confirm"]["config"]
 
 
@@ -55,6 +59,8 @@ def test_a_study_of_an_earlier_tuner_is_read(old):
     )
     assert old.recall(facts.FIXED_RATE).rate_rps == FIRST_FORMAT["latency"]["rate_rps"]
     assert old.recall(facts.VERDICT) == "confirmed"
+    assert all(old.recall(fact) is None for fact in LATER)
+    assert read_other_loads(old, old.starts(), WINNER) == ()
 
 
 def test_the_claims_of_an_earlier_tuners_study_stay_what_they_were(old):
@@ -70,9 +76,7 @@ def test_the_claims_of_an_earlier_tuners_study_stay_what_they_were(old):
 
 def test_facts_are_written_as_an_earlier_tuner_wrote_them(old, url):
     """Keys and forms are a contract: what is written again is the same, byte for byte."""
-    every = [
-        each for each in vars(facts).values() if isinstance(each, facts.Fact) and each is not facts.FORMAT
-    ]
+    every = [each for each in vars(facts).values() if isinstance(each, facts.Fact) and each not in LATER]
     for fact in every:
         old.remember(fact, old.recall(fact))
 
@@ -88,11 +92,48 @@ def test_a_reduction_that_is_not_decided_yet_is_read_back_undecided(old):
     assert old.recall(facts.REDUCTIONS) == undecided
 
 
+def test_what_candidates_met_is_read_back_as_it_was_planned(old):
+    situation = Situation(
+        name="60 slow clients", changes="clients", connections=100, keepalive=True, slow_clients=60
+    )
+    meeting = Meeting(
+        config=WINNER, situations=(situation,), left_out={"400 connections": "no ports"}, pairs=2,
+        first_block=4, window_s=1.0, pair_sd=0.1, failure_limit=0.001,
+    )  # fmt: skip
+    old.remember(facts.OTHER_LOADS, (meeting, meeting))
+
+    assert old.recall(facts.OTHER_LOADS) == (meeting, meeting)
+
+
+def test_a_study_of_an_earlier_tuner_maximizes_goodput(old):
+    assert old.metric is Metric.GOODPUT
+
+
+def test_what_a_study_maximizes_is_what_its_starts_are_read_by(old, url):
+    of_goodput = [start.log_value for start in old.starts()]
+    old.remember(facts.METRIC, Metric.PER_CPU)
+
+    again = open_storage(url, "old", create=False)
+
+    assert again.metric is Metric.PER_CPU
+    assert again.recall(facts.METRIC) is Metric.PER_CPU
+    assert {window.metric for start in again.starts() for window in start.windows} == {Metric.PER_CPU}
+    assert [start.log_goodput for start in again.starts()] == of_goodput
+
+
+def test_a_study_that_goes_on_has_the_format_of_what_is_written_from_now_on(old, url):
+    assert old.recall(facts.FORMAT) is None
+
+    old.claim(FINGERPRINT, definition={"study": "test"})
+
+    assert open_storage(url, "old").recall(facts.FORMAT) == facts.VERSION
+
+
 def test_a_study_of_a_newer_tuner_is_refused(old, url):
     old.claim(FINGERPRINT, definition={"study": "test"})
     old.remember(facts.FORMAT, facts.VERSION + 1)
 
-    with pytest.raises(UsageError, match=r"written by a newer tuner \(format 2; this one reads up to 1\)"):
+    with pytest.raises(UsageError, match=r"written by a newer tuner \(format 3; this one reads up to 2\)"):
         open_storage(url, "old")
 
 

@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
+from tuner.records import GENERATOR_BUSY
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
     """Limits of the gates. Where no source is named, the figure is a judgement."""
 
-    generator_busy: float = 0.90
-    """Share of the generator's CPUs. From there on goodput is a lower bound: the generator is measured."""
+    generator_busy: float = GENERATOR_BUSY
     duration_share: float = 0.05
     duration_s: float = 0.3
     """How far a window may be from its length, both together. wrk looks every 0.1 s whether it is over

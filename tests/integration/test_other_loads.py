@@ -1,0 +1,63 @@
+"""Other loads on a real nginx: the situations are what they say, and an outage in one of them is found."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tuner.campaign.experiment import Experiment
+from tuner.campaign.other_loads import meet_other_loads
+from tuner.campaign.prepare import prepare
+from tuner.campaign.progress import Silence
+from tuner.measure import window
+from tuner.optimize.catalogue import make_optimizer
+from tuner.records import Role
+from tuner.study import load_study
+from tuner.study.presets import PRESETS
+from tuner.study.storage import open_storage
+
+STUDY = """\
+study: other
+servers: [nginx]
+space: [nginx, {only: [worker_connections, worker_processes], allow: [capacity]}]
+load: {generator: wrk, connections: 40}
+"""
+
+
+@pytest.mark.alone
+def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    # An outage shows on a busy machine, too.
+    monkeypatch.setattr(window, "judge", lambda _: ())
+    path = tmp_path / "other.yaml"
+    path.write_text(STUDY)
+    settings = load_study(path)
+    setup = prepare(settings)
+    settings.folder.mkdir()
+    storage = open_storage(settings.storage_url, settings.name)
+    default = setup.space.default()
+    optimizer = make_optimizer("random", setup.space.encode(default))
+    plan = replace(PRESETS["quick"], other_loads_s=20)
+    experiment = Experiment(setup, plan, storage, optimizer, Silence(), session="one")
+    # Enough for the 40 connections that it is tuned on.
+    small = setup.space.open().complete({"worker_connections": 104, "worker_processes": 1})
+
+    found = meet_other_loads(experiment, small)
+
+    named = {each.situation.name: each for each in found.faced}
+    assert list(named) == ["10 connections", "160 connections", "Connection: close", "60 slow clients"]
+    assert all(each.default.goodput_rps > 1000 for each in named.values())
+    assert all(each.default.failed == 0 for each in named.values())
+    assert named["10 connections"].candidate.failed == named["Connection: close"].candidate.failed == 0
+    assert named["160 connections"].finding == named["60 slow clients"].finding == "fails"
+    assert found.verdict == "fails"
+    starts = [start for start in storage.starts() if start.role is Role.OTHER_LOADS]
+    opened = {
+        each.situation: each.counters["passive_opens"] / each.correct
+        for start in starts
+        if start.config == default
+        for each in start.valid_windows
+    }
+    assert opened["Connection: close"] > 0.9
+    assert opened["160 connections"] < 0.1

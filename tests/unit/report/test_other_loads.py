@@ -1,0 +1,136 @@
+"""How the screen, the page and the JSON tell what candidates gave under other loads."""
+
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from tests.unit.simulated_study import make_summary
+from tuner.records import Situation
+from tuner.report.rows import other_load_rows
+from tuner.report.summary_json import summary_json
+from tuner.report.terminal import final_screen
+from tuner.report.wording import say_other_loads
+from tuner.statistics.other_loads import Faced, OtherLoads, Side
+
+SUMMARY = make_summary(searches=6)
+FEW = Situation(name="25 connections", changes="connections", connections=25, keepalive=True)
+MANY = Situation(name="400 connections", changes="connections", connections=400, keepalive=True)
+CLOSE = Situation(name="Connection: close", changes="keepalive", connections=100, keepalive=False)
+SLOW = Situation(name="60 slow clients", changes="clients", connections=100, keepalive=True, slow_clients=60)
+
+
+def side(goodput_rps, failed=0):
+    return Side(goodput_rps=goodput_rps, failed=failed, asked=10_000, failing_starts=0, starts=2)
+
+
+def faced(situation, candidate=8900.0, *, spread=0.2, finding="holds", failed=0):
+    ratio = candidate / 9100
+    return Faced(
+        situation=situation, default=side(9100.0), candidate=side(candidate, failed), ratio=ratio,
+        low=ratio / (1 + spread), high=ratio * (1 + spread), finding=finding,
+    )  # fmt: skip
+
+
+def found(*all_faced, left_out=None, failure=None, config=None):
+    return OtherLoads(
+        config=SUMMARY.winner.config if config is None else config, faced=all_faced, left_out=left_out or {},
+        pairs=2, failure=failure,
+    )  # fmt: skip
+
+
+EVERYWHERE = found(faced(FEW), faced(MANY), faced(CLOSE), faced(SLOW))
+
+
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        (
+            EVERYWHERE,
+            (
+                "holds from 25 to 400 connections and with Connection: close; beside 60 slow clients: "
+                "default 9,100, winner 8,900 requests/s"
+            ),
+        ),
+        (found(faced(MANY)), "holds with 400 connections"),
+        (
+            found(faced(FEW), faced(MANY, 4550, finding="loses")),
+            (
+                "loses with 400 connections: default 9,100, winner 4,550 requests/s (0.50× [0.42, 0.60]); "
+                "holds with 25 connections"
+            ),
+        ),
+        (
+            found(faced(MANY, failed=200, finding="fails")),
+            (
+                "fails with 400 connections: 2 % of requests, with the default 0 %; default 9,100, "
+                "winner 8,900 requests/s"
+            ),
+        ),
+        (
+            found(faced(MANY, 8000)),
+            "undecided with 400 connections: default 9,100, winner 8,000 requests/s (0.88× [0.73, 1.05])",
+        ),
+        (
+            found(faced(MANY, spread=0.01)),
+            (
+                "a little slower with 400 connections: default 9,100, winner 8,900 requests/s (0.98× "
+                "[0.97, 0.99])"
+            ),
+        ),
+        (
+            found(faced(MANY), left_out={"Connection: close": "h2load cannot send that"}),
+            "holds with 400 connections; not tried: Connection: close (h2load cannot send that)",
+        ),
+        (found(failure="nginx: it crashed"), "does not run under other loads: nginx: it crashed"),
+        (found(), ""),
+    ],
+)
+def test_one_line_says_what_is_not_borne_then_what_holds(told, line):
+    assert say_other_loads(told) == line
+
+
+def show(summary):
+    console = Console(record=True, width=80, force_terminal=False, color_system=None, file=StringIO())
+    console.print(final_screen(summary))
+    return console.export_text()
+
+
+def test_the_last_screen_says_where_the_winner_holds_and_who_was_passed_over():
+    other = found(faced(MANY, 4550, finding="loses"), config={"sendfile": False})
+
+    text = " ".join(show(replace(SUMMARY, other_loads=(other, EVERYWHERE))).split())
+
+    assert "passed over loses with 400 connections: default 9,100, candidate 4,550" in text
+    assert "other loads holds from 25 to 400 connections and with Connection: close;" in text
+
+
+def test_without_other_loads_the_screen_is_as_before():
+    assert "other loads" not in show(SUMMARY)
+    assert "other loads" not in show(replace(SUMMARY, other_loads=(found(),)))
+
+
+def test_scripts_get_every_situation_with_both_sides():
+    (told,) = summary_json(replace(SUMMARY, other_loads=(EVERYWHERE,)))["other_loads"]
+
+    assert (told["winner"], told["verdict"], told["text"]) == (True, "holds", say_other_loads(EVERYWHERE))
+    assert told["situations"][1] == {
+        "name": "400 connections", "connections": 400, "keepalive": True, "slow_clients": 0,
+        "verdict": "holds",
+        "default": {"goodput_rps": 9100.0, "failure_rate": 0.0},
+        "candidate": {"goodput_rps": 8900.0, "failure_rate": 0.0},
+        "ratio": pytest.approx(0.978, abs=0.001), "low": pytest.approx(0.815, abs=0.001),
+        "high": pytest.approx(1.174, abs=0.001),
+    }  # fmt: skip
+
+
+def test_the_table_of_the_report_has_a_row_for_each_situation_and_for_what_is_left_out():
+    told = replace(EVERYWHERE, left_out={"keep-alive": "ab cannot send that"})
+
+    rows = other_load_rows(replace(SUMMARY, other_loads=(told,)))
+
+    assert rows[1] == (
+        "winner", "400 connections", "9,100", "8,900", "0.98× [0.82, 1.17]", "0 % → 0 %", "holds",
+    )  # fmt: skip
+    assert rows[-1] == ("winner", "keep-alive", "–", "–", "–", "–", "ab cannot send that")

@@ -1,0 +1,164 @@
+"""The candidate under loads that it was not tuned on, beside the default, before it is confirmed.
+
+What was tuned on one load alone may have been bought from others: few big processes beat many small ones
+until clients are slow, short queues are quick until connections come. A capacity that the space knows is
+guarded already; here it is looked at.
+"""
+
+import math
+from collections.abc import Sequence
+from random import Random
+
+from tuner.campaign.experiment import Experiment
+from tuner.campaign.pairs import MAX_FAILURES, Pairing, find_pair, measure_pairs
+from tuner.measure.situations import WARM_UP_S, choose_situations
+from tuner.ports import Config
+from tuner.records import Role, Situation, Start, State, Window
+from tuner.statistics.noise import pair_sd
+from tuner.statistics.other_loads import OtherLoads, judge_situation
+from tuner.statistics.ranking import DEFAULT_ARM
+from tuner.study.facts import OTHER_LOADS, Meeting
+from tuner.study.objective import Constraint
+from tuner.study.storage import Opening, Storage
+
+CANDIDATE_ARM = "candidate"
+MOST_WINDOW_S = 2.0
+OVERHEAD_S = 0.2
+"""Of one window, and of the slow clients: programs start, counters are read."""
+MOST_PAIRS = 8
+FAILURE_LIMIT = 0.01
+"""Of a study that bounds no failure rate: from there on a configuration is held not to bear a load."""
+NOT_MEASURED = "it could not be measured in any pair"
+NOT_SERVED = "the default itself serves nothing there"
+
+
+def meet_other_loads(experiment: Experiment, config: Config) -> OtherLoads:
+    """Measure a candidate and the default in situations that the study's load does not show.
+
+    What was measured of it already, in this session or in another, is not measured again. A plan without
+    time for this finds nothing and holds.
+    """
+    storage, default = experiment.storage, experiment.default
+    meetings = storage.recall(OTHER_LOADS) or ()
+    planned = _find(meetings, config)
+    if planned is None:
+        planned = _plan(experiment, config, meetings)
+        storage.remember(OTHER_LOADS, (*meetings, planned))
+    pairing = _pairing(planned, default)
+    if planned.situations and _failure(experiment.starts, pairing) is None:
+        measure_pairs(
+            pairing,
+            experiment.starts,
+            lambda opening: _make(experiment, opening, planned),
+            lambda done, total: experiment.progress.stage("other loads", done, total),
+        )
+    return _judge(planned, experiment.starts, default)
+
+
+def read_other_loads(storage: Storage, starts: Sequence[Start], default: Config) -> tuple[OtherLoads, ...]:
+    """Recompute what was found of every candidate from the stored windows; those that are complete."""
+    meetings = storage.recall(OTHER_LOADS) or ()
+    return tuple(
+        _judge(meeting, starts, default)
+        for meeting in meetings
+        if _is_complete(starts, _pairing(meeting, default))
+    )
+
+
+def _find(meetings: Sequence[Meeting], config: Config) -> Meeting | None:
+    return next((each for each in meetings if dict(each.config) == dict(config)), None)
+
+
+def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> Meeting:
+    setup, plan = experiment.setup, experiment.plan
+    situations, left_out = choose_situations(setup.load, is_private=not setup.settings.target.is_managed)
+    window_s = min(plan.window_s, MOST_WINDOW_S)
+    noise = experiment.ranking().noise
+    slow = sum(each.slow_clients > 0 for each in situations)
+    start_s = (
+        experiment.mean_deploy_s() + WARM_UP_S + len(situations) * (window_s + OVERHEAD_S) + slow * OVERHEAD_S
+    )
+    wanted = round(plan.other_loads_s / (2 * start_s))
+    # Windows of a plan may be longer than these, and so less noisy.
+    longer = math.sqrt(plan.window_s / window_s)
+    return Meeting(
+        config=dict(config), situations=situations, left_out=left_out,
+        pairs=max(1, min(MOST_PAIRS, wanted)) if plan.other_loads_s else 0,
+        first_block=sum(each.pairs for each in before),
+        window_s=window_s, pair_sd=longer * pair_sd(noise, 1),
+        failure_limit=_failure_limit(setup.settings.constraints),
+    )  # fmt: skip
+
+
+def _failure_limit(constraints: Sequence[Constraint]) -> float:
+    return next((each.limit for each in constraints if each.metric == "failure_rate"), FAILURE_LIMIT)
+
+
+def _pairing(meeting: Meeting, default: Config) -> Pairing:
+    return Pairing(
+        role=Role.OTHER_LOADS,
+        sides={DEFAULT_ARM: default, CANDIDATE_ARM: meeting.config},
+        pairs=meeting.pairs,
+        rng=Random(f"other loads {meeting.first_block}"),  # noqa: S311 - no secret
+        first_block=meeting.first_block,
+    )
+
+
+def _make(experiment: Experiment, opening: Opening, planned: Meeting) -> Start:
+    """Make one start in all situations, keep it and report it; it never enters the model."""
+    experiment.progress.start_begins(opening.role, opening.arm)
+    experiment.progress.time_left(experiment.time_left_s())
+    start = experiment.starter.make_in(planned.situations, opening, window_s=planned.window_s)
+    experiment.starts.append(start)
+    experiment.progress.start_ends(start, None)
+    return start
+
+
+def _is_complete(starts: Sequence[Start], pairing: Pairing) -> bool:
+    return len(_pairs(starts, pairing)) == pairing.pairs or _failure(starts, pairing) is not None
+
+
+def _pairs(starts: Sequence[Start], pairing: Pairing) -> list[tuple[Start, Start]]:
+    """Return the finished pairs: a start of the default, and one of the candidate."""
+    blocks = range(pairing.first_block, pairing.first_block + pairing.pairs)
+    pairs = (find_pair(starts, pairing, block) for block in blocks)
+    return [pair for pair in pairs if pair is not None]
+
+
+def _failure(starts: Sequence[Start], pairing: Pairing) -> str | None:
+    """Return why the candidate gave no measurement when it failed as often as a side of a pair may."""
+    blocks = range(pairing.first_block, pairing.first_block + pairing.pairs)
+    reasons = [
+        start.failure.reason
+        for start in starts
+        if start.role is pairing.role and start.arm == CANDIDATE_ARM and start.block in blocks
+        if start.state is State.FAILED and start.failure is not None
+    ]
+    return reasons[-1] if len(reasons) >= MAX_FAILURES else None
+
+
+def _judge(meeting: Meeting, starts: Sequence[Start], default: Config) -> OtherLoads:
+    pairing = _pairing(meeting, default)
+    pairs = _pairs(starts, pairing)
+    faced, left_out = [], dict(meeting.left_out)
+    for situation in meeting.situations if meeting.pairs else ():
+        sides = [tuple(_windows(start, situation) for start in pair) for pair in pairs]
+        measured = [(own, theirs) for own, theirs in sides if own and theirs]
+        served = [pair for pair in measured if any(window.correct for window in pair[0])]
+        if served:
+            faced.append(
+                judge_situation(
+                    situation, served, situations=len(meeting.situations), pair_sd=meeting.pair_sd,
+                    failure_limit=meeting.failure_limit,
+                )
+            )  # fmt: skip
+        else:
+            left_out[situation.name] = NOT_SERVED if measured else NOT_MEASURED
+    return OtherLoads(
+        config=meeting.config, faced=tuple(faced), left_out=left_out, pairs=len(pairs),
+        failure=_failure(starts, pairing),
+    )  # fmt: skip
+
+
+def _windows(start: Start, situation: Situation) -> tuple[Window, ...]:
+    return tuple(window for window in start.valid_windows if window.situation == situation.name)

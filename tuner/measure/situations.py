@@ -1,0 +1,203 @@
+"""Loads a deployed server as nothing was tuned: other connections, kept or not, beside slow clients."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from tuner.deploy.deployment import Deployment
+from tuner.deploy.sandbox import SandboxDeployment
+from tuner.errors import TargetError, UsageError
+from tuner.measure.gates import RetryBudget
+from tuner.measure.start import Outcome
+from tuner.measure.window import Load, LoadShape, run_window
+from tuner.ports import FileState, Process, Workload
+from tuner.records import Situation, Window
+from tuner.study.load_bounds import MOST_CONNECTIONS
+
+FACTOR = 4
+"""A quarter of the study's connections, and four times as many."""
+SLOW_CLIENTS = 60
+WARM_UP_S = 0.5
+"""The situations come in the same order for both sides, so what a young server does meets both alike."""
+READY_S = 4.0
+POLL_S = 0.01
+SPARE_S = 5.0
+"""Slow clients go on for so long after their window when nobody ends them: a window may be measured again."""
+LEAST_FREE_PORTS = 2_000
+PORTS = 28_232
+"""Default net.ipv4.ip_local_port_range (ip-sysctl.rst)."""
+TOOL = Path(__file__).with_name("slow_clients.py")
+FIND_PYTHON = 'command -v "$1" || command -v python3'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherShape:
+    """The load section of a study with connections and keep-alive of a situation."""
+
+    connections: int
+    keepalive: bool
+    threads: int
+    protocol: str
+
+
+def choose_situations(load: Load, *, is_private: bool) -> tuple[tuple[Situation, ...], Mapping[str, str]]:
+    """Return the situations that this load generator can make, and those that it cannot, with the reason.
+
+    Args:
+        load: of the study.
+        is_private: whether the server is a private instance in a sandbox, which slow clients may hold up.
+    """
+    shape, situations, left_out = load.shape, [], {}
+    mode = "Connection: close" if shape.keepalive else "keep-alive"
+    fewer, more = max(1, shape.connections // FACTOR), shape.connections * FACTOR
+    own = Situation(name="", changes="", connections=shape.connections, keepalive=shape.keepalive)
+    wanted = [
+        replace(own, name=_count(fewer), changes="connections", connections=fewer),
+        replace(own, name=_count(more), changes="connections", connections=more),
+        replace(own, name=mode, changes="keepalive", keepalive=not own.keepalive),
+        replace(own, name=f"{SLOW_CLIENTS} slow clients", changes="clients", slow_clients=SLOW_CLIENTS),
+    ]
+    for each in wanted:
+        reason = _why_not(load, each, is_private=is_private)
+        if reason is None:
+            situations.append(each)
+        else:
+            left_out[each.name] = reason
+    return tuple(situations), left_out
+
+
+def _count(connections: int) -> str:
+    return f"{connections} connection" if connections == 1 else f"{connections} connections"
+
+
+def _why_not(load: Load, situation: Situation, *, is_private: bool) -> str | None:
+    """Return why a situation cannot be made, or None."""
+    if situation.slow_clients:
+        return None if is_private else "an installed service may have slow clients of its own"
+    if situation.connections > min(MOST_CONNECTIONS, PORTS - LEAST_FREE_PORTS):
+        return "a load host has no more local ports"
+    own, other = _example(load.shape), _example(shape_in(load.shape, situation))
+    if own == other:
+        return "it is the study's own load"
+    generator = load.generator
+    try:
+        sent = generator.command(other), generator.files(other)
+    except UsageError:
+        return f"{generator.name} cannot send that"
+    # A command of the user's own may have no place for what should change.
+    if sent == (generator.command(own), generator.files(own)):
+        return f"{generator.name} sends the same whatever it is asked for"
+    return None
+
+
+def _example(shape: LoadShape) -> Workload:
+    return Workload(
+        url="http://127.0.0.1/", connections=shape.connections, keepalive=shape.keepalive, duration_s=1.0,
+        threads=max(1, min(shape.threads, shape.connections)), protocol=shape.protocol,
+    )  # fmt: skip
+
+
+def shape_in(shape: LoadShape, situation: Situation) -> OtherShape:
+    """Return the load of a study as a situation changes it."""
+    return OtherShape(
+        connections=situation.connections, keepalive=situation.keepalive, threads=shape.threads,
+        protocol=shape.protocol,
+    )  # fmt: skip
+
+
+def measure_situations(
+    deployment: Deployment,
+    load: Load,
+    situations: Sequence[Situation],
+    window_s: float,
+    retries: RetryBudget,
+    keep: Callable[[Window], None],
+) -> Outcome:
+    """Load one deployed server in every situation; each window is handed to `keep` as soon as it is over.
+
+    A window in which nothing was answered counts: that is what is looked for. There is none of a situation
+    that could not be made.
+
+    Raises:
+        Crashed: the server ended by itself.
+    """
+    retries.begin_start()
+    run_window(deployment, load, WARM_UP_S)
+    for situation in situations:
+        measured, other = _in_situation(deployment, load, situation)
+        with slow_clients(deployment, situation.slow_clients, seconds=window_s) as are_there:
+            retries.begin_window()
+            again = are_there
+            while again:
+                window = replace(run_window(measured, other, window_s), situation=situation.name)
+                keep(window)
+                deployment.check_alive()
+                again = retries.allows_another(window.verdicts, at_s=time.monotonic())
+    return Outcome(steady=True, pruned=None)
+
+
+def _in_situation(deployment: Deployment, load: Load, situation: Situation) -> tuple[Deployment, Load]:
+    """Return what is loaded, and with what; with other headers, a response has another length."""
+    other = replace(load, shape=shape_in(load.shape, situation))
+    if situation.keepalive == load.shape.keepalive:
+        return deployment, other
+    return replace(deployment, response_bytes=None), other
+
+
+@contextlib.contextmanager
+def slow_clients(deployment: Deployment, count: int, *, seconds: float) -> Iterator[bool]:
+    """Keep slow clients beside a private server, on the load generator's CPUs; they end with the block.
+
+    Yields whether they are there: not every target can run them.
+
+    Args:
+        deployment: what they are clients of.
+        count: how many; none at all is fine anywhere.
+        seconds: how long the block lasts when nothing is measured again.
+    """
+    process = _start(deployment, count, seconds=seconds) if count else None
+    try:
+        yield not count or (process is not None and _await_ready(process))
+    finally:
+        if process is not None:
+            process.stop(timeout_s=2.0)
+
+
+def _start(deployment: Deployment, count: int, *, seconds: float) -> Process | None:
+    if not isinstance(deployment, SandboxDeployment):
+        return None
+    sandbox, (place, *_) = deployment.sandbox, deployment.load_places
+    path = sandbox.directory / TOOL.name
+    sandbox.write(path, FileState(content=TOOL.read_bytes()))
+    command = _command(deployment, path, count, seconds=READY_S + 3 * seconds + SPARE_S)
+    try:
+        return sandbox.start(command, cpus=place.cpus or None)
+    except TargetError:  # without Python
+        return None
+
+
+def _await_ready(process: Process) -> bool:
+    """Wait until all have sent something, or have had the time to; return whether they are still at it."""
+    deadline_s = time.monotonic() + READY_S
+    while b"ready" not in process.output() and time.monotonic() < deadline_s:
+        if process.poll() is not None:
+            return False
+        time.sleep(POLL_S)
+    return process.poll() is None
+
+
+def _command(
+    deployment: SandboxDeployment, path: PurePosixPath, count: int, *, seconds: float
+) -> tuple[str, ...]:
+    """Return the command of the slow clients: this Python where the target has it, otherwise its own."""
+    found = deployment.sandbox.run(("sh", "-c", FIND_PYTHON, "find", sys.executable), timeout_s=5.0)
+    python = found.stdout.decode(errors="replace").strip() or "python3"
+    port = urlsplit(deployment.url).port or 80
+    return (
+        python, "-I", "-S", str(path),
+        "--port", str(port), "--clients", str(count), "--seconds", f"{seconds:g}",
+    )  # fmt: skip
