@@ -1,7 +1,7 @@
 """What holds for load generators that can open a new connection for each request."""
 
 from tuner.ports import LoadGenerator
-from tuner.testing.loads import OwnFaultContract
+from tuner.testing.loads import UNDER_WAY, OwnFaultContract
 from tuner.testing.misbehaving_server import serving
 
 
@@ -13,4 +13,4 @@ class NewConnectionContract(OwnFaultContract):
             result = self.send(load, server, keepalive=False)
 
         assert result.failures.total == 0
-        assert server.correct - 16 <= result.correct <= server.correct
+        assert server.correct - UNDER_WAY <= result.correct <= server.correct

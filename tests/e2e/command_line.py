@@ -40,6 +40,8 @@ class CommandLine:
     mark: str = field(default_factory=lambda: f"TUNER_TEST={uuid.uuid4()}")
     variables: Mapping[str, str] = field(default_factory=dict)
     """More of its environment."""
+    through: Sequence[str] = ()
+    """Put before every command; see `idle_processors_here`."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -61,7 +63,7 @@ class CommandLine:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end; `through` is put before it (prlimit, unshare …)."""
         return subprocess.run(
-            [*through, str(TUNER), *map(str, arguments)],
+            [*self.through, *through, str(TUNER), *map(str, arguments)],
             cwd=self.folder,
             env={**self.environment, **(environment or {})},
             capture_output=True,
@@ -85,7 +87,7 @@ class CommandLine:
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         """Start a command in a session of its own, to be signalled."""
         return subprocess.Popen(
-            [str(TUNER), *map(str, arguments)],
+            [*self.through, str(TUNER), *map(str, arguments)],
             cwd=self.folder,
             env=self.environment,
             stdout=subprocess.PIPE,

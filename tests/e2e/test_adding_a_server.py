@@ -5,17 +5,17 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.e2e.command_line import CommandLine
+from tests.testbed.processors import idle_processors_here
 from tests.unit.simulated_study import make_summary
 from tuner.export import Rewritten, export
 from tuner.plugins import make_host, make_installed_server
-
-pytestmark = pytest.mark.alone
 
 PAGE = (Path(__file__).parents[2] / "docs/adding-a-server.md").read_text()
 PART = re.compile(r"^`(?P<path>[\w./-]+)`:\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -42,35 +42,28 @@ def read_commands() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def tuner(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
-    """Return the command line of a reader who has written the files and installed the package."""
+def tuner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
+    """Yield the command line of a reader who has written the files and installed the package."""
     folder = tmp_path_factory.mktemp("walk")
     for path, text in read_files().items():
         file = folder / PACKAGE / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     site = str(folder / "site")
-    tuner = CommandLine(
-        folder,
-        variables={
-            "PATH": f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin",
-            "PYTHONPATH": site,
-            # Beside tuner, from what is here: no network, and this environment stays as it is.
-            "PIP_TARGET": site,
-            "PIP_NO_DEPS": "1",
-            "PIP_NO_INDEX": "1",
-            "PIP_NO_BUILD_ISOLATION": "0",
-        },
-    )
-    installed = run(tuner, INSTALL)
-    assert installed.returncode == 0, installed.stderr
-    return tuner
-
-
-@pytest.fixture(scope="module")
-def done(tuner: CommandLine) -> Done:
-    """Run the other commands of the page; return what came of each."""
-    return {command: run(tuner, command) for command in read_commands() if command != INSTALL}
+    variables = {
+        "PATH": f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PYTHONPATH": site,
+        # Beside tuner, from what is here: no network, and this environment stays as it is.
+        "PIP_TARGET": site,
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",
+    }
+    with idle_processors_here() as through:
+        tuner = CommandLine(folder, variables=variables, through=through)
+        installed = run(tuner, INSTALL)
+        assert installed.returncode == 0, installed.stderr
+        yield tuner
 
 
 def run(tuner: CommandLine, command: str) -> subprocess.CompletedProcess[str]:
@@ -93,8 +86,18 @@ def test_the_page_has_its_reader_write_three_files_of_less_than_300_lines():
     assert sum(text.count("\n") for text in files.values()) <= 300
 
 
-def test_every_command_of_the_page_ends_well(tuner: CommandLine, done: Done):
+def test_a_reader_who_runs_every_command_of_the_page_has_tuned_the_server(tuner: CommandLine):
+    # One test, for side by side several would each need a study of their own.
+    done = {command: run(tuner, command) for command in read_commands() if command != INSTALL}
+
     shown = json.loads(tuner.run("show", "lighttpd.yaml", "--json").stdout)
+    expect_good_ends(done, shown)
+    expect_contracts_of_both_modes(done["python -m tuner.testing lighttpd"].stdout)
+    assert "tuner init lighttpd -o lighttpd.yaml" in done
+    expect_study_of_the_real_server(shown)
+
+
+def expect_good_ends(done: Done, shown: Mapping[str, Any]) -> None:
     for command, ended in done.items():
         allowed = {0}
         if command.startswith("tuner run"):
@@ -105,20 +108,16 @@ def test_every_command_of_the_page_ends_well(tuner: CommandLine, done: Done):
         assert ended.returncode in allowed, f"{command}\n{ended.stdout}{ended.stderr}"
 
 
-def test_the_contracts_were_run_with_both_modes(done: Done):
-    printed = done["python -m tuner.testing lighttpd"].stdout
-
+def expect_contracts_of_both_modes(printed: str) -> None:
     assert re.search(r"\b1[5-9] passed", printed), printed
     assert "skipped" not in printed
 
 
-def test_the_study_ran_the_real_server_with_other_settings(tuner: CommandLine, done: Done):
-    assert "tuner init lighttpd -o lighttpd.yaml" in done
-    shown = json.loads(tuner.run("show", "lighttpd.yaml", "--json").stdout)
-
+def expect_study_of_the_real_server(shown: Mapping[str, Any]) -> None:
     assert shown["fingerprint"]["servers"]["lighttpd"].startswith("1.4.")
     searched = [trial for trial in shown["trials"] if trial["role"] == "search"]
-    assert any(trial["state"] == "complete" for trial in searched)
+    # Whether one of them was worth a second window is its luck.
+    assert any(trial["state"] in {"complete", "pruned"} for trial in searched)
     assert {"server.max-worker", "server.max-fds"} <= set(shown["default"]["config"])
     assert shown["default"]["goodput_rps"] > 0
 

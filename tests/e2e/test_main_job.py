@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from tests.e2e.command_line import CommandLine
-
 pytestmark = pytest.mark.alone
 
 
@@ -110,19 +108,6 @@ def test_check_says_what_will_run_and_what_will_be_written(finished):
     assert checked.returncode == 0, checked.stderr
     for word in ("nginx 1.", "wrk", "co-located", "study.study/ only", "ready"):
         assert word in checked.stdout
-
-
-def test_apache_runs_from_init_to_verdict(tmp_path):
-    tuner = CommandLine(tmp_path)
-
-    made = tuner.run("init", "apache", "-o", "apache.yaml")
-    completed = tuner.run_in_peace(
-        "run", "apache.yaml", "--preset", "quick", "--minutes", "0.4", "--trials", "3"
-    )
-
-    assert made.returncode == 0, made.stderr
-    assert completed.returncode in {0, 1}, completed.stderr
-    assert "default" in completed.stdout
 
 
 def test_nginx_and_the_kernel_are_tuned_as_one_space(finished):

@@ -1,17 +1,15 @@
 """The notebooks: stored without output, and run for real."""
 
 import re
-import time
+import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 
 import tuner
-
-pytestmark = pytest.mark.alone
+from tests.testbed.processors import idle_processors_here
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 BUDGET = "minutes: 0.9"
@@ -43,23 +41,17 @@ def test_a_notebook_uses_the_public_api_only(notebook: nbformat.NotebookNode) ->
         assert set(names.split(", ")) <= set(tuner.__all__)
 
 
-def execute_in_peace(path: Path, folder: Path) -> nbformat.NotebookNode:
-    """Run a notebook; where the host was too noisy to measure on, from the start again, twice at most."""
-    for attempt in range(3):
-        notebook = shortened(nbformat.read(path, as_version=4))
-        place = folder / str(attempt)
-        place.mkdir()
-        client = NotebookClient(
-            notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(place)}}
-        )
-        try:
-            client.execute()
-        except CellExecutionError as error:
-            if "too noisy" not in str(error) or attempt == 2:
-                raise
-            time.sleep(10)
-        else:
-            break
+def execute(path: Path, folder: Path) -> nbformat.NotebookNode:
+    """Run a notebook as on a machine on which nothing else runs."""
+    notebook = shortened(nbformat.read(path, as_version=4))
+    client = NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    )
+    kernel = client.create_kernel_manager()
+    with idle_processors_here() as through:
+        _, *arguments = kernel.kernel_spec.argv
+        kernel.kernel_spec.argv = [*through, sys.executable, *arguments]
+        client.execute()
     return notebook
 
 
@@ -77,7 +69,7 @@ def test_the_notebook_has_the_budget_that_is_shortened_here() -> None:
 @pytest.mark.filterwarnings("default")  # what Jupyter's own packages warn of is not ours
 def test_the_study_of_threads_per_child_ends_with_the_best_value(tmp_path: Path) -> None:
     path = next(path for path in NOTEBOOKS if path.stem == "find_threads_per_child")
-    notebook = execute_in_peace(path, tmp_path)
+    notebook = execute(path, tmp_path)
 
     printed = "".join(
         output.text

@@ -9,6 +9,7 @@ from benchmarks.faults import has_changed, look_at
 from tests.e2e.command_line import CommandLine
 from tests.testbed.bed import Testbed
 from tests.testbed.host import Sudo, TestHost, User
+from tests.testbed.processors import idle_processors
 from tuner import plugins
 from tuner.campaign.prepare import find_target
 from tuner.study import load_study
@@ -90,22 +91,25 @@ def test_a_managed_run_needs_an_agreement(tuner: CommandLine, web: TestHost):
     assert not (web.root / "var/lib/tuner/keeper").exists()
 
 
-@pytest.mark.alone
 def test_a_run_measures_changes_and_gives_back_what_it_found(tuner: CommandLine, web: TestHost):
     asks = tuner.folder / "ask.py"
     asks.write_text(ASKS)
     study = tuner.write(text=LIGHT_STUDY.format(url=web.ssh_url, asks=asks))
     before = look_at(web)
 
-    done = tuner.run_in_peace("run", study, "--yes", "--minutes", "0.4", "--trials", "3")
+    with idle_processors(web):
+        done = tuner.run_in_peace("run", study, "--yes", "--minutes", "0.4", "--trials", "3")
 
     assert done.returncode in {0, 1}, done.stderr
     shown = json.loads(tuner.run("show", study, "--json").stdout)
     assert shown["state"] == "finished"
     assert shown["fingerprint"]["co_located"] is False
     assert shown["default"]["config"]["worker_connections"] == 768
+    # Whether one of them was worth a second window is its luck.
     searched = [
-        trial for trial in shown["trials"] if trial["role"] == "search" and trial["state"] == "complete"
+        trial
+        for trial in shown["trials"]
+        if trial["role"] == "search" and trial["state"] in {"complete", "pruned"}
     ]
     assert searched
     assert all(window["goodput_rps"] > 0 for trial in searched for window in trial["windows"])

@@ -1,11 +1,13 @@
 """Processors of a test host's own, in /proc/stat: what else runs on this machine is none of its business.
 
 A study refuses to measure on a host on which other programs run, and on a machine that runs tests side by
-side there are always some. To a host of its own they would be unknown, as they are to one with lxcfs.
+side there are always some. To a host of its own they would be unknown, as they are to one with lxcfs. What a
+study of seconds finds is not looked at; that the whole machine is watched is tested where nothing else runs.
 """
 
 import contextlib
 import os
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,10 +24,30 @@ KEPT = ("ctxt", "btime", "processes", "procs_running", "procs_blocked")
 @contextlib.contextmanager
 def idle_processors(host: TestHost) -> Iterator[None]:
     """Let the processors of a host be idle but for its own processes, which are counted apart."""
-    file = host.root / "run/testbed-stat"
+    with _idle(host.root / "run/testbed-stat"):
+        host.run(["mount", "--bind", "/run/testbed-stat", "/proc/stat"])
+        try:
+            yield
+        finally:
+            host.run(["umount", "/proc/stat"])
+
+
+@contextlib.contextmanager
+def idle_processors_here() -> Iterator[tuple[str, ...]]:
+    """Yield what is put before a command, so that it finds this machine's processors idle in the same way."""
+    with tempfile.TemporaryDirectory(prefix="testbed-stat-") as directory:
+        file = Path(directory) / "stat"
+        with _idle(file):
+            # In mounts of its own, which end with it.
+            mount = 'mount --bind "$0" /proc/stat; exec "$@"'
+            yield ("unshare", "--mount", "--propagation", "private", "sh", "-ec", mount, str(file))
+
+
+@contextlib.contextmanager
+def _idle(file: Path) -> Iterator[None]:
+    """Keep a file like /proc/stat in which nothing but idle time passes."""
     cpus = os.cpu_count() or 1
     file.write_bytes(_describe(cpus, 0))
-    host.run(["mount", "--bind", "/run/testbed-stat", "/proc/stat"])
     done = threading.Event()
     descriptor = os.open(file, os.O_WRONLY)
 
