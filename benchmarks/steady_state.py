@@ -2,10 +2,10 @@
 
     python -m benchmarks.steady_state [--server nginx] [--starts 10] [--seconds 30] [--json FILE]
 
-Starts the default and a preset of the server's space by turns, as a study does (same sandbox, same CPUs), and
-loads each start without a pause, in windows of one second. Printed is, by the age at which a window begins, the
-goodput relative to the same start's later half (geometric mean, with 95 % intervals over starts), and the gain
-that a study would have found at that age.
+Starts the default and a preset of the server's space by turns, as a study does (same sandbox, same CPUs),
+and loads each start without a pause, in windows of one second. Printed is, by the age at which a window
+begins, the goodput relative to the same start's later half (geometric mean, with 95 % intervals over starts),
+and the gain that a study would have found at that age.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from tuner import load_study
 from tuner.campaign.prepare import Setup, prepare
 from tuner.measure.window import run_window
 from tuner.ports import Config
-from tuner.statistics.confirm import pair_order
+from tuner.statistics.paired_gain import pair_order
 
 TUNER = Path(sys.executable).with_name("tuner")
 PRESETS: Mapping[str, str] = {"nginx": "cached", "apache": "few-processes"}

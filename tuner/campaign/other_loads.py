@@ -91,7 +91,8 @@ def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> 
 
 
 def _failure_limit(constraints: Sequence[Constraint]) -> float:
-    return next((each.limit for each in constraints if each.metric == "failure_rate"), FAILURE_LIMIT)
+    limits = (each.limit for each in constraints if each.metric == "failure_rate")
+    return next((limit for limit in limits if limit is not None), FAILURE_LIMIT)
 
 
 def _pairing(meeting: Meeting, default: Config) -> Pairing:

@@ -64,7 +64,7 @@ class Starter:
         def measure(deployment: Deployment, keep: Callable[[Window], None]) -> Outcome:
             return measure_start(deployment, load, plan, judges, self.retries, keep)
 
-        return self._make(opening, measure, value=value, suggest_s=suggest_s)
+        return self._make(opening, measure, value=value, suggest_s=suggest_s, controls=controls)
 
     def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Start:
         """Make one start that meets other loads than the study's, a window of each, and keep it.
@@ -84,6 +84,7 @@ class Starter:
         *,
         value: Callable[[Start], float | None] = lambda _: None,
         suggest_s: float = 0.0,
+        controls: Sequence[Start] = (),
     ) -> Start:
         setup = self.setup
         spaces = distributions(setup.space.dimensions) if opening.point else {}
