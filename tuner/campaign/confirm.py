@@ -9,10 +9,11 @@ from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs
 from tuner.measure.calibrate import size_confirmation
 from tuner.ports import Config
 from tuner.records import Role, Start
+from tuner.statistics.feasibility import Feasibility
 from tuner.statistics.paired_gain import Gain, judge_pairs, needs_extension
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study.facts import CONFIRMATION, Confirmation
-from tuner.study.objective import Constraint, broken
+from tuner.study.objective import Constraint
 from tuner.study.storage import Storage
 
 CONFIRMED = "confirmed"
@@ -42,9 +43,13 @@ def confirm(experiment: Experiment, winner: Config) -> str:
         gain = read_gain(storage, experiment.starts, experiment.default, constraints)
     if failed is not None:
         return f"not confirmed: {failed}"
-    if violated := broken(_starts_of_winner(experiment.starts), constraints):
-        return f"not confirmed: the winner breaks {' and '.join(violated)}"
-    return CONFIRMED if gain is not None and gain.verdict == "improved" else "not proven"
+    known = Feasibility(experiment.starts, constraints, experiment.default)
+    if doubts := known.doubts(planned.config):
+        verb = "breaks" if known.is_ruled_out(planned.config) else "may break"
+        return f"not confirmed: the winner {verb} {' and '.join(each.constraint for each in doubts)}"
+    if gain is None:
+        return "not proven"
+    return CONFIRMED if gain.verdict == "improved" else gain.verdict
 
 
 def _size(experiment: Experiment, winner: Config) -> Confirmation:
@@ -85,7 +90,8 @@ def read_gain(
 ) -> Gain | None:
     """Recompute the confirmed gain from the stored pairs; None before all of them are there.
 
-    A winner that breaks a constraint in the confirmation has improved nothing.
+    A winner that breaks a constraint, by all its starts, has improved nothing, nor has one of which it is not
+    shown that it keeps them.
     """
     planned = storage.recall(CONFIRMATION)
     if planned is None:
@@ -94,8 +100,8 @@ def read_gain(
     if len(logs) < planned.pairs:
         return None
     gain = replace(judge_pairs(logs, looks=planned.looks), metric=storage.metric)
-    return replace(gain, verdict="not proven") if broken(_starts_of_winner(starts), constraints) else gain
-
-
-def _starts_of_winner(starts: Sequence[Start]) -> list[Start]:
-    return [start for start in starts if start.role is Role.CONFIRM and start.arm == WINNER_ARM]
+    known = Feasibility(starts, constraints, default)
+    if known.is_ruled_out(planned.config):
+        return replace(gain, verdict="infeasible")
+    is_shown = gain.verdict != "improved" or known.may_ship(planned.config)
+    return gain if is_shown else replace(gain, verdict="not proven")

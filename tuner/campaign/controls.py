@@ -91,7 +91,7 @@ def _refuse_infeasible_default(experiment: Experiment) -> None:
     worst = min(bounded, key=lambda each: each.probability, default=None)
     if worst is not None and worst.probability < RULED_OUT:
         raise UsageError(
-            f"{settings.path}: constraints: the default itself {worst.describe()}, above the bound of "
+            f"{settings.path}: constraints: the default itself {worst.finding}, above the bound of "
             f"{worst.constraint}. Write `{worst.metric} <= {RELATIVE}` for no worse than that, raise the "
             "bound, or lower `connections:`. What was measured of the default is kept."
         )

@@ -211,6 +211,6 @@ def compare(
         say("Stopped; everything is as it was before.")
         sys.exit(INTERRUPTED)
     if as_json:
-        print_json(gain_json(comparison.gain))
+        print_json(gain_json(comparison.gain, comparison.reason))
     else:
         make_console().print(comparison_table(comparison, first, second))

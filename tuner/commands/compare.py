@@ -13,7 +13,8 @@ from tuner.interrupts import signals_interrupt
 from tuner.measure.garbage_collection import short_collections
 from tuner.ports import Config
 from tuner.records import Metric, Role, Start
-from tuner.report.summary import Comparison, gather_arm
+from tuner.report.reasons import explain_gain
+from tuner.report.summary import Comparison, gather_arm, pair_seconds
 from tuner.space.problems import suggest
 from tuner.statistics.paired_gain import judge_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
@@ -73,8 +74,10 @@ def compare(
         raise TargetError(f"compare: a side failed twice in a row. {paired.failed}")
     arms = [gather_arm(sides[arm], [start for start in starts if start.arm == arm]) for arm in sides]
     lacks = {side: setup.space.lacks(arm.config) for side, arm in zip(("first", "second"), arms, strict=True)}
+    gain = replace(judge_pairs(paired.logs), metric=storage.metric)
     return Comparison(
-        first=arms[0], second=arms[1], gain=replace(judge_pairs(paired.logs), metric=storage.metric),
+        first=arms[0], second=arms[1], gain=gain,
+        reason=explain_gain(gain, pair_s=pair_seconds(starts)),
         lacks={side: found for side, found in lacks.items() if found},
     )  # fmt: skip
 

@@ -90,13 +90,12 @@ def describe_verdict(summary: "Summary") -> Headline:
     if gain is not None:
         return Headline(
             tone="plain", figure=say_gain(gain),
-            text=f"{gain.verdict.capitalize()}: the interval does not show a gain that is worth claiming. "
-            "Keep the default.",
+            text=f"{gain.verdict.capitalize()}. {summary.reason} Keep the default.",
         )  # fmt: skip
     if summary.state == "finished":
         return Headline(
             tone="plain", figure="Nothing beat the default",
-            text=f"{summary.stop_reason or 'The study is finished'}. Keep the default.",
+            text=f"{summary.stop_reason or 'The study is finished'}. {summary.reason} Keep the default.",
         )  # fmt: skip
     if summary.incumbent is None:
         return Headline(tone="open", figure="No result yet", text=f"The study is {summary.state}.")

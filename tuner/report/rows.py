@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 FAILURE_KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
 LONGEST_REASON = 400
+NEARLY = 0.99
+"""A probability of which more digits say nothing."""
 
 Row = tuple[str, ...]
 
@@ -45,7 +47,7 @@ def describe_arm(arm: "Arm") -> Row:
         say_rate(arm.goodput_rps),
         say_milliseconds(arm.latency_p99_ms),
         say_failures(arm.failures, arm.requests),
-        str(arm.starts),
+        f"{arm.starts}, {arm.failed_starts} failed" if arm.failed_starts else str(arm.starts),
     )
 
 
@@ -61,6 +63,15 @@ def describe_limit(summary: "Summary") -> str:
             figures += f", winner {say_rate(winner.requests_per_cpu_s)}"
         return f"{said}: {figures}."
     return LOWER_BOUND if winner is not None and winner.is_lower_bound else ""
+
+
+def constraint_rows(summary: "Summary") -> list[Row]:
+    """Show each constraint: winner, default, the probability that the winner keeps it."""
+    rows: list[Row] = []
+    for each in summary.assessments:
+        chance = say_percent(each.probability, 0) if each.probability < NEARLY else "over 99 %"
+        rows.append((each.constraint, each.finding, each.finding_of_default, chance))
+    return rows
 
 
 def response_rows(summary: "Summary") -> list[Row]:
@@ -329,6 +340,7 @@ TABLES: Mapping[str, Callable[["Summary"], list[Row]]] = {
     "changes": change_rows,
     "capacity": capacity_rows,
     "inert": inert_rows,
+    "constraints": constraint_rows,
     "sensitivity": sensitivity_rows,
     "mechanisms": mechanism_rows,
     "front": front_rows,

@@ -15,12 +15,14 @@ from tuner.errors import UsageError
 from tuner.ports import Config, ConnectTime, Scalar
 from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored
 from tuner.records.latency import merge
+from tuner.report.reasons import explain_gain, explain_no_winner
 from tuner.report.sensitivity import Sensitivity, explain
 from tuner.statistics.control_level import Speedup
+from tuner.statistics.feasibility import Assessment, Feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
 from tuner.statistics.other_loads import OtherLoads
 from tuner.statistics.pareto import Choice, find_front
-from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, as_controls, follow_incumbent, rank
+from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, Ranking, as_controls, follow_incumbent, rank
 from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS, FINGERPRINT, PRESET, VERDICT
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class Arm:
     """Correct responses per CPU second of the server; None where that is not what the study maximizes."""
     connect_time: ConnectTime | None = None
     """Of all connections; None where the load generator does not say, or keeps its connections."""
+    failed_starts: int = 0
+    """Besides `starts`, those that gave no measurement by its own fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,8 @@ class Comparison:
     first: Arm
     second: Arm
     gain: "Gain"
+    reason: str = ""
+    """Why the verdict is not "improved"; empty when it is."""
     lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Of each side that holds less than the default: first or second → in what."""
 
@@ -106,6 +112,10 @@ class Summary:
     """What nobody beats in both, and the winner; fastest first, numbered from 1. Empty without a cost."""
     climb: tuple[tuple[int, float], ...] = ()
     """Start number and the speedup of the incumbent after it."""
+    reason: str = ""
+    """Why a finished study has no proven gain; empty when it has, and before it is finished."""
+    assessments: tuple[Assessment, ...] = ()
+    """What is known of the winner under every constraint."""
     expected_gain: float | None = None
     """What another configuration promises, as a share; None where no model was asked."""
 
@@ -165,6 +175,7 @@ def summarize(
     finished, expected = storage.recall(VERDICT), storage.recall(EXPECTED_GAINS)
     best = ranking.incumbent
     chosen = winner_config or (best.config if best else default)
+    known = Feasibility(starts, settings.constraints, default)
     confirmed = [start for start in starts if start.role is Role.CONFIRM]
     of_default = [start for start in confirmed if start.arm == DEFAULT_ARM] if gain else [
         start for start in as_controls(starts) if start.role is Role.CONTROL
@@ -201,8 +212,30 @@ def summarize(
         front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
         if settings.objective.cost else (),
         climb=follow_incumbent(starts, ranking),
+        reason=_explain(gain, finished, known, winner_config, starts, ranking),
+        assessments=known.assess(winner_config) if winner_config else (),
         expected_gain=left_to_gain(expected or ()),
     )  # fmt: skip
+
+
+def _explain(
+    gain: "Gain | None",
+    finished: str | None,
+    known: Feasibility,
+    winner: Config | None,
+    starts: Sequence[Start],
+    ranking: Ranking,
+) -> str:
+    """Return why there is no proven gain; nothing when there is one, or the study goes on."""
+    if gain is not None and winner is not None:
+        return explain_gain(gain, known.doubts(winner), pair_s=pair_seconds(starts))
+    return explain_no_winner(starts, ranking, known) if finished else ""
+
+
+def pair_seconds(starts: Sequence[Start]) -> float:
+    """Return the mean seconds of a pair of the confirmation; 0 without any."""
+    paired = [start for start in starts if start.role is Role.CONFIRM and start.counts]
+    return 2 * fmean(each.timing.deploy_s + each.timing.load_s for each in paired) if paired else 0.0
 
 
 def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
@@ -224,6 +257,7 @@ def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
         is_lower_bound=is_censored(windows),
         requests_per_cpu_s=_per_cpu(windows),
         connect_time=_merge_connect_times(windows),
+        failed_starts=sum(start.state is State.FAILED for start in starts),
     )
 
 
@@ -296,7 +330,7 @@ def pick(summary: Summary, number: int) -> Summary:
     return replace(
         summary, winner=gather_arm(config, measured), gain=None, changes=changes,
         sensitivity=tuple(replace(each, kept=each.parameter in changes) for each in summary.sensitivity),
-        mechanisms=(), latency=None,
+        mechanisms=(), latency=None, reason="", assessments=(),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from tuner.statistics.other_loads import OtherLoads, Side
 from tuner.statistics.pareto import Choice
 
 if TYPE_CHECKING:
+    from tuner.statistics.feasibility import Assessment
     from tuner.statistics.paired_gain import Gain
 
 
@@ -23,6 +24,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
     best, winner, latency = summary.incumbent, summary.winner, summary.latency
     return {
         **_fields(summary, "study", "state", "stop_reason"),
+        "verdict": None if summary.gain is None else summary.gain.verdict,
+        "reason": summary.reason,
         "fingerprint": _fields(
             summary.fingerprint, "host", "kernel", "servers", "cpu", "cores", "memory_mib", "generator",
             "co_located", "server_cpus", "generator_cpus",
@@ -47,7 +50,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             for name, reasons in describe_searched(summary.space).items()
             if name in {"cannot_act", "held", "left_out"}
         },
-        "gain": None if summary.gain is None else gain_json(summary.gain),
+        "gain": None if summary.gain is None else gain_json(summary.gain, summary.reason),
+        "feasibility": [_assessment_json(each) for each in summary.assessments],
         "expected_gain": summary.expected_gain,
         "front": [_choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)],
         "other_loads": [_other_loads_json(summary, each) for each in summary.other_loads],
@@ -63,10 +67,22 @@ def summary_json(summary: Summary) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def gain_json(gain: "Gain") -> dict[str, Any]:
-    """Return a gain as `show` and `compare` print it."""
-    told = _fields(gain, "ratio", "low", "high", "pairs", "verdict", "p_sign_flip", "hodges_lehmann")
-    return {**told, "metric": gain.metric.value}
+def gain_json(gain: "Gain", reason: str) -> dict[str, Any]:
+    """Return a gain as `show` and `compare` print it, with the reason of its verdict."""
+    names = ("ratio", "low", "high", "pairs", "verdict", "p_sign_flip", "hodges_lehmann")
+    return {**_fields(gain, *names), "metric": gain.metric.value, "reason": reason}
+
+
+def _assessment_json(assessment: "Assessment") -> dict[str, Any]:
+    """Return what is known under one constraint; a limit of null is what the default has."""
+    sides = {"winner": assessment.seen, "default": assessment.of_default}
+    return {
+        **_fields(assessment, "constraint", "metric", "limit", "probability"),
+        **{
+            side: None if seen is None else _fields(seen, "value", "low", "high")
+            for side, seen in sides.items()
+        },
+    }
 
 
 def _fields(record: object, *names: str) -> dict[str, Any]:
@@ -157,6 +173,7 @@ def _side_json(side: Side) -> dict[str, float]:
 def _arm_json(arm: Arm) -> dict[str, Any]:
     return {
         **_fields(arm, "config", "goodput_rps", "latency_p99_ms", "failures", "requests", "starts"),
+        "failed_starts": arm.failed_starts,
         "lower_bound": arm.is_lower_bound,
         "requests_per_cpu_s": arm.requests_per_cpu_s,
         "connect_ms": None if arm.connect_time is None else _connect_json(arm.connect_time),

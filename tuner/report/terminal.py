@@ -26,12 +26,16 @@ if TYPE_CHECKING:
     from tuner.report.summary import Comparison, Summary
 
 SIDES = ("", "requests/s", "p99", "failures", "starts")
+NOTHING_BETTER = "nothing beat the default"
 PAIRED = (" of winner against default", "dim")
 
 
 def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequence[str] = ()) -> Group:
     """Return how a study ended: both sides, the gain, the few changes, and where everything is."""
-    parts: list[RenderableType] = [_headline(summary), Text(""), _sides(summary)]
+    parts: list[RenderableType] = [_headline(summary)]
+    if summary.reason:
+        parts.append(Text(make_printable(summary.reason)))
+    parts += [Text(""), _sides(summary)]
     if summary.latency is not None:
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
@@ -60,10 +64,12 @@ def _headline(summary: "Summary") -> Text:
         is_proven = summary.gain.verdict == "improved"
         gain = (say_gain(summary.gain), "bold green" if is_proven else "bold yellow")
         what = "" if summary.metric is Metric.GOODPUT else f"{say_metric(summary.metric)}: "
-        return Text.assemble((name, "bold"), ": " if is_proven else ": not proven, ", what, gain, PAIRED)
+        verdict = ": " if is_proven else f": {summary.gain.verdict}, "
+        return Text.assemble((name, "bold"), verdict, what, gain, PAIRED)
     if summary.state == "finished":
-        reason = f" ({make_printable(summary.stop_reason)})" if summary.stop_reason else ""
-        return Text.assemble((name, "bold"), ": nothing beat the default", reason)
+        reason = make_printable(summary.stop_reason)
+        said = reason if reason.startswith(NOTHING_BETTER) else f"{NOTHING_BETTER} ({reason})"
+        return Text.assemble((name, "bold"), f": {said if reason else NOTHING_BETTER}")
     best = ""
     if summary.incumbent is not None:
         best = f"; best so far {say_speedup(summary.incumbent[1])}, not confirmed"
@@ -187,10 +193,9 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
     """Return two configurations that were measured in pairs, and the gain of the second over the first."""
     names = {"first": make_printable(first), "second": make_printable(second)}
     gain = comparison.gain
-    # A whole interval below 1 is a loss, not only an unproven gain.
-    verdict = "worse" if gain.high < 1 else gain.verdict
     what = "" if gain.metric is Metric.GOODPUT else f" in {say_metric(gain.metric)}"
-    headline = f"{names['second']} is {say_gain(gain)} of {names['first']}{what}: {verdict}"
+    headline = f"{names['second']} is {say_gain(gain)} of {names['first']}{what}: {gain.verdict}"
+    reason = [Text(make_printable(comparison.reason))] if comparison.reason else []
     warnings = [
         Text(
             f"{names[side]} holds less than the default: {make_printable('; '.join(lacks))}. "
@@ -202,7 +207,7 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
     table = _table(*SIDES, right=True)
     table.add_row(names["first"], *describe_arm(comparison.first))
     table.add_row(names["second"], *describe_arm(comparison.second))
-    return Group(Text(headline, style="bold"), *warnings, Text(""), table)
+    return Group(Text(headline, style="bold"), *reason, *warnings, Text(""), table)
 
 
 def parameter_list(

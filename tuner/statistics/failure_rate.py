@@ -79,7 +79,8 @@ class FailureRate:
     failed: int
     requests: int
     starts: int
-    """Those that failed among them."""
+    failed_starts: int
+    """Of all starts."""
 
     @property
     def p_sound(self) -> float:
@@ -122,7 +123,12 @@ class FailureRates:
         """Fit to the counts of every start, by configuration; one without any starts has the prior."""
         self._starts = {key: tuple(sorted(each)) for key, each in counts.items()}
         decades = np.log10(CORRELATIONS / PRIOR_CORRELATION) / PRIOR_CORRELATION_DECADES
-        evidence = [_likelihood(each).evidence for each in self._starts.values()]
+        evidence = [
+            _likelihood(each).evidence
+            for each in self._starts.values()
+            # Where nothing failed, nothing differs: a high ρ would explain that as well as low rates do.
+            if any(start.failed for start in each)
+        ]
         of_correlation = np.sum([-(decades**2) / 2, *evidence], axis=0)
         self._of_correlation: Array = of_correlation - _log_sum(of_correlation, axis=0)
 
@@ -138,6 +144,7 @@ class FailureRates:
             failed=sum(each.failed for each in starts),
             requests=sum(each.requests for each in starts),
             starts=len(starts),
+            failed_starts=sum(not each.requests for each in starts),
         )
 
 

@@ -33,6 +33,10 @@ PRIOR_DEGREES = 2.0
 freedom."""
 
 
+EVERY_START = "every start works"
+"""How the constraint that is a part of every study is called where people read it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assessment:
     """What is known of one configuration under one constraint."""
@@ -40,29 +44,28 @@ class Assessment:
     constraint: str
     metric: str
     probability: float
-    """That the constraint is kept."""
+    """That it is kept, if the configuration is sound; of `STARTED`, that it is sound."""
     seen: CredibleInterval | None
     """None where the metric was not measured, and for `STARTED`."""
     limit: float | None
     """None for what the default has."""
     of_default: CredibleInterval | None
-
-    def describe(self) -> str:
-        """Return what was seen, in words: fails 0.28 % [0.21 %, 0.36 %] of its requests."""
-        return _describe(self.metric, self.seen)
-
-    def describe_default(self) -> str:
-        """Return the same of the default."""
-        return _describe(self.metric, self.of_default)
+    finding: str
+    """What was seen, in words: fails 0.28 % [0.21 %, 0.36 %] of its requests."""
+    finding_of_default: str
 
 
-def _describe(metric: str, seen: CredibleInterval | None) -> str:
+def _say(metric: str, seen: CredibleInterval | None) -> str:
     if seen is None:
         return "was not measured"
     if metric == FAILURE_RATE:
         low, value, high = (f"{100 * each:.2g} %" for each in (seen.low, seen.value, seen.high))
         return f"fails {value} [{low}, {high}] of its requests"
     return f"has {metric} {seen.value:.3g} [{seen.low:.3g}, {seen.high:.3g}]"
+
+
+def _say_failed(rate: FailureRate) -> str:
+    return f"fails to start or to bear the load {rate.failed_starts} times in {rate.starts}"
 
 
 class Feasibility:
@@ -125,24 +128,35 @@ class Feasibility:
     def assess(self, config: Config) -> tuple[Assessment, ...]:
         """Return what is known of a configuration: that it starts, and every constraint of the study."""
         key = _key(config)
-        rate = self._rates.of(key)
+        rate, default = self._rates.of(key), self._rates.of(self._default)
         started = Assessment(
-            constraint=STARTED, metric=STARTED, probability=rate.p_sound, seen=None, limit=None,
-            of_default=None,
+            constraint=EVERY_START, metric=STARTED, probability=rate.p_sound, seen=None, limit=None,
+            of_default=None, finding=_say_failed(rate), finding_of_default=_say_failed(default),
         )  # fmt: skip
         return (started, *(self._assess(each, key, rate) for each in self._constraints))
 
+    def doubts(self, config: Config) -> tuple[Assessment, ...]:
+        """Return what keeps a configuration from being shipped, the worst first; nothing when it may ship."""
+        if self.may_ship(config):
+            return ()
+        is_blameless = self._rates.of(_key(config)).failed_starts == 0
+        assessed = self.assess(config)[1:] if is_blameless and self._constraints else self.assess(config)
+        found = sorted(assessed, key=lambda each: each.probability)
+        return tuple(each for each in found if each.probability < MAY_SHIP) or (found[0],)
+
     def _assess(self, constraint: Constraint, key: Hashable, rate: FailureRate) -> Assessment:
-        if constraint.metric == FAILURE_RATE:
+        metric, kept = constraint.metric, self._probability(constraint, key, rate)
+        if metric == FAILURE_RATE:
             default = self._rates.of(self._default)
             seen, of_default = (each.interval() if each.requests else None for each in (rate, default))
         else:
-            means = self._metrics[constraint.metric]
+            means = self._metrics[metric]
             seen, of_default = means.interval(key), means.interval(self._default)
         return Assessment(
-            constraint=str(constraint), metric=constraint.metric,
-            probability=self._probability(constraint, key, rate),
-            seen=seen, limit=constraint.limit, of_default=of_default,
+            constraint=str(constraint), metric=metric, limit=constraint.limit,
+            probability=kept / rate.p_sound if metric == FAILURE_RATE else kept,
+            seen=seen, of_default=of_default,
+            finding=_say(metric, seen), finding_of_default=_say(metric, of_default),
         )  # fmt: skip
 
     def _keeps_others(self, key: Hashable, rate: FailureRate) -> float:

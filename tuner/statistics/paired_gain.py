@@ -22,7 +22,7 @@ from scipy.special import ndtr, stdtrit
 from tuner.errors import UsageError
 from tuner.records import Metric
 
-Verdict = Literal["improved", "no worse", "not proven"]
+Verdict = Literal["improved", "no worse", "not proven", "worse", "infeasible"]
 ALPHA = 0.05
 TWO_LOOKS_INTERVAL_ALPHA = 0.04
 """Error rate of each look's interval when a second may follow. At 0.05 the reported interval holds the truth
@@ -32,6 +32,8 @@ MIN_GAIN = 0.01
 MIN_PAIRS = 2
 LARGEST_LOG = 700.0
 """Two pairs that contradict each other have no upper end that a float can hold."""
+MOST_PAIRS = 400
+"""More pairs are advice to nobody."""
 EXACT_PAIRS = 40
 """Up to so many pairs all sign flips are counted; beyond, their sum is normal for all purposes."""
 
@@ -76,7 +78,8 @@ def judge_pairs(pairs: Sequence[tuple[float, float]], *, looks: int = 1, total_a
     """Judge pairs by the t interval of their log ratios.
 
     "improved" takes a lower bound above 1 and a ratio of at least 1 + `MIN_GAIN`; "no worse" a lower bound
-    above 1 − `MIN_GAIN`.
+    above 1 − `MIN_GAIN`; "worse" an interval wholly below 1. What pairs cannot show, that the winner breaks a
+    constraint ("infeasible"), is for others to say.
 
     Args:
         pairs: log goodput of default and winner, pair by pair.
@@ -100,7 +103,7 @@ def judge_pairs(pairs: Sequence[tuple[float, float]], *, looks: int = 1, total_a
         low=math.exp(mean - reach),
         high=math.exp(min(mean + reach, LARGEST_LOG)),
         pairs=len(logs),
-        verdict=_verdict(math.exp(mean), bound),
+        verdict=_verdict(math.exp(mean), bound, math.exp(min(mean + reach, LARGEST_LOG))),
         p_sign_flip=p_sign_flip(logs),
         hodges_lehmann=math.exp(_walsh_median(logs)),
         log_sd=deviation,
@@ -112,9 +115,11 @@ def _t_quantile(alpha: float, pairs: int) -> float:
     return float(stdtrit(pairs - 1, 1 - alpha / 2))
 
 
-def _verdict(ratio: float, bound: float) -> Verdict:
+def _verdict(ratio: float, bound: float, high: float) -> Verdict:
     if bound > 1 and ratio >= 1 + MIN_GAIN:
         return "improved"
+    if high < 1:
+        return "worse"
     return "no worse" if bound > 1 - MIN_GAIN else "not proven"
 
 
@@ -124,7 +129,24 @@ def needs_extension(gain: Gain) -> bool:
     It may while the interval holds a gain worth a change and the winner is ahead at all; from behind, as
     many pairs again do not end above (in none of 1 500 simulated A/A confirmations).
     """
-    return gain.verdict != "improved" and gain.ratio > 1 and gain.high >= 1 + MIN_GAIN
+    is_open = gain.verdict not in {"improved", "infeasible"}
+    return is_open and gain.ratio > 1 and gain.high >= 1 + MIN_GAIN
+
+
+def pairs_to_decide(gain: Gain) -> int | None:
+    """Return how many pairs in all would decide, were ratio and spread what they seem to be.
+
+    None when the ratio is too near to 1 for a verdict of `MOST_PAIRS` pairs.
+    """
+    mean = math.log(gain.ratio)
+    if 0 <= mean < math.log1p(MIN_GAIN):
+        return None
+    alike = (n for n in range(gain.pairs + 1, MOST_PAIRS + 1) if _reach(gain, n) < abs(mean))
+    return next(alike, None)
+
+
+def _reach(gain: Gain, pairs: int) -> float:
+    return _t_quantile(gain.alpha, pairs) * gain.log_sd / math.sqrt(pairs)
 
 
 def p_sign_flip(logs: Sequence[float] | NDArray[np.float64]) -> float:

@@ -163,10 +163,11 @@ def test_nothing_beat_the_default_is_a_result() -> None:
 def test_an_unproven_gain_is_not_celebrated() -> None:
     gain = summary().gain
     assert gain is not None
-    text = without_plotly(render_report(replace(summary(), gain=replace(gain, verdict="not proven"))))
+    unproven = replace(summary(), gain=replace(gain, verdict="not proven"), reason="The pairs do not decide.")
+    text = without_plotly(render_report(unproven))
 
     assert 'class="verdict plain"' in text
-    assert "Not proven: " in text
+    assert "Not proven. The pairs do not decide. Keep the default." in text
 
 
 def test_failed_requests_are_counted_by_kind() -> None:

@@ -188,7 +188,7 @@ def test_an_assessment_names_each_constraint_with_what_was_seen():
 
     started, failures, p99 = feasibility(starts, FEW_FAILURES, QUICK).assess(CACHED)
 
-    assert (started.constraint, started.seen) == ("started", None)
+    assert (started.constraint, started.metric, started.seen) == ("every start works", "started", None)
     assert started.probability > 0.9
     assert (failures.constraint, failures.limit) == ("failure_rate <= 0.001", 0.001)
     assert failures.seen.value == pytest.approx(0.003)
@@ -197,3 +197,17 @@ def test_an_assessment_names_each_constraint_with_what_was_seen():
     assert failures.probability < 0.05
     assert p99.seen.value == pytest.approx(5.0)
     assert p99.of_default is None
+
+
+def test_what_keeps_a_configuration_from_shipping_is_named_the_worst_first():
+    failing = feasibility(
+        [measured(DEFAULT, 0), *(measured(CACHED, 400, p99_ms=30) for _ in range(4))], QUICK, FEW_FAILURES
+    )
+    crashing = feasibility(
+        [measured(CACHED, 0), *(failed(next(NUMBERS), config=CACHED) for _ in range(3))], FEW_FAILURES
+    )
+
+    assert [each.metric for each in failing.doubts(CACHED)] == ["failure_rate", "latency_p99_ms"]
+    assert [each.metric for each in crashing.doubts(CACHED)] == ["started"]
+    assert crashing.doubts(CACHED)[0].finding == "fails to start or to bear the load 3 times in 4"
+    assert feasibility([measured(CACHED, 0)], FEW_FAILURES).doubts(CACHED) == ()

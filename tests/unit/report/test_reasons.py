@@ -1,0 +1,130 @@
+"""Why a study has no proven gain."""
+
+import math
+from dataclasses import replace
+
+from tests.unit.starts import DEFAULT, config_of, control, failed, start, window
+from tuner.report.reasons import explain_gain, explain_no_winner
+from tuner.statistics.confirm import judge_pairs
+from tuner.statistics.feasibility import Feasibility
+from tuner.statistics.ranking import rank
+from tuner.study.objective import Constraint
+
+FEW_FAILURES = Constraint(metric="failure_rate", limit=0.001)
+CACHED = config_of(open_file_cache=1000)
+EAGER = config_of(multi_accept=True)
+COPIED = config_of(sendfile=False)
+
+
+def gain_of(*ratios):
+    return judge_pairs([(0.0, math.log(ratio)) for ratio in ratios])
+
+
+IMPROVED = gain_of(1.40, 1.48, 1.44, 1.45)
+INFEASIBLE = replace(IMPROVED, verdict="infeasible")
+OPEN = gain_of(1.00, 1.12, 0.97, 1.06, 1.02, 1.04)
+WORSE = gain_of(0.86, 0.88, 0.87, 0.85)
+ALIKE = gain_of(1.001, 0.999, 1.002, 0.998, 1.0, 1.001)
+
+
+def measured(number, config, *failures):
+    windows = tuple(window(8000 - each, failed=each) for each in failures)
+    return start(number, config=config, windows=windows)
+
+
+def doubts_of(*starts):
+    return Feasibility(starts, (FEW_FAILURES,), DEFAULT).doubts(CACHED)
+
+
+def test_a_proven_gain_needs_no_reason():
+    assert explain_gain(IMPROVED) == ""
+
+
+def test_a_loss_is_called_one():
+    assert WORSE.verdict == "worse"
+    assert explain_gain(WORSE) == "The whole interval lies below 1: 0.86× [0.84, 0.89]."
+
+
+def test_pairs_that_do_not_decide_say_how_many_more_would():
+    said = explain_gain(OPEN, pair_s=10.0)
+
+    assert OPEN.verdict == "not proven"
+    assert said.startswith(
+        "The pairs do not decide: 1.03× [0.98, 1.09]. Were the ratio what it seems, about "
+    )
+    assert said.endswith(" more pairs (1 min 00 s) would.")
+    assert " more pairs would." in explain_gain(OPEN)
+
+
+def test_near_to_one_no_number_of_pairs_is_promised():
+    undecided = gain_of(1.10, 0.92, 1.05, 0.95)
+
+    assert explain_gain(undecided).endswith("So near to 1, more pairs would hardly decide either.")
+
+
+def test_no_loss_and_no_gain_is_said():
+    assert ALIKE.verdict == "no worse"
+    assert explain_gain(ALIKE) == "A loss of 1 % is ruled out, but no gain is shown: 1.00× [1.00, 1.00]."
+
+
+def test_a_broken_constraint_is_named_with_both_rates_and_the_bound():
+    starts = [measured(n, DEFAULT, 24, 22) for n in range(6)]
+    starts += [measured(10 + n, CACHED, 23, 22) for n in range(6)]
+
+    said = explain_gain(INFEASIBLE, doubts_of(*starts))
+
+    assert said.startswith("By all starts the winner fails 0.28 % [0.2")
+    assert " of its requests, the default 0.29 % [0.2" in said
+    assert said.endswith("]: it breaks failure_rate <= 0.001.")
+
+
+def test_a_doubtful_constraint_is_named_with_its_probability():
+    said = explain_gain(
+        INFEASIBLE, doubts_of(measured(0, DEFAULT, 0), measured(1, CACHED, 7, 6), measured(2, CACHED, 8, 9))
+    )
+
+    assert ": it keeps failure_rate <= 0.001 with a probability of " in said
+    assert said.endswith(" %, and 90 % are needed.")
+
+
+def test_starts_that_failed_are_counted_for_both_sides():
+    starts = [measured(0, DEFAULT, 0), measured(1, CACHED, 0), *(failed(n, config=CACHED) for n in (2, 3))]
+
+    assert explain_gain(INFEASIBLE, doubts_of(*starts)) == (
+        "The winner fails to start or to bear the load 2 times in 3, the default 0 times in 1."
+    )
+
+
+def test_doubts_and_pairs_that_do_not_decide_are_both_said():
+    said = explain_gain(
+        OPEN, doubts_of(measured(0, DEFAULT, 0), *(measured(n, CACHED, 80) for n in (1, 2, 3)))
+    )
+
+    assert "it breaks failure_rate <= 0.001." in said
+    assert "The pairs do not decide: " in said
+
+
+def test_without_a_winner_it_is_counted_what_became_of_those_that_were_tried():
+    starts = [control(0, 1000, 1000), control(1, 1000, 1000), control(9, 1000, 1000)]
+    starts += [
+        measured(2, EAGER, 400),
+        measured(3, EAGER, 300),
+        failed(4, config=COPIED),
+        start(5, 950, 950, config=CACHED),
+    ]
+
+    known = Feasibility(starts, (FEW_FAILURES,), DEFAULT)
+    said = explain_no_winner(starts, rank(starts, (FEW_FAILURES,), DEFAULT), known)
+
+    assert said.startswith(
+        "3 configurations tried, 1 broke failure_rate <= 0.001, 1 failed to start or to bear "
+    )
+    assert "the best of the rest is 0.9" in said
+
+
+def test_where_nothing_was_tried_that_is_the_reason():
+    known = Feasibility([control(0, 1000)], (), DEFAULT)
+
+    assert explain_no_winner([control(0, 1000)], rank([control(0, 1000)], (), DEFAULT), known) == (
+        "No configuration was tried."
+    )

@@ -1,0 +1,100 @@
+"""Why a study ended as it did: the reason of every verdict but "improved", in a few sentences."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tuner.records import Role, Start, State
+from tuner.report.wording import say_duration, say_interval, say_percent, say_ratio, say_speedup
+from tuner.statistics.paired_gain import MIN_GAIN, Gain, pairs_to_decide
+from tuner.statistics.feasibility import EVERY_START, MAY_SHIP, RULED_OUT, Assessment, Feasibility
+from tuner.statistics.ranking import Ranking, as_controls, config_key
+
+PROBABLE = 0.5
+"""Less likely to keep a constraint, a configuration is counted as one that broke it."""
+
+
+def explain_gain(gain: Gain, doubts: Sequence[Assessment] = (), *, pair_s: float = 0.0) -> str:
+    """Return why pairs gave this verdict; nothing when they prove a gain.
+
+    Args:
+        gain: what the pairs gave.
+        doubts: what keeps the winner from being shipped.
+        pair_s: seconds that a pair took, to say how long more of them would take; 0 when that is not known.
+    """
+    if gain.verdict == "improved":
+        return ""
+    said = [_explain_doubt(each) for each in doubts]
+    if gain.low <= 1 or not said:
+        said.append(_explain_pairs(gain, pair_s))
+    return " ".join(said)
+
+
+def _explain_pairs(gain: Gain, pair_s: float) -> str:
+    found = f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}"
+    if gain.high < 1:
+        return f"The whole interval lies below 1: {found}."
+    if gain.verdict == "no worse":
+        return f"A loss of {say_percent(MIN_GAIN)} is ruled out, but no gain is shown: {found}."
+    return f"The pairs do not decide: {found}. {_say_more(gain, pair_s)}"
+
+
+def _say_more(gain: Gain, pair_s: float) -> str:
+    """Return how many more pairs would decide, were things as they seem."""
+    needed = pairs_to_decide(gain)
+    if needed is None:
+        return "So near to 1, more pairs would hardly decide either."
+    more = needed - gain.pairs
+    time = f" ({say_duration(more * pair_s)})" if pair_s else ""
+    return f"Were the ratio what it seems, about {more} more pair{'' if more == 1 else 's'}{time} would."
+
+
+def _explain_doubt(doubt: Assessment) -> str:
+    if doubt.constraint == EVERY_START:
+        return f"The winner {doubt.finding}, the default {_leave_verb(doubt.finding_of_default)}."
+    if doubt.probability < RULED_OUT:
+        kept = f"it breaks {doubt.constraint}"
+    else:
+        kept = (
+            f"it keeps {doubt.constraint} with a probability of {say_percent(doubt.probability, 0)}, and "
+            f"{say_percent(MAY_SHIP, 0)} are needed"
+        )
+    default = _leave_verb(doubt.finding_of_default)
+    return f"By all starts the winner {doubt.finding}, the default {default}: {kept}."
+
+
+def _leave_verb(finding: str) -> str:
+    """Return what is said of the default after the same was said of the winner."""
+    return (
+        finding.removeprefix("fails to start or to bear the load ")
+        .removeprefix("fails ")
+        .removesuffix(" of its requests")
+    )
+
+
+def explain_no_winner(starts: Sequence[Start], ranking: Ranking, known: Feasibility) -> str:
+    """Return what became of the configurations that were tried, where none was worth confirming."""
+    tried = {
+        config_key(start.config): start.config
+        for start in as_controls(starts)
+        if start.role is not Role.CONTROL and start.state is not State.INVALID
+    }
+    if not tried:
+        return "No configuration was tried."
+    broken = Counter(
+        worst.constraint
+        for worst in (min(known.assess(config), key=_chance) for config in tried.values())
+        if worst.probability < PROBABLE
+    )
+    said = [f"{len(tried)} configuration{'' if len(tried) == 1 else 's'} tried"]
+    said += [
+        f"{count} failed to start or to bear the load" if name == EVERY_START else f"{count} broke {name}"
+        for name, count in broken.most_common()
+    ]
+    best = ranking.incumbent
+    if best is not None:
+        said.append(f"the best of the rest is {say_speedup(best.posterior)} of the default")
+    return f"{', '.join(said)}."
+
+
+def _chance(assessment: Assessment) -> float:
+    return assessment.probability
