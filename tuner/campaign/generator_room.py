@@ -7,7 +7,6 @@ says how many threads there are, and which hosts.
 import math
 
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.metric import describe_limit
 from tuner.hosts.placement import place, read_cores
 from tuner.measure.window import Load
 from tuner.ports import Workload
@@ -30,7 +29,7 @@ def give_generator_room(experiment: Experiment) -> None:
         return
     experiment.move_load(moved)
     experiment.progress.note(
-        f"{describe_limit(found)}; it gets CPUs {', '.join(map(str, moved.generator_cpus))} and "
+        f"{found}; it gets CPUs {', '.join(map(str, moved.generator_cpus))} and "
         f"{moved.threads} threads, the server the others, and the calibration begins anew"
     )
 
@@ -43,7 +42,7 @@ def _plan(experiment: Experiment, found: Bottleneck) -> MovedLoad | None:
         return None
     threads = setup.load.shape.threads
     used = found.generator_busy * min(threads, len(generator))
-    share = used / (used + found.server_busy * len(server))
+    share = used / (used + (found.server_busy or 0.0) * len(server))
     cpus = server | generator
     # Rounded up: what is looked for is the server's limit.
     cores = read_cores(setup.host, cpus)
