@@ -1,7 +1,7 @@
 """Campaigns on a host that only exists as numbers: everything else, storage and space included, is real."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -69,13 +69,15 @@ def write_study(folder: Path, *, seed: int = 1, optimizer: str = "tpe", more: st
     return load_study(path)
 
 
-def make_setup(settings: Study, space: Space, fixed_rate: Load | None = None) -> Setup:
+def make_setup(
+    settings: Study, space: Space, fixed_rate: Load | None = None, *, cpus: Collection[int] = (0, 1)
+) -> Setup:
     """Make a setup for a host that is never asked for anything."""
     nothing: Any = SimpleNamespace()
     load = Load(generator=Wrk(), shape=settings.load, interrupt_threads=())
     return Setup(
         settings=settings, host=MemoryHost(), servers={}, facts={}, space=space, space_facts={}, load=load,
-        target=nothing, placement=place({0, 1}), fingerprint=FINGERPRINT, fixed_rate=fixed_rate,
+        target=nothing, placement=place(cpus), fingerprint=FINGERPRINT, fixed_rate=fixed_rate,
     )  # fmt: skip
 
 
@@ -121,6 +123,7 @@ class SimulatedHost:
     """Log speed of the host at a time."""
     cpu_us: Callable[[Config], float] = lambda _: 40.0
     """CPU time of the server per request."""
+    cpus: Collection[int] = (0, 1)
     most_rps: float | None = None
     """What the load generator can send at the most; then the server's CPU time is what its speed says."""
     worth_in: Callable[[Config, Situation], float] | None = None
@@ -383,11 +386,13 @@ def make_campaign(
 ) -> Experiment:
     """Take up a study on a simulated host."""
     space = space or space_of(*TUNED)
-    setup = make_setup(settings, space, fixed_rate)
+    setup = make_setup(settings, space, fixed_rate, cpus=host.cpus)
     warmth = read_warmth(settings, space)
     default = space.encode(space.default())
     optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
     campaign = Experiment(setup, plan, storage, optimizer, Log(), session=session, clock=host.clock)
-    starter: Any = SimulatedStarter(host=host, setup=setup, plan=plan, storage=storage, session=session)
+    starter: Any = SimulatedStarter(
+        host=host, setup=campaign.setup, plan=plan, storage=storage, session=session
+    )
     campaign.starter = starter
     return campaign

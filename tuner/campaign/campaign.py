@@ -8,6 +8,7 @@ from tuner.campaign.confirm import CONFIRMED, confirm
 from tuner.campaign.controls import measure_control
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.fixed_rate import compare_latency
+from tuner.campaign.generator_room import give_generator_room
 from tuner.campaign.metric import settle_metric
 from tuner.campaign.race import race
 from tuner.campaign.search import search
@@ -34,4 +35,5 @@ def calibrate(experiment: Experiment) -> None:
     while (done := len(experiment.controls())) < wanted:
         experiment.progress.stage("calibrate", done, wanted)
         measure_control(experiment)
+        give_generator_room(experiment)
     settle_metric(experiment)

@@ -21,7 +21,7 @@ from tuner.statistics.control_level import ControlLevel
 from tuner.statistics.noise import detectable_gain
 from tuner.statistics.ranking import DEFAULT_ARM, Ranking, as_controls, rank
 from tuner.statistics.steady import declines
-from tuner.study.facts import CONFIRMATION, METRIC, OTHER_LOADS
+from tuner.study.facts import CONFIRMATION, METRIC, MOVED_LOAD, OTHER_LOADS, MovedLoad
 from tuner.study.objective import Constraint
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
@@ -45,6 +45,8 @@ class Experiment:
         clock: Clock = time,
     ) -> None:
         """Take up the study where its storage left it."""
+        moved = storage.recall(MOVED_LOAD)
+        setup = setup if moved is None else setup.move(moved)
         self.clock = clock
         self.setup = setup
         self.plan = plan
@@ -62,6 +64,14 @@ class Experiment:
         """Compare by another metric from now on, what was measured so far included."""
         self.storage.remember(METRIC, metric)
         self.starts[:] = [measured_by(start, metric) for start in self.starts]
+        self._ranked = None
+
+    def move_load(self, moved: MovedLoad) -> None:
+        """Go on with the load generator in another place; what was measured so far was another load."""
+        self.storage.remember(MOVED_LOAD, moved)
+        self.setup = self.setup.move(moved)
+        self.starter = replace(self.starter, setup=self.setup)
+        self.starts.clear()
         self._ranked = None
 
     # One start more

@@ -7,12 +7,12 @@ second of the server, and says so; where even that cannot be read, it ends befor
 from tuner.campaign.experiment import Experiment
 from tuner.errors import TargetError
 from tuner.records import Metric, Role
-from tuner.statistics.bottleneck import Bottleneck, find_bottleneck
+from tuner.statistics.bottleneck import find_bottleneck
 from tuner.study.facts import METRIC
 
 REMEDY = (
     "Give it more CPUs or threads (`load.threads`), load hosts of its own (`load.host`, for installed "
-    "services), or take a generator that needs less (wrk)"
+    "services), or take a generator that needs less CPU time"
 )
 
 
@@ -34,19 +34,11 @@ def settle_metric(experiment: Experiment) -> None:
         return
     if not found.has_cost:
         raise TargetError(
-            f"load: {describe_limit(found)}, so goodput would measure the generator, and the CPU time of the "
-            f"server cannot be read, which could be compared instead. {REMEDY}."
+            f"load: {found}: goodput can hardly grow, whatever the server does, and the CPU time of the "
+            f"server, which could be compared instead, cannot be read. {REMEDY}."
         )
     experiment.maximize(Metric.PER_CPU)
     experiment.progress.note(
-        f"{describe_limit(found)}: goodput would measure the generator, so requests per CPU second of the "
+        f"{found}: goodput can hardly grow, whatever the server does, so requests per CPU second of the "
         f"server are compared. {REMEDY} to compare goodput."
-    )
-
-
-def describe_limit(found: Bottleneck) -> str:
-    """Return both shares in a few words."""
-    return (
-        f"the load generator used {found.generator_busy:.0%} of its CPUs, the server "
-        f"{found.server_busy:.0%} of its own"
     )

@@ -28,6 +28,8 @@ OVERHEAD_S = 0.2
 MOST_PAIRS = 8
 FAILURE_LIMIT = 0.01
 """Of a study that bounds no failure rate: from there on a configuration is held not to bear a load."""
+RELATIVE_LIMIT = 0.001
+"""Of a study whose bound is what the default has: fewer failures are none that anybody would look for."""
 NOT_MEASURED = "it could not be measured in any pair"
 NOT_SERVED = "the default itself serves nothing there"
 
@@ -91,8 +93,11 @@ def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> 
 
 
 def _failure_limit(constraints: Sequence[Constraint]) -> float:
-    limits = (each.limit for each in constraints if each.metric == "failure_rate")
-    return next((limit for limit in limits if limit is not None), FAILURE_LIMIT)
+    """Return the bound of the failure rate; what is failing is besides held against the default, always."""
+    for each in constraints:
+        if each.metric == "failure_rate":
+            return RELATIVE_LIMIT if each.limit is None else each.limit
+    return FAILURE_LIMIT
 
 
 def _pairing(meeting: Meeting, default: Config) -> Pairing:

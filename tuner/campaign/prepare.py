@@ -14,11 +14,12 @@ from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
-from tuner.measure.window import Load
+from tuner.measure.window import Load, copy_shape
 from tuner.ports import Facts, Host, Server
 from tuner.records import Fingerprint
 from tuner.space import Space, SpaceFacts, available_spaces, describe_space, facts_to_json, load_space
 from tuner.study import Study
+from tuner.study.facts import MovedLoad
 
 T = TypeVar("T", SandboxTarget, ManagedTarget)
 
@@ -42,6 +43,23 @@ class Setup:
     fingerprint: Fingerprint
     fixed_rate: Load | None
     """The load with the generator that can keep a rate; None when it is not installed."""
+
+    def move(self, moved: MovedLoad) -> "Setup":
+        """Return the setup of a sandbox with the generator in another place."""
+        cpus = frozenset(moved.server_cpus), frozenset(moved.generator_cpus)
+        placement = replace(self.placement, server_cpus=cpus[0], generator_cpus=cpus[1])
+        target = self.target
+        return replace(
+            self,
+            placement=placement,
+            target=replace(target, placement=placement) if isinstance(target, SandboxTarget) else target,
+            load=_with_threads(self.load, moved.threads),
+            fixed_rate=None if self.fixed_rate is None else _with_threads(self.fixed_rate, moved.threads),
+        )
+
+
+def _with_threads(load: Load, threads: int) -> Load:
+    return replace(load, shape=replace(copy_shape(load.shape), threads=threads))
 
 
 def prepare(settings: Study) -> Setup:

@@ -19,7 +19,7 @@ from tuner.space.problems import suggest
 from tuner.statistics.paired_gain import judge_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
-from tuner.study.facts import CONFIRMATION, METRIC
+from tuner.study.facts import CONFIRMATION, METRIC, MOVED_LOAD
 from tuner.study.folder import make_folder, require_own_database
 from tuner.study.lock import locked
 from tuner.study.presets import PRESETS
@@ -50,11 +50,15 @@ def compare(
     """
     progress = progress or Silence()
     with locked(settings), signals_interrupt():
-        setup = prepare(settings)
+        setup, metric = prepare(settings), Metric.GOODPUT
+        study = _open_study(settings)
+        if study is not None:
+            metric, moved = study.metric, study.recall(MOVED_LOAD)
+            setup = setup if moved is None else setup.move(moved)
         sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}
         plan, session = PRESETS[settings.preset], name_session()
         storage = _open_comparison(settings, session)
-        storage.remember(METRIC, _metric_of(settings))
+        storage.remember(METRIC, metric)
         starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
         starts: list[Start] = []
 
@@ -74,7 +78,7 @@ def compare(
         raise TargetError(f"compare: a side failed twice in a row. {paired.failed}")
     arms = [gather_arm(sides[arm], [start for start in starts if start.arm == arm]) for arm in sides]
     lacks = {side: setup.space.lacks(arm.config) for side, arm in zip(("first", "second"), arms, strict=True)}
-    gain = replace(judge_pairs(paired.logs), metric=storage.metric)
+    gain = replace(judge_pairs(paired.logs), metric=metric)
     return Comparison(
         first=arms[0], second=arms[1], gain=gain,
         reason=explain_gain(gain, pair_s=pair_seconds(starts)),
@@ -91,14 +95,14 @@ def _open_comparison(settings: Study, session: str) -> Storage:
     return open_storage(sqlite_url(database), settings.name)
 
 
-def _metric_of(settings: Study) -> Metric:
-    """Return what the study maximizes; goodput before it has begun."""
+def _open_study(settings: Study) -> Storage | None:
+    """Open the study's own storage, which says how it compares; None before it has begun."""
     if not is_there(settings.storage_url):
-        return Metric.GOODPUT
+        return None
     try:
-        return open_storage(settings.storage_url, settings.name, create=False).metric
-    except UsageError:  # it has no start yet
-        return Metric.GOODPUT
+        return open_storage(settings.storage_url, settings.name, create=False)
+    except UsageError:
+        return None
 
 
 def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:

@@ -1,6 +1,7 @@
 """Which CPUs the server gets and which the load generator: disjoint ones where there are enough."""
 
 import contextlib
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -9,7 +10,7 @@ from tuner.hosts.machine import parse_cpus
 from tuner.ports import CpuSet, Host
 
 TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
-GENERATOR_SHARE = 4
+USUAL = 4
 """One CPU in so many is the generator's: wrk and h2load need less CPU per request than the servers do."""
 
 
@@ -25,12 +26,15 @@ class Placement:
     """Whether both are on the same machine."""
 
 
-def place(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
+def place(
+    allowed: Collection[int], cores: Sequence[CpuSet] = (), *, generator_share: float = 1 / USUAL
+) -> Placement:
     """Divide the CPUs between the server and the generator.
 
     Args:
         allowed: CPUs that may be used, as os.sched_getaffinity gives them.
         cores: CPUs that share a physical core, from `read_cores`; each CPU is its own core when left out.
+        generator_share: part of the cores that the generator gets; both sides get one at least.
     """
     groups = _group(frozenset(allowed), cores)
     if len(groups) == 1 and len(groups[0]) == 1:
@@ -44,7 +48,7 @@ def place(allowed: Collection[int], cores: Sequence[CpuSet] = ()) -> Placement:
         groups = [frozenset({cpu}) for cpu in sorted(groups[0])]
         caution = " (threads of one core)"
     # The last ones: interrupts tend to be handled by the first.
-    count = max(1, len(groups) // GENERATOR_SHARE)
+    count = min(max(1, math.floor(len(groups) * generator_share)), len(groups) - 1)
     server = frozenset[int]().union(*groups[:-count])
     generator = frozenset[int]().union(*groups[-count:])
     note = f"co-located: server on {_show(server)}, generator on {_show(generator)}{caution}"

@@ -63,8 +63,7 @@ class Calibration:
                 f"{drift:.1f} % drift in a minute ({self.starts} starts)"
             ),
             (
-                f"generator  {self.generator_cpu:.0%} of its CPUs busy, the server's "
-                f"{self.bottleneck.server_busy:.0%}; two of them get {self.second_generator:.2f}× of one: "
+                f"generator  {self.bottleneck}; two generators get {self.second_generator:.2f}× of one: "
                 f"{self._headroom()}"
             ),
             f"load       requests/s by connections: {curve}; no growth beyond {self.plateau}",

@@ -4,7 +4,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ from tuner.deploy.sandbox import SandboxDeployment
 from tuner.errors import TargetError, UsageError
 from tuner.measure.gates import RetryBudget
 from tuner.measure.start import Outcome
-from tuner.measure.window import Load, LoadShape, run_window
+from tuner.measure.window import FixedShape, Load, LoadShape, copy_shape, run_window
 from tuner.ports import FileState, Process, Workload
 from tuner.records import Situation, Window
 from tuner.study.load_bounds import MOST_CONNECTIONS
@@ -32,16 +32,6 @@ PORTS = 28_232
 """Default net.ipv4.ip_local_port_range (ip-sysctl.rst)."""
 TOOL = Path(__file__).with_name("slow_clients.py")
 FIND_PYTHON = 'command -v "$1" || command -v python3'
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherShape:
-    """The load section of a study with connections and keep-alive of a situation."""
-
-    connections: int
-    keepalive: bool
-    threads: int
-    protocol: str
 
 
 def choose_situations(load: Load, *, is_private: bool) -> tuple[tuple[Situation, ...], Mapping[str, str]]:
@@ -101,12 +91,9 @@ def _example(shape: LoadShape) -> Workload:
     )  # fmt: skip
 
 
-def shape_in(shape: LoadShape, situation: Situation) -> OtherShape:
+def shape_in(shape: LoadShape, situation: Situation) -> FixedShape:
     """Return the load of a study as a situation changes it."""
-    return OtherShape(
-        connections=situation.connections, keepalive=situation.keepalive, threads=shape.threads,
-        protocol=shape.protocol,
-    )  # fmt: skip
+    return replace(copy_shape(shape), connections=situation.connections, keepalive=situation.keepalive)
 
 
 def measure_situations(

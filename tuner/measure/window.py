@@ -30,6 +30,24 @@ class LoadShape(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FixedShape:
+    """The same with values of its own."""
+
+    connections: int
+    keepalive: bool
+    threads: int
+    protocol: str
+
+
+def copy_shape(shape: LoadShape) -> FixedShape:
+    """Return a shape of which single values can be replaced."""
+    return FixedShape(
+        connections=shape.connections, keepalive=shape.keepalive, threads=shape.threads,
+        protocol=shape.protocol,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """A load generator with the workload that stays the same from window to window."""
 

@@ -23,7 +23,7 @@ from tuner.statistics.mechanism import Mechanism, compare_mechanisms
 from tuner.statistics.other_loads import OtherLoads
 from tuner.statistics.pareto import Choice, find_front
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, Ranking, as_controls, follow_incumbent, rank
-from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS, FINGERPRINT, PRESET, VERDICT
+from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS, FINGERPRINT, MOVED_LOAD, PRESET, VERDICT
 
 if TYPE_CHECKING:
     from tuner.space import Space
@@ -167,6 +167,9 @@ def summarize(
     fingerprint = storage.recall(FINGERPRINT)
     if fingerprint is None:
         raise UsageError(f"{settings.name}: this study was never begun. Start it with `tuner run`.")
+    moved = storage.recall(MOVED_LOAD)
+    if moved is not None:
+        fingerprint = replace(fingerprint, server_cpus=moved.server_cpus, generator_cpus=moved.generator_cpus)
     default = space.default()
     ranking = rank(starts, settings.constraints, default)
     gain = read_gain(storage, starts, default, settings.constraints)

@@ -110,6 +110,26 @@ DEFINITION: Fact[Mapping[str, str]] = Fact("definition", to_json=dict)
 FINGERPRINT: Fact[Fingerprint] = Fact("fingerprint", fingerprint_from_json, asdict)
 PRESET: Fact[str] = Fact("preset")
 """Return of the preset that the study began with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedLoad:
+    """Who runs where since the load generator was given more room."""
+
+    server_cpus: tuple[int, ...]
+    generator_cpus: tuple[int, ...]
+    threads: int
+    """Of the load generator."""
+    since: int
+    """Number of the first start with it; those before are of another load."""
+
+
+def _moved_from_json(data: dict[str, Any]) -> MovedLoad:
+    cpus = {key: tuple(data[key]) for key in ("server_cpus", "generator_cpus")}
+    return MovedLoad(**{**data, **cpus})
+
+
+MOVED_LOAD: Fact[MovedLoad] = Fact("moved_load", _moved_from_json, asdict)
 METRIC: Fact[Metric] = Fact("metric", Metric, str)
 """What is maximized, as settled after the calibration; studies of the first form maximize goodput."""
 SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts")

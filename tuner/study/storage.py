@@ -30,7 +30,7 @@ from tuner.records.as_json import (
     window_to_json,
 )
 from tuner.study.database import connect_database, log_ahead, make_file, translated
-from tuner.study.facts import DEFINITION, FINGERPRINT, FORMAT, METRIC, VERSION, Fact
+from tuner.study.facts import DEFINITION, FINGERPRINT, FORMAT, METRIC, MOVED_LOAD, VERSION, Fact
 from tuner.study.objective import Constraint, slacks
 from tuner.study.settings import CONSTRAINTS
 from tuner.study.storage_url import SQLITE, show_url
@@ -136,16 +136,20 @@ class Storage:
         return ended
 
     def starts(self) -> tuple[Start, ...]:
-        """Read every start back, in the order in which they were made; judged by the study's metric."""
+        """Read every start back, in the order in which they were made; judged by the study's metric.
+
+        Those before the load was moved are left out: they are of another load.
+        """
         with self._translated():
             trials = self._study.get_trials(deepcopy=False)
         for trial in trials:
             self._ids[trial.number] = trial._trial_id  # noqa: SLF001 - see begin
+        moved = self.recall(MOVED_LOAD)
         # The end of a start is written in two steps, the state last.
         starts = (
             start_from_json(trial.user_attrs, number=trial.number, has_ended=trial.state.is_finished())
             for trial in trials
-            if is_start(trial.user_attrs)
+            if is_start(trial.user_attrs) and (moved is None or trial.number >= moved.since)
         )
         metric = self.metric
         return tuple(starts if metric is Metric.GOODPUT else (measured_by(each, metric) for each in starts))

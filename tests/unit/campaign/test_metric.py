@@ -56,7 +56,7 @@ def test_it_is_said_before_the_search_with_both_shares_and_what_to_do(settings):
     calibrate(campaign)
 
     (note,) = campaign.progress.notes
-    assert note.startswith("the load generator used 100% of its CPUs, the server 80% of its own")
+    assert note.startswith("the load generator used 100 % of its CPUs, the server 80 % of its own")
     assert "requests per CPU second of the server are compared" in note
     assert "load.threads" in note
 
@@ -71,18 +71,20 @@ def test_where_the_server_is_the_limit_goodput_is_maximized(settings, host):
     assert campaign.progress.notes == []
 
 
-def test_a_limit_of_both_is_no_reason_to_leave_goodput(settings):
-    campaign = campaign_on(settings, SimulatedHost(most_rps=0.97 * BASE_RPS))
+def test_a_gain_is_found_too_where_generator_and_server_are_at_their_limit_together(settings):
+    campaign = campaign_on(settings, SimulatedHost(most_rps=1.03 * BASE_RPS))
 
-    calibrate(campaign)
+    assert run_campaign(campaign) == "confirmed"
 
-    assert campaign.storage.recall(METRIC) is Metric.GOODPUT
+    gain = gain_of(campaign)
+    assert campaign.storage.recall(METRIC) is Metric.PER_CPU
+    assert gain.low < TRUE_RATIO < gain.high
 
 
 def test_without_the_servers_cpu_time_the_study_ends_before_the_search(settings):
     campaign = campaign_on(settings, SimulatedHost(most_rps=LIMITED_RPS, reports_cpu=False))
 
-    with pytest.raises(TargetError, match=r"used 100% of its CPUs.*cannot be read.*load.threads"):
+    with pytest.raises(TargetError, match=r"used 100 % of its CPUs.*cannot be read.*load.threads"):
         run_campaign(campaign)
     assert {start.role for start in campaign.starts} == {Role.CONTROL}
 

@@ -12,19 +12,21 @@ def loaded(generator, idle_s, *, cpus=1.0, cpu_s=0.5):
 
 
 @pytest.mark.parametrize(
-    ("generator", "idle_s", "cpus", "is_generator"),
+    ("generator", "idle_s", "cpus", "is_generator", "server_busy"),
     [
-        (0.97, 0.4, 1, True),
-        (0.97, 0.05, 1, False),
-        (0.80, 0.4, 1, False),
-        (0.97, 0.25, 3, False),
-        (0.97, 1.5, 3, True),
+        (0.97, 0.4, 1, True, 0.6),
+        (0.97, 0.0, 1, True, 1.0),
+        (0.80, 0.4, 1, False, 0.6),
+        (0.97, 1.5, 3, True, 0.5),
     ],
 )
-def test_the_generator_is_the_limit_when_it_is_busy_and_the_servers_cpus_are_not(
-    generator, idle_s, cpus, is_generator
+def test_the_generator_is_the_limit_when_it_is_busy_whatever_the_server_does(
+    generator, idle_s, cpus, is_generator, server_busy
 ):
-    assert find_bottleneck([loaded(generator, idle_s, cpus=cpus)] * 3).is_generator is is_generator
+    found = find_bottleneck([loaded(generator, idle_s, cpus=cpus)] * 3)
+
+    assert found.is_generator is is_generator
+    assert found.server_busy == pytest.approx(server_busy)
 
 
 def test_one_odd_window_decides_nothing():

@@ -20,7 +20,7 @@ from tuner.study.storage_url import sqlite_url
 
 FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_text(encoding="utf-8"))
 """A whole study as it was written before facts had types and a version."""
-LATER = (facts.FORMAT, facts.METRIC, facts.OTHER_LOADS)
+LATER = (facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.OTHER_LOADS)
 """What that tuner did not write."""
 WINNER = FIRST_FORMAT["study"]["confirm"]["config"]
 
