@@ -32,7 +32,7 @@ setup: ## Install what all of the below needs: system packages and .venv
 	@.ci/python dev
 
 # More than processors: many tests wait for what happens in its own time.
-WORKERS = $$(($$(nproc) * 2))
+WORKERS = $$(($$(nproc) * 3))
 
 .PHONY: test
 test: lint ## Run every check and every test

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.testbed.processors import idle_processors_here
+
 pytestmark = pytest.mark.alone
 
 
@@ -94,7 +96,10 @@ def test_a_comparison_prints_the_same_gain_object(finished):
     hand = tuner.folder / "hand.yaml"
     hand.write_text("sendfile: off\nopen_file_cache: 1000\nnet.core.somaxconn: 8192\n")
 
-    compared = tuner.run("compare", study, "default", hand, "--pairs", "2", "--json")
+    with idle_processors_here() as through:
+        compared = tuner.run(
+            "compare", study, "default", hand, "--pairs", "2", "--json", timeout_s=300, through=through
+        )
 
     assert compared.returncode == 0, compared.stderr
     assert json.loads(compared.stdout)["pairs"] == 2

@@ -116,7 +116,6 @@ def test_nothing_is_left_when_the_tests_are_killed(tmp_path: Path):
     wait_until(lambda: processes_with("tests/testbed/link.py") == before)
 
 
-@pytest.mark.alone
 def test_hosts_and_tests_neither_see_nor_touch_what_tuner_keeps_on_this_machine(tmp_path: Path):
     """Of each kind of machine that tests change one test, where a managed run was killed before."""
     tests = (

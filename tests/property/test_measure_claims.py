@@ -1,7 +1,5 @@
 """The claims of `make bench-measure` on fewer simulated hosts, with bounds that leave room for chance."""
 
-from scipy.stats import binom
-
 from benchmarks.measure import (
     measure_coverage,
     measure_false_claims,
@@ -28,6 +26,9 @@ def test_many_short_pairs_tell_more_than_few_long_ones_when_the_host_has_slow_ph
 
 
 def test_equals_of_the_incumbent_are_kept_and_clear_losers_cost_two_windows():
+    # All of scipy.stats, which nothing else here needs
+    from scipy.stats import binom
+
     hosts, equals_per_host = 24, 8
     equals = hosts * equals_per_host
     for figure in measure_pruning(hosts):

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
-from scipy.stats import qmc
 
 from tuner.optimize.acquisition import NoisyExpectedImprovement, Score, are_new, maximise
 from tuner.optimize.encoding import Encoding, Points
@@ -207,6 +206,9 @@ class NoisyGPSampler(BaseSampler):
 
     def _spread(self, encoding: Encoding, number: int) -> NDArray[np.float64]:
         """Return a point of a scrambled Sobol' sequence (Owen 1998)."""
+        # To import it takes longer than all else here; a study has a start of its own and never comes here.
+        from scipy.stats import qmc
+
         sequence = qmc.Sobol(len(encoding.names), rng=np.random.default_rng(self._seed))
         if number:
             sequence.fast_forward(number)
