@@ -12,7 +12,7 @@ from tuner.study.facts import METRIC
 
 REMEDY = (
     "Give it more CPUs or threads (`load.threads`), load hosts of its own (`load.host`, for installed "
-    "services), or take a generator that needs less (wrk)"
+    "services), or take a generator that needs less CPU time"
 )
 
 
