@@ -313,6 +313,7 @@ def provenance_rows(summary: "Summary") -> list[Row]:
         ("tuner", summary.version),
         ("preset", summary.preset),
         ("objective", summary.objective),
+        ("compared", say_metric(summary.metric)),
         ("constraints", "; ".join(summary.constraints) or "none"),
         ("load", summary.workload),
         ("space", f"{' + '.join(summary.space.names)}: {len(summary.space.dimensions)} dimensions"),

@@ -165,7 +165,7 @@ def explanation(sensitivity: Sequence["Sensitivity"], starts: Sequence[Start]) -
     """Return what mattered as aligned lines of text, the most important parameter first."""
     if not sensitivity:
         return "There is nothing to explain: the search varies no parameter."
-    rows = [("parameter", "verdict", "effect on goodput", "importance", "direction")]
+    rows = [("parameter", "verdict", "effect", "importance", "direction")]
     for each in sensitivity:
         effect = importance = NOTHING
         if each.effect is not None and each.low is not None and each.high is not None:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from tuner.ports import Config
-from tuner.records import Role, Start, State
+from tuner.records import Start, State
 from tuner.statistics.failure_rate import CONFIDENCE, Counts, CredibleInterval, FailureRate, FailureRates
 from tuner.study.objective import FAILURE_RATE, METRICS, STARTED, Constraint
 
@@ -72,13 +72,13 @@ class Feasibility:
     """The probabilities that configurations keep the constraints."""
 
     def __init__(self, starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> None:
-        """Fit to all starts of a study; those at a fixed rate are no test of the same load."""
+        """Fit to all starts of a study; those under another load are no test of the same."""
         self._default = _key(default)
         self._constraints = tuple(constraints)
         self._of_rate = tuple(each for each in constraints if each.metric == FAILURE_RATE)
         groups: dict[Hashable, list[Start]] = {self._default: []}
         for start in starts:
-            if start.role is not Role.LATENCY and (start.counts or start.state is State.FAILED):
+            if start.role.is_under_study_load and (start.counts or start.state is State.FAILED):
                 groups.setdefault(_key(start.config), []).append(start)
         self._rates = FailureRates({key: [_count(start) for start in group] for key, group in groups.items()})
         self._metrics = {

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
 from tuner.records import Situation
+from tuner.report.page import render_report
 from tuner.report.rows import other_load_rows
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
@@ -123,6 +124,13 @@ def test_scripts_get_every_situation_with_both_sides():
         "ratio": pytest.approx(0.978, abs=0.001), "low": pytest.approx(0.815, abs=0.001),
         "high": pytest.approx(1.174, abs=0.001),
     }  # fmt: skip
+
+
+def test_the_page_has_a_table_of_them_only_where_there_are_some():
+    title = "Loads that nothing was tuned on</h2>"
+
+    assert title in render_report(replace(SUMMARY, other_loads=(EVERYWHERE,)))
+    assert title not in render_report(SUMMARY)
 
 
 def test_the_table_of_the_report_has_a_row_for_each_situation_and_for_what_is_left_out():

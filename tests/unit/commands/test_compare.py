@@ -1,0 +1,81 @@
+"""A comparison measures as its study does."""
+
+import math
+from contextlib import nullcontext
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from tests.unit.simulation import (
+    BASE_RPS,
+    TUNED,
+    SimulatedHost,
+    SimulatedStarter,
+    make_setup,
+    open_on_disk,
+    space_of,
+    write_study,
+)
+from tuner.commands import compare as module
+from tuner.records import Metric
+from tuner.study.facts import METRIC, MOVED_LOAD, MovedLoad
+
+FASTER = {"open_file_cache": 2000}
+TRUE_RATIO = math.exp(0.18)
+
+
+@pytest.fixture
+def host():
+    return SimulatedHost(most_rps=BASE_RPS, cpus=range(4))
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return write_study(tmp_path)
+
+
+@pytest.fixture
+def started(monkeypatch, host, settings):
+    """Let comparisons be measured on a simulated host; returns the starters that they used."""
+    setup = make_setup(settings, space_of(*TUNED), cpus=host.cpus)
+    target = SimpleNamespace(hold=lambda _: nullcontext())
+    starters = []
+
+    def make_starter(**given):
+        starters.append(SimulatedStarter(host=host, **given))
+        return starters[-1]
+
+    monkeypatch.setattr(module, "prepare", lambda _: replace(setup, target=target))
+    monkeypatch.setattr(module, "Starter", make_starter)
+    return starters
+
+
+@pytest.mark.usefixtures("started")
+def test_without_a_study_goodput_is_compared(settings):
+    gain = module.compare(settings, "default", FASTER, pairs=4).gain
+
+    assert gain.metric is Metric.GOODPUT
+    assert gain.ratio == pytest.approx(1.0, abs=0.03)
+
+
+@pytest.mark.usefixtures("started")
+def test_a_study_that_compares_what_the_server_costs_has_comparisons_that_do(settings, host):
+    open_on_disk(settings, host.clock).remember(METRIC, Metric.PER_CPU)
+
+    comparison = module.compare(settings, "default", FASTER, pairs=4)
+
+    assert comparison.gain.metric is Metric.PER_CPU
+    assert comparison.gain.ratio == pytest.approx(TRUE_RATIO, abs=0.05)
+    assert comparison.second.requests_per_cpu_s > comparison.first.requests_per_cpu_s
+
+
+def test_the_load_comes_from_where_the_study_moved_it(settings, host, started):
+    moved = MovedLoad(server_cpus=(0, 1), generator_cpus=(2, 3), threads=2, since=1)
+    open_on_disk(settings, host.clock).remember(MOVED_LOAD, moved)
+
+    module.compare(settings, "default", FASTER, pairs=2)
+
+    (starter,) = started
+    assert starter.setup.placement.generator_cpus == {2, 3}
+    assert starter.setup.load.shape.threads == 2
