@@ -246,7 +246,7 @@ def parameter_list(
 
 def _say_hint(hint: Mapping[str, Any]) -> str:
     """Return a hint as a line: which way, how likely, under which load."""
-    better = hint["direction"] if "direction" in hint else f"towards {_say_value(hint['value'])}"
+    better = hint["direction"] if "direction" in hint else _say_value(hint["value"])
     under = f", when {hint['when']}" if "when" in hint else ""
     return f"Hint: {better} helps, {hint['odds']:g} to 1{under}"
 

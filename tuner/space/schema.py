@@ -343,6 +343,8 @@ def _model_at(path: Path) -> type[BaseModel]:
         "constraints": ConstraintEntry,
         "presets": PresetEntry,
     }
+    if path and path[-1] == "hint":
+        return HintEntry
     return entries.get(str(path[0]), SpaceFile) if path else SpaceFile
 
 

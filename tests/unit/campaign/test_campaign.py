@@ -151,13 +151,16 @@ def test_the_search_ends_with_the_default(settings):
     assert campaign.starts[last + 1].role is Role.CONTROL
 
 
-def test_presets_are_tried_first_in_their_order(settings):
+def test_presets_are_tried_first_in_their_order_and_recipes_are_not(settings):
     campaign, _ = run(settings, SimulatedHost())
 
     space = campaign.setup.space
     tried = [start.config for start in of_role(campaign, Role.SEARCH)]
-    assert len(space.presets) == 3
-    assert tried[:3] == [space.complete(preset.values) for preset in space.presets]
+    first = [preset for preset in space.presets if preset.is_tried]
+    recipes = [preset for preset in space.presets if not preset.is_tried]
+    assert tried[: len(first)] == [space.complete(preset.values) for preset in first]
+    assert [preset.name for preset in recipes] == ["article-2015"]
+    assert space.complete(recipes[0].values) not in tried
 
 
 def test_no_configuration_is_searched_twice_while_there_are_others(settings):

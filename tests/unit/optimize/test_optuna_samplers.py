@@ -59,7 +59,7 @@ def test_points_where_nothing_started_are_avoided():
     """What crashes is told without a measurement: only its constraint speaks."""
     rng = Random(4)  # noqa: S311 - no secret
     seen = []
-    for _ in range(40):
+    for _ in range(80):
         config = SPACE.decode(draw_sparse(DIMENSIONS, DEFAULT, rng=rng, share=0.5))
         crashed = config["aio"] == "threads"
         seen.append(
