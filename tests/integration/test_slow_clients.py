@@ -22,7 +22,7 @@ FEW_PROCESSES = {
     "ThreadsPerChild": 64, "Processes": 3, "StartServers": 1, "MinSpareThreads": 1, "MaxSpareThreads": 256,
     "EnableSendfile": True,
 }  # fmt: skip
-"""Few processes of many threads, with no fewer workers than by default: fast, and let through by the guard."""
+"""Few processes of many threads, with no fewer workers than by default: fast, and the guard lets it."""
 
 
 @pytest.mark.alone

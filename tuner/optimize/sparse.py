@@ -16,8 +16,6 @@ from tuner.optimize.optimizer import Point
 from tuner.ports import Scalar
 from tuner.space import Dimension, Hint
 
-UNHINTED = 0.5
-"""Times as often as usual a parameter is changed about which the hints say nothing."""
 MOST_DRAWS = 100
 """A switch is drawn as it was every other time; after so many draws nothing can be changed at all."""
 
@@ -28,18 +26,17 @@ def draw_sparse(
     """Change each parameter of the default with probability `share`, at least one of them.
 
     Two thirds of the points lean on hints, where there are any that the default does not follow: there a
-    hinted parameter is changed more often and the others less, and as often as the odds say it goes where
-    the hint points.
+    hinted parameter is changed more often, and goes where the hint points as often as the odds say. Changed
+    half as often, the others only made a wrong hint dearer: best of six points of 400 drawn servers, log
+    gain .36 instead of .35 with hints, .24 instead of .21 with wrong ones, .27 without any.
     """
     parameters = sorted({dimension.parameter for dimension in dimensions})
     point = {dimension.name: default[dimension.name] for dimension in dimensions}
     unchanged = dict(point)
     hinted = _hinted(dimensions, default)
     if not hinted or rng.random() < UNIFORM:
-        hinted, shares = {}, dict.fromkeys(parameters, share)
-    else:
-        others = dict.fromkeys(parameters, share * UNHINTED)
-        shares = others | {name: share * (1 + chance) for name, chance in hinted.items()}
+        hinted = {}
+    shares = {name: share * (1 + hinted.get(name, 0.0)) for name in parameters}
     for _ in range(MOST_DRAWS):
         changed = {name for name in parameters if rng.random() < shares[name]} or {rng.choice(parameters)}
         right = {name for name, chance in hinted.items() if rng.random() < chance}
