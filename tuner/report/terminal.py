@@ -224,11 +224,12 @@ def parameter_list(
         head.append(f"  ({', '.join(make_printable(str(mark)) for mark in marks if mark)})", style="dim")
         parts += [head, _indented(row["why"])]
         parts += [_indented(f"Also: {row['also']}")] if row["also"] else []
+        parts.append(_indented(row["source"], style="dim"))
         if row["acts_when"]:
-            parts.append(_indented(f"Acts when {row['acts_when']} ({row['acts_source']})", style="dim"))
+            parts.append(_indented(f"Acts when {row['acts_when']}"))
+            parts.append(_indented(row["acts_source"], style="dim"))
         if row["hint"]:
             parts += [_indented(_say_hint(row["hint"])), _indented(row["hint"]["source"], style="dim")]
-        parts.append(_indented(row["source"], style="dim"))
     titles = {
         is_first: [(each["name"], each["title"]) for each in presets if each["try_first"] is is_first]
         for is_first in (True, False)

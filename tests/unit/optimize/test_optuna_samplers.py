@@ -4,13 +4,13 @@ from statistics import fmean
 
 import pytest
 
-from tests.unit.simulation import space_of
+from tests.unit.simulation import space_of, without_hints
 from tuner.optimize.optimizer import Observation
 from tuner.optimize.optuna_samplers import STARTUP_TRIALS, Tpe
 from tuner.optimize.sparse import draw, draw_sparse
 from tuner.space import Dimension
 
-SPACE = space_of()
+SPACE = without_hints(space_of())
 DEFAULT = SPACE.encode(SPACE.default())
 DIMENSIONS = SPACE.dimensions
 BUDGET = 25
@@ -59,7 +59,7 @@ def test_points_where_nothing_started_are_avoided():
     """What crashes is told without a measurement: only its constraint speaks."""
     rng = Random(4)  # noqa: S311 - no secret
     seen = []
-    for _ in range(80):
+    for _ in range(40):
         config = SPACE.decode(draw_sparse(DIMENSIONS, DEFAULT, rng=rng, share=0.5))
         crashed = config["aio"] == "threads"
         seen.append(
