@@ -62,6 +62,11 @@ def space_of(*only: str) -> Space:
     return load_space(["nginx", {"only": list(only)}] if only else ["nginx"], facts=facts, base=Path("/"))
 
 
+def without_hints(space: Space) -> Space:
+    """Return a space in which nobody knows anything beforehand."""
+    return replace(space, parameters=tuple(replace(each, hint=None) for each in space.parameters))
+
+
 def write_study(folder: Path, *, seed: int = 1, optimizer: str = "tpe", more: str = "") -> Study:
     """Write a study file and load it."""
     path = folder / "simulated.yaml"

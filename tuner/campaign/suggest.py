@@ -40,7 +40,7 @@ def suggest(experiment: Experiment) -> Proposal:
     """Return a preset not yet tried, or what the optimizer suggests and no constraint forbids."""
     space = experiment.setup.space
     tried = {config_key(start.config) for start in experiment.starts if start.state is not State.INVALID}
-    for preset in space.presets:
+    for preset in (each for each in space.presets if each.is_tried):
         config = space.complete(preset.values)
         if config_key(config) not in tried:
             return Proposal(config=config)

@@ -20,6 +20,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 
 from tuner.optimize.encoding import Array, Conditions, Encoding, Points
 from tuner.optimize.gp import GaussianProcess
+from tuner.optimize.leaning import UNIFORM, Leaning
 
 DRAWS = 64
 NOISE_FREE = 1e-6
@@ -150,7 +151,12 @@ def knowledge_gradient(process: GaussianProcess, rivals: Points, points: Points,
 
 
 def maximise(
-    score: Score, encoding: Encoding, conditions: Conditions, good: Points, rng: np.random.Generator
+    score: Score,
+    encoding: Encoding,
+    conditions: Conditions,
+    good: Points,
+    rng: np.random.Generator,
+    leaning: Leaning | None = None,
 ) -> NDArray[np.float64]:
     """Return the point (d,) that scores highest.
 
@@ -160,12 +166,13 @@ def maximise(
         conditions: what is off is no coordinate of a point.
         good: shape (k, d), points to search around, the best of this study first; NaN is drawn anew.
         rng: the same draws give the same point.
+        leaning: what hints say of the columns; None where there are none.
     """
     parents = np.resize(good[:PARENTS], (CHANGED, good.shape[1]))
     points = np.concatenate(
         [
-            change(parents, 1, MOST_CHANGED, encoding, rng),
-            change(_mix(good, rng), 0, MOST_CHANGED_OF_MIXED, encoding, rng),
+            change(parents, 1, MOST_CHANGED, encoding, rng, leaning),
+            change(_mix(good, rng), 0, MOST_CHANGED_OF_MIXED, encoding, rng, leaning),
         ]
     )
     points = encoding.keep(conditions.apply(points))
@@ -178,15 +185,30 @@ def are_new(points: Points, known: Points) -> NDArray[np.bool_]:
     return np.array([row.tobytes() not in rows for row in points], dtype=bool)
 
 
-def change(points: Points, least: int, most: int, encoding: Encoding, rng: np.random.Generator) -> Points:
-    """Change from `least` to `most` parameters of each point (n, d); what is off gets some value."""
+def change(
+    points: Points,
+    least: int,
+    most: int,
+    encoding: Encoding,
+    rng: np.random.Generator,
+    leaning: Leaning | None = None,
+) -> Points:
+    """Change from `least` to `most` parameters of each point (n, d); what is off gets some value.
+
+    Of those that lean, most changes follow the hints.
+    """
     fresh = _others(points, encoding, rng)
     moved = encoding.snap(points + SPREAD * rng.standard_normal(points.shape))
     only_moves = ~encoding.is_choice & (rng.random(points.shape) < MOVED)
-    ranks = np.argsort(rng.random(points.shape), axis=1)
-    is_changed = ranks < rng.integers(least, most + 1, size=(len(points), 1))
     is_off = np.isnan(points)
-    return np.asarray(np.where(is_changed | is_off, np.where(only_moves & ~is_off, moved, fresh), points))
+    values = np.where(only_moves & ~is_off, moved, fresh)
+    ranks = np.argsort(rng.random(points.shape), axis=1)
+    if leaning is not None:
+        leans = rng.random((len(points), 1)) >= UNIFORM
+        ranks = np.where(leans, leaning.ranks(points, rng), ranks)
+        values = np.where(leans, leaning.lean(points, values, encoding, rng), values)
+    is_changed = ranks < rng.integers(least, most + 1, size=(len(points), 1))
+    return np.asarray(np.where(is_changed | is_off, values, points))
 
 
 def _others(points: Points, encoding: Encoding, rng: np.random.Generator) -> Points:

@@ -61,7 +61,8 @@ class NoisyGp:
             return Suggestion(point=draw_sparse(dimensions, self._default, rng=rng))
         space = shared(dimensions)
         free = {name: each for name, each in space.items() if not each.single()}
-        sampler = self._make(seed=seed + refused * REFUSED)
+        hints = {each.name: each.hint for each in dimensions if each.hint is not None}
+        sampler = self._make(seed=seed + refused * REFUSED, hints=hints)
         wanted = directions(observations)
         study = optuna.create_study(directions=wanted, sampler=sampler)
         for seen in observations:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from optuna.trial import FrozenTrial, TrialState
 from tuner.optimize.acquisition import NoisyExpectedImprovement, Score, are_new, maximise
 from tuner.optimize.encoding import Encoding, Points
 from tuner.optimize.history import fitting, gather, scalarise, union_space, widened
+from tuner.optimize.leaning import Leaning
 from tuner.optimize.model import Model, merge, single_variances
+from tuner.space import Hint
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -74,6 +77,7 @@ class NoisyGPSampler(BaseSampler):
         startup_trials: int = STARTUP_TRIALS,
         warm: Sequence[Mapping[str, Any]] = (),
         repeats: bool = True,
+        hints: Mapping[str, Hint] = MappingProxyType({}),
     ) -> None:
         """Make a sampler.
 
@@ -85,6 +89,7 @@ class NoisyGPSampler(BaseSampler):
             repeats: whether some suggestions may be what was there before, to be measured once more.
             warm: parameters that were good in earlier studies; the search mixes them with what is good in
                 this one. They are not tried as they are: `study.enqueue_trial` does that.
+            hints: what experts know, by parameter name. Two thirds of the changes lean on them.
         """
         warm = warm if isinstance(warm, Mapping | str) else tuple(warm)
         _checked(seed, startup_trials, warm)
@@ -92,6 +97,7 @@ class NoisyGPSampler(BaseSampler):
         self._startup_trials = startup_trials
         self._warm = tuple(warm)
         self._repeats = repeats
+        self._hints = dict(hints)
 
     def reseed_rng(self) -> None:
         """Draw another seed, for a worker of its own."""
@@ -150,6 +156,7 @@ class NoisyGPSampler(BaseSampler):
             model.conditions,
             np.concatenate([good, earlier]),
             rng,
+            Leaning.of(self._hints, encoding) if self._hints else None,
         )
         is_left = are_new(point[None], known)[0] and expected.is_hopeful(point)
         if not is_left and model.is_likely(good[:1])[0]:

@@ -8,11 +8,13 @@ better than uniform ones before anything is known.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
+from tuner.optimize.leaning import UNIFORM
 from tuner.optimize.optimizer import Point
 from tuner.ports import Scalar
-from tuner.space import Dimension
+from tuner.space import Dimension, Hint
 
 MOST_DRAWS = 100
 """A switch is drawn as it was every other time; after so many draws nothing can be changed at all."""
@@ -21,16 +23,70 @@ MOST_DRAWS = 100
 def draw_sparse(
     dimensions: Sequence[Dimension], default: Point, *, rng: Random, share: float = 0.4
 ) -> dict[str, Scalar]:
-    """Change each parameter of the default with probability `share`, at least one of them."""
+    """Change each parameter of the default with probability `share`, at least one of them.
+
+    Two thirds of the points lean on hints, where there are any that the default does not follow: there a
+    hinted parameter is changed more often, and goes where the hint points as often as the odds say. Changed
+    half as often, the others only made a wrong hint dearer: best of six points of 400 drawn servers, log
+    gain .36 instead of .35 with hints, .24 instead of .21 with wrong ones, .27 without any.
+    """
     parameters = sorted({dimension.parameter for dimension in dimensions})
     point = {dimension.name: default[dimension.name] for dimension in dimensions}
     unchanged = dict(point)
+    hinted = _hinted(dimensions, default)
+    if not hinted or rng.random() < UNIFORM:
+        hinted = {}
+    shares = {name: share * (1 + hinted.get(name, 0.0)) for name in parameters}
     for _ in range(MOST_DRAWS):
-        changed = {name for name in parameters if rng.random() < share} or {rng.choice(parameters)}
-        point |= {each.name: draw(each, rng) for each in dimensions if each.parameter in changed}
+        changed = {name for name in parameters if rng.random() < shares[name]} or {rng.choice(parameters)}
+        right = {name for name, chance in hinted.items() if rng.random() < chance}
+        point |= {
+            each.name: lean(each, default[each.name], rng, is_right=each.parameter in right)
+            if each.parameter in hinted
+            else draw(each, rng)
+            for each in dimensions
+            if each.parameter in changed
+        }
         if point != unchanged:
             break
     return point
+
+
+def _hinted(dimensions: Sequence[Dimension], default: Point) -> dict[str, float]:
+    """Return parameter → probability that its hint is right, for those that the default does not follow."""
+    return {
+        each.parameter: each.hint.chance
+        for each in dimensions
+        if each.hint is not None and _is_open(each, each.hint, default[each.name])
+    }
+
+
+def _is_open(dimension: Dimension, hint: Hint, at: Scalar) -> bool:
+    """Return whether a coordinate could still follow a hint."""
+    if isinstance(at, str) or hint.direction is None:
+        return hint.direction is None and at != hint.value
+    return at < dimension.high if hint.direction == "up" else at > dimension.low
+
+
+def lean(dimension: Dimension, at: Scalar, rng: Random, *, is_right: bool) -> Scalar:
+    """Draw a value where a hint points from a coordinate; where it is wrong, one where it does not."""
+    hint = dimension.hint
+    if hint is None or not _is_open(dimension, hint, at):
+        return draw(dimension, rng)
+    if hint.value is not None:
+        return hint.value if is_right else _draw_other(dimension, hint.value, rng)
+    if isinstance(at, str):
+        return draw(dimension, rng)
+    step = dimension.step or (1 if dimension.kind == "int" else 0)
+    is_up = (hint.direction == "up") == is_right
+    low, high = (at + step, dimension.high) if is_up else (dimension.low, at - step)
+    return draw(replace(dimension, low=low, high=high) if low <= high else dimension, rng)
+
+
+def _draw_other(dimension: Dimension, value: Scalar, rng: Random) -> Scalar:
+    """Draw another choice than one, where there is another; of a number, anything."""
+    others = [choice for choice in dimension.choices if choice != value]
+    return rng.choice(others) if others else draw(dimension, rng)
 
 
 def draw(dimension: Dimension, rng: Random) -> Scalar:

@@ -224,17 +224,36 @@ def parameter_list(
         head.append(f"  ({', '.join(make_printable(str(mark)) for mark in marks if mark)})", style="dim")
         parts += [head, _indented(row["why"])]
         parts += [_indented(f"Also: {row['also']}")] if row["also"] else []
-        if row["acts_when"]:
-            parts.append(_indented(f"Acts when {row['acts_when']} ({row['acts_source']})", style="dim"))
         parts.append(_indented(row["source"], style="dim"))
+        if row["acts_when"]:
+            parts.append(_indented(f"Acts when {row['acts_when']}"))
+            parts.append(_indented(row["acts_source"], style="dim"))
+        if row["hint"]:
+            parts += [_indented(_say_hint(row["hint"])), _indented(row["hint"]["source"], style="dim")]
+    titles = {
+        is_first: [(each["name"], each["title"]) for each in presets if each["try_first"] is is_first]
+        for is_first in (True, False)
+    }
     for title, entries in (
-        ("presets, tried first", [(preset["name"], preset["title"]) for preset in presets]),
+        ("presets, tried first", titles[True]),
+        ("recipes, measured when they are asked for by name", titles[False]),
         ("not tuned, though old guides give them", list(dead.items())),
     ):
         if entries:
             parts += [Text(""), Text(title, style="bold")]
             parts += [_indented(f"{name}: {said}") for name, said in entries]
     return Group(*parts)
+
+
+def _say_hint(hint: Mapping[str, Any]) -> str:
+    """Return a hint as a line: which way, how likely, under which load."""
+    better = hint["direction"] if "direction" in hint else _say_value(hint["value"])
+    under = f", when {hint['when']}" if "when" in hint else ""
+    return f"Hint: {better} helps, {hint['odds']:g} to 1{under}"
+
+
+def _say_value(value: object) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 def searched_list(load: str, found: Mapping[str, Any]) -> Group:

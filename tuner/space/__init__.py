@@ -33,6 +33,7 @@ from tuner.space.expressions import possible_texts
 from tuner.space.parameters import (
     Derived,
     Dimension,
+    Hint,
     Parameter,
     ParameterConstraint,
     Preset,
@@ -49,6 +50,7 @@ __all__ = [
     "UNSET",
     "Derived",
     "Dimension",
+    "Hint",
     "Parameter",
     "ParameterConstraint",
     "Preset",

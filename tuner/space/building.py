@@ -18,6 +18,7 @@ from tuner.space.expressions import (
     is_at_least,
     parse_version,
 )
+from tuner.space.hints import read_hint
 from tuner.space.parameters import CURRENT, Derived, Figure, Item, Parameter, SpaceFacts, identifier
 from tuner.space.presets import with_presets
 from tuner.space.problems import problem
@@ -108,7 +109,8 @@ def _read_items(
         if parameter is None:
             unknown[draft.name] = left_out.get(draft.name, "its value in force is not known")
         else:
-            items.append(parameter)
+            hint = read_hint(reader, parameter, draft)
+            items.append(replace(parameter, hint=hint) if hint and merged.hints else parameter)
     items += [reader.derived(draft) for draft in merged.derived.values()]
     return items, unknown
 

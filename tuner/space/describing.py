@@ -23,6 +23,7 @@ _BLANK: Mapping[str, Any] = {
     "choices": [],
     "scale": "linear",
     "step": None,
+    "hint": {},
     "exists": "",
     "risk": "safe",
     "apply": "restart",
@@ -36,8 +37,8 @@ def describe_space(name: str) -> list[dict[str, Any]]:
     """Return the parameters and derived settings of a space (name or path), in order, as plain data.
 
     Every entry has name, server, kind, range, default, unit, special, when, since, until, risk, apply,
-    acts_when, acts_source, scope, internal, why, source and also; texts are empty where the file says
-    nothing. Derived settings are of kind `derived`, and their expression is their default.
+    acts_when, acts_source, hint, scope, internal, why, source and also; texts are empty where the file
+    says nothing. Derived settings are of kind `derived`, and their expression is their default.
     """
     merged = _merged(name)
     return [_describe(draft) for draft in (*merged.parameters.values(), *merged.derived.values())]
@@ -61,8 +62,8 @@ def _describe_whole(name: str) -> dict[str, str]:
 
 
 def describe_presets(name: str) -> list[dict[str, Any]]:
-    """Return name, title, source and values of the presets of a space."""
-    blank = {"title": "", "source": ""}
+    """Return name, title, source and values of the presets of a space, and whether they are tried first."""
+    blank = {"title": "", "source": "", "try_first": True}
     return [{"name": draft.name, **blank, **draft.fields} for draft in _merged(name).presets.values()]
 
 
@@ -100,6 +101,7 @@ def _describe(draft: Draft) -> dict[str, Any]:
     row = {key: fields.get(key, blank) for key, blank in _BLANK.items()}
     row |= {"name": draft.name, "server": draft.server}
     row |= {key: str(row[key]) for key in ("when", "acts_when")}
+    row |= {"hint": fields["hint"].model_dump(exclude_none=True) if "hint" in fields else {}}
     row |= {"special": dict(row["special"]), "choices": list(row["choices"])}
     if "value" in fields:
         value = str(fields["value"])

@@ -11,8 +11,10 @@ from tuner.space.expressions import Expression
 Kind = Literal["int", "float", "categorical", "bool"]
 Risk = Literal["safe", "semantic", "risky"]
 Apply = Literal["live", "reload", "restart"]
+Direction = Literal["up", "down"]
 Bound = int | float | Expression
 
+MOST_ODDS = 20
 CURRENT = "current"
 """Default that means: what is in force on the host."""
 SPECIAL_SUFFIX = ":special"
@@ -97,6 +99,24 @@ class _Setting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """What experts know of one parameter: which way a change is likely to help, and how likely."""
+
+    odds: float
+    """So many to one that it helps; MOST_ODDS at most, for no hint is certain."""
+    value: Scalar | None = None
+    """The value that is likely to be better; in a dimension, a coordinate of it."""
+    direction: Direction | None = None
+    """The side of the default that is likely to be better; this or a value is given."""
+    source: str = ""
+
+    @property
+    def chance(self) -> float:
+        """Return the probability that it is right."""
+        return self.odds / (1 + self.odds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter(_Setting):
     """One setting that may be tuned, as it is on this host."""
 
@@ -119,6 +139,8 @@ class Parameter(_Setting):
     """Condition under which a change of it can be felt; None where it always can, or nobody knows better."""
     acts_source: str = ""
     """Where that is known from."""
+    hint: Hint | None = None
+    """What the search leans on; None where nobody knows anything, or the study wants no hints."""
     inert: str = ""
     """Why it cannot act under the load; it is pinned for that, unless the study names it."""
 
@@ -179,7 +201,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """Values known from elsewhere, tried before the search."""
+    """Values known from elsewhere."""
 
     name: str
     title: str
@@ -188,6 +210,8 @@ class Preset:
     """What is left of the preset on this host; the rest of the configuration is at its default."""
     adjusted: Mapping[str, str] = field(default_factory=dict)
     """Parameter → why its value is not used as written."""
+    is_tried: bool = True
+    """Whether it is tried before the search; otherwise it waits to be asked for by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +231,8 @@ class Dimension:
     step: int | float | None = None
     choices: tuple[Scalar, ...] = ()
     is_position: bool = False
+    hint: Hint | None = None
+    """What is known of this coordinate; of a parameter with special values both dimensions may have one."""
 
 
 def identifier(name: str) -> str:

@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 from tuner.ports import Scalar
-from tuner.space.expressions import Expression
 from tuner.space.parameters import Parameter, Preset
-from tuner.space.problems import Place, Refused, problem, suggest
+from tuner.space.problems import problem, suggest
 from tuner.space.reading import Reader
 from tuner.space.rules import Scope
 from tuner.space.sources import Draft, Merged
 from tuner.space.space import Space
-from tuner.space.values import accept, accept_at, fault_in_range, fit_number
+from tuner.space.values import fault_in_range, fit_number
 
 
 def with_presets(space: Space, merged: Merged, reader: Reader, *, free: Space | None = None) -> Space:
@@ -62,10 +61,13 @@ def _fit(space: Space, merged: Merged, reader: Reader, draft: Draft, shown: str)
         elif _has_narrowed_choices(merged, draft, parameters[name], value):
             adjusted[name] = f"{value} is no longer among its choices"
         else:
-            asked[name] = _read(reader, parameters[name], value, draft.at("values", name))
+            asked[name] = reader.fact_value(parameters[name], value, draft.at("values", name))
     values = _settle(space, merged, draft, asked, adjusted)
     title, source = (draft.fields.get(key, "") for key in ("title", "source"))
-    return Preset(name=shown, title=title, source=source, values=values, adjusted=adjusted)
+    return Preset(
+        name=shown, title=title, source=source, values=values, adjusted=adjusted,
+        is_tried=merged.hints and draft.fields.get("try_first", True),
+    )  # fmt: skip
 
 
 def _refuse_unknown(merged: Merged, draft: Draft, name: str) -> None:
@@ -75,19 +77,6 @@ def _refuse_unknown(merged: Merged, draft: Draft, name: str) -> None:
         raise problem(place, f"{name} cannot be set, it follows as `{value}`", "Set what it follows from")
     if name not in merged.parameters:
         raise problem(place, f"there is no parameter {name}", suggest(name, merged.parameters))
-
-
-def _read(reader: Reader, parameter: Parameter, value: Scalar, place: Place) -> Scalar:
-    """Return a preset's value: a value, or an expression over facts."""
-    try:
-        return accept(parameter, value)
-    except Refused as refused:
-        if not isinstance(value, str) or not parameter.is_numeric:
-            raise problem(place, refused.wrong, refused.remedy) from refused
-    result = reader.expression(value, place, parameter.server)
-    if isinstance(result, Expression):
-        raise problem(place, f"`{value}` uses other parameters", "Use facts alone in a preset")
-    return accept_at(parameter, result, place, f"`{value}`: ")
 
 
 def _settle(

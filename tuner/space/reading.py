@@ -7,7 +7,15 @@ from typing import Any
 
 from tuner.ports import Scalar
 from tuner.space.expressions import LOAD_FACTS, Evaluator, Expression, bind_load, parse
-from tuner.space.parameters import CURRENT, NUMBER, Bound, Derived, Figure, Parameter, ParameterConstraint
+from tuner.space.parameters import (
+    CURRENT,
+    NUMBER,
+    Bound,
+    Derived,
+    Figure,
+    Parameter,
+    ParameterConstraint,
+)
 from tuner.space.problems import Place, Refused, problem, quote, suggest
 from tuner.space.rules import LABELS
 from tuner.space.sources import Draft
@@ -76,6 +84,18 @@ class Reader:
         text = str(flag) if flag is not None else str(written)
         known = self.known | frozenset(LOAD_FACTS)
         return bind_load(parse(text, place, known, self.evaluators[draft.server]), self.load)
+
+    def fact_value(self, parameter: Parameter, value: Scalar, place: Place) -> Scalar:
+        """Return a value of a parameter that is written out, or an expression over facts alone."""
+        try:
+            return accept(parameter, value)
+        except Refused as refused:
+            if not isinstance(value, str) or not parameter.is_numeric:
+                raise problem(place, refused.wrong, refused.remedy) from refused
+        result = self.expression(value, place, parameter.server)
+        if isinstance(result, Expression):
+            raise problem(place, f"`{value}` uses other parameters", "Use facts alone here")
+        return accept_at(parameter, result, place, f"`{value}`: ")
 
     def parameter(self, draft: Draft, pinned: str, held: tuple[Scalar, Place] | None) -> Parameter | None:
         """Return the parameter; None when its value in force is asked for and not known."""

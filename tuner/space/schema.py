@@ -87,6 +87,17 @@ def _read_step(value: object) -> int | float:
     return number
 
 
+def _read_odds(value: object) -> int | float:
+    """Return odds from 1 to MOST_ODDS to one."""
+    number = as_number(value)
+    if number is None or not 1 <= number <= parameters.MOST_ODDS:
+        raise Refused(
+            f"the odds {quote(value)} are not from 1 to {parameters.MOST_ODDS}",
+            "Write how often it helps for each time that it does not; turn a hint round that is mostly wrong",
+        )
+    return number
+
+
 def _read_name(value: object) -> str:
     """Return the name of a parameter."""
     if isinstance(value, str) and _NAME_PATTERN.fullmatch(value) and len(value) <= LONGEST_NAME:
@@ -128,6 +139,7 @@ Number = Annotated[Scalar, *_as(_read_expression, {"type": ["number", "string"]}
 Condition = Annotated[Scalar, *_as(_read_expression, {"type": ["string", "boolean"]})]
 Value = Annotated[Scalar, *_as(_read_scalar, {"type": ["number", "string", "boolean"]})]
 Step = Annotated[float, *_as(_read_step, {"type": "number", "exclusiveMinimum": 0})]
+Odds = Annotated[float, *_as(_read_odds, {"type": "number", "minimum": 1, "maximum": parameters.MOST_ODDS})]
 Kind = Annotated[str, *_enum(*get_args(parameters.Kind))]
 Risk = Annotated[str, *_enum(*get_args(parameters.Risk))]
 Apply = Annotated[str, *_enum(*get_args(parameters.Apply))]
@@ -149,6 +161,20 @@ class _SettingEntry(_Entry):
     also: Words | None = Field(
         None, description="What else a change does for users or operators; shown wherever it ships."
     )
+
+
+class HintEntry(_Entry):
+    """What experts know of a parameter, as odds. The search leans on it, and a third of it does not."""
+
+    value: Value | None = Field(None, description="The value that is likely to be better.")
+    direction: Annotated[str, *_enum(*get_args(parameters.Direction))] | None = Field(
+        None, description="The side of the default that is likely to be better."
+    )
+    odds: Odds = Field(description="So many to one that it helps: 3 means right three times out of four.")
+    when: Condition | None = Field(
+        None, description="Condition over facts of the load and of the host under which it is known."
+    )
+    source: Words = Field(description="Manual, code, paper or measurement that somebody else can check.")
 
 
 class ParameterEntry(_SettingEntry):
@@ -185,6 +211,7 @@ class ParameterEntry(_SettingEntry):
     acts_source: Words | None = Field(
         None, description="Where that is known from: the server's code or its manual."
     )
+    hint: HintEntry | None = Field(None, description="What experts know of it, as odds.")
     scope: Annotated[str, *_enum("netns", "host")] | None = Field(
         None, description="host: one value for the machine, which a sandbox does not touch."
     )
@@ -226,10 +253,13 @@ class ConstraintEntry(_Entry):
 
 
 class PresetEntry(_Entry):
-    """Values known from elsewhere, tried before the search."""
+    """Values known from elsewhere, tried before the search unless it says otherwise."""
 
     title: Words | None = Field(None, description="One line.")
     source: Words | None = Field(None, description="Who recommends them.")
+    try_first: Flag | None = Field(
+        None, description="false: a recipe that is measured only when it is asked for by its name."
+    )
     values: dict[Name, Value] = Field(description="Values of parameters; the rest stays at its default.")
 
 
@@ -247,13 +277,16 @@ class SpaceFile(_Entry):
         "expression asks with least('requests') for what no candidate may go below.",
     )
     constraints: list[ConstraintEntry] = Field(default_factory=list, description="Rules between parameters.")
-    presets: dict[Words, PresetEntry] = Field(default_factory=dict, description="Tried first, in this order.")
+    presets: dict[Words, PresetEntry] = Field(
+        default_factory=dict, description="Configurations known from elsewhere, in the order they are tried."
+    )
     dead: dict[Name, Words] = Field(
         default_factory=dict, description="Settings that old guides still give: name: what became of it."
     )
     only: list[Name] | None = Field(None, description="Tune these alone; the rest keeps its default.")
     without: list[Name] | None = Field(None, description="Do not tune these; they keep their default.")
     set: dict[Name, Value] | None = Field(None, description="Hold these at a value or expression.")
+    hints: Flag | None = Field(None, description="off: the search begins without hints, and without presets.")
     allow: list[Allowance] | None = Field(
         None, description="Tune parameters of these risks, too; capacity: also go below the default's."
     )
@@ -310,6 +343,8 @@ def _model_at(path: Path) -> type[BaseModel]:
         "constraints": ConstraintEntry,
         "presets": PresetEntry,
     }
+    if path and path[-1] == "hint":
+        return HintEntry
     return entries.get(str(path[0]), SpaceFile) if path else SpaceFile
 
 

@@ -128,6 +128,8 @@ class Merged:
     """Parameters that a refinement names in order to have them tuned."""
     held: dict[str, tuple[Scalar, Place]] = field(default_factory=dict)
     """Parameter → value or expression that it is held at."""
+    hints: bool = True
+    """Whether the search may begin with what is known beforehand."""
     allowed: set[str] = field(default_factory=lambda: {"safe"})
 
 
@@ -212,6 +214,7 @@ def _narrow(merged: Merged, document: Document, file: "SpaceFile") -> None:
         for name, value in file.set.items():
             merged.held[name] = (value, document.place(("set", name)))
             merged.pinned[name] = "held by `set:`"
+    merged.hints = merged.hints if file.hints is None else file.hints
     merged.allowed.update(file.allow or ())
 
 

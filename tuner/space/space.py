@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from tuner.ports import Config, Scalar
 from tuner.space.dimensions import coordinates_of, lay_out, read_point, value_at
+from tuner.space.hints import lay_out_hints
 from tuner.space.parameters import Derived, Dimension, Item, Parameter, ParameterConstraint, Preset
 from tuner.space.problems import Refused, problem, quote, suggest
 from tuner.space.rules import (
@@ -13,6 +14,7 @@ from tuner.space.rules import (
     capacity_at,
     default_value,
     describe_capacity,
+    evaluate_bounds,
     guard_by,
     name_shortfalls,
 )
@@ -45,11 +47,16 @@ class Space:
     _item: Mapping[str, Item] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        dimensions = lay_out(self.parameters)
+        dimensions = lay_out_hints(self.parameters, lay_out(self.parameters), self._bounds_at_default)
         items: tuple[Item, ...] = (*self.parameters, *self.derived)
         object.__setattr__(self, "dimensions", dimensions)
         object.__setattr__(self, "_dimension", {dimension.name: dimension for dimension in dimensions})
         object.__setattr__(self, "_item", {item.name: item for item in items})
+
+    def _bounds_at_default(self, parameter: Parameter) -> tuple[float, float]:
+        if parameter.has_fixed_bounds:
+            return evaluate_bounds(parameter, {})
+        return evaluate_bounds(parameter, self.rules.scope(self.default()))
 
     @property
     def name(self) -> str:

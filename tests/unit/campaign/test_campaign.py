@@ -151,13 +151,16 @@ def test_the_search_ends_with_the_default(settings):
     assert campaign.starts[last + 1].role is Role.CONTROL
 
 
-def test_presets_are_tried_first_in_their_order(settings):
+def test_presets_are_tried_first_in_their_order_and_recipes_are_not(settings):
     campaign, _ = run(settings, SimulatedHost())
 
     space = campaign.setup.space
     tried = [start.config for start in of_role(campaign, Role.SEARCH)]
-    assert len(space.presets) == 3
-    assert tried[:3] == [space.complete(preset.values) for preset in space.presets]
+    first = [preset for preset in space.presets if preset.is_tried]
+    recipes = [preset for preset in space.presets if not preset.is_tried]
+    assert tried[: len(first)] == [space.complete(preset.values) for preset in first]
+    assert [preset.name for preset in recipes] == ["article-2015"]
+    assert space.complete(recipes[0].values) not in tried
 
 
 def test_no_configuration_is_searched_twice_while_there_are_others(settings):
@@ -259,12 +262,14 @@ def test_one_failed_start_of_the_winner_is_counted_and_is_no_verdict(settings):
     }  # fmt: skip
 
 
-def test_a_simplification_that_fails_requests_is_not_taken(settings):
+def test_a_simplification_that_fails_requests_is_not_taken(tmp_path):
     """Without `multi_accept` the cached configuration fails requests, though it is as fast."""
     host = SimulatedHost(
         failure_rate=lambda config: 0.01 if config["open_file_cache"] and not config["multi_accept"] else 0.0
     )
 
+    # A seed whose search finds both.
+    settings = write_study(tmp_path, seed=2)
     campaign, verdict = run(settings, host, plan=replace(SMALL_PLAN, trials=16, simplify_steps=4))
 
     winner = campaign.storage.recall(CONFIRMATION).config

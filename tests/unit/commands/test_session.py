@@ -88,7 +88,7 @@ def test_a_side_of_a_comparison_may_hold_less_than_the_default(settings):
 
     assert resolve(settings, setup, "hand-tuned-2012")["MaxRequestWorkers"] == 2
     assert resolve(settings, setup, {"ThreadsPerChild": 25, "Processes": 1})["MaxRequestWorkers"] == 25
-    assert resolve(settings, setup, "few-processes")["MaxRequestWorkers"] == 192
+    assert resolve(settings, setup, "all-started")["StartServers"] == 6
 
 
 def test_a_value_that_is_wrong_is_refused(settings):

@@ -5,7 +5,7 @@ from random import Random
 import optuna
 import pytest
 
-from tests.unit.simulation import space_of
+from tests.unit.simulation import space_of, without_hints
 from tuner.errors import UsageError
 from tuner.optimize.catalogue import OPTIMIZERS, make_optimizer
 from tuner.optimize.model import predict
@@ -13,7 +13,7 @@ from tuner.optimize.optimizer import Observation
 from tuner.optimize.replay import distributions
 from tuner.optimize.sparse import draw_sparse
 
-SPACE = space_of()
+SPACE = without_hints(space_of())
 DEFAULT = SPACE.encode(SPACE.default())
 DIMENSIONS = SPACE.dimensions
 HERE = [name for name in OPTIMIZERS if name != "gp"]

@@ -4,13 +4,13 @@ from statistics import fmean
 
 import pytest
 
-from tests.unit.simulation import space_of
+from tests.unit.simulation import space_of, without_hints
 from tuner.optimize.optimizer import Observation
 from tuner.optimize.optuna_samplers import STARTUP_TRIALS, Tpe
 from tuner.optimize.sparse import draw, draw_sparse
 from tuner.space import Dimension
 
-SPACE = space_of()
+SPACE = without_hints(space_of())
 DEFAULT = SPACE.encode(SPACE.default())
 DIMENSIONS = SPACE.dimensions
 BUDGET = 25

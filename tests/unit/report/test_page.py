@@ -10,6 +10,7 @@ from functools import cache
 import pytest
 
 from tests.unit.simulated_study import make_summary, small_space
+from tests.unit.space.test_acting import of_load
 from tuner.campaign.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Failures
 from tuner.records import Failure, Start, State
@@ -17,6 +18,7 @@ from tuner.records.latency import Quantile
 from tuner.report.page import render_report
 from tuner.report.setting_figures import draw_slice
 from tuner.report.summary import Summary
+from tuner.report.summary_json import summary_json
 from tuner.statistics.paired_gain import judge_pairs
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -230,3 +232,20 @@ def test_starts_that_were_never_steady_are_named() -> None:
     assert "Starts to be doubted" in text
     assert "no steady state" in text
     assert "Starts to be doubted" not in without_plotly(page())
+
+
+def test_what_cannot_act_stands_there_with_the_reason_and_its_source() -> None:
+    space = of_load("nginx", keepalive=False)
+    shown = render_report(replace(summary(), space=space))
+
+    assert "What cannot act under this load" in shown
+    assert "keepalive_requests" in shown
+    assert "here keepalive is off" in shown
+    assert "What cannot act under this load" not in page()
+
+
+def test_scripts_are_told_what_was_not_searched() -> None:
+    told = summary_json(replace(summary(), space=of_load("nginx", keepalive=False)))["not_searched"]
+
+    assert told["cannot_act"]["keepalive_requests"]["reason"].startswith("it acts when `keepalive`")
+    assert told["held"]["etag"].startswith("semantic")

@@ -139,8 +139,10 @@ class TestApache:
         assert (config["Processes"], config["MaxRequestWorkers"]) == (1, 2)
 
     def test_a_preset_that_asks_for_what_is_needed_adapts(self):
-        presets = {preset.name: preset for preset in built_in("apache-event").presets}
-        free = {preset.name: preset for preset in built_in("apache-event", ALLOW).presets}
+        values = {"ThreadsPerChild": 64, "Processes": "max(1, ceil(least('requests') / 64))"}
+        few = {"presets": {"few-processes": {"values": values}}}
+        presets = {preset.name: preset for preset in built_in("apache-event", few).presets}
+        free = {preset.name: preset for preset in built_in("apache-event", few, ALLOW).presets}
 
         assert presets["few-processes"].values["Processes"] == 3
         assert free["few-processes"].values["Processes"] == 1

@@ -1,0 +1,67 @@
+"""Changes of points that lean on hints, as often as their odds say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.optimize.encoding import Array, Encoding, Points
+from tuner.space import Hint
+
+UNIFORM = 1 / 3
+"""Share of the points that no hint touches, so that a wrong one delays what it hides and hides nothing."""
+HINTED_WEIGHT = 2.0
+"""How many times as often a parameter is among the changed ones when a hint says something about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaning:
+    """What hints say of each column of the points; shape (d,) each."""
+
+    chances: Array
+    """Probability that the hint is right; 0 where there is none."""
+    targets: Array
+    """Coordinate that is likely to be better; NaN where no single one is."""
+    directions: Array
+    """1 for up, -1 for down, 0 for neither."""
+
+    @classmethod
+    def of(cls, hints: Mapping[str, Hint], encoding: Encoding) -> Self:
+        """Return what hints say of an encoding's columns; of others they say nothing."""
+        known = [hints.get(name) for name in encoding.names]
+        signs = {"up": 1.0, "down": -1.0}
+        targets = {
+            name: hint.value
+            for name, hint in zip(encoding.names, known, strict=True)
+            if hint is not None and hint.value is not None
+        }
+        return cls(
+            chances=np.array([hint.chance if hint else 0.0 for hint in known]),
+            targets=encoding.encode([targets])[0],
+            directions=np.array([signs.get(hint.direction or "", 0.0) if hint else 0.0 for hint in known]),
+        )
+
+    def open(self, points: Points) -> NDArray[np.bool_]:
+        """Return where points (n, d) could still follow a hint; shape (n, d)."""
+        is_apart = ~np.isnan(self.targets) & (points != self.targets)
+        ends = np.where(self.directions > 0, 1.0, 0.0)
+        return np.asarray(is_apart | ((self.directions != 0) & (points != ends) & ~np.isnan(points)))
+
+    def lean(self, points: Points, values: Points, encoding: Encoding, rng: np.random.Generator) -> Points:
+        """Return values (n, d) for points of which some follow their hints and some oppose them.
+
+        What was drawn is kept where no hint says anything, and where one that names a value is wrong.
+        """
+        right = rng.random(points.shape) < self.chances
+        signs = np.where(right, self.directions, -self.directions)
+        room = np.where(signs > 0, 1 - points, points)
+        aside = encoding.snap(np.clip(points + signs * np.minimum(np.abs(values - points), room), 0.0, 1.0))
+        moved = np.where((self.directions != 0) & ~np.isnan(aside), aside, values)
+        return np.asarray(np.where(right & ~np.isnan(self.targets), self.targets, moved))
+
+    def ranks(self, points: Points, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Return an order in which the columns of each point are changed, the hinted ones rather first."""
+        weights = np.where(self.open(points), HINTED_WEIGHT, 1.0)
+        return np.argsort(np.argsort(rng.exponential(size=points.shape) / weights, axis=1), axis=1)
