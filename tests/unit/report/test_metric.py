@@ -69,7 +69,7 @@ def test_scripts_get_the_metric_beside_the_study_the_gain_and_both_sides():
 
     assert told["metric"] == told["gain"]["metric"] == "goodput_per_cpu"
     assert told["winner"]["requests_per_cpu_s"] == 37_800.0
-    assert gain_json(OF_GOODPUT.gain)["metric"] == "goodput"
+    assert gain_json(OF_GOODPUT.gain, "")["metric"] == "goodput"
 
 
 def test_a_comparison_names_it():
