@@ -3,8 +3,6 @@
 import math
 from dataclasses import replace
 
-from tuner.statistics.confirm import judge_pairs
-
 from tests.unit.starts import DEFAULT, config_of, control, failed, start, window
 from tuner.report.reasons import explain_gain, explain_no_winner
 from tuner.statistics.feasibility import Feasibility
