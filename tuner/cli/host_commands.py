@@ -40,6 +40,9 @@ def apply(
 
     within_s = read_duration("--confirm-within", confirm_within)
     reading = tuner.read(settings, with_sensitivity=False)
+    gain = reading.summary.gain
+    if gain is not None and gain.verdict != "improved":
+        say(f"{study}: the winner is not better for sure ({gain.verdict}). {reading.summary.reason}")
     if not yes:
         agree_to_apply(settings, place)
     applied = apply_winner(reading, host_name=host, url=url, confirm_within_s=within_s)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress
 from tuner.commands.preview import Preview, preview
+from tuner.deploy.deployment import Deployment
 from tuner.deploy.discovery import DiscoveredServer
 from tuner.deploy.managed import ManagedTarget
 from tuner.errors import TargetError, TrialFailed
 from tuner.hosts.conflicts import Conflict
 from tuner.interrupts import signals_interrupt
-from tuner.measure.window import run_window
+from tuner.measure.window import Load, run_window
 from tuner.ports import Host
 from tuner.records import Role, Start, State, Window
 from tuner.restore.recovery import describe_use
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from tuner.measure.calibrate import Calibration
 
 MOST_FAILURES = 0.01
+MOST_WINDOWS = 3
+"""Failures come in bursts: the default is refused when all of so many windows have too many."""
 WINDOW_S = 1.0
 SEES_HOST = (
     "sandbox: servers in it see this machine's processes, as no fresh /proc can be made there. Tune servers "
@@ -190,7 +193,7 @@ def check_study(
                 )
                 if not is_managed:  # what has just started is warmed up first
                     run_window(deployment, setup.load, WINDOW_S)
-                window = run_window(deployment, setup.load, WINDOW_S)
+                window = measure_default(deployment, setup.load)
         except TrialFailed as failed:
             raise TargetError(_describe_failure(setup, failed)) from failed
         refuse_failures(settings, window)
@@ -216,6 +219,15 @@ def capacity_lines(setup: Setup, name: str) -> list[str]:
         f"capacity   {name}{f' of {server}' if len(held) > 1 else ''}: {text}{allowed}"
         for server, text in held.items()
     ]
+
+
+def measure_default(deployment: Deployment, load: Load) -> Window:
+    """Return the first window without too many failures, or the last of those that all had too many."""
+    for _ in range(MOST_WINDOWS):
+        window = run_window(deployment, load, WINDOW_S)
+        if window.failure_rate <= MOST_FAILURES:
+            break
+    return window
 
 
 def refuse_failures(settings: Study, window: Window) -> None:

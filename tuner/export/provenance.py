@@ -21,6 +21,7 @@ def describe_origin(summary: "Summary") -> tuple[str, ...]:
     lines = [
         f"{summary.study}: found by tuner {summary.version}, {summary.created}, preset {summary.preset}",
         describe_gain(summary),
+        *([summary.reason] if summary.reason else []),
         f"load: {summary.workload}",
         f"host: {fingerprint.host}, {machine}",
         f"versions: {versions}; load generator {fingerprint.generator}{where}",

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
 from tuner.report.rows import TABLES, describe_limit
-from tuner.report.wording import say_gain, say_metric, say_percent, say_ratio, say_speedup
+from tuner.report.wording import (
+    NOTHING_BETTER,
+    capitalize,
+    say_gain,
+    say_metric,
+    say_percent,
+    say_ratio,
+    say_speedup,
+)
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -94,8 +102,7 @@ def describe_verdict(summary: "Summary") -> Headline:
         )  # fmt: skip
     if summary.state == "finished":
         return Headline(
-            tone="plain", figure="Nothing beat the default",
-            text=f"{summary.stop_reason or 'The study is finished'}. {summary.reason} Keep the default.",
+            tone="plain", figure=capitalize(NOTHING_BETTER), text=f"{_say_end(summary)}Keep the default.",
         )  # fmt: skip
     if summary.incumbent is None:
         return Headline(tone="open", figure="No result yet", text=f"The study is {summary.state}.")
@@ -110,6 +117,13 @@ def describe_verdict(summary: "Summary") -> Headline:
 
 def _capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _say_end(summary: "Summary") -> str:
+    """Return why a study ended without a winner, but for what the headline says."""
+    known = summary.stop_reason.startswith(NOTHING_BETTER)
+    said = "" if known else f"{capitalize(summary.stop_reason or 'the study is finished')}. "
+    return said + (f"{summary.reason} " if summary.reason else "")
 
 
 def describe_lack(summary: "Summary") -> str:

@@ -10,6 +10,7 @@ from tuner.report.wording import (
     LIMITED,
     LOWER_BOUND,
     NOTHING,
+    capitalize,
     say_duration,
     say_failures,
     say_gain,
@@ -55,7 +56,7 @@ def describe_limit(summary: "Summary") -> str:
     """Return what the load generator's own limit means for the figures; empty where it was none."""
     default, winner = summary.default, summary.winner
     if summary.metric is Metric.PER_CPU:
-        said = f"{LIMITED[0].upper()}{LIMITED[1:]}, so {say_metric(summary.metric)} are compared"
+        said = f"{capitalize(LIMITED)}, so {say_metric(summary.metric)} are compared"
         if default.requests_per_cpu_s is None:
             return f"{said}."
         figures = f"default {say_rate(default.requests_per_cpu_s)}"

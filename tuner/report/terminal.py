@@ -12,6 +12,7 @@ from tuner.records import Metric, Role, Start
 from tuner.report.rows import capacity_rows, describe_arm, describe_limit
 from tuner.report.wording import (
     NOTHING,
+    NOTHING_BETTER,
     make_printable,
     say_gain,
     say_metric,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from tuner.report.summary import Comparison, Summary
 
 SIDES = ("", "requests/s", "p99", "failures", "starts")
-NOTHING_BETTER = "nothing beat the default"
 PAIRED = (" of winner against default", "dim")
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tuner.statistics.paired_gain import Gain
 
 NOTHING = "–"
+NOTHING_BETTER = "nothing beat the default"
+"""How a study that has no winner ends."""
 MINUTE_S = 60
 HOUR_S = 3600
 
@@ -145,6 +147,11 @@ def say_value(value: Scalar) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def capitalize(text: str) -> str:
+    """Write the first letter large and leave the others as they are."""
+    return text[:1].upper() + text[1:]
 
 
 def make_printable(text: str) -> str:

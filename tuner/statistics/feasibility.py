@@ -44,7 +44,8 @@ class Assessment:
     constraint: str
     metric: str
     probability: float
-    """That it is kept, if the configuration is sound; of `STARTED`, that it is sound."""
+    """That it is kept. Starts that went wrong count against `STARTED` if any failed, else against the
+    rate."""
     seen: CredibleInterval | None
     """None where the metric was not measured, and for `STARTED`."""
     limit: float | None
@@ -130,7 +131,8 @@ class Feasibility:
         key = _key(config)
         rate, default = self._rates.of(key), self._rates.of(self._default)
         started = Assessment(
-            constraint=EVERY_START, metric=STARTED, probability=rate.p_sound, seen=None, limit=None,
+            constraint=EVERY_START, metric=STARTED, seen=None, limit=None,
+            probability=rate.p_sound if rate.failed_starts else 1.0,
             of_default=None, finding=_say_failed(rate), finding_of_default=_say_failed(default),
         )  # fmt: skip
         return (started, *(self._assess(each, key, rate) for each in self._constraints))
@@ -139,9 +141,7 @@ class Feasibility:
         """Return what keeps a configuration from being shipped, the worst first; nothing when it may ship."""
         if self.may_ship(config):
             return ()
-        is_blameless = self._rates.of(_key(config)).failed_starts == 0
-        assessed = self.assess(config)[1:] if is_blameless and self._constraints else self.assess(config)
-        found = sorted(assessed, key=lambda each: each.probability)
+        found = sorted(self.assess(config), key=lambda each: each.probability)
         return tuple(each for each in found if each.probability < MAY_SHIP) or (found[0],)
 
     def _assess(self, constraint: Constraint, key: Hashable, rate: FailureRate) -> Assessment:
@@ -154,7 +154,7 @@ class Feasibility:
             seen, of_default = means.interval(key), means.interval(self._default)
         return Assessment(
             constraint=str(constraint), metric=metric, limit=constraint.limit,
-            probability=kept / rate.p_sound if metric == FAILURE_RATE else kept,
+            probability=kept / rate.p_sound if metric == FAILURE_RATE and rate.failed_starts else kept,
             seen=seen, of_default=of_default,
             finding=_say(metric, seen), finding_of_default=_say(metric, of_default),
         )  # fmt: skip

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.bench import CONFIG, Bench
+from tests.unit.bench import CONFIG, Bench, Happening, scripted
 from tests.unit.simulation import SMALL_PLAN, TUNED, make_setup, space_of, write_study
 from tests.unit.space.samples import HOST
 from tests.unit.starts import window
-from tuner.commands.check import Findings, refuse_failures
+from tuner.commands.check import Findings, measure_default, refuse_failures
 from tuner.errors import TargetError
 from tuner.measure import calibrate as calibrate_module
 from tuner.measure import counters
@@ -96,6 +96,22 @@ def test_a_default_that_fails_more_than_one_request_in_a_hundred_is_refused(sett
 
     with pytest.raises(TargetError, match=r"20 of 1000 requests of the default fail .*status=20.* Lower"):
         refuse_failures(settings, window(980, failed=20))
+
+
+@pytest.mark.parametrize(
+    ("bad", "windows", "failure_rate"), [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0), (3, 3, 0.5), (9, 3, 0.5)]
+)
+def test_a_burst_of_failures_is_no_verdict_on_the_default(monkeypatch, bad, windows, failure_rate):
+    failing = Happening(rate=500, failures={"read": 500})
+    bench = Bench(script=scripted(*[failing] * bad, then=Happening()))
+    for module in (counters, load_module):
+        monkeypatch.setattr(module, "time", bench.clock)
+
+    with bench.deployed() as deployment:
+        seen = measure_default(deployment, bench.load)
+
+    assert len(bench.asked) == windows
+    assert seen.failure_rate == failure_rate
 
 
 def test_left_out_parameters_are_told_with_their_reason(settings):

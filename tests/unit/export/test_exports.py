@@ -99,7 +99,8 @@ def test_a_server_that_the_study_does_not_tune_is_refused() -> None:
 def test_an_unproven_gain_is_called_so_in_every_file() -> None:
     summary = make_summary(searches=4)
     assert summary.gain is not None
-    summary = replace(summary, gain=replace(summary.gain, verdict="not proven"))
+    reason = "The pairs do not decide: 1.03× [0.97, 1.09]."
+    summary = replace(summary, gain=replace(summary.gain, verdict="not proven"), reason=reason)
     files = export(summary, "json", rendered={})
     assert json.loads(files["tuner.json"])["gain"]["verdict"] == "not proven"
 
@@ -108,6 +109,7 @@ def test_an_unproven_gain_is_called_so_in_every_file() -> None:
     }
     for content in export(summary, "apache", rendered=rendered).values():
         assert b"(NOT PROVEN)" in content
+        assert f"# {reason}\n".encode() in content
 
 
 def test_a_name_with_a_line_break_cannot_leave_its_comment() -> None:

@@ -15,7 +15,7 @@ from tuner.campaign.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Failures
 from tuner.records import Failure, Start, State
 from tuner.records.latency import Quantile
-from tuner.report.page import render_report
+from tuner.report.page import describe_verdict, render_report
 from tuner.report.setting_figures import draw_slice
 from tuner.report.summary import Summary
 from tuner.report.summary_json import summary_json
@@ -160,6 +160,20 @@ def test_nothing_beat_the_default_is_a_result() -> None:
 
     assert "Nothing beat the default" in text
     assert "Keep the default." in text
+
+
+@pytest.mark.parametrize(
+    ("ended", "said"),
+    [
+        ("nothing beat the default in the search", "9 configurations tried. Keep the default."),
+        ("not confirmed: it crashed", "Not confirmed: it crashed. 9 configurations tried. Keep the default."),
+        ("", "The study is finished. 9 configurations tried. Keep the default."),
+    ],
+)
+def test_why_nothing_beat_the_default_is_said_once(ended: str, said: str) -> None:
+    plain = replace(make_summary(searches=3, pairs=0), reason="9 configurations tried.")
+
+    assert describe_verdict(replace(plain, state="finished", stop_reason=ended)).text == said
 
 
 def test_an_unproven_gain_is_not_celebrated() -> None:

@@ -3,11 +3,10 @@
 import math
 from dataclasses import replace
 
-from tuner.statistics.confirm import judge_pairs
-
 from tests.unit.starts import DEFAULT, config_of, control, failed, start, window
 from tuner.report.reasons import explain_gain, explain_no_winner
 from tuner.statistics.feasibility import Feasibility
+from tuner.statistics.paired_gain import judge_pairs
 from tuner.statistics.ranking import rank
 from tuner.study.objective import Constraint
 

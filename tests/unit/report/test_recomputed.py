@@ -21,6 +21,8 @@ from tuner.campaign.fixed_rate import RATE_SHARE, capacity_rps, read_latency
 from tuner.errors import UsageError
 from tuner.measure.window import Load
 from tuner.records import Role
+from tuner.report.page import describe_verdict
+from tuner.report.rows import constraint_rows
 from tuner.report.summary import summarize
 from tuner.report.summary_json import summary_json
 from tuner.statistics.ranking import DEFAULT_ARM
@@ -115,6 +117,40 @@ def test_a_study_in_which_nothing_beat_the_default_has_no_winner(settings):
     assert summary.state == "finished"
     assert summary.winner is None
     assert summary.default.starts >= SMALL_PLAN.calibration_starts
+
+
+def test_a_verdict_other_than_improved_has_its_reason_wherever_it_is_shown(settings):
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    host.failure_rate = lambda config: (
+        0.05 if storage.recall(CONFIRMATION) and config["open_file_cache"] else 0.0
+    )
+    finish(settings, host, storage)
+
+    summary = summary_of(settings, storage)
+    shown = summary_json(summary)
+
+    assert (shown["verdict"], shown["gain"]["verdict"]) == ("infeasible", "infeasible")
+    assert shown["reason"] == shown["gain"]["reason"] == summary.reason
+    assert summary.reason.endswith("it breaks failure_rate <= 0.001.")
+    _, failures = shown["feasibility"]
+    assert failures["constraint"] == "failure_rate <= 0.001"
+    assert failures["default"]["value"] == 0.0
+    assert failures["winner"]["low"] < failures["winner"]["value"] < failures["winner"]["high"]
+    assert failures["probability"] < 0.05
+    assert summary.reason in describe_verdict(summary).text
+    assert [row[0] for row in constraint_rows(summary)] == ["every start works", "failure_rate <= 0.001"]
+
+
+def test_why_nothing_was_better_is_said_by_what_became_of_those_that_were_tried(settings):
+    host = SimulatedHost(worth=nothing_helps)
+    storage = open_in_memory(host.clock)
+    finish(settings, host, storage)
+
+    shown = summary_json(summary_of(settings, storage))
+
+    assert shown["verdict"] is None
+    assert " configurations tried, the best of the rest is 0.9" in shown["reason"]
 
 
 def test_a_study_that_was_never_begun_is_refused(settings):

@@ -47,5 +47,35 @@ def test_an_unproven_gain_is_called_not_proven() -> None:
     assert "not proven" in show(replace(SUMMARY, gain=replace(gain, verdict="not proven")))
 
 
+def test_a_verdict_is_called_by_its_name_with_its_reason() -> None:
+    gain = SUMMARY.gain
+    assert gain is not None
+    broken = replace(
+        SUMMARY, gain=replace(gain, verdict="infeasible"), reason="The winner fails 0.28 % of its requests."
+    )
+
+    headline, reason, *_ = show(broken).splitlines()
+
+    assert headline.startswith("nginx-static: infeasible, ")
+    assert reason == "The winner fails 0.28 % of its requests."
+
+
+def test_that_nothing_beat_the_default_is_said_once() -> None:
+    plain = replace(
+        make_summary(searches=3, pairs=0),
+        state="finished",
+        stop_reason="nothing beat the default in the search",
+    )
+
+    assert show(plain).splitlines()[0] == "nginx-static: nothing beat the default in the search"
+
+
+def test_failed_starts_stand_beside_those_that_count() -> None:
+    winner = SUMMARY.winner
+    assert winner is not None
+
+    assert "6, 1 failed" in show(replace(SUMMARY, winner=replace(winner, failed_starts=1)))
+
+
 def test_names_are_no_markup_on_the_last_screen() -> None:
     assert "[red]x[/red]" in show(replace(SUMMARY, study="[red]x[/red]"), report="[b]report[/b]")

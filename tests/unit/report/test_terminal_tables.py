@@ -44,6 +44,16 @@ def test_a_side_that_holds_less_than_the_default_has_its_warning():
     )
 
 
+def test_a_loss_is_one_and_has_its_reason_on_the_second_line():
+    gain = judge_pairs([(7.16, 6.9), (7.18, 6.91), (7.17, 6.9)])
+    lost = replace(comparison(), gain=gain, reason="The whole interval lies below 1.")
+
+    headline, reason, *_ = text_of(comparison_table(lost, "default", "recipe")).splitlines()
+
+    assert headline.endswith("of default: worse")
+    assert reason == "The whole interval lies below 1."
+
+
 def test_both_sides_stand_with_their_numbers():
     shown = text_of(comparison_table(comparison(failed=1300), "default", "winner")).splitlines()
 

@@ -6,7 +6,13 @@ from random import Random
 import pytest
 
 from tuner.errors import UsageError
-from tuner.statistics.paired_gain import judge_pairs, needs_extension, p_sign_flip, pair_order
+from tuner.statistics.paired_gain import (
+    judge_pairs,
+    needs_extension,
+    p_sign_flip,
+    pair_order,
+    pairs_to_decide,
+)
 
 LOGS = (0.10, 0.05, 0.12, -0.02, 0.08, 0.09)
 
@@ -43,6 +49,35 @@ def test_an_interval_that_ends_within_one_percent_below_is_no_worse():
 
 def test_a_wide_interval_proves_nothing():
     assert judge_pairs(pairs_of(-0.3, 0.4, 0.2, -0.1)).verdict == "not proven"
+
+
+def test_an_interval_that_lies_wholly_below_one_is_a_loss():
+    gain = judge_pairs(pairs_of(-0.13, -0.15, -0.12, -0.16))
+
+    assert gain.high < 1
+    assert gain.verdict == "worse"
+    assert not needs_extension(gain)
+
+
+def test_so_many_more_pairs_would_decide_as_it_seems():
+    gain = judge_pairs(pairs_of(0.06, -0.05, 0.09, 0.02, -0.01, 0.07))
+    needed = pairs_to_decide(gain)
+
+    assert gain.verdict == "not proven"
+    # t(n − 1, 0.975)·SD/√n falls below the mean, 0.03, of an SD of 0.053 from 15 pairs on: 2.145·0.053/√15.
+    assert needed == 15
+    assert 2.201 * gain.log_sd / math.sqrt(12) > math.log(gain.ratio)
+
+
+def test_pairs_that_seem_to_lose_are_decided_by_more_as_well():
+    ahead, behind = pairs_of(0.06, -0.05, 0.09, 0.02), pairs_of(-0.06, 0.05, -0.09, -0.02)
+
+    assert pairs_to_decide(judge_pairs(ahead)) == pairs_to_decide(judge_pairs(behind))
+
+
+def test_what_is_worth_less_than_one_percent_is_decided_by_no_number_of_pairs():
+    assert pairs_to_decide(judge_pairs(pairs_of(0.3, -0.29, 0.2, -0.19))) is None
+    assert pairs_to_decide(judge_pairs(pairs_of(0.9, -0.8, 0.7, -0.72))) is None
 
 
 def test_with_two_looks_a_claim_takes_more_than_the_interval_above_one():
