@@ -24,12 +24,15 @@ from tuner.study.facts import CONFIRMATION, FINALIST
 from tuner.study.presets import PRESETS
 
 CONFIRMED = "confirmed"
+SMAC = "smac"
+OPTIMIZERS = {"noisy-gp": "noisy-gp", "tpe": "tpe", "gp": "gp", SMAC: "random", "random": "random"}
+"""By name, what stands in the study file: SMAC3 is no sampler of Optuna, so another one's place is taken."""
 IDLE = 0.005
 """Log goodput below which a line is worth nothing."""
 ALLOWED = 0.001
 """Failed requests per request that any study allows."""
-AS_MUCH = 1.1
-"""Where the default itself fails more than that, so many times its rate is still as good as today's."""
+NO_WORSE = (1.25, 0.0002)
+"""Where the default itself fails more than that: times its rate, and above that, for what is as good."""
 STUDY = """\
 study: drawn
 servers: [{servers}]
@@ -38,6 +41,7 @@ load: {{generator: wrk, connections: 100, keepalive: {keepalive}}}
 budget: {{preset: quick}}
 optimizer: {optimizer}
 seed: {seed}
+constraints: [failure_rate <= {limit}]
 """
 
 
@@ -96,7 +100,13 @@ class Played:
     @property
     def infeasible(self) -> bool:
         """Whether what ships truly fails more than any study allows, and more than before."""
-        return self.rate > max(ALLOWED, AS_MUCH * self.default_rate)
+        return self.rate > allowed_rate(self.default_rate)
+
+
+def allowed_rate(default_rate: float) -> float:
+    """Return the true failure rate from which a configuration is infeasible."""
+    factor, margin = NO_WORSE
+    return ALLOWED if default_rate <= ALLOWED else factor * default_rate + margin
 
 
 def play(number: int, arm: Arm, *, idle: bool = False) -> Played:
@@ -120,7 +130,12 @@ def _set_up(server: Server, arm: Arm, host: DrawnHost, folder: Path) -> Experime
         space = without_presets(space)
     storage = open_in_memory(host.clock)
     settings = _write_study(server, arm, folder)
-    return make_campaign(settings, host, storage, plan=PRESETS["quick"], space=space)
+    experiment = make_campaign(settings, host, storage, plan=PRESETS["quick"], space=space)
+    if arm.optimizer == SMAC:
+        from benchmarks.campaign_smac import Smac
+
+        experiment.optimizer = Smac()
+    return experiment
 
 
 def without_presets(space: Space) -> Space:
@@ -130,12 +145,14 @@ def without_presets(space: Space) -> Space:
 
 
 def _write_study(server: Server, arm: Arm, folder: Path) -> Study:
-    family = server.family
-    path = folder / "drawn.yaml"
+    """Write the study as `tuner init` does: where the default fails too much, no more than it is allowed."""
+    family, path = server.family, folder / "drawn.yaml"
+    fails = server.failing.rate(load_family(family).default()) > ALLOWED
     path.write_text(
         STUDY.format(
             servers=", ".join(family.servers), space=family.space, keepalive=str(family.keepalive).lower(),
-            optimizer=arm.optimizer, seed=server.number,
+            optimizer=OPTIMIZERS[arm.optimizer], seed=server.number,
+            limit="default" if fails else f"{ALLOWED:g}",
         )
     )  # fmt: skip
     return load_study(path)
@@ -152,7 +169,7 @@ def _tell(
     planned, finalist = storage.recall(CONFIRMATION), storage.recall(FINALIST)
     claimed = verdict == CONFIRMED and planned is not None
     shipped = planned.config if claimed and planned else space.default()
-    logs = _log_ratios(starts)
+    logs = _log_ratios(starts, planned.config) if planned else []
     return Played(
         arm=arm.name, server=server.number, kind="drawn" if server.effects else "idle",
         truth=server.fingerprint, family=server.family.name, verdict=verdict, claimed=claimed,
@@ -180,23 +197,28 @@ def _worth(server: Server, space: Space, config: Config) -> float:
 def idle_changes(server: Server, space: Space, config: Config) -> list[str]:
     """Return the changes that can be put back, one at a time, at no cost: neither goodput nor failures."""
     changes = {name: value for name, (_, value) in space.changes(config).items()}
-    worth, rate = server.truth(config), server.failing.rate(config)
+    worth, allowed = server.truth(config), allowed_rate(server.failing.rate(space.default()))
     found = []
     for name in changes:
         rest = space.complete({other: value for other, value in changes.items() if other != name}, fit=True)
-        holds_failures_down = server.failing.rate(rest) > max(ALLOWED, AS_MUCH * rate)
+        holds_failures_down = server.failing.rate(rest) > allowed
         if worth - server.truth(rest) < IDLE and server.fault(rest) is None and not holds_failures_down:
             found.append(name)
     return found
 
 
-def _log_ratios(starts: tuple[Start, ...]) -> list[float]:
-    """Return the log ratio of every pair of the confirmation that has both sides."""
+def _log_ratios(starts: tuple[Start, ...], winner: Config) -> list[float]:
+    """Return the log ratio of every pair of the confirmation that has both sides.
+
+    Pairs of another configuration that was refused are left out.
+    """
     blocks: dict[int | None, dict[str, float]] = {}
     for start in starts:
-        if start.role is Role.CONFIRM and start.state is State.COMPLETE and start.log_goodput is not None:
+        is_of_pair = start.role is Role.CONFIRM and start.state is State.COMPLETE
+        if is_of_pair and start.log_goodput is not None and (start.arm != "winner" or start.config == winner):
             blocks.setdefault(start.block, {})[start.arm] = start.log_goodput
-    return [sides["winner"] - sides["default"] for sides in blocks.values() if len(sides) == 2]
+    pairs = (sides for sides in blocks.values() if len(sides) == 2)
+    return [sides["winner"] - sides["default"] for sides in pairs]
 
 
 def _half_width(logs: list[float]) -> float | None:
