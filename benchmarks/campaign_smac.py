@@ -11,6 +11,7 @@ from tuner.space import Dimension
 
 if TYPE_CHECKING:
     from ConfigSpace import Configuration, ConfigurationSpace
+    from smac import Scenario
 
 FIRST = 6
 """Points of its initial design; its usual share of so few starts, and as many as ours draws."""
@@ -32,19 +33,34 @@ class Smac:
         """Return a point within the dimensions; the same arguments give the same point."""
         from smac import HyperparameterOptimizationFacade as Facade
         from smac import Scenario
-        from smac.runhistory.dataclasses import TrialInfo, TrialValue
 
         space = _translate(dimensions, seed)
         with TemporaryDirectory(prefix="smac-") as folder:
             scenario = Scenario(
                 space, deterministic=True, n_trials=MOST_STARTS, seed=seed, output_directory=folder
             )
-            design = Facade.get_initial_design(scenario, n_configs=FIRST)
-            smac = Facade(scenario, _never_called, initial_design=design, overwrite=True, logging_level=50)
-            for seen, cost in zip(observations, _costs(observations), strict=True):
-                smac.tell(TrialInfo(_encode(space, dimensions, seen.point), seed=0), TrialValue(cost=cost))
-            asked = [smac.ask() for _ in range(refused + 1)]
-        return Suggestion(point=_decode(dimensions, asked[-1].config))
+            number = len(observations) - 1 + refused
+            if number < FIRST:
+                chosen = Facade.get_initial_design(scenario, n_configs=FIRST).select_configurations()[number]
+            else:
+                chosen = _ask(scenario, dimensions, observations, refused)
+        return Suggestion(point=_decode(dimensions, chosen))
+
+
+def _ask(
+    scenario: "Scenario", dimensions: Sequence[Dimension], observations: Sequence[Observation], refused: int
+) -> "Configuration":
+    """Tell a new facade the history, and ask it once more than was refused."""
+    from smac import HyperparameterOptimizationFacade as Facade
+    from smac.runhistory.dataclasses import TrialInfo, TrialValue
+
+    told = [_encode(scenario.configspace, dimensions, seen.point) for seen in observations]
+    # What is told is not asked for, so that this leaves nothing of an initial design.
+    design = Facade.get_initial_design(scenario, n_configs=0, additional_configs=told[:1])
+    smac = Facade(scenario, _never_called, initial_design=design, overwrite=True, logging_level=50)
+    for config, cost in zip(told, _costs(observations), strict=True):
+        smac.tell(TrialInfo(config, seed=0), TrialValue(cost=cost))
+    return [smac.ask().config for _ in range(refused + 1)][-1]
 
 
 def _never_called(_config: object, seed: int = 0) -> float:
