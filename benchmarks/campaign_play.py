@@ -3,6 +3,7 @@
 import math
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +11,7 @@ from tempfile import TemporaryDirectory
 from scipy.stats import t
 
 from benchmarks.campaign_host import DrawnHost
-from benchmarks.campaign_servers import Server, draw_idle_server, draw_server
+from benchmarks.campaign_servers import Hint, Server, draw_idle_server, draw_server
 from benchmarks.campaign_spaces import load_family
 from tests.unit.simulation import make_campaign, open_in_memory
 from tuner.campaign.campaign import run_campaign
@@ -19,6 +20,7 @@ from tuner.errors import TunerError
 from tuner.ports import Config
 from tuner.records import Role, Start, State
 from tuner.space import Space
+from tuner.space.parameters import Hint as KnownHint
 from tuner.study import Study, load_study
 from tuner.study.facts import CONFIRMATION, FINALIST
 from tuner.study.presets import PRESETS
@@ -125,7 +127,8 @@ def play(number: int, arm: Arm, *, idle: bool = False) -> Played:
 
 
 def _set_up(server: Server, arm: Arm, host: DrawnHost, folder: Path) -> Experiment:
-    space = load_family(server.family)
+    hints = [each for each in server.hints if arm.knows_hints and not (arm.without_liars and each.is_wrong)]
+    space = with_hints(load_family(server.family), hints)
     if not arm.knows_presets:
         space = without_presets(space)
     storage = open_in_memory(host.clock)
@@ -142,6 +145,16 @@ def without_presets(space: Space) -> Space:
     """Return a space that knows nothing from elsewhere."""
     free = space.unguarded
     return replace(space, presets=(), unguarded=free and without_presets(free))
+
+
+def with_hints(space: Space, hints: Sequence[Hint]) -> Space:
+    """Return a space that knows what these experts say, and nothing of what its own say of real servers."""
+    said = {
+        each.name: KnownHint(odds=each.odds, value=each.value, direction=each.direction) for each in hints
+    }
+    parameters = tuple(replace(each, hint=said.get(each.name)) for each in space.parameters)
+    free = space.unguarded
+    return replace(space, parameters=parameters, unguarded=free and with_hints(free, hints))
 
 
 def _write_study(server: Server, arm: Arm, folder: Path) -> Study:

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.campaign_effects import Effect
 from benchmarks.campaign_noise import History
-from benchmarks.campaign_play import Arm, allowed_rate, idle_changes, play, without_presets
+from benchmarks.campaign_play import Arm, allowed_rate, idle_changes, play, with_hints, without_presets
 from benchmarks.campaign_regions import Failing, Region, Side
 from benchmarks.campaign_servers import Server, draw_server
 from benchmarks.campaign_spaces import FAMILIES, load_family, settings_of
@@ -29,6 +29,19 @@ def test_without_presets_no_space_has_any():
 
     assert not space.presets
     assert not space.open().presets
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_a_space_knows_what_the_drawn_experts_say_and_nothing_else(number):
+    server = draw_server(number)
+    space = with_hints(load_family(server.family), server.hints)
+
+    told = {each.name: each.hint for each in space.parameters if each.hint}
+    free = {each.name for each in space.parameters if not each.pinned}
+    assert told.keys() == {hint.name for hint in server.hints if hint.name in free | told.keys()}
+    assert {each.parameter for each in space.dimensions if each.hint} == told.keys() & free
+    assert not any(each.hint for each in with_hints(space, ()).dimensions)
+    assert space.decode(space.encode(space.default())) == space.default()
 
 
 def of_choice(name, size):
