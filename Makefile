@@ -73,6 +73,12 @@ bench: setup ## Measure how well the main job is done on this machine
 bench-measure: setup ## Measure how far measurements can be trusted, simulated and for real
 	@$(BIN)/python -m benchmarks.measure
 
+.PHONY: bench-steady
+bench-steady: setup ## Measure goodput over the age of a server, of nginx and Apache (25 minutes)
+	@$(BIN)/python -m benchmarks.steady_state --json "$(WINDOWS)"
+
+WINDOWS ?= steady.json
+
 .PHONY: bench-faults
 bench-faults: setup ## Break managed runs 300 times at random moments and look whether the hosts are as before
 	@$(BIN)/python -m benchmarks.faults

@@ -21,7 +21,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from benchmarks.campaign_play import Arm, Played, play
+from benchmarks.campaign_play import OPTIMIZERS, Arm, Played, play
 from benchmarks.campaign_table import compare
 
 ARMS = {
@@ -29,7 +29,6 @@ ARMS = {
     "ours-without-hints": Arm(name="ours-without-hints", knows_presets=False, knows_hints=False),
     "ours-without-liars": Arm(name="ours-without-liars", without_liars=True),
 }
-OPTIMIZERS = ("noisy-gp", "tpe", "gp", "smac", "random")
 
 
 def read(path: Path) -> list[Played]:

@@ -3,6 +3,7 @@
 import math
 import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +11,7 @@ from tempfile import TemporaryDirectory
 from scipy.stats import t
 
 from benchmarks.campaign_host import DrawnHost
-from benchmarks.campaign_servers import Server, draw_idle_server, draw_server
+from benchmarks.campaign_servers import Hint, Server, draw_idle_server, draw_server
 from benchmarks.campaign_spaces import load_family
 from tests.unit.simulation import make_campaign, open_in_memory
 from tuner.campaign.campaign import run_campaign
@@ -19,17 +20,21 @@ from tuner.errors import TunerError
 from tuner.ports import Config
 from tuner.records import Role, Start, State
 from tuner.space import Space
+from tuner.space.parameters import Hint as KnownHint
 from tuner.study import Study, load_study
 from tuner.study.facts import CONFIRMATION, FINALIST
 from tuner.study.presets import PRESETS
 
 CONFIRMED = "confirmed"
+SMAC = "smac"
+OPTIMIZERS = {"noisy-gp": "noisy-gp", "tpe": "tpe", "gp": "gp", SMAC: "random", "random": "random"}
+"""By name, what stands in the study file: SMAC3 is no sampler of Optuna, so another one's place is taken."""
 IDLE = 0.005
 """Log goodput below which a line is worth nothing."""
 ALLOWED = 0.001
 """Failed requests per request that any study allows."""
-AS_MUCH = 1.1
-"""Where the default itself fails more than that, so many times its rate is still as good as today's."""
+NO_WORSE = (1.25, 0.0002)
+"""Where the default itself fails more than that: times its rate, and above that, for what is as good."""
 STUDY = """\
 study: drawn
 servers: [{servers}]
@@ -38,6 +43,7 @@ load: {{generator: wrk, connections: 100, keepalive: {keepalive}}}
 budget: {{preset: quick}}
 optimizer: {optimizer}
 seed: {seed}
+constraints: [failure_rate <= {limit}]
 """
 
 
@@ -96,7 +102,13 @@ class Played:
     @property
     def infeasible(self) -> bool:
         """Whether what ships truly fails more than any study allows, and more than before."""
-        return self.rate > max(ALLOWED, AS_MUCH * self.default_rate)
+        return self.rate > allowed_rate(self.default_rate)
+
+
+def allowed_rate(default_rate: float) -> float:
+    """Return the true failure rate from which a configuration is infeasible."""
+    factor, margin = NO_WORSE
+    return ALLOWED if default_rate <= ALLOWED else factor * default_rate + margin
 
 
 def play(number: int, arm: Arm, *, idle: bool = False) -> Played:
@@ -115,12 +127,18 @@ def play(number: int, arm: Arm, *, idle: bool = False) -> Played:
 
 
 def _set_up(server: Server, arm: Arm, host: DrawnHost, folder: Path) -> Experiment:
-    space = load_family(server.family)
+    hints = [each for each in server.hints if arm.knows_hints and not (arm.without_liars and each.is_wrong)]
+    space = with_hints(load_family(server.family), hints)
     if not arm.knows_presets:
         space = without_presets(space)
     storage = open_in_memory(host.clock)
     settings = _write_study(server, arm, folder)
-    return make_campaign(settings, host, storage, plan=PRESETS["quick"], space=space)
+    experiment = make_campaign(settings, host, storage, plan=PRESETS["quick"], space=space)
+    if arm.optimizer == SMAC:
+        from benchmarks.campaign_smac import Smac
+
+        experiment.optimizer = Smac()
+    return experiment
 
 
 def without_presets(space: Space) -> Space:
@@ -129,13 +147,25 @@ def without_presets(space: Space) -> Space:
     return replace(space, presets=(), unguarded=free and without_presets(free))
 
 
+def with_hints(space: Space, hints: Sequence[Hint]) -> Space:
+    """Return a space that knows what these experts say, and nothing of what its own say of real servers."""
+    said = {
+        each.name: KnownHint(odds=each.odds, value=each.value, direction=each.direction) for each in hints
+    }
+    parameters = tuple(replace(each, hint=said.get(each.name)) for each in space.parameters)
+    free = space.unguarded
+    return replace(space, parameters=parameters, unguarded=free and with_hints(free, hints))
+
+
 def _write_study(server: Server, arm: Arm, folder: Path) -> Study:
-    family = server.family
-    path = folder / "drawn.yaml"
+    """Write the study as `tuner init` does: where the default fails too much, no more than it is allowed."""
+    family, path = server.family, folder / "drawn.yaml"
+    fails = server.failing.rate(load_family(family).default()) > ALLOWED
     path.write_text(
         STUDY.format(
             servers=", ".join(family.servers), space=family.space, keepalive=str(family.keepalive).lower(),
-            optimizer=arm.optimizer, seed=server.number,
+            optimizer=OPTIMIZERS[arm.optimizer], seed=server.number,
+            limit="default" if fails else f"{ALLOWED:g}",
         )
     )  # fmt: skip
     return load_study(path)
@@ -152,7 +182,7 @@ def _tell(
     planned, finalist = storage.recall(CONFIRMATION), storage.recall(FINALIST)
     claimed = verdict == CONFIRMED and planned is not None
     shipped = planned.config if claimed and planned else space.default()
-    logs = _log_ratios(starts)
+    logs = _log_ratios(starts, planned.config) if planned else []
     return Played(
         arm=arm.name, server=server.number, kind="drawn" if server.effects else "idle",
         truth=server.fingerprint, family=server.family.name, verdict=verdict, claimed=claimed,
@@ -180,23 +210,28 @@ def _worth(server: Server, space: Space, config: Config) -> float:
 def idle_changes(server: Server, space: Space, config: Config) -> list[str]:
     """Return the changes that can be put back, one at a time, at no cost: neither goodput nor failures."""
     changes = {name: value for name, (_, value) in space.changes(config).items()}
-    worth, rate = server.truth(config), server.failing.rate(config)
+    worth, allowed = server.truth(config), allowed_rate(server.failing.rate(space.default()))
     found = []
     for name in changes:
         rest = space.complete({other: value for other, value in changes.items() if other != name}, fit=True)
-        holds_failures_down = server.failing.rate(rest) > max(ALLOWED, AS_MUCH * rate)
+        holds_failures_down = server.failing.rate(rest) > allowed
         if worth - server.truth(rest) < IDLE and server.fault(rest) is None and not holds_failures_down:
             found.append(name)
     return found
 
 
-def _log_ratios(starts: tuple[Start, ...]) -> list[float]:
-    """Return the log ratio of every pair of the confirmation that has both sides."""
+def _log_ratios(starts: tuple[Start, ...], winner: Config) -> list[float]:
+    """Return the log ratio of every pair of the confirmation that has both sides.
+
+    Pairs of another configuration that was refused are left out.
+    """
     blocks: dict[int | None, dict[str, float]] = {}
     for start in starts:
-        if start.role is Role.CONFIRM and start.state is State.COMPLETE and start.log_goodput is not None:
+        is_of_pair = start.role is Role.CONFIRM and start.state is State.COMPLETE
+        if is_of_pair and start.log_goodput is not None and (start.arm != "winner" or start.config == winner):
             blocks.setdefault(start.block, {})[start.arm] = start.log_goodput
-    return [sides["winner"] - sides["default"] for sides in blocks.values() if len(sides) == 2]
+    pairs = (sides for sides in blocks.values() if len(sides) == 2)
+    return [sides["winner"] - sides["default"] for sides in pairs]
 
 
 def _half_width(logs: list[float]) -> float | None:

@@ -1,6 +1,7 @@
 """Draws servers whose truth is known: what each setting does, what goes wrong, and what experts say of it."""
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -12,6 +13,7 @@ from benchmarks.campaign_regions import Failing, Region, draw_disasters, draw_fa
 from benchmarks.campaign_spaces import FAMILIES, Family, Setting, settings_of
 from tuner.ports import Config, Scalar
 from tuner.records import Failure
+from tuner.space.parameters import Direction
 
 FEWEST, MOST = 3, 6
 """Settings that act."""
@@ -20,6 +22,7 @@ MOST_GAIN = 1.2
 """Log points. Where more was drawn, all is drawn again: a few servers would make the mean of all."""
 CONDITIONAL = 0.3
 """How often a setting that others switch on is drawn, against one that is always there."""
+ODDS = (1.0, 9.0)
 RIGHT, USELESS = 0.6, 0.9
 """Of ten hints six are right, three are of settings that do nothing, and one leads away."""
 
@@ -30,12 +33,16 @@ class Hint:
 
     name: str
     value: Scalar | None = None
-    direction: str = ""
-    """up or down, where no value is given."""
+    direction: Direction | None = None
+    """Where no value is given."""
     odds: float
-    """How sure the expert is, which says nothing of whether it is true."""
+    """So many to one that it helps, as the expert says, which says nothing of whether it is true."""
     kind: str
     """right, useless or wrong."""
+
+    @property
+    def is_wrong(self) -> bool:
+        return self.kind == "wrong"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +174,7 @@ def _draw_hints(effects: Sequence[Effect], settings: Sequence[Setting], rng: Ran
 
 def _draw_right(effect: Effect, rng: Random) -> Hint:
     """Point at what is best; where the answer is monotone or a threshold, only to its side."""
-    odds, worth = rng.uniform(0.5, 0.9), effect.worth
+    odds, worth = _draw_odds(rng), effect.worth
     best = max(worth, key=lambda value: worth[value])
     if _has_direction(effect.setting) and effect.curve is not None and effect.curve.form != "peaked":
         return Hint(
@@ -180,7 +187,7 @@ def _draw_wrong(effect: Effect, rng: Random) -> Hint:
     """Point away: to the other side, or to the worst value other than the default."""
     right, name, worth = _draw_right(effect, rng), effect.setting.name, effect.worth
     if right.direction:
-        other = "down" if right.direction == "up" else "up"
+        other: Direction = "down" if right.direction == "up" else "up"
         return Hint(name=name, direction=other, odds=right.odds, kind="wrong")
     others = [value for value in worth if value != effect.setting.default]
     return Hint(name=name, value=min(others, key=lambda value: worth[value]), odds=right.odds, kind="wrong")
@@ -188,11 +195,17 @@ def _draw_wrong(effect: Effect, rng: Random) -> Hint:
 
 def _draw_useless(setting: Setting, rng: Random) -> Hint:
     """Say something of a setting that does nothing."""
-    odds = rng.uniform(0.5, 0.9)
+    odds = _draw_odds(rng)
     if _has_direction(setting) and rng.random() < 0.5:
         return Hint(name=setting.name, direction=rng.choice(["up", "down"]), odds=odds, kind="useless")
     others = [value for value in candidates(setting) if value != setting.default]
     return Hint(name=setting.name, value=rng.choice(others), odds=odds, kind="useless")
+
+
+def _draw_odds(rng: Random) -> float:
+    """Draw how sure an expert is: from one to one to nine to one, on a logarithmic scale."""
+    low, high = ODDS
+    return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
 def _has_direction(setting: Setting) -> bool:
@@ -200,5 +213,5 @@ def _has_direction(setting: Setting) -> bool:
     return not setting.choices and setting.default not in setting.special
 
 
-def _towards(setting: Setting, value: Scalar) -> str:
+def _towards(setting: Setting, value: Scalar) -> Direction:
     return "up" if float(value) > float(setting.default) else "down"

@@ -10,7 +10,7 @@ anew makes other servers, and results of before and after cannot be compared.
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -18,8 +18,10 @@ from typing import Any
 
 from tuner.ports import Config, Scalar
 from tuner.space import Parameter, Space, SpaceFacts, load_space
+from tuner.study.settings import LoadSettings
 
 FILE = Path(__file__).parent / "campaign" / "settings.json"
+CONNECTIONS = 100
 DRAWS = 400
 """Random points of a space, from which the range of each number is read."""
 
@@ -32,6 +34,7 @@ class Family:
     space: str
     servers: tuple[str, ...]
     keepalive: bool
+    page_bytes: int
     deploy_s: float
     """Until the server answers."""
     stop_s: float
@@ -40,23 +43,23 @@ class Family:
 FAMILIES = (
     Family(
         name="nginx, keep-alive", space="nginx", servers=("nginx",), keepalive=True,
-        deploy_s=0.10, stop_s=0.05,
+        page_bytes=1_024, deploy_s=0.10, stop_s=0.05,
     ),
     Family(
         name="Apache, close", space="apache-event", servers=("apache",), keepalive=False,
-        deploy_s=0.35, stop_s=0.15,
+        page_bytes=1_024, deploy_s=0.35, stop_s=0.15,
     ),
     Family(
         name="kernel below nginx", space="sysctl-net", servers=("nginx", "sysctl"), keepalive=True,
-        deploy_s=0.12, stop_s=0.05,
+        page_bytes=102_400, deploy_s=0.12, stop_s=0.05,
     ),
     Family(
         name="nginx, close", space="nginx", servers=("nginx",), keepalive=False,
-        deploy_s=0.10, stop_s=0.05,
+        page_bytes=20_480, deploy_s=0.10, stop_s=0.05,
     ),
     Family(
         name="Apache, keep-alive", space="apache-event", servers=("apache",), keepalive=True,
-        deploy_s=0.35, stop_s=0.15,
+        page_bytes=20_480, deploy_s=0.35, stop_s=0.15,
     ),
 )  # fmt: skip
 
@@ -87,7 +90,8 @@ KERNEL: Mapping[str, Scalar] = {
 """What Linux 6.18 has in force in a new network namespace with 8 GiB."""
 FACTS = SpaceFacts(
     names={
-        "cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096,
+        "cores": 2, "memory_mib": 7900, "connections": CONNECTIONS, "open_files_max": 1048576,
+        "somaxconn": 4096,
     },
     versions={"nginx": (1, 22, 1), "apache": (2, 4, 71), "sysctl": (6, 18, 44)},
     current=KERNEL,
@@ -95,29 +99,43 @@ FACTS = SpaceFacts(
 
 IDLE = frozenset(
     {
-        # Times and counts that no request of a quick, busy client reaches, and what only large files feel.
-        "accept_mutex_delay", "open_file_cache_errors", "open_file_cache_inactive",
-        "open_file_cache_min_uses", "output_buffers_number", "sendfile_max_chunk",
-        "FlushMaxPipelined", "FlushMaxThreshold", "MaxMemFree", "ReadBufferSize",
-        "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_no_metrics_save", "net.ipv4.tcp_rmem[2]",
-        "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_tso_rtt_log", "net.ipv4.tcp_wmem[2]",
+        # One page, 100 connections over loopback: times, counts and sizes that no request comes near.
+        "accept_mutex_delay", "listen_backlog", "open_file_cache_inactive", "open_file_cache_min_uses",
+        "open_file_cache_valid", "output_buffers_number", "worker_connections",
+        "FlushMaxPipelined", "ListenBacklog", "MaxMemFree",
+        "net.core.somaxconn", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_no_metrics_save",
+        "net.ipv4.tcp_rmem[2]", "net.ipv4.tcp_wmem[1]", "net.ipv4.tcp_wmem[2]",
+        # They act for some values of others only.
+        "EnableMMAP", "ReadBufferSize",
     }
 )  # fmt: skip
-"""Settings that cannot act under the loads of this benchmark: no truth depends on them."""
+"""Settings on which no truth depends, since they cannot act under the loads of this benchmark."""
 OF_KEPT_CONNECTIONS = frozenset(
-    {"keepalive_requests", "tcp_nodelay", "AsyncRequestWorkerFactor", "MaxKeepAliveRequests"}
-)
-OF_NEW_CONNECTIONS = frozenset(
     {
-        "listen_backlog", "listen_deferred", "AcceptFilter", "ListenBacklog", "net.core.somaxconn",
-        "net.ipv4.tcp_max_tw_buckets",
+        "keepalive_requests", "tcp_nodelay", "AsyncRequestWorkerFactor", "MaxKeepAliveRequests",
+        "net.ipv4.tcp_slow_start_after_idle",
     }
 )  # fmt: skip
+OF_NEW_CONNECTIONS = frozenset({"listen_deferred", "AcceptFilter", "net.ipv4.tcp_max_tw_buckets"})
+OF_LARGE_PAGES: Mapping[str, int] = {
+    "output_buffers_size": 4096,
+    "sendfile_max_chunk": 61440,
+    "FlushMaxThreshold": 8192,
+    "net.ipv4.tcp_limit_output_bytes": 16384,
+    "net.ipv4.tcp_min_tso_segs": 61440,
+    "net.ipv4.tcp_notsent_lowat": 4096,
+    "net.ipv4.tcp_slow_start_after_idle": 4096,
+    "net.ipv4.tcp_tso_rtt_log": 61440,
+    "net.ipv4.tcp_tso_win_divisor": 61440,
+}
+"""Setting → bytes of a page above which it acts."""
 
 
 def load_family(family: Family) -> Space:
-    """Load the space of a family as it is today."""
-    return load_space([family.space], facts=FACTS, base=Path("/"))
+    """Load the space of a family as it is today, for its load."""
+    load = LoadSettings(connections=CONNECTIONS, keepalive=family.keepalive)
+    known = load.facts(page_bytes=family.page_bytes, is_loopback=True, is_installed=False)
+    return load_space([family.space], facts=replace(FACTS, load=known), base=Path("/"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +159,7 @@ class Setting:
     def acts_under(self, family: Family) -> bool:
         """Return whether a truth may depend on it."""
         idle = OF_NEW_CONNECTIONS if family.keepalive else OF_KEPT_CONNECTIONS
-        return self.name not in IDLE | idle
+        return self.name not in IDLE | idle and OF_LARGE_PAGES.get(self.name, 0) < family.page_bytes
 
 
 @cache
@@ -198,7 +216,8 @@ def _describe(parameter: Parameter, default: Config, configs: list[dict[str, Sca
 
 def main() -> int:
     """Write the file."""
-    found = {family.space: [*describe(load_family(family))] for family in FAMILIES}
+    spaces = {family.space: load_space([family.space], facts=FACTS, base=Path("/")) for family in FAMILIES}
+    found = {name: [*describe(space)] for name, space in spaces.items()}
     lines = (
         f'  "{name}": [\n' + ",\n".join(f"    {json.dumps(each)}" for each in settings) + "\n  ]"
         for name, settings in found.items()

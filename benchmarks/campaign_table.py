@@ -195,18 +195,18 @@ def _ratio_target(name: str, arm: str, ratio: Ratio, bound: float) -> Target:
 def _alone(name: str, played: Sequence[Played]) -> list[Target]:
     claims = _claims(played)
     infeasible = sum(each.infeasible for each in claims)
-    low, high = interval_of_share(infeasible, len(played))
+    low, high = interval_of_share(infeasible, max(1, len(claims)))
     return [
         Target(
-            name="changes worth less than 0.5 %, a claim", arm=name,
-            seen=_mean(claims, lambda each: each.idle), bound=0.3, sign="≤",
+            name="changes worth less than 0.5 %, a study", arm=name,
+            seen=_mean(played, lambda each: each.idle), bound=0.3, sign="≤",
         ),
         Target(
             name="of the finalist's gain kept", arm=name, seen=_kept(played), bound=0.97, sign="≥"
         ),
         Target(
-            name="share of studies whose winner truly fails too much", arm=name,
-            seen=infeasible / len(played), bound=0.02, sign="≤", interval=(low, high),
+            name="share of winners that truly fail too much", arm=name,
+            seen=infeasible / max(1, len(claims)), bound=0.02, sign="≤", interval=(low, high),
         ),
         Target(
             name="winners with less capacity", arm=name,

@@ -138,20 +138,21 @@ def prune_for_real(hosts: int, kind: HostKind, *, first_look: int, windows: int)
         rng = seeded(f"pruning {seed}")
         effects = draw_effects(rng)
         host = SimulatedHost(kind=kind, rng=rng)
+        searched = list(effects)[:12]
+        effects |= {f"new {number}": math.nan for number in range(12)}
         campaign = Campaign(host=host, effects=effects, rng=rng, windows=windows, first_look=first_look)
         campaign.calibrate()
-        campaign.search(list(effects)[:12])
+        campaign.search(searched)
         incumbent = campaign.incumbent()
         if incumbent is None:
             continue
-        found = campaign.found
         good = effects[incumbent[0]]
         for number in range(12):
             campaign.control_if_due()
-            campaign.found = found
             worse = number % 3 == 2
-            effects["new"] = good + math.log(0.8) if worse else good
-            start = campaign.try_one("new")
+            name = f"new {number}"
+            effects[name] = good + math.log(0.8) if worse else good
+            start = campaign.try_one(name, incumbent)
             if worse:
                 bad_windows.append(len(start.windows))
             else:

@@ -3,21 +3,38 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
 
 from benchmarks.simulated_host import SimulatedHost, confirm_pairs
 from tuner.records import Role, Start, Window
-from tuner.statistics.control_level import ControlLevel, Speedup, combine, speedups
-from tuner.statistics.elimination import race_order, survivors
-from tuner.statistics.noise import Noise, control_interval, estimate_noise
+from tuner.space import Space, SpaceFacts, load_space
+from tuner.statistics.control_level import Speedup
+from tuner.statistics.noise import control_interval
 from tuner.statistics.paired_gain import Gain, judge_pairs, needs_extension, pair_order
-from tuner.statistics.promotion import promising, shrunk, top
 from tuner.statistics.pruning import should_prune
+from tuner.statistics.ranking import Ranking, rank
 from tuner.study.presets import PRESETS
 
 DEFAULT = "default"
 PLAN = PRESETS["standard"]
-PROMOTE_EVERY = 5
+REPEAT_EVERY = 5
+ARMS = 4
+"""Configurations in the race at the most."""
+LEAST_WORTH = 0.0001
+"""Log points below which the race is decided."""
+NEGLIGIBLE = 0.005
+"""The same in the search, where another configuration may bring more."""
+
+
+def space_of(names: Sequence[str]) -> Space:
+    """Make a space of one choice: configurations of which no two are more alike than any others."""
+    name = {
+        "kind": "categorical", "choices": [DEFAULT, *names], "default": DEFAULT, "why": "Which.",
+        "source": "made",
+    }  # fmt: skip
+    source = {"space": "made", "server": "nginx", "parameters": {"name": name}}
+    return load_space([source], facts=SpaceFacts(names={}), base=Path("/"))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,25 +48,23 @@ class Campaign:
     """Windows of a start at the most."""
     first_look: int = PLAN.windows[0]
     """Windows of a start before it may be pruned."""
-    noise: Noise = Noise.PRIOR
-    found: dict[str, Speedup] = field(default_factory=dict)
-    """Combined speedup of each configuration."""
+    space: Space = field(init=False)
+    _ranked: tuple[int, Ranking] | None = None
+
+    def __post_init__(self) -> None:
+        self.space = space_of(list(self.effects))
 
     def calibrate(self) -> None:
         """Measure the default until the noise is known."""
         for _ in range(PLAN.calibration_starts):
             self.host.start(0.0, windows=self.windows, role=Role.CONTROL)
-        self.learn()
 
-    def learn(self) -> None:
-        """Recompute noise and speedups from all starts."""
-        self.noise = estimate_noise(self.host.starts)
-        by_start = speedups(self.host.starts, self.noise)
-        groups: dict[str, list[Speedup]] = {}
-        for start in self.host.starts:
-            if start.role is not Role.CONTROL and start.number in by_start:
-                groups.setdefault(start.arm, []).append(by_start[start.number])
-        self.found = {name: combine(group, self.noise) for name, group in groups.items()}
+    def ranking(self) -> Ranking:
+        """Give what all starts so far say."""
+        count = len(self.host.starts)
+        if self._ranked is None or self._ranked[0] != count:
+            self._ranked = (count, rank(self.space, self.host.starts, ()))
+        return self._ranked[1]
 
     def control_if_due(self) -> None:
         """Measure the default again after as many starts as the drift allows."""
@@ -59,22 +74,24 @@ class Campaign:
             if start.role is Role.CONTROL:
                 break
             since += 1
-        if since >= control_interval(self.noise, slot_s, self.windows):
+        if since >= control_interval(self.ranking().noise, slot_s, self.windows):
             self.host.start(0.0, windows=self.windows, role=Role.CONTROL)
-            self.learn()
 
     def incumbent(self) -> tuple[str, Speedup] | None:
         """Give the best so far by posterior mean."""
-        posterior = shrunk(self.found)
-        best = top(self.found, 1)
-        return (best[0], posterior[best[0]]) if best else None
+        best = self.ranking().incumbent
+        return None if best is None else (str(best.config["name"]), best.posterior)
 
-    def try_one(self, name: str) -> Start:
-        """Measure one start of a configuration, ended early when it is clearly worse than the incumbent."""
-        best = self.incumbent()
-        rival = None if best is None or best[0] == name else best[1]
-        controls = [start for start in self.host.starts if start.role is Role.CONTROL]
-        level, variance = ControlLevel.fit(controls, self.noise).at(self.host.clock_s)
+    def try_one(self, name: str, rival: tuple[str, Speedup] | None = None) -> Start:
+        """Measure one start of a configuration, ended early when it is clearly worse than the incumbent.
+
+        The incumbent is the one given, or else the best so far.
+        """
+        best = rival or self.incumbent()
+        ranking = self.ranking()
+        if ranking.posterior is None:
+            raise RuntimeError("the calibration comes first")
+        level, variance = ranking.posterior.level(self.host.clock_s)
 
         def prune(windows: Sequence[Window]) -> bool:
             return (
@@ -83,8 +100,8 @@ class Campaign:
                     windows,
                     level=level,
                     level_variance=variance,
-                    incumbent=rival,
-                    noise=self.noise,
+                    incumbent=None if best is None or best[0] == name else best[1],
+                    noise=ranking.noise,
                     max_windows=self.windows,
                 ).prune
             )
@@ -92,42 +109,35 @@ class Campaign:
         return self.host.start(self.effects[name], windows=self.windows, name=name, prune=prune)
 
     def search(self, names: Sequence[str]) -> None:
-        """Try each configuration once, and after every five the one that may be best once more."""
+        """Try each configuration once, and after every five one of the best few once more."""
         for count, name in enumerate(names, 1):
             self.control_if_due()
             self.try_one(name)
-            if count % PROMOTE_EVERY == 0:
-                self.learn()
-                starts_of = {
-                    each: sum(start.arm == each for start in self.host.starts) for each in self.found
-                }
-                again = promising(self.found, starts_of, seed=self.rng.getrandbits(32))
-                if again is not None:
-                    self.control_if_due()
-                    self.try_one(again)
+            again = self.most_telling(NEGLIGIBLE) if count % REPEAT_EVERY == 0 else None
+            if again is not None:
+                self.control_if_due()
+                self.try_one(again)
         self.host.start(0.0, windows=self.windows, role=Role.CONTROL)
-        self.learn()
+
+    def most_telling(self, least: float) -> str | None:
+        """Give the one of the best few of which another start tells most; None below so many log points."""
+        ranking = self.ranking()
+        configs = [entry.config for entry in ranking.entries[:ARMS]]
+        if ranking.posterior is None or not configs:
+            return None
+        worth = ranking.posterior.worth_of_a_start(configs, at_s=self.host.clock_s, windows=self.windows)
+        best = int(worth.argmax())
+        return str(configs[best]["name"]) if worth[best] >= least else None
 
     def race(self) -> str:
-        """Race the best few and the default in blocks; give the one that leads."""
-        arms = (DEFAULT, *top(self.found, PLAN.race_arms))
-        alive: tuple[str, ...] = arms
-        blocks: list[dict[str, float]] = []
-        for block, order in enumerate(race_order(arms, PLAN.race_blocks, self.rng)):
-            logs = {}
-            for name in order:
-                if name in alive:
-                    # The default's starts in a race are control starts as good as any.
-                    role = Role.CONTROL if name == DEFAULT else Role.RACE
-                    start = self.host.start(
-                        self.effects.get(name, 0.0), windows=self.windows, role=role, name=name, block=block
-                    )
-                    logs[name] = start.log_goodput or 0.0
-            blocks.append(logs)
-            alive = survivors(blocks, default=DEFAULT, first_test=PLAN.race_first_test)
-        self.learn()
-        posterior = shrunk(self.found)
-        return max((name for name in alive if name != DEFAULT), key=lambda name: posterior[name].log_ratio)
+        """Start the best few again where that tells most; give the one that leads."""
+        ends_s = self.host.clock_s + PLAN.race_s
+        while self.host.clock_s < ends_s and (name := self.most_telling(LEAST_WORTH)) is not None:
+            self.host.start(self.effects[name], windows=self.windows, role=Role.RACE, name=name)
+        best = self.incumbent()
+        if best is None:
+            raise RuntimeError("the search comes first")
+        return best[0]
 
     def confirm(self, winner: str) -> Gain:
         """Measure fresh pairs, and as many again when they do not decide."""

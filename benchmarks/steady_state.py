@@ -1,11 +1,13 @@
 """How goodput changes with the age of a server: from which second on a window tells what lasts.
 
-    python -m benchmarks.steady_state [--server nginx] [--starts 10] [--seconds 30] [--json FILE]
+    python -m benchmarks.steady_state [--server nginx apache] [--starts 10] [--seconds 30] [--json FILE]
 
-Starts the default and a preset of the server's space by turns, as a study does (same sandbox, same CPUs),
-and loads each start without a pause, in windows of one second. Printed is, by the age at which a window
-begins, the goodput relative to the same start's later half (geometric mean, with 95 % intervals over starts),
-and the gain that a study would have found at that age.
+Starts the default and settings that are fast by turns, as a study does (same sandbox, same CPUs),
+and loads each start without a pause, in windows of one second from the first second on. Windows that the
+environment or the load generator spoiled are left out. Printed is, for groups of ages, how many percent the
+goodput of both sides, and their ratio, differ from those of the same starts in the last group, and the ratio
+that a study would have found at those ages: geometric means with 95 % intervals over starts. The file has
+every window; it is written after each start.
 """
 
 import argparse
@@ -14,7 +16,8 @@ import math
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 from statistics import fmean, stdev
@@ -36,69 +39,148 @@ FAST: Mapping[str, Config] = {
     },
 }  # fmt: skip
 """Stands for a winner of each server."""
-SIDES = ("default", "preset")
+SIDES = ("default", "fast")
 WINDOW_S = 1.0
+EDGES = (0, 1, 2, 3, 5, 10, 30)
+"""Seconds between which ages are put together; what is older belongs to the last group."""
+LEAST_STARTS = 2
+"""Without a second start, no spread is known."""
 
-Series = Sequence[Sequence[float]]
-"""Start by start: log goodput by age, in windows."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """One window of a start."""
+
+    age_s: float
+    """Seconds of load before it."""
+    log_goodput: float
+    spoiled: tuple[str, ...]
+    """Why it is left out; empty when it counts."""
+
+
+Series = Sequence[Sequence[Slice]]
+"""The windows of each start of a side, in order."""
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure, keep and print, server by server."""
     parser = argparse.ArgumentParser(description="Goodput over the age of a server.")
-    parser.add_argument("--server", default="nginx", choices=FAST)
+    parser.add_argument("--server", default=list(FAST), choices=FAST, nargs="+")
     parser.add_argument("--starts", type=int, default=10, help="Starts of each side.")
     parser.add_argument("--seconds", type=int, default=30, help="Windows of each start.")
-    parser.add_argument("--json", type=Path, help="Keep the goodputs here.")
+    parser.add_argument("--json", type=Path, help="Keep every window here.")
     options = parser.parse_args()
-    found = measure(options.server, options.starts, options.seconds)
-    if options.json:
-        options.json.write_text(json.dumps(found))
-    show(found)
+    kept: dict[str, Mapping[str, Series]] = {}
+
+    def keep(server: str, found: Mapping[str, Series]) -> None:
+        kept[server] = found
+        if options.json:
+            options.json.write_text(json.dumps(kept, default=asdict))
+
+    for server in options.server:
+        found = measure(server, options.starts, options.seconds, keep)
+        print(f"{server}, {options.starts} starts of each")
+        print("\n".join(table(found)), flush=True)
     return 0
 
 
-def measure(server: str, starts: int, windows: int) -> Mapping[str, Series]:
-    """Load every start of both sides from its first second on; side → goodputs."""
-    found: dict[str, list[list[float]]] = {side: [] for side in SIDES}
+def measure(
+    server: str, starts: int, windows: int, keep: Callable[[str, Mapping[str, Series]], None]
+) -> Mapping[str, Series]:
+    """Load every start of both sides from its first second on; `keep` gets what there is after each."""
+    found: dict[str, list[list[Slice]]] = {side: [] for side in SIDES}
     with tempfile.TemporaryDirectory(prefix="tuner-age-") as folder:
         study = Path(folder) / f"{server}.yaml"
         subprocess.run([TUNER, "init", server, "-o", study], check=True, stdout=subprocess.DEVNULL)
         setup = prepare(load_study(study))
-        sides = {"default": setup.space.default(), "preset": setup.space.complete(FAST[server])}
+        sides = {"default": setup.space.default(), "fast": setup.space.complete(FAST[server])}
         order = pair_order(starts, Random(0), sides=SIDES)  # noqa: S311 - an order, no secret
         for side in (side for pair in order for side in pair):
             found[side].append(measure_start(setup, sides[side], windows))
+            keep(server, found)
     return found
 
 
-def measure_start(setup: Setup, config: Config, windows: int) -> list[float]:
-    """Return the log goodput of one fresh start, second by second."""
+def measure_start(setup: Setup, config: Config, windows: int) -> list[Slice]:
+    """Return the windows of one fresh start, second by second."""
+    slices: list[Slice] = []
+    age_s = 0.0
     with setup.target.deploy(config) as deployment:
-        return [
-            math.log(max(run_window(deployment, setup.load, WINDOW_S).goodput_rps, 1.0))
-            for _ in range(windows)
-        ]
+        for _ in range(windows):
+            window = run_window(deployment, setup.load, WINDOW_S)
+            reasons = () if window.is_valid else tuple(verdict.gate for verdict in window.verdicts)
+            slices.append(Slice(age_s=age_s, log_goodput=window.log_goodput, spoiled=reasons))
+            age_s += window.duration_s
+    return slices
 
 
-def show(found: Mapping[str, Series]) -> None:
-    """Print goodput by age, relative to the later half, and the gain by age."""
-    print(f"{'age, s':>7}  {'default, of what lasts':<26}{'preset, of what lasts':<26}preset/default")
-    for age in range(len(found["default"][0])):
-        of_sides = [
-            estimate([start[age] - fmean(start[len(start) // 2 :]) for start in found[side]])
-            for side in SIDES
-        ]
-        pairs = zip(found["default"], found["preset"], strict=True)
-        gain = estimate([preset[age] - default[age] for default, preset in pairs])
-        print(f"{age:>7}  {of_sides[0]:<26}{of_sides[1]:<26}{gain}")
+def table(found: Mapping[str, Series]) -> list[str]:
+    """Return a line for each group of ages: changes of both sides and of their ratio, and the ratio."""
+    sides = [[group_means(start) for start in found[side]] for side in SIDES]
+    ratios = [subtract(fast, default) for default, fast in zip(*sides, strict=True)]
+    last = max((group for start in ratios for group in start), default=-1)
+    lines = [line("age, s", "default, %", "fast, %", "their ratio, %", "their ratio")]
+    for group in range(last + 1):
+        changes = [say_percent(differences(each, group, last)) for each in (*sides, ratios)]
+        ratio = say_ratio([start[group] for start in ratios if group in start])
+        lines.append(line(f"{EDGES[group]}–{EDGES[group + 1]}", *changes, ratio))
+    slices = [each for side in SIDES for start in found[side] for each in start]
+    left_out = sum(bool(each.spoiled) for each in slices)
+    return [*lines, f"{left_out} of {len(slices)} windows were spoiled and are left out"]
 
 
-def estimate(logs: Sequence[float]) -> str:
+def line(age: str, *cells: str) -> str:
+    """Return one line of the table."""
+    return f"{age:<7}" + "".join(f"{cell:<22}" for cell in cells).rstrip()
+
+
+def group_means(start: Sequence[Slice]) -> dict[int, float]:
+    """Return the mean log goodput of each group of ages in which a start has a window that counts."""
+    groups: dict[int, list[float]] = {}
+    for each in start:
+        if not each.spoiled:
+            groups.setdefault(group_of(each.age_s), []).append(each.log_goodput)
+    return {group: fmean(logs) for group, logs in groups.items()}
+
+
+def group_of(age_s: float) -> int:
+    """Return the number of the group of an age; generators are some milliseconds off their second."""
+    older = sum(round(age_s) >= edge for edge in EDGES) - 1
+    return min(older, len(EDGES) - 2)
+
+
+def subtract(fast: Mapping[int, float], default: Mapping[int, float]) -> dict[int, float]:
+    """Return the log ratio of a pair in the groups that both of its starts have."""
+    return {group: fast[group] - default[group] for group in fast.keys() & default.keys()}
+
+
+def differences(starts: Sequence[Mapping[int, float]], group: int, last: int) -> list[float]:
+    """Return how far a group is from the last, in each start that has both."""
+    return [start[group] - start[last] for start in starts if group in start and last in start]
+
+
+def estimate(logs: Sequence[float]) -> tuple[float, float, float] | None:
     """Return the geometric mean of ratios with its 95 % interval (Student's t over starts)."""
+    if len(logs) < LEAST_STARTS:
+        return None
     mean = fmean(logs)
     half = float(stdtrit(len(logs) - 1, 0.975)) * stdev(logs) / math.sqrt(len(logs))
-    return f"{math.exp(mean):.3f} [{math.exp(mean - half):.3f}, {math.exp(mean + half):.3f}]"
+    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+
+
+def say_percent(logs: Sequence[float]) -> str:
+    """Write a change in percent: -3.1 [-5.0, -1.2]."""
+    found = estimate(logs)
+    if found is None:
+        return "too few starts"
+    mean, low, high = (100 * (each - 1) for each in found)
+    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def say_ratio(logs: Sequence[float]) -> str:
+    """Write a ratio: 1.31 [1.27, 1.35]."""
+    found = estimate(logs)
+    return "too few starts" if found is None else "{:.2f} [{:.2f}, {:.2f}]".format(*found)
 
 
 if __name__ == "__main__":

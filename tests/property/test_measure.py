@@ -11,10 +11,8 @@ from tuner.ports import Latency
 from tuner.records import Role
 from tuner.records.latency import merge, quantile
 from tuner.statistics.control_level import ControlLevel, Speedup, combine, speedups
-from tuner.statistics.elimination import race_order, survivors
 from tuner.statistics.noise import Noise, estimate_noise
 from tuner.statistics.paired_gain import judge_pairs, p_sign_flip, pair_order
-from tuner.statistics.promotion import promising, shrunk
 from tuner.statistics.pruning import should_prune
 
 logs = st.floats(-3, 3)
@@ -83,18 +81,6 @@ def test_repeats_combine_to_something_between_them(repeats):
     assert together.variance >= 1 / sum(1 / each.variance for each in repeats) * (1 - 1e-9)
 
 
-@given(st.dictionaries(st.integers(0, 50), found, max_size=20), seeds)
-def test_shrinking_moves_towards_the_middle_and_never_past_it(configs, seed):
-    posterior = shrunk(configs)
-    ratios = sorted(each.log_ratio for each in configs.values())
-
-    for key, each in posterior.items():
-        assert ratios[0] - 1e-9 <= each.log_ratio <= ratios[-1] + 1e-9
-        # The middle is a median, which varies by π/2 more than a mean of the same.
-        assert 0 < each.variance <= configs[key].variance * math.pi / 2 * (1 + 1e-9)
-    assert promising(configs, {}, seed=seed) in {None, *configs}
-
-
 @given(st.lists(st.tuples(logs, logs), min_size=2, max_size=15))
 def test_a_gain_is_ordered_and_turning_the_pairs_round_inverts_it(pairs):
     gain = judge_pairs(pairs)
@@ -130,30 +116,6 @@ def test_any_even_number_of_first_pairs_is_balanced(pairs, seed):
     assert len(order) == pairs
     for count in range(0, pairs + 1, 2):
         assert sum(first == "default" for first, _ in order[:count]) == count // 2
-
-
-@given(st.sets(st.text(min_size=1, max_size=3), min_size=1, max_size=6), st.integers(0, 12), seeds)
-def test_no_arm_is_in_a_place_much_more_often_than_another(arms, blocks, seed):
-    order = race_order(sorted(arms), blocks, Random(seed))  # noqa: S311 - no secret
-
-    for place in range(len(arms)):
-        counts = [sum(block[place] == arm for block in order) for arm in arms]
-        assert max(counts) - min(counts) <= 1
-
-
-@given(
-    st.lists(st.dictionaries(st.sampled_from(["default", *"abcd"]), logs), max_size=10),
-    st.integers(1, 4),
-    st.integers(1, 3),
-)
-def test_survivors_are_arms_of_the_race_and_never_too_few(blocks, first_test, keep):
-    arms = {arm for block in blocks for arm in block}
-    alive = survivors(blocks, default="default", first_test=first_test, keep=keep)
-
-    assert len(set(alive)) == len(alive)
-    assert set(alive) <= arms
-    assert ("default" in alive) == ("default" in arms)
-    assert len(set(alive) - {"default"}) >= min(keep, len(arms - {"default"}))
 
 
 @given(st.lists(small_logs, max_size=6), small_logs, found, noises, st.integers(2, 8))

@@ -13,6 +13,7 @@ from tuner.records import Blame, Failure, Fingerprint, Role, Start, State, Timin
 from tuner.report.sensitivity import explain
 from tuner.report.summary import Summary, gather_arm, timing
 from tuner.space import Space, SpaceFacts, load_space
+from tuner.statistics.age import find_age
 from tuner.statistics.mechanism import Mechanism
 from tuner.statistics.paired_gain import judge_pairs
 from tuner.statistics.ranking import follow_incumbent, rank
@@ -185,7 +186,7 @@ def make_summary(
     )  # fmt: skip
     starts = make_starts(space, searches=searches, pairs=pairs, winner=winner, seed=seed)
     default = space.default()
-    ranking = rank(starts, (), default)
+    ranking = rank(space, starts, ())
     confirmed = [start for start in starts if start.role is Role.CONFIRM]
     of_default = [start for start in confirmed if start.arm == "default"]
     of_winner = [start for start in confirmed if start.arm == "winner"]
@@ -206,7 +207,7 @@ def make_summary(
         ),
         incumbent=(best.config, best.posterior) if best else None,
         winner=gather_arm(winner, of_winner) if pairs else None,
-        gain=judge_pairs(logs) if pairs else None,
+        gain=replace(judge_pairs(logs), age=find_age(of_default, of_winner)) if pairs else None,
         changes=space.changes(chosen),
         sensitivity=explain(space, starts, ranking.speedups, winner=winner if pairs else None, seed=seed),
         mechanisms=(

@@ -1,32 +1,60 @@
-"""The campaign: calibrate → search → race → simplify → confirm.
+"""The campaign: calibrate → search → race → simplify → other loads → confirm.
 
 Every stage asks the storage what is there already and does only what is missing, so that an interrupted
 study goes on with the same command.
 """
 
-from tuner.campaign.confirm import CONFIRMED, confirm
+from tuner.campaign.confirm import CONFIRMED, confirm, find_planned, speaks_against_winner
 from tuner.campaign.controls import measure_control
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.fixed_rate import compare_latency
 from tuner.campaign.generator_room import give_generator_room
 from tuner.campaign.metric import settle_metric
+from tuner.campaign.other_loads import meet_other_loads
 from tuner.campaign.race import race
 from tuner.campaign.search import search
+from tuner.campaign.shortlist import better, refuse
 from tuner.campaign.simplify import simplify
+from tuner.ports import Config
+from tuner.statistics.other_loads import describe
+from tuner.study.facts import REFUSALS
+
+MOST_REFUSALS = 5
+"""A winner that crashes costs next to no time: without a bound, one reduction after another is tried."""
+NOTHING_BETTER = "nothing beat the default in the search"
 
 
 def run_campaign(experiment: Experiment) -> str:
     """Run what is missing of a study; returns why it stopped."""
     calibrate(experiment)
     search(experiment)
-    finalist = race(experiment)
-    if finalist is None:
-        return "nothing beat the default in the search"
-    winner = simplify(experiment, finalist)
-    verdict = confirm(experiment, winner)
-    if verdict == CONFIRMED:
+    race(experiment)
+    verdict = NOTHING_BETTER
+    while (winner := choose(experiment)) is not None:
+        met = meet_other_loads(experiment, winner)
+        verdict = confirm(experiment, winner) if met.verdict == "holds" else f"not confirmed: {describe(met)}"
+        if met.verdict == "holds" and not speaks_against_winner(verdict):
+            break
+        refuse(experiment, winner, verdict)
+    if winner is not None and verdict == CONFIRMED:
         compare_latency(experiment, winner)
     return verdict
+
+
+def choose(experiment: Experiment) -> Config | None:
+    """Return what is to be confirmed: the best that was not refused, made as small as it is good.
+
+    None when nothing is better than the default, or there is no time left to prove that of another one.
+    """
+    planned = find_planned(experiment)
+    if planned is not None:
+        return planned
+    best = better(experiment)
+    refused = experiment.storage.recall(REFUSALS) or ()
+    if len(refused) >= MOST_REFUSALS:
+        return None
+    is_late = bool(refused) and not experiment.has_time_for(0)
+    return simplify(experiment, best[0].config) if best and not is_late else None
 
 
 def calibrate(experiment: Experiment) -> None:

@@ -5,20 +5,20 @@ from dataclasses import replace
 from random import Random
 
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs
-from tuner.measure.calibrate import size_confirmation
+from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs, read_starts
 from tuner.ports import Config
 from tuner.records import Role, Start
+from tuner.statistics.age import find_age
 from tuner.statistics.feasibility import Feasibility
 from tuner.statistics.paired_gain import Gain, judge_pairs, needs_extension
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
-from tuner.study.facts import CONFIRMATION, Confirmation
+from tuner.study.facts import CONFIRMATION, REFUSALS, Confirmation
 from tuner.study.objective import Constraint
 from tuner.study.storage import Storage
 
 CONFIRMED = "confirmed"
-WRAP_UP_S = 10.0
-"""Kept back for the report and the exports."""
+INFEASIBLE = "not confirmed: the winner"
+FAILED = f"not confirmed: {WINNER_ARM}:"
 
 
 def confirm(experiment: Experiment, winner: Config) -> str:
@@ -28,8 +28,8 @@ def confirm(experiment: Experiment, winner: Config) -> str:
     """
     storage, constraints = experiment.storage, experiment.setup.settings.constraints
     planned = storage.recall(CONFIRMATION)
-    if planned is None:
-        planned = _size(experiment, winner)
+    if planned is None or dict(planned.config) != dict(winner):
+        planned = _size(experiment, winner, after=planned)
         storage.remember(CONFIRMATION, planned)
     failed = _measure(experiment, planned)
     gain = read_gain(storage, experiment.starts, experiment.default, constraints)
@@ -46,23 +46,34 @@ def confirm(experiment: Experiment, winner: Config) -> str:
     known = Feasibility(experiment.starts, constraints, experiment.default)
     if doubts := known.doubts(planned.config):
         verb = "breaks" if known.is_ruled_out(planned.config) else "may break"
-        return f"not confirmed: the winner {verb} {' and '.join(each.constraint for each in doubts)}"
+        return f"{INFEASIBLE} {verb} {' and '.join(each.constraint for each in doubts)}"
     if gain is None:
         return "not proven"
     return CONFIRMED if gain.verdict == "improved" else gain.verdict
 
 
-def _size(experiment: Experiment, winner: Config) -> Confirmation:
-    plan = experiment.plan
-    pairs, windows = size_confirmation(
-        experiment.ranking().noise,
-        plan,
-        experiment.mean_deploy_s(),
-        seconds=max(0.0, experiment.time_left_s() - WRAP_UP_S),
-    )
+def speaks_against_winner(verdict: str) -> bool:
+    """Return whether a confirmation ended because its winner must not ship, whatever it gains."""
+    return verdict.startswith((INFEASIBLE, FAILED))
+
+
+def find_planned(experiment: Experiment) -> Config | None:
+    """Return what is planned to be confirmed and was not refused since; None without such a plan."""
+    planned = experiment.storage.recall(CONFIRMATION)
+    refused = [dict(each.config) for each in experiment.storage.recall(REFUSALS) or ()]
+    return None if planned is None or dict(planned.config) in refused else planned.config
+
+
+def _size(experiment: Experiment, winner: Config, *, after: Confirmation | None) -> Confirmation:
+    """Plan the pairs by all that is known before them; `after` is the plan of a finalist that was refused."""
+    plan, posterior = experiment.plan, experiment.ranking().posterior
+    pairs, windows = experiment.plan_confirmation(None if posterior is None else posterior.gain(winner))
     extend_to = max(pairs, plan.extend_to)
-    looks = 2 if extend_to > pairs else 1
-    return Confirmation(config=dict(winner), pairs=pairs, windows=windows, extend_to=extend_to, looks=looks)
+    return Confirmation(
+        config=dict(winner), pairs=pairs, windows=windows, extend_to=extend_to,
+        looks=2 if extend_to > pairs else 1,
+        first_block=0 if after is None else after.first_block + after.extend_to,
+    )  # fmt: skip
 
 
 def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
@@ -82,6 +93,7 @@ def _pairing(planned: Confirmation, default: Config, seed: int = 0) -> Pairing:
         sides={DEFAULT_ARM: default, WINNER_ARM: planned.config},
         pairs=planned.pairs,
         rng=Random(f"{seed}/confirm"),  # noqa: S311 - no secret
+        first_block=planned.first_block,
     )
 
 
@@ -96,10 +108,12 @@ def read_gain(
     planned = storage.recall(CONFIRMATION)
     if planned is None:
         return None
-    logs = read_pairs(starts, _pairing(planned, default))
+    pairing = _pairing(planned, default)
+    logs = read_pairs(starts, pairing)
     if len(logs) < planned.pairs:
         return None
-    gain = replace(judge_pairs(logs, looks=planned.looks), metric=storage.metric)
+    age = find_age(*read_starts(starts, pairing))
+    gain = replace(judge_pairs(logs, looks=planned.looks), metric=storage.metric, age=age)
     known = Feasibility(starts, constraints, default)
     if known.is_ruled_out(planned.config):
         return replace(gain, verdict="infeasible")

@@ -17,8 +17,9 @@ from tuner.measure.window import Load
 from tuner.optimize.optimizer import Optimizer
 from tuner.ports import Clock
 from tuner.records import Metric, Role, Start, State, measured_by
-from tuner.statistics.control_level import ControlLevel
+from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import detectable_gain
+from tuner.statistics.power import plan_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, Ranking, as_controls, rank
 from tuner.statistics.steady import declines
 from tuner.study.facts import CONFIRMATION, METRIC, MOVED_LOAD, OTHER_LOADS, MovedLoad
@@ -28,6 +29,8 @@ from tuner.study.storage import Opening, Storage
 
 LEAST_PAUSE_S = 30.0
 """Waiting so long for a noisy host to calm down pays, however little time is left."""
+WRAP_UP_S = 10.0
+"""Kept back for the report and the exports."""
 
 
 class Experiment:
@@ -121,11 +124,10 @@ class Experiment:
 
     def _log_ratio(self, start: Start) -> float | None:
         """Return the log speedup of a start as it is known when the start ends."""
-        controls = self.controls()
-        if start.log_value is None or not controls:
+        posterior = self.ranking().posterior
+        if start.log_value is None or posterior is None:
             return 0.0 if start.role is Role.CONTROL else None
-        level, _ = ControlLevel.fit(controls, self.ranking().noise).at(start.started_s)
-        return start.log_value - level
+        return posterior.speedups([start])[0].log_ratio
 
     def _report(self, start: Start) -> None:
         ranking = self.ranking()
@@ -159,7 +161,10 @@ class Experiment:
     def ranking(self) -> Ranking:
         """Return what all starts so far say; computed once for each start, since many ask."""
         if self._ranked is None or self._ranked[0] != self.starts:
-            self._ranked = [*self.starts], rank(self.starts, self.setup.settings.constraints, self.default)
+            self._ranked = (
+                [*self.starts],
+                rank(self.setup.space, self.starts, self.setup.settings.constraints),
+            )
         return self._ranked[1]
 
     def controls(self) -> list[Start]:
@@ -185,22 +190,47 @@ class Experiment:
         costs = [start.timing.deploy_s for start in self.starts if start.counts]
         return sum(costs) / len(costs) if costs else 1.0
 
+    def spent_s(self, role: Role) -> float:
+        """Return the seconds that starts in a role have taken."""
+        return sum(cost_s(start) for start in self.starts if start.role is role)
+
     def has_time_for(self, starts: int) -> bool:
         """Return whether so many starts leave the time that confirmation and fixed rate need."""
-        return self.time_left_s() - starts * self.mean_cost_s() >= self._confirm_cost_s()
+        return self.time_left_s() - starts * self.mean_cost_s() >= self._final_s()
 
     def has_time_to_search(self) -> bool:
         """Return whether another start of the search leaves the time that the later stages need."""
-        plan, each_s = self.plan, self.mean_cost_s()
-        race = (plan.race_arms + 1) * plan.race_blocks
-        simplify = 2 * plan.simplify_steps * plan.simplify_pairs
-        later_s = (race + simplify) * each_s + self._confirm_cost_s()
-        return self.time_left_s() - later_s > each_s
+        later_s = self.plan.race_s + self.plan.simplify_s + self._final_s()
+        return self.time_left_s() - later_s > self.mean_cost_s()
 
-    def _confirm_cost_s(self) -> float:
-        plan, each_s = self.plan, self.mean_cost_s()
-        confirm_s = plan.confirm_s or 2 * plan.extend_to * each_s
-        return confirm_s + 2 * plan.rate_pairs * (each_s + plan.rate_window_s)
+    def plan_confirmation(self, gain: Speedup | None) -> tuple[int, int]:
+        """Return pairs and windows per start that are likely to prove a gain in the time there is.
+
+        Without a gain to prove so far, those that fill the time.
+        """
+        plan = self.plan
+        if not plan.confirm_s:
+            return plan.pairs, plan.windows[1]
+        return plan_pairs(
+            gain or Speedup(log_ratio=0.0, variance=0.0),
+            self.ranking().noise,
+            least=plan.pairs,
+            seconds=min(plan.confirm_s, max(0.0, self.time_left_s() - WRAP_UP_S)),
+            start_cost_s=self.mean_deploy_s() + plan.warmup_s,
+            window_s=plan.window_s,
+        )
+
+    def _final_s(self) -> float:
+        """Return the seconds that other loads, confirmation, fixed rate and exports need, as things stand."""
+        plan, best = self.plan, self.ranking().incumbent
+        pairs, windows = self.plan_confirmation(None if best is None else best.posterior)
+        each_s = self.mean_cost_s()
+        if plan.confirm_s:
+            confirm_s = 2 * pairs * (self.mean_deploy_s() + plan.warmup_s + windows * plan.window_s)
+        else:
+            confirm_s = 2 * plan.extend_to * each_s
+        rate_s = 2 * plan.rate_pairs * (each_s + plan.rate_window_s)
+        return plan.other_loads_s + confirm_s + rate_s + WRAP_UP_S
 
 
 def _by_metric(judges: Judges, metric: Metric) -> Judges:

@@ -97,6 +97,13 @@ def read_pairs(starts: Sequence[Start], pairing: Pairing) -> tuple[tuple[float, 
     return tuple(pair for pair in pairs if pair is not None)
 
 
+def read_starts(starts: Sequence[Start], pairing: Pairing) -> tuple[list[Start], list[Start]]:
+    """Return the starts of the first and of the second side of all finished pairs, in order."""
+    blocks = range(pairing.first_block, pairing.first_block + pairing.pairs)
+    found = [pair for block in blocks if (pair := find_pair(starts, pairing, block)) is not None]
+    return [first for first, _ in found], [second for _, second in found]
+
+
 def finished_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[float, float] | None:
     """Return both log goodputs of one pair when both sides were measured in the same session."""
     found = find_pair(starts, pairing, block)

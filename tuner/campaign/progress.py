@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 Changes = Mapping[str, tuple[Scalar, Scalar]]
 """Parameter name → default and value."""
 
+UNKNOWN = 0
+"""Total of a stage that ends when it has nothing more to tell."""
+
 
 class Progress(Protocol):
     """Called by the study as it goes; never raises."""

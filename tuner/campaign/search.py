@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from tuner.campaign.controls import made_at_a_jump, measure_control
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.suggest import is_exhausted, left_to_gain, promising_entry, suggest
-from tuner.measure.start import Judges
+from tuner.measure.start import NO_JUDGES, Judges
 from tuner.ports import Config
 from tuner.records import Role, State, Window
-from tuner.statistics.control_level import ControlLevel
 from tuner.statistics.noise import control_interval
 from tuner.statistics.pruning import gate_zero, should_prune
 from tuner.statistics.ranking import config_key
-from tuner.study.facts import EXPECTED_GAINS, IS_SEARCHED, RACE_ARMS
+from tuner.study.facts import EXPECTED_GAINS, IS_SEARCHED
 from tuner.study.storage import Opening
 
 
 def search(experiment: Experiment) -> None:
     """Try configurations, with a control start every few, until the budget is spent."""
     storage, progress = experiment.storage, experiment.progress
-    if storage.recall(RACE_ARMS) or storage.recall(IS_SEARCHED):
+    if storage.recall(IS_SEARCHED):
         return
     expected = [*(storage.recall(EXPECTED_GAINS) or ())]
     again = made_at_a_jump(experiment)
@@ -93,7 +92,10 @@ def _try(experiment: Experiment, role: Role, config: Config, *, suggest_s: float
 
 def _judges(experiment: Experiment, config: Config) -> Judges:
     ranking = experiment.ranking()
-    level, variance = ControlLevel.fit(experiment.controls(), ranking.noise).at(experiment.clock.time())
+    posterior = ranking.posterior
+    if posterior is None:
+        return NO_JUDGES
+    level, variance = posterior.level(experiment.clock.time())
     best = ranking.incumbent
     rival = None if best is None or best.key == config_key(config) else best.posterior
 

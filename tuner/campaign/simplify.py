@@ -1,106 +1,122 @@
-"""The simplification: put back to the default whatever the gain does not need."""
+"""The simplification: the smallest configuration by price.
+
+Each line that ships is one more to read, to explain and to maintain, so it has a price. Sought is the
+configuration with the most gain less the price of its lines, among the finalist and what is left of it
+without some of its changes. Ablation analysis (Fawcett & Hoos 2016, doi 10.1007/s10732-014-9275-9) found
+95 % of the gain in one to four parameters in all its scenarios.
+"""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
-from statistics import mean, stdev
+from itertools import count
 
-from tuner.campaign.controls import measure_control
+import numpy as np
+from numpy.typing import NDArray
+
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.pairs import Pairing, measure_pairs
-from tuner.campaign.suggest import observe
-from tuner.optimize.change_ranking import rank_changes
+from tuner.campaign.progress import UNKNOWN
+from tuner.campaign.shortlist import better, list_refused, measure_what_tells_most
 from tuner.ports import Config
 from tuner.records import Role
 from tuner.statistics.ranking import config_key
-from tuner.study.facts import REDUCTIONS, Reduction
-from tuner.study.objective import broken
+from tuner.study.storage import Opening
 
-MARGIN = 0.01
-MARGIN_SHARE = 0.1
-"""A setting may go when that costs less than 1 %, or less than a tenth of the gain."""
+LEAST_NO_WORSE = 0.2
+"""Probability with which a reduction fails no more than the finalist, at the least."""
+PRICE_SHARE = 0.1
+"""Of a line at the most, as a share of the gain: where there is little to gain, little things count."""
 
 
 def simplify(experiment: Experiment, finalist: Config) -> Config:
-    """Measure reductions of a configuration; return the smallest that is as good.
-
-    Each step reverts the share of the changes that the starts so far say matters least, and compares
-    before and after in adjacent pairs. After a reduction that costs too much, only half as many are tried.
-    """
-    plan = experiment.plan
-    steps = [*(experiment.storage.recall(REDUCTIONS) or ())]
-    accepted, share = [dict(finalist)], 0.5
-    for number in range(plan.simplify_steps):
-        experiment.progress.stage("simplify", number, plan.simplify_steps)
-        if number == len(steps):
-            if not experiment.has_time_for(2 * plan.simplify_pairs):
-                break
-            reduced = _reduce(experiment, accepted[-1], share)
-            if reduced is None:
-                break
-            # Kept before it is measured, so that pairs of two sessions compare the same.
-            steps.append(Reduction(config=dict(reduced)))
-            experiment.storage.remember(REDUCTIONS, tuple(steps))
-        step = steps[number]
-        if step.is_accepted is None:
-            # The configurations are held against the default in the end, and the host may have changed.
-            measure_control(experiment)
-            costs_nothing = _costs_nothing(experiment, accepted[-1], step.config, number)
-            step = steps[number] = replace(step, is_accepted=costs_nothing)
-            experiment.storage.remember(REDUCTIONS, tuple(steps))
-        if step.is_accepted:
-            accepted.append(dict(step.config))
-        else:
-            share /= 2
-    return _smallest_that_is_as_good(experiment, accepted)
+    """Measure what is left of a finalist without some of its changes; return the best by gain less price."""
+    chosen = finalist
+    for made in count():
+        experiment.progress.stage("simplify", made, UNKNOWN)
+        configs = _candidates(experiment, chosen)
+        bonus = _bonus(experiment, finalist, configs)
+        start = measure_what_tells_most(
+            experiment, Role.ABLATION, configs, seconds=experiment.plan.simplify_s, bonus=bonus
+        )
+        chosen = _choose(experiment, finalist, configs)
+        if start is None and not _measure_unproven(experiment, chosen):
+            break
+    return _choose(experiment, finalist, [finalist, *_shippable(experiment, _candidates(experiment, chosen))])
 
 
-def _reduce(experiment: Experiment, config: Config, share: float) -> Config | None:
-    """Revert the least important share of the changes; None when not one would be left out."""
+def _candidates(experiment: Experiment, config: Config) -> list[Config]:
+    """Return a configuration with each of its changes left out, and with more and more of the least worth."""
+    space, posterior = experiment.setup.space, experiment.ranking().posterior
+    names = list(space.changes(config))
+    found = {config_key(config): config}
+    if posterior is None or len(names) < 2:  # noqa: PLR2004 - without its only change it is the default
+        return [*found.values()]
+    without = {name: _reduce(experiment, config, {name}) for name in names}
+    reduced = {name: each for name, each in without.items() if each is not None}
+    if reduced:
+        left, _ = posterior.gains([*reduced.values()])
+        order = [name for _, name in sorted(zip(-left, reduced, strict=True))]
+        dropped = [_reduce(experiment, config, set(order[:length])) for length in range(2, len(names))]
+        for each in (*reduced.values(), *dropped):
+            if each is not None:
+                found.setdefault(config_key(each), each)
+    for entry in better(experiment):
+        found.setdefault(entry.key, entry.config)
+    refused = list_refused(experiment)
+    return [each for key, each in found.items() if key not in refused][:MOST_CANDIDATES]
+
+
+MOST_CANDIDATES = 30
+
+
+def _reduce(experiment: Experiment, config: Config, names: set[str]) -> Config | None:
+    """Put changes back to the default; None where that changes nothing or breaks a rule."""
     space = experiment.setup.space
-    ranked = rank_changes(space, observe(experiment), config)
-    kept = ranked[math.floor(len(ranked) * share) :]
-    if len(kept) == len(ranked) or not kept:
-        return None
-    reduced = space.complete({name: config[name] for name in kept}, fit=True)
-    return None if space.violations(reduced) else reduced
+    kept = {name: config[name] for name in space.changes(config) if name not in names}
+    reduced = space.complete(kept, fit=True)
+    is_fit = not space.violations(reduced) and (space.allows_less or not space.lacks(reduced))
+    return reduced if is_fit and space.changes(reduced) and dict(reduced) != dict(config) else None
 
 
-def _costs_nothing(experiment: Experiment, whole: Config, reduced: Config, step: int) -> bool:
-    pairs = experiment.plan.simplify_pairs
-    pairing = Pairing(
-        role=Role.ABLATION,
-        sides={f"whole {step}": whole, f"reduced {step}": reduced},
-        pairs=pairs,
-        rng=experiment.random(f"simplify {step}"),
-        first_block=step * pairs,
-    )
-    paired = measure_pairs(pairing, experiment.starts, experiment.make)
-    _, arm = pairing.sides
-    of_reduced = [start for start in experiment.starts if start.role is Role.ABLATION and start.arm == arm]
-    if paired.failed or not paired.logs or broken(of_reduced, experiment.setup.settings.constraints):
-        return False
-    costs = [before - after for before, after in paired.logs]
-    doubt = stdev(costs) / math.sqrt(len(costs)) if len(costs) > 1 else 0.0
-    best = experiment.ranking().incumbent
-    # The doubt goes to the smaller configuration for now: a setting that cannot be shown to matter is one
-    # more to maintain, and in the end all starts decide.
-    return mean(costs) - doubt < _margin(best.posterior.log_ratio if best else 0.0)
+def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) -> NDArray[np.float64]:
+    """Return minus the price of each configuration's lines, shape (n,), in log points."""
+    space, posterior = experiment.setup.space, experiment.ranking().posterior
+    gain = posterior.gain(finalist).log_ratio if posterior is not None else 0.0
+    price = min(math.log1p(experiment.setup.settings.line_price), PRICE_SHARE * max(gain, 0.0))
+    return np.array([-price * len(space.changes(config)) for config in configs])
 
 
-def _smallest_that_is_as_good(experiment: Experiment, accepted: Sequence[Config]) -> Config:
-    """Choose among the finalist and its reductions by all their starts, in the race and in every step.
+def _choose(experiment: Experiment, finalist: Config, configs: Sequence[Config]) -> Config:
+    """Return the best by posterior mean less price, of those that are not known to fail."""
+    ranking = experiment.ranking()
+    alive = [
+        each
+        for each in configs
+        if not ranking.feasibility.is_ruled_out(each)
+        and ranking.feasibility.is_no_worse(each, finalist) >= LEAST_NO_WORSE
+    ]
+    if ranking.posterior is None or not alive:
+        return finalist
+    means, _ = ranking.posterior.gains(alive)
+    return alive[int((means + _bonus(experiment, finalist, alive)).argmax())]
 
-    A step is decided by a few pairs, in which a setting that matters may seem not to.
+
+def _shippable(experiment: Experiment, configs: Sequence[Config]) -> list[Config]:
+    """Return the configurations that were measured and keep all constraints for all that is known."""
+    ranking = experiment.ranking()
+    measured = {entry.key for entry in ranking.entries}
+    return [
+        config
+        for config in configs
+        if config_key(config) in measured and ranking.feasibility.may_ship(config)
+    ]
+
+
+def _measure_unproven(experiment: Experiment, config: Config) -> bool:
+    """Start what leads by the model alone, or may yet fail: nothing ships that was never seen to hold.
+
+    Returns whether it was started.
     """
-    found = {entry.key: entry.speedup.log_ratio for entry in experiment.ranking().entries}
-    measured = [config for config in accepted if config_key(config) in found]
-    if not measured:
-        return accepted[0]
-    best = max(found[config_key(config)] for config in measured)
-    return next(config for config in reversed(measured) if found[config_key(config)] >= best - _margin(best))
-
-
-def _margin(gain: float) -> float:
-    """Return what leaving settings out may cost, in log points."""
-    return max(MARGIN, MARGIN_SHARE * gain)
+    if _shippable(experiment, [config]) or not experiment.has_time_for(1):
+        return False
+    experiment.make(Opening(role=Role.ABLATION, config=config))
+    return True

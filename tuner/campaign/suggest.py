@@ -8,9 +8,7 @@ from tuner.campaign.experiment import Experiment
 from tuner.optimize.optimizer import Observation, Point
 from tuner.ports import Config
 from tuner.records import Role, State
-from tuner.statistics.control_level import ControlLevel
 from tuner.statistics.pareto import LEAST_VARIANCE, costs
-from tuner.statistics.promotion import promising
 from tuner.statistics.ranking import Entry, config_key
 from tuner.study.objective import STARTED, slacks
 
@@ -21,10 +19,12 @@ MOST_SUGGESTIONS = 100
 MOST_KNOWN = 10
 """Suggestions in a row that may have been tried: then the space is taken for exhausted."""
 LEAST_SUGGESTIONS = 30
-NEGLIGIBLE = 0.005
+NEGLIGIBLE = 0.002
 """Log points. After LEAST_SUGGESTIONS the search ends when the last few promised less than this each: it
 costs more to measure them than they can bring."""
 IN_A_ROW = 5
+MOST_RIVALS = 10
+"""Configurations, the best ones, of which one may be measured again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,30 +82,36 @@ def _once_more(experiment: Experiment) -> Config:
 
 def observe(experiment: Experiment) -> list[Observation]:
     """Return what the optimizer learns from: the default and every start, with today's speedups."""
-    ranking = experiment.ranking()
+    posterior = experiment.ranking().posterior
+    if posterior is None:
+        return []
+    settings, space = experiment.setup.settings, experiment.setup.space
     controls = experiment.controls()
-    level = ControlLevel.fit(controls, ranking.noise)
-    metric = experiment.setup.settings.objective.cost
+    metric = settings.objective.cost
     paid = {} if metric is None else costs(experiment.starts, metric)
+    _, variance = posterior.level(experiment.clock.time())
     seen = [
         Observation(
-            point=experiment.setup.space.encode(experiment.default),
+            point=space.encode(experiment.default),
             log_ratio=0.0,
-            variance=level.at(experiment.clock.time())[1],
-            constraints=dict.fromkeys((STARTED, *map(str, experiment.setup.settings.constraints)), -1.0),
+            variance=variance,
+            constraints=dict.fromkeys((STARTED, *map(str, settings.constraints)), -1.0),
             cost=(0.0, LEAST_VARIANCE) if paid else None,
         )
     ]
+    counted = [start for start in experiment.starts if start.counts and start.log_value is not None]
+    speedups = dict(zip((start.number for start in counted), posterior.speedups(counted), strict=True))
     for start in experiment.starts:
         if start.role is Role.CONTROL or start.state is State.INVALID or not start.role.is_under_study_load:
             continue
-        speedup, cost = ranking.speedups.get(start.number), paid.get(start.number)
+        speedup = speedups.get(start.number)
+        cost = paid.get(start.number)
         seen.append(
             Observation(
-                point=experiment.setup.space.encode(start.config),
+                point=space.encode(start.config),
                 log_ratio=None if speedup is None else speedup.log_ratio,
                 variance=0.0 if speedup is None else speedup.variance,
-                constraints=slacks(start, experiment.setup.settings.constraints, controls),
+                constraints=slacks(start, settings.constraints, controls),
                 cost=None if cost is None else (cost.log_ratio, cost.variance),
             )
         )
@@ -113,18 +119,22 @@ def observe(experiment: Experiment) -> list[Observation]:
 
 
 def promising_entry(experiment: Experiment) -> Entry | None:
-    """Return, after every few new configurations, one that may be best and was measured too little."""
+    """Return, after every few new configurations, the one of which another start would tell most.
+
+    None where none tells enough to be worth it.
+    """
     made = [start.role for start in experiment.starts if start.state is not State.INVALID]
     new, repeats = made.count(Role.SEARCH), made.count(Role.REPEAT)
-    if new < PROMOTE_EVERY * (repeats + 1):
+    ranking = experiment.ranking()
+    rivals = ranking.entries[:MOST_RIVALS]
+    if new < PROMOTE_EVERY * (repeats + 1) or ranking.posterior is None or not rivals:
         return None
-    entries = {entry.key: entry for entry in experiment.ranking().entries}
-    key = promising(
-        {key: entry.speedup for key, entry in entries.items()},
-        {key: entry.starts for key, entry in entries.items()},
-        seed=experiment.setup.settings.seed + len(experiment.starts),
+    worth = ranking.posterior.worth_of_a_start(
+        [entry.config for entry in rivals],
+        at_s=experiment.clock.time(),
+        windows=experiment.plan.windows[1],
     )
-    return entries[key] if key is not None else None
+    return rivals[int(worth.argmax())] if worth.max() >= NEGLIGIBLE else None
 
 
 def is_exhausted(expected: Sequence[float | None]) -> bool:

@@ -1,13 +1,13 @@
 """What earlier studies of the same servers found, for a new one to begin with."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
 from tuner.ports import Config, Scalar
 from tuner.space import Parameter, Refused, Space, accept
-from tuner.statistics.ranking import DEFAULT_ARM, rank
+from tuner.statistics.ranking import rank
 from tuner.study import Study, load_study
 from tuner.study.folder import require_own
 from tuner.study.storage import open_storage
@@ -76,8 +76,7 @@ def _best_of(earlier: Study, space: Space) -> Sequence[Config]:
     """Return the best configurations of a study by posterior mean, best first; none below its default."""
     require_own(earlier.folder)
     storage = open_storage(earlier.storage_url, earlier.name, create=False)
-    starts = storage.starts()
-    default = next((start.config for start in starts if start.arm == DEFAULT_ARM), space.default())
-    entries = rank(starts, earlier.constraints, default).entries
+    starts = [replace(start, config=fit_into(space, start.config)) for start in storage.starts()]
+    entries = rank(space, starts, earlier.constraints).entries
     better = [entry.config for entry in entries if entry.posterior.log_ratio > 0]
     return better[: max(1, round(SHARE * len(entries)))]

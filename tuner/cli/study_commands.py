@@ -187,6 +187,7 @@ def compare(
     ],
     second: Annotated[str, typer.Argument(metavar="B", help="The same; the gain is of B over A.")],
     pairs: Annotated[int | None, typer.Option(help="Fresh pairs of starts to measure.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
     as_json: AsJson = False,
     yes: Agreed = False,
 ) -> None:
@@ -206,7 +207,8 @@ def compare(
     ]
     try:
         with open_progress(make_console(stderr=True)) as progress:
-            comparison = tuner.compare(settings, *sides, pairs=pairs, progress=progress)
+            name = preset.value if preset else None
+            comparison = tuner.compare(settings, *sides, pairs=pairs, preset=name, progress=progress)
     except KeyboardInterrupt:
         say("Stopped; everything is as it was before.")
         sys.exit(INTERRUPTED)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from random import Random
 
-from tuner.campaign.pairs import Pairing, measure_pairs
+from tuner.campaign.pairs import Pairing, measure_pairs, read_starts
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress, Silence
 from tuner.campaign.start_runner import Starter
@@ -16,6 +16,7 @@ from tuner.records import Metric, Role, Start
 from tuner.report.reasons import explain_gain
 from tuner.report.summary import Comparison, gather_arm, pair_seconds
 from tuner.space.problems import suggest
+from tuner.statistics.age import find_age
 from tuner.statistics.paired_gain import judge_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
@@ -33,6 +34,7 @@ def compare(
     second: Config | str,
     *,
     pairs: int | None = None,
+    preset: str | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Measure two configurations in adjacent pairs of fresh starts.
@@ -42,6 +44,7 @@ def compare(
         first: `default`, `winner`, a preset's name, or parameter values; the gain is relative to it.
         second: the other.
         pairs: how many; the preset's number by default.
+        preset: for how long each start is loaded; the study file's own by default.
         progress: told what happens.
 
     Raises:
@@ -56,7 +59,7 @@ def compare(
             metric, moved = study.metric, study.recall(MOVED_LOAD)
             setup = setup if moved is None else setup.move(moved)
         sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}
-        plan, session = PRESETS[settings.preset], name_session()
+        plan, session = PRESETS[preset or settings.preset], name_session()
         storage = _open_comparison(settings, session)
         storage.remember(METRIC, metric)
         starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
@@ -78,7 +81,8 @@ def compare(
         raise TargetError(f"compare: a side failed twice in a row. {paired.failed}")
     arms = [gather_arm(sides[arm], [start for start in starts if start.arm == arm]) for arm in sides]
     lacks = {side: setup.space.lacks(arm.config) for side, arm in zip(("first", "second"), arms, strict=True)}
-    gain = replace(judge_pairs(paired.logs), metric=metric)
+    age = find_age(*read_starts(starts, pairing))
+    gain = replace(judge_pairs(paired.logs), metric=metric, age=age)
     return Comparison(
         first=arms[0], second=arms[1], gain=gain,
         reason=explain_gain(gain, pair_s=pair_seconds(starts)),

@@ -66,6 +66,7 @@ def run(
     with locked(settings), signals_interrupt():
         setup = prepare(settings)
         begun = open_storage(settings.storage_url, settings.name) if is_there(settings.storage_url) else None
+        setup = as_begun(setup, begun)
         # First all that may be refused: a study that begins is bound to what its file says.
         name = settle_preset(settings, begun, preset)
         plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
@@ -82,6 +83,17 @@ def run(
                 storage.remember(VERDICT, run_campaign(experiment))
         summary = summarize(settings, setup.space, storage, running=False, version=__version__)
     return Reading(settings=settings, space=setup.space, summary=summary, setup=setup)
+
+
+def as_begun(setup: Setup, storage: Storage | None) -> Setup:
+    """Return the setup with the space that a study began with: an earlier tuner knew nothing of the load."""
+    facts = storage.recall(SPACE_FACTS) if storage else None
+    if facts is None or facts.get("load"):
+        return setup
+    known = {**setup.space_facts, "load": {}}
+    settings = setup.settings
+    space = load_space(settings.space, facts=facts_from_json(known), base=settings.path.parent)
+    return replace(setup, space=space, space_facts=known)
 
 
 def name_session() -> str:

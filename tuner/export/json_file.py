@@ -4,6 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tuner.ports import Config
+from tuner.report.summary_json import age_json
 from tuner.report.wording import say_gain
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def describe(summary: "Summary") -> dict[str, Any]:
         "gain": None if gain is None else {
             "ratio": gain.ratio, "low": gain.low, "high": gain.high, "pairs": gain.pairs,
             "verdict": gain.verdict, "text": say_gain(gain), "metric": gain.metric.value,
+            **age_json(gain),
         },
         "capacity": {
             "default": summary.space.capacity(summary.default.config),

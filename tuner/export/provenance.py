@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tuner.report.wording import make_printable, say_gain, say_metric, say_speedup
+from tuner.report.wording import make_printable, say_age, say_gain, say_metric, say_speedup, say_trend
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -22,6 +22,7 @@ def describe_origin(summary: "Summary") -> tuple[str, ...]:
         f"{summary.study}: found by tuner {summary.version}, {summary.created}, preset {summary.preset}",
         describe_gain(summary),
         *([summary.reason] if summary.reason else []),
+        *describe_age(summary),
         f"load: {summary.workload}",
         f"host: {fingerprint.host}, {machine}",
         f"versions: {versions}; load generator {fingerprint.generator}{where}",
@@ -49,6 +50,14 @@ def describe_gain(summary: "Summary") -> str:
         return f"gain: not confirmed{_describe_pick(summary)}"
     claim = "" if summary.gain.verdict == "improved" else f" ({summary.gain.verdict.upper()})"
     return f"gain: {say_gain(summary.gain)}{claim}: {say_metric(summary.metric)} relative to the default"
+
+
+def describe_age(summary: "Summary") -> list[str]:
+    """Return lines about the seconds under load for which the gain holds."""
+    if summary.gain is None or summary.gain.age is None:
+        return []
+    trend = say_trend(summary.gain.age)
+    return [f"gain: {say_age(summary.gain.age)}", *([f"WARNING: {trend}"] if trend else [])]
 
 
 def _describe_pick(summary: "Summary") -> str:

@@ -46,6 +46,8 @@ PARENTS = 3
 """Points, the best ones, that are changed; mixed are all."""
 MIXED = 200
 MOST_CHANGED_OF_MIXED = 3
+PUT_BACK = 100
+MOST_PUT_BACK = 3
 
 Score = Callable[[Points], NDArray[np.float64]]
 
@@ -59,6 +61,7 @@ class NoisyExpectedImprovement:
         constraints: Sequence[GaussianProcess],
         pending: Points,
         rng: np.random.Generator,
+        bonus: Score = lambda points: np.zeros(len(points)),
     ) -> None:
         """Draw what the best may be.
 
@@ -67,14 +70,17 @@ class NoisyExpectedImprovement:
             constraints: at most 0 is feasible.
             pending: shape (p, d), points whose outcome is not known yet; they are drawn as well.
             rng: of the draws.
+            bonus: what points (m, d) are worth besides, in the objective's units; shape (m,).
         """
         self._objective = objective
+        self._bonus = bonus
         self._constraints = constraints
         self._known = np.concatenate([objective.points, pending])
         normal = _normal(len(self._known), rng)
         drawn = objective.standardise(objective.draw(self._known, normal))
         slacks = [each.draw(self._known, _normal(len(self._known), rng)) for each in constraints]
-        self._best = _best_feasible(drawn, slacks)
+        known_bonus = bonus(self._known) / objective.spread
+        self._best = _best_feasible(drawn + known_bonus[:, None], slacks)
         covariance = objective.kernel(self._known, self._known)
         covariance[np.diag_indices(len(covariance))] *= 1 + NOISE_FREE
         self._factor = cholesky(covariance, lower=True, check_finite=False)
@@ -91,7 +97,7 @@ class NoisyExpectedImprovement:
     def __call__(self, points: Points) -> Array:
         """Score points (m, d); shape (m,)."""
         covariances = self._objective.kernel(points, self._known)
-        means = covariances @ self._weights
+        means = covariances @ self._weights + (self._bonus(points) / self._objective.spread)[:, None]
         halves = solve_triangular(self._factor, covariances.T, lower=True, check_finite=False)
         left = self._objective.kernel.variance - np.sum(halves * halves, axis=0)
         deviations = np.sqrt(np.maximum(left, 1e-10))[:, None]
@@ -150,6 +156,17 @@ def knowledge_gradient(process: GaussianProcess, rivals: Points, points: Points,
     return np.asarray(after @ WEIGHTS - best)
 
 
+def gradient_of_knowledge(means: Array, moved: Array) -> Array:
+    """Return by how much each of some observations raises the best of some means; shape (n,).
+
+    Args:
+        means: shape (k,), of what is chosen among.
+        moved: shape (k, n), by how much an observation that is one standard deviation up raises each mean.
+    """
+    after = (means[:, None, None] + moved[:, :, None] * NODES).max(axis=0)
+    return np.asarray(after @ WEIGHTS - means.max())
+
+
 def maximise(
     score: Score,
     encoding: Encoding,
@@ -157,6 +174,8 @@ def maximise(
     good: Points,
     rng: np.random.Generator,
     leaning: Leaning | None = None,
+    *,
+    reference: Points,
 ) -> NDArray[np.float64]:
     """Return the point (d,) that scores highest.
 
@@ -166,13 +185,16 @@ def maximise(
         conditions: what is off is no coordinate of a point.
         good: shape (k, d), points to search around, the best of this study first; NaN is drawn anew.
         rng: the same draws give the same point.
+        reference: shape (1, d), a point that is changed however many are better, and to whose values single
+            parameters of good points are put back; shape (0, d) for none.
         leaning: what hints say of the columns; None where there are none.
     """
-    parents = np.resize(good[:PARENTS], (CHANGED, good.shape[1]))
+    parents = np.resize(np.concatenate([good[:PARENTS], reference]), (CHANGED, good.shape[1]))
     points = np.concatenate(
         [
             change(parents, 1, MOST_CHANGED, encoding, rng, leaning),
             change(_mix(good, rng), 0, MOST_CHANGED_OF_MIXED, encoding, rng, leaning),
+            *(put_back(np.resize(good, (PUT_BACK, good.shape[1])), each, rng) for each in reference),
         ]
     )
     points = encoding.keep(conditions.apply(points))
@@ -209,6 +231,14 @@ def change(
         values = np.where(leans, leaning.lean(points, values, encoding, rng), values)
     is_changed = ranks < rng.integers(least, most + 1, size=(len(points), 1))
     return np.asarray(np.where(is_changed | is_off, values, points))
+
+
+def put_back(points: Points, reference: Array, rng: np.random.Generator) -> Points:
+    """Put from one to a few parameters of each point (n, d) back to those of a reference (d,)."""
+    is_other = points != reference
+    ranks = np.argsort(np.argsort(np.where(is_other, rng.random(points.shape), 2.0), axis=1), axis=1)
+    is_back = is_other & (ranks < rng.integers(1, MOST_PUT_BACK + 1, size=(len(points), 1)))
+    return np.asarray(np.where(is_back, reference, points))
 
 
 def _others(points: Points, encoding: Encoding, rng: np.random.Generator) -> Points:

@@ -12,7 +12,7 @@ everything by all of them.
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -24,6 +24,9 @@ from scipy.spatial.distance import cdist
 
 from tuner.optimize.encoding import Array, Columns, Points
 
+NOISE_SCALE_SPREAD = 1.0
+"""Standard deviation that the log of the noise's scale has beforehand at most."""
+LOG_SCALE_BOUNDS = (-2.0, 2.0)
 MOST_NOISE = 1e12
 """Variance of a standardised value that tells nothing."""
 CONSTANT = 1.0
@@ -48,6 +51,8 @@ ADDITIVE_PRIOR = (-0.5, 1.0)
 AMPLITUDE_PRIOR = (0.5, 0.8)
 NUGGET_PRIOR = (-4.0, 1.0)
 """Mean and standard deviation of the log, in units of the values' variance."""
+OTHERS = 4
+"""Elements of θ behind the length scales."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,29 +111,60 @@ class Scale:
             return np.minimum((np.sqrt(variances) / self.spread) ** 2, MOST_NOISE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationNoise:
+    """What observations have beside the function, in the square of the values' units."""
+
+    own: Array
+    """Variance of each observation alone; shape (n,)."""
+    shared: Array | None = None
+    """Covariance that they have together, such as a drift over time; shape (n, n), None for none."""
+    degrees: float = math.inf
+    """Degrees of freedom with which `own` is known; a scale common to all of it is fitted with the kernel,
+    and strays from 1 the more the fewer there are."""
+
+    @property
+    def scale_spread(self) -> float:
+        """Standard deviation of the log of the scale beforehand: √(2/ν), that of the log of χ²_ν/ν."""
+        return min(math.sqrt(2 / self.degrees), NOISE_SCALE_SPREAD)
+
+    def standardise(self, scale: "Scale") -> "ObservationNoise":
+        """Return the same for standardised values."""
+        shared = None if self.shared is None else self.shared / scale.spread**2
+        return replace(self, own=scale.noise(self.own), shared=shared)
+
+    def choose(self, rows: NDArray[np.int64]) -> "ObservationNoise":
+        """Return that of some of the observations."""
+        shared = None if self.shared is None else self.shared[np.ix_(rows, rows)]
+        return replace(self, own=self.own[rows], shared=shared)
+
+
 class GaussianProcess:
     """The posterior after some observations; everything it says is in the values' own units."""
 
     def __init__(
-        self, kernel: Kernel, nugget: float, points: Points, values: Array, variances: Array
+        self, kernel: Kernel, nugget: float, points: Points, values: Array, noise: ObservationNoise
     ) -> None:
         """Condition on observations.
 
         Args:
             kernel: of standardised values.
-            nugget: variance that every standardised observation has besides its own.
-            points: shape (n, d), no two alike.
+            nugget: variance of what each point has for itself, standardised; repeats of a point share it.
+            points: shape (n, d).
             values: shape (n,).
-            variances: shape (n,), of the values.
+            noise: of the values.
         """
         self.kernel = kernel
         self.nugget = nugget
         self.points = points
-        self._scale = Scale.of(values, variances)
+        self._scale = Scale.of(values, noise.own)
         standard = (values - self._scale.middle) / self._scale.spread
-        noise = self._scale.noise(variances) + nugget + JITTER
+        noise = noise.standardise(self._scale)
         self._prior = kernel(points, points)
-        self._factor = _factorise(self._prior, noise)
+        covariance = self._prior + nugget * find_alike(points, points)
+        if noise.shared is not None:
+            covariance = covariance + noise.shared
+        self._factor = _factorise(covariance, noise.own + JITTER)
         self._weights = cho_solve((self._factor, True), standard)
 
     @classmethod
@@ -137,7 +173,7 @@ class GaussianProcess:
         columns: Columns,
         points: Points,
         values: Array,
-        variances: Array,
+        noise: ObservationNoise,
         *,
         seed: int = 0,
         is_noise_known: bool = False,
@@ -146,11 +182,19 @@ class GaussianProcess:
 
         Raises nothing for values that are all alike or a singular kernel: both give a posterior that knows
         little.
+
+        Args:
+            columns: of the points.
+            points: shape (n, d); repeats stand side by side.
+            values: shape (n,).
+            noise: of the values.
+            seed: of the choice among very many observations.
+            is_noise_known: whether what length scales do not explain is no noise.
         """
-        evidence = _Evidence.of(columns, points, values, variances, seed)
+        evidence = _Evidence.of(columns, points, values, noise, seed)
         most = LOG_NUGGET_MOST_KNOWN if is_noise_known else LOG_NUGGET_BOUNDS[1]
-        kernel, nugget = evidence.unpack(evidence.maximise(most))
-        return cls(kernel, nugget, points, values, variances)
+        kernel, nugget, scale = evidence.unpack(evidence.maximise(most))
+        return cls(kernel, nugget, points, values, replace(noise, own=scale * noise.own))
 
     def predict(self, points: Points) -> tuple[Array, Array]:
         """Return mean and variance of the function itself, without noise; shape (m,) each."""
@@ -159,12 +203,32 @@ class GaussianProcess:
         variances = np.maximum(self.kernel.variance - np.sum(halves * halves, axis=0), 1e-12)
         return self._back(covariances @ self._weights), variances * self._scale.spread**2
 
-    def joint(self, points: Points) -> tuple[Array, Array]:
-        """Return means (m,) and covariances (m, m) of the function at points, without noise."""
-        across = self.kernel(points, self.points)
-        halves = solve_triangular(self._factor, across.T, lower=True, check_finite=False)
-        covariances = self.kernel(points, points) - halves.T @ halves
-        return self._back(across @ self._weights), covariances * self._scale.spread**2
+    def joint(
+        self,
+        points: Points,
+        *,
+        is_rough: bool = False,
+        across: Array | None = None,
+        between: Array | None = None,
+    ) -> tuple[Array, Array]:
+        """Return means (m,) and covariances (m, m) at points, without noise of their own.
+
+        Args:
+            points: shape (m, d).
+            is_rough: with what each point has for itself.
+            across: shape (m, n), covariances of noise that these share with the observations.
+            between: shape (m, m), those of noise that these have together.
+        """
+        to_known, to_each_other = self.kernel(points, self.points), self.kernel(points, points)
+        if is_rough:
+            to_known += self.nugget * find_alike(points, self.points)
+            to_each_other += self.nugget * find_alike(points, points)
+        if across is not None and between is not None:
+            to_known += across / self._scale.spread**2
+            to_each_other += between / self._scale.spread**2
+        halves = solve_triangular(self._factor, to_known.T, lower=True, check_finite=False)
+        covariances = to_each_other - halves.T @ halves
+        return self._back(to_known @ self._weights), covariances * self._scale.spread**2
 
     def draw(self, points: Points, normal: Array) -> Array:
         """Draw what the function may be at some points together, without noise.
@@ -198,45 +262,53 @@ class GaussianProcess:
 class _Evidence:
     """Minus the log posterior of a kernel's parameters θ, with its gradient (Rasmussen & Williams, 5.9).
 
-    θ holds the log of each length scale, of the additive part, of the amplitude and of the nugget. Only pairs
-    i < j are kept: the covariances are symmetric and the same on the diagonal.
+    θ holds the log of each length scale, of the additive part, of the amplitude, of the nugget and of the
+    scale of the noise. Only pairs i < j are kept: the covariances are symmetric.
     """
 
-    def __init__(self, columns: Columns, points: Points, standard: Array, noise: Array) -> None:
+    def __init__(self, columns: Columns, points: Points, standard: Array, noise: ObservationNoise) -> None:
         self._columns = columns
         self._standard = standard
-        self._noise = noise
+        self._own = noise.own
         self._pairs = first, second = np.triu_indices(len(points), 1)
         self._below = first * len(points) + second
         """Where the pairs are below the diagonal of a matrix, column after column."""
+        self._alike = find_alike(points, points)[first, second].astype(float)
+        shared = np.zeros((1, 1)) if noise.shared is None else noise.shared
+        self._shared = 0.0 if noise.shared is None else shared[first, second]
+        self._shared_own = 0.0 if noise.shared is None else shared.diagonal()
         embedded, widths = np.ascontiguousarray(columns.embed(points).T), columns.widths
         steps = np.abs(embedded[:, first] - embedded[:, second])
         self._gaps = np.add.reduceat(steps, np.cumsum(widths) - widths, axis=0)
         """Distances by column and pair."""
         dimensions = len(columns)
         middles = [_typical(dimensions)] * dimensions
-        others = (ADDITIVE_PRIOR, AMPLITUDE_PRIOR, NUGGET_PRIOR)
+        # A scale that is known is held by its bounds, and its prior never asked.
+        scale_prior = (0.0, noise.scale_spread or 1.0)
+        self._log_scale_bounds = LOG_SCALE_BOUNDS if noise.scale_spread else (0.0, 0.0)
+        others = (ADDITIVE_PRIOR, AMPLITUDE_PRIOR, NUGGET_PRIOR, scale_prior)
         self._middle = np.array([*middles, *(middle for middle, _ in others)])
         self._spread = np.array([*[LENGTH_PRIOR[1]] * dimensions, *(spread for _, spread in others)])
 
     @classmethod
-    def of(cls, columns: Columns, points: Points, values: Array, variances: Array, seed: int) -> Self:
+    def of(cls, columns: Columns, points: Points, values: Array, noise: ObservationNoise, seed: int) -> Self:
         """Standardise observations, and choose among them where there are many."""
         chosen = _choose(values, seed)
-        scale = Scale.of(values, variances)
+        scale = Scale.of(values, noise.own)
         standard = (values[chosen] - scale.middle) / scale.spread
-        return cls(columns, points[chosen], standard, scale.noise(variances[chosen]))
+        return cls(columns, points[chosen], standard, noise.choose(chosen).standardise(scale))
 
     def maximise(self, log_nugget_most: float = LOG_NUGGET_BOUNDS[1]) -> Array:
         """Return the most probable θ."""
         dimensions = len(self._columns)
-        others = [ADDITIVE_PRIOR[0], 0.0, min(log_nugget_most, NUGGET_PRIOR[0])]
+        others = [ADDITIVE_PRIOR[0], 0.0, min(log_nugget_most, NUGGET_PRIOR[0]), 0.0]
         begin = np.array([_typical(dimensions)] * dimensions + others)
         nugget_bounds = (LOG_NUGGET_BOUNDS[0], log_nugget_most)
         bounds = [LOG_LENGTH_BOUNDS] * dimensions + [
             LOG_AMPLITUDE_BOUNDS,
             LOG_AMPLITUDE_BOUNDS,
             nugget_bounds,
+            self._log_scale_bounds,
         ]
         found = minimize(
             self,
@@ -248,17 +320,20 @@ class _Evidence:
         )
         return np.asarray(found.x if math.isfinite(found.fun) else begin)
 
-    def unpack(self, theta: Array) -> tuple[Kernel, float]:
-        """Return the kernel and the nugget of θ."""
-        additive, amplitude, nugget = np.exp(theta[-3:]).tolist()
-        return Kernel(self._columns, np.exp(-theta[:-3]), amplitude, additive), nugget
+    def unpack(self, theta: Array) -> tuple[Kernel, float, float]:
+        """Return the kernel, the nugget and the scale of the noise of θ."""
+        additive, amplitude, nugget, scale = np.exp(theta[-OTHERS:]).tolist()
+        return Kernel(self._columns, np.exp(-theta[:-OTHERS]), amplitude, additive), nugget, scale
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
-        rates = np.exp(-theta[:-3])
-        additive, amplitude, nugget = np.exp(theta[-3:])
+        rates = np.exp(-theta[:-OTHERS])
+        additive, amplitude, nugget, scale = np.exp(theta[-OTHERS:])
         distances, total = rates @ self._gaps, rates.sum()
         correlations, own = np.exp(-distances), 1 - distances / total
-        factor = self._factor(amplitude * correlations + additive * own, amplitude + additive, nugget)
+        factor = self._factor(
+            amplitude * correlations + additive * own + nugget * self._alike + self._shared,
+            amplitude + additive + nugget + scale * self._own + self._shared_own,
+        )
         if factor is None:
             return 1e10, np.zeros_like(theta)
         weights, _ = dpotrs(factor, self._standard, lower=1)
@@ -267,19 +342,21 @@ class _Evidence:
         # d loss / d K, of which each pair i < j stands twice.
         first, second = self._pairs
         of_pairs = inverse.T.reshape(-1)[self._below] - weights[first] * weights[second]
-        of_diagonal = float(np.trace(inverse) - weights @ weights) / 2
+        of_each = (inverse.diagonal() - weights * weights) / 2
+        of_diagonal = float(of_each.sum())
 
         away = (theta - self._middle) / self._spread
         gradient = away / self._spread
         slopes = amplitude * correlations + additive / total
-        gradient[:-3] += rates * (self._gaps @ (of_pairs * slopes))
-        gradient[:-3] -= rates * (additive / total**2 * (of_pairs @ distances))
-        gradient[-3] += additive * (of_pairs @ own + of_diagonal)
-        gradient[-2] += amplitude * (of_pairs @ correlations + of_diagonal)
-        gradient[-1] += of_diagonal * nugget
+        gradient[:-OTHERS] += rates * (self._gaps @ (of_pairs * slopes))
+        gradient[:-OTHERS] -= rates * (additive / total**2 * (of_pairs @ distances))
+        gradient[-4] += additive * (of_pairs @ own + of_diagonal)
+        gradient[-3] += amplitude * (of_pairs @ correlations + of_diagonal)
+        gradient[-2] += nugget * (of_pairs @ self._alike + of_diagonal)
+        gradient[-1] += scale * float(of_each @ self._own)
         return float(loss + away @ away / 2), gradient
 
-    def _factor(self, covariances: Array, variance: float, nugget: float) -> Array | None:
+    def _factor(self, covariances: Array, variances: Array) -> Array | None:
         """Return the lower Cholesky factor; what is above its diagonal has no meaning.
 
         LAPACK is called without scipy's checks, which take as long as these small matrices do.
@@ -288,9 +365,17 @@ class _Evidence:
         matrix = np.empty((count, count), order="F")
         flat = matrix.T.reshape(-1)
         flat[self._below] = CONSTANT + covariances
-        flat[:: count + 1] = CONSTANT + variance + self._noise + nugget + JITTER
+        flat[:: count + 1] = CONSTANT + variances + JITTER
         factor, failure = dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
         return None if failure else factor
+
+
+def find_alike(one: Points, other: Points) -> NDArray[np.bool_]:
+    """Return which points (n, d) are the same as which others (m, d), shape (n, m); NaN equals itself."""
+    rows = np.concatenate([np.nan_to_num(one, nan=-1.0), np.nan_to_num(other, nan=-1.0)])
+    _, where = np.unique(rows, axis=0, return_inverse=True)
+    where = where.reshape(-1)
+    return np.asarray(where[: len(one), None] == where[None, len(one) :])
 
 
 def _typical(dimensions: int) -> float:

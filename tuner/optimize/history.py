@@ -189,15 +189,15 @@ def _variances(trial: FrozenTrial, count: int) -> Array:
     return np.where(found >= 0, np.minimum(found, LARGEST**2), math.nan)
 
 
-def compress(values: Array) -> Array:
-    """Pull up what is far below the median, so that one catastrophe does not set the scale.
+def compress(values: Array, least: float = 0.0) -> Array:
+    """Pull up what is far below the median, by `least` at the least, so that it does not set the scale.
 
     The worst nginx setting is 240 times slower than the best; how bad the bad ones are is of no interest.
     """
     best, median = float(np.max(values)), float(np.median(values))
     # Where half of the values are the best one, the mean still tells how far away the others are.
     middle = median if median < best else min(best, float(np.mean(values)))
-    return np.maximum(values, middle - CATASTROPHE * (best - middle))
+    return np.maximum(values, middle - max(CATASTROPHE * (best - middle), least))
 
 
 def scalarise(values: Array, variances: Array, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
-from tuner.optimize.acquisition import HOPELESS, knowledge_gradient, log_feasibility
+from tuner.optimize.acquisition import HOPELESS, Score, knowledge_gradient, log_feasibility
 from tuner.optimize.encoding import Array, Columns, Conditions, Encoding, Points
-from tuner.optimize.gp import GaussianProcess
+from tuner.optimize.gp import GaussianProcess, ObservationNoise
 from tuner.optimize.history import History, compress, fitting, gather
 from tuner.optimize.optimizer import Observation, Point
 from tuner.optimize.replay import shared, tell
@@ -61,19 +61,26 @@ class Model:
         single, is_noise_known = single_variances(history, measured, values, variances)
         points, values, variances = merge(measured, values, single)
         objective = GaussianProcess.fit(
-            columns, points, compress(values), variances, seed=seed, is_noise_known=is_noise_known
+            columns,
+            points,
+            compress(values),
+            ObservationNoise(own=variances),
+            seed=seed,
+            is_noise_known=is_noise_known,
         )
         constraints = [
-            GaussianProcess.fit(columns, *merge(of, slack, np.full(len(slack), VARIANCE_OF_SLACK)), seed=seed)
-            for of, slack in _broken(history, measured, failed)
+            _fit_slack(columns, of, slack, seed) for of, slack in _broken(history, measured, failed)
         ]
         return cls(conditions, objective, tuple(constraints), tried, float(np.median(single)))
 
-    def best(self, count: int) -> Points:
-        """Return the points with the best posterior means, of those that are probably feasible."""
+    def best(self, count: int, bonus: Score) -> Points:
+        """Return the points with the best posterior means, of those that are probably feasible.
+
+        What points (m, d) are worth besides, shape (m,), is added to the means.
+        """
         points = self.objective.points
         means, _ = self.objective.predict(points)
-        order = np.lexsort((-means, ~self.is_likely(points)))
+        order = np.lexsort((-(means + bonus(points)), ~self.is_likely(points)))
         return points[order[:count]]
 
     def most_informative(self, options: Points) -> Array:
@@ -103,6 +110,11 @@ class Model:
     def is_likely(self, points: Points) -> NDArray[np.bool_]:
         """Return which points (m, d) are rather feasible than not; shape (m,)."""
         return log_feasibility(self.constraints, points) > math.log(0.5)
+
+
+def _fit_slack(columns: Columns, points: Points, slack: Array, seed: int) -> GaussianProcess:
+    points, slack, variances = merge(points, slack, np.full(len(slack), VARIANCE_OF_SLACK))
+    return GaussianProcess.fit(columns, points, slack, ObservationNoise(own=variances), seed=seed)
 
 
 def merge(points: Points, values: Array, variances: Array) -> tuple[Points, Array, Array]:

@@ -28,6 +28,8 @@ from tuner.space import Dimension
 
 Space = dict[str, BaseDistribution]
 
+PRICE = 0.01
+"""Log points that each changed coordinate has to bring: one more line to read and to maintain."""
 SPARSE_TRIALS = 6
 """Observations before the model is asked. Beside a default that is known, four are no better: regret after
 10/20/30/40 starts on recorded surfaces (16 seeds) .20/.16/.13/.12 with either."""
@@ -43,7 +45,9 @@ class NoisyGp:
         # Its parts of SciPy take 50 MiB, which other optimizers do without.
         from tuner.optimize.sampler import NoisyGPSampler
 
-        self._make = partial(NoisyGPSampler, startup_trials=0, warm=warm, repeats=False)
+        self._make = partial(
+            NoisyGPSampler, startup_trials=0, warm=warm, repeats=False, reference=default, price=PRICE
+        )
         self._default = default
 
     def suggest(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,8 @@ class NoisyGPSampler(BaseSampler):
         startup_trials: int = STARTUP_TRIALS,
         warm: Sequence[Mapping[str, Any]] = (),
         repeats: bool = True,
+        reference: Mapping[str, Any] | None = None,
+        price: float = 0.0,
         hints: Mapping[str, Hint] = MappingProxyType({}),
     ) -> None:
         """Make a sampler.
@@ -89,6 +92,9 @@ class NoisyGPSampler(BaseSampler):
             repeats: whether some suggestions may be what was there before, to be measured once more.
             warm: parameters that were good in earlier studies; the search mixes them with what is good in
                 this one. They are not tried as they are: `study.enqueue_trial` does that.
+            reference: parameters of what is in use today. Single ones are put back to it, so that what does
+                not help is not carried along for ever.
+            price: of each parameter that differs from the reference, in the objective's units.
             hints: what experts know, by parameter name. Two thirds of the changes lean on them.
         """
         warm = warm if isinstance(warm, Mapping | str) else tuple(warm)
@@ -97,6 +103,8 @@ class NoisyGPSampler(BaseSampler):
         self._startup_trials = startup_trials
         self._warm = tuple(warm)
         self._repeats = repeats
+        self._reference = () if reference is None else (dict(reference),)
+        self._price = price
         self._hints = dict(hints)
 
     def reseed_rng(self) -> None:
@@ -145,10 +153,12 @@ class NoisyGPSampler(BaseSampler):
         model = Model.of(history, encoding, values, variances, seed=self._seed)
         pending = model.conditions.apply(encoding.encode(fitting(history.pending, search_space)))
         known = np.concatenate([model.tried, pending])
-        expected = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng)
+        reference = model.conditions.apply(encoding.encode(self._reference))
+        bonus = partial(_less_price, reference, self._price)
+        expected = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng, bonus)
         is_exploring = trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1
         score: Score = model.doubt if is_exploring else expected
-        good = model.best(GOOD)
+        good = model.best(GOOD, bonus)
         earlier = _recall(self._warm, GOOD, encoding, rng)
         point = maximise(
             lambda points: np.where(are_new(points, known), score(points), -np.inf),
@@ -157,6 +167,7 @@ class NoisyGPSampler(BaseSampler):
             np.concatenate([good, earlier]),
             rng,
             Leaning.of(self._hints, encoding) if self._hints else None,
+            reference=reference,
         )
         is_left = are_new(point[None], known)[0] and expected.is_hopeful(point)
         if not is_left and model.is_likely(good[:1])[0]:
@@ -233,6 +244,14 @@ def _checked(seed: int | None, startup_trials: int, warm: Sequence[Mapping[str, 
             raise ValueError(f"{name}: {number} is negative; use 0 or more")
     if isinstance(warm, Mapping | str) or not all(isinstance(each, Mapping) for each in warm):
         raise TypeError(f"warm: {warm!r} is no sequence of parameters by name, as trial.params are")
+
+
+def _less_price(reference: Points, price: float, points: Points) -> NDArray[np.float64]:
+    """Return minus the price of what differs from the reference, for points (m, d); shape (m,)."""
+    is_other = [(points != each) & ~(np.isnan(points) | np.isnan(each)) for each in reference] or [
+        np.zeros(points.shape, dtype=bool)
+    ]
+    return np.asarray(-price * is_other[0].sum(axis=1))
 
 
 def _fresh_seed() -> int:

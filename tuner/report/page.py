@@ -15,17 +15,21 @@ from tuner.report.rows import TABLES, describe_limit
 from tuner.report.wording import (
     NOTHING_BETTER,
     capitalize,
+    say_age,
+    say_change,
     say_gain,
     say_metric,
     say_percent,
     say_ratio,
     say_speedup,
+    say_trend,
 )
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from tuner.report.summary import Summary
+    from tuner.statistics.age import Age
 
 
 STATES = (State.COMPLETE, State.PRUNED, State.FAILED, State.INVALID, State.RUNNING)
@@ -74,12 +78,14 @@ def render_report(summary: "Summary") -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from plotly.offline import get_plotlyjs
 
+    age = summary.gain.age if summary.gain is not None else None
     environment = Environment(
         loader=PackageLoader("tuner", ""), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     return environment.get_template("report_page.html.j2").render(
         summary=summary, headline=describe_verdict(summary), too_few=describe_lack(summary),
+        age=describe_age(age), trends=describe_trends(age),
         figures=draw_figures(summary), slices=draw_slices(summary), counts=count_starts(summary),
         plotly_js=get_plotlyjs(), limit=describe_limit(summary),
         **{name: rows_of(summary) for name, rows_of in TABLES.items()},
@@ -92,7 +98,7 @@ def describe_verdict(summary: "Summary") -> Headline:
     if gain is not None and gain.verdict == "improved":
         return Headline(
             tone="good", figure=say_gain(gain),
-            text=f"{_capitalized(say_metric(gain.metric))} with the winner relative to the default, with the "
+            text=f"{capitalize(say_metric(gain.metric))} with the winner relative to the default, with the "
             f"{say_percent(1 - gain.alpha)} interval, from pairs of fresh starts that the search never saw.",
         )  # fmt: skip
     if gain is not None:
@@ -115,8 +121,19 @@ def describe_verdict(summary: "Summary") -> Headline:
     )
 
 
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def describe_age(age: "Age | None") -> str:
+    """Return for which seconds under load the gain holds, with a warning when it moves with them."""
+    sentences = (say_age(age), say_trend(age))
+    return " ".join(f"{capitalize(each)}." for each in sentences if each)
+
+
+def describe_trends(age: "Age | None") -> str:
+    """Return what changes between the youngest windows and the oldest; empty when no start has two."""
+    if age is None:
+        return ""
+    sides = (("default", age.default), ("winner", age.winner), ("their ratio", age.ratio))
+    moved = [f"{name} {say_change(trend)}" for name, trend in sides if trend is not None]
+    return f"From the youngest windows to the oldest: {'; '.join(moved)}." if moved else ""
 
 
 def _say_end(summary: "Summary") -> str:

@@ -23,7 +23,16 @@ from tuner.statistics.mechanism import Mechanism, compare_mechanisms
 from tuner.statistics.other_loads import OtherLoads
 from tuner.statistics.pareto import Choice, find_front
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, Ranking, as_controls, follow_incumbent, rank
-from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS, FINGERPRINT, MOVED_LOAD, PRESET, VERDICT
+from tuner.study.facts import (
+    CONFIRMATION,
+    EXPECTED_GAINS,
+    FINGERPRINT,
+    MOVED_LOAD,
+    PRESET,
+    REFUSALS,
+    VERDICT,
+    Refusal,
+)
 
 if TYPE_CHECKING:
     from tuner.space import Space
@@ -104,6 +113,8 @@ class Summary:
     """What is maximized: where the load generator is the limit, not goodput."""
     latency: LatencyClaim | None = None
     """Response times at a fixed rate; None when they were not measured."""
+    refusals: tuple[Refusal, ...] = ()
+    """Finalists that were passed over, in order."""
     other_loads: tuple[OtherLoads, ...] = ()
     """What candidates gave under loads that nothing was tuned on, in the order in which they came."""
     cost: str | None = None
@@ -171,7 +182,7 @@ def summarize(
     if moved is not None:
         fingerprint = replace(fingerprint, server_cpus=moved.server_cpus, generator_cpus=moved.generator_cpus)
     default = space.default()
-    ranking = rank(starts, settings.constraints, default)
+    ranking = rank(space, starts, settings.constraints)
     gain = read_gain(storage, starts, default, settings.constraints)
     planned = storage.recall(CONFIRMATION)
     winner_config = planned.config if planned is not None and gain is not None else None
@@ -210,6 +221,7 @@ def summarize(
         timing=timing(starts),
         metric=storage.metric,
         latency=read_latency(storage, starts, default) if gain else None,
+        refusals=storage.recall(REFUSALS) or (),
         other_loads=read_other_loads(storage, starts, default),
         cost=settings.objective.cost,
         front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)

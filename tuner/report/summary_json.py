@@ -15,6 +15,7 @@ from tuner.statistics.other_loads import OtherLoads, Side
 from tuner.statistics.pareto import Choice
 
 if TYPE_CHECKING:
+    from tuner.statistics.age import Trend
     from tuner.statistics.feasibility import Assessment
     from tuner.statistics.paired_gain import Gain
 
@@ -54,6 +55,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "feasibility": [_assessment_json(each) for each in summary.assessments],
         "expected_gain": summary.expected_gain,
         "front": [_choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)],
+        "passed_over": [{"config": dict(each.config), "reason": each.reason} for each in summary.refusals],
         "other_loads": [_other_loads_json(summary, each) for each in summary.other_loads],
         "latency": None if latency is None else _latency_json(latency),
         "noise": _fields(summary.noise, "sigma_window", "sigma_start", "drift_per_s"),
@@ -70,7 +72,25 @@ def summary_json(summary: Summary) -> dict[str, Any]:
 def gain_json(gain: "Gain", reason: str) -> dict[str, Any]:
     """Return a gain as `show` and `compare` print it, with the reason of its verdict."""
     names = ("ratio", "low", "high", "pairs", "verdict", "p_sign_flip", "hodges_lehmann")
-    return {**_fields(gain, *names), "metric": gain.metric.value, "reason": reason}
+    return {**_fields(gain, *names), "metric": gain.metric.value, "reason": reason, **age_json(gain)}
+
+
+def age_json(gain: "Gain") -> dict[str, Any]:
+    """Return the seconds under load for which a gain holds, and how it changes within them."""
+    age = gain.age
+    if age is None:
+        return {"age_s": None, "trend": None}
+    trend = None if age.ratio is None else {
+        **_trend_json(age.ratio),
+        "certain": age.ratio.is_certain,
+        "default": None if age.default is None else _trend_json(age.default),
+        "winner": None if age.winner is None else _trend_json(age.winner),
+    }  # fmt: skip
+    return {"age_s": [round(age.from_s, 2), round(age.to_s, 2)], "trend": trend}
+
+
+def _trend_json(trend: "Trend") -> dict[str, float]:
+    return _fields(trend, "change", "low", "high")
 
 
 def _assessment_json(assessment: "Assessment") -> dict[str, Any]:

@@ -13,18 +13,22 @@ from tuner.report.rows import capacity_rows, describe_arm, describe_limit
 from tuner.report.wording import (
     NOTHING,
     NOTHING_BETTER,
+    capitalize,
     make_printable,
+    say_age,
     say_gain,
     say_metric,
     say_other_loads,
     say_quantile,
     say_rate,
     say_speedup,
+    say_trend,
 )
 
 if TYPE_CHECKING:
     from tuner.report.sensitivity import Sensitivity
     from tuner.report.summary import Comparison, Summary
+    from tuner.statistics.paired_gain import Gain
 
 SIDES = ("", "requests/s", "p99", "failures", "starts")
 PAIRED = (" of winner against default", "dim")
@@ -35,7 +39,7 @@ def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequ
     parts: list[RenderableType] = [_headline(summary)]
     if summary.reason:
         parts.append(Text(make_printable(summary.reason)))
-    parts += [Text(""), _sides(summary)]
+    parts += [*_age(summary.gain), Text(""), _sides(summary)]
     if summary.latency is not None:
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
@@ -74,6 +78,15 @@ def _headline(summary: "Summary") -> Text:
     if summary.incumbent is not None:
         best = f"; best so far {say_speedup(summary.incumbent[1])}, not confirmed"
     return Text.assemble((name, "bold"), f": {summary.state}{best}")
+
+
+def _age(gain: "Gain | None", sides: Sequence[str] = ("default", "winner")) -> list[RenderableType]:
+    """Return for which seconds under load a gain holds, and a warning when it moves with them."""
+    if gain is None or gain.age is None:
+        return []
+    trend = say_trend(gain.age, [make_printable(side) for side in sides])
+    warning = [Text(capitalize(trend), style="yellow")] if trend else []
+    return [Text(say_age(gain.age), style="dim"), *warning]
 
 
 def _sides(summary: "Summary") -> Table:
@@ -132,13 +145,18 @@ def _difference(summary: "Summary") -> list[RenderableType]:
 
 
 def _other_loads(summary: "Summary") -> list[RenderableType]:
-    """Show how the winner fares under loads that it was not tuned on, and who was passed over for that."""
+    """Show how the winner fares under loads that it was not tuned on, and who was passed over."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     found = summary.winner_elsewhere
     for each in summary.other_loads:
         if each.verdict != "holds" and each is not found:
             table.add_row("passed over", Text(say_other_loads(each, "candidate"), style="yellow"))
+    elsewhere = [dict(each.config) for each in summary.other_loads if each.verdict != "holds"]
+    for refusal in summary.refusals:
+        if dict(refusal.config) not in elsewhere:
+            said = f"{', '.join(summary.show_changes(refusal.config))}: {refusal.reason}"
+            table.add_row("passed over", Text(make_printable(said), style="yellow"))
     if found is not None and (told := say_other_loads(found)):
         table.add_row("other loads", Text(told, style="" if found.verdict == "holds" else "bold red"))
     return [Text(""), table] if table.row_count else []
@@ -207,7 +225,8 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
     table = _table(*SIDES, right=True)
     table.add_row(names["first"], *describe_arm(comparison.first))
     table.add_row(names["second"], *describe_arm(comparison.second))
-    return Group(Text(headline, style="bold"), *reason, *warnings, Text(""), table)
+    age = _age(gain, (first, second))
+    return Group(Text(headline, style="bold"), *reason, *age, *warnings, Text(""), table)
 
 
 def parameter_list(

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from tuner.ports import Scalar
 from tuner.records import Metric
+from tuner.study.presets import PRESETS
 
 if TYPE_CHECKING:
     from tuner.records.latency import Quantile
+    from tuner.statistics.age import Age, Trend
     from tuner.statistics.control_level import Speedup
     from tuner.statistics.other_loads import Faced, OtherLoads
     from tuner.statistics.paired_gain import Gain
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 NOTHING = "–"
 NOTHING_BETTER = "nothing beat the default"
 """How a study that has no winner ends."""
+LATER = "standard"
+"""Preset whose windows begin later than those of a quick study."""
 MINUTE_S = 60
 HOUR_S = 3600
 
@@ -43,6 +47,47 @@ def say_gain(gain: "Gain") -> str:
     """Write a confirmed gain: 1.31× [1.27, 1.35], 6 pairs."""
     pairs = f"{gain.pairs} pair" if gain.pairs == 1 else f"{gain.pairs} pairs"
     return f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}, {pairs}"
+
+
+def say_age(age: "Age | None") -> str:
+    """Write for which seconds under load a gain holds; empty where they are not known."""
+    if age is None:
+        return ""
+    first, last = _seconds(age)
+    return f"measured in the {first if first == last else f'{first} to {last}'} second under load"
+
+
+def say_trend(age: "Age | None", sides: Sequence[str] = ("default", "winner")) -> str:
+    """Warn that a gain moves with the seconds under load; empty where that may be noise or is below 1 %."""
+    if age is None or age.ratio is None or not age.ratio.is_certain:
+        return ""
+    (default, winner), (first, last) = sides, _seconds(age)
+    warning = (
+        f"the ratio of {winner} to {default} {say_change(age.ratio)} from the {first} to the {last} second"
+    )
+    if age.from_s < PRESETS[LATER].warmup_s:
+        return f"{warning}: confirm with `tuner compare STUDY {default} {winner} --preset {LATER}`"
+    return f"{warning}: what it is later is not known"
+
+
+def say_change(trend: "Trend") -> str:
+    """Write a trend: shrinks by 3.1 % [1.2, 5.0]."""
+    sign = -1 if trend.change < 0 else 1
+    low, high = sorted((100 * sign * trend.low, 100 * sign * trend.high))
+    verb = "shrinks" if trend.change < 0 else "grows"
+    return f"{verb} by {100 * sign * trend.change:.1f} % [{low:.1f}, {high:.1f}]".replace("-", "−")
+
+
+def _seconds(age: "Age") -> tuple[str, str]:
+    """Return the first and the last second of an age: from 1.04 s to 3.1 s, these are the 2nd and the 3rd."""
+    first = round(age.from_s) + 1
+    return _ordinal(first), _ordinal(max(first, round(age.to_s)))
+
+
+def _ordinal(number: int) -> str:
+    """Write a number of order: 1st, 12th, 23rd."""
+    is_teen = number % 100 in {11, 12, 13}
+    return f"{number}{'th' if is_teen else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
 
 
 def say_rate(rate_rps: float) -> str:

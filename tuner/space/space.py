@@ -45,6 +45,12 @@ class Space:
     dimensions: tuple[Dimension, ...] = field(init=False)
     _dimension: Mapping[str, Dimension] = field(init=False, repr=False)
     _item: Mapping[str, Item] = field(init=False, repr=False)
+    _encoded: dict[tuple[object, ...], dict[str, Scalar]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """Points of the configurations that were encoded before: models ask for the same ones again and again."""
+    _default: dict[str, Scalar] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """Once it was asked for."""
 
     def __post_init__(self) -> None:
         dimensions = lay_out_hints(self.parameters, lay_out(self.parameters), self._bounds_at_default)
@@ -100,6 +106,13 @@ class Space:
 
         Values of pinned parameters have no coordinate and are lost.
         """
+        # True and 1 are equal, and not the same setting.
+        key = tuple((name, type(value), value) for name, value in config.items())
+        if key not in self._encoded:
+            self._encoded[key] = self._encode(config)
+        return dict(self._encoded[key])
+
+    def _encode(self, config: Config) -> dict[str, Scalar]:
         point: dict[str, Scalar] = {}
         for parameter in self.parameters:  # where those lie that turn out to be inactive
             point.update(coordinates_of(parameter, self._dimension, None, 0, 0))
@@ -163,7 +176,9 @@ class Space:
 
     def default(self) -> dict[str, Scalar]:
         """Return the configuration in which nothing is tuned."""
-        return self.rules.settle(default_value)
+        if not self._default:
+            self._default.update(self.rules.settle(default_value))
+        return dict(self._default)
 
     def violations(self, config: Config) -> tuple[str, ...]:
         """Return a sentence for everything that makes a configuration invalid."""

@@ -96,9 +96,9 @@ class FailureRate:
             return 0.0 if self.failed else self.p_sound
         return float(np.interp(math.log(limit), EDGES, _cumulate(self.sound_shares)))
 
-    def at_most_that_of(self, other: "FailureRate", *, factor: float, margin: float) -> float:
-        """Return the probability that it is sound and its rate at most `factor` · another one + `margin`."""
-        limits = np.log(factor * RATES + margin)
+    def at_most_that_of(self, other: "FailureRate", *, factor: float, least: float) -> float:
+        """Return the probability that it is sound and its rate at most `factor` · another one, or `least`."""
+        limits = np.log(np.maximum(factor * RATES, least))
         return float(other.shares @ np.interp(limits, EDGES, _cumulate(self.sound_shares)))
 
     def interval(self) -> CredibleInterval:

@@ -174,8 +174,8 @@ class Feasibility:
     def _at_most(self, rate: FailureRate, key: Hashable, other: Hashable) -> float:
         if key == other:
             return rate.p_sound
-        factor, margin = Constraint(metric=FAILURE_RATE, limit=None).tolerance
-        return rate.at_most_that_of(self._rates.of(other), factor=factor, margin=margin)
+        factor, least = Constraint(metric=FAILURE_RATE, limit=None).tolerance
+        return rate.at_most_that_of(self._rates.of(other), factor=factor, least=least)
 
 
 def _key(config: Config) -> Hashable:

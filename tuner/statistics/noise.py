@@ -22,6 +22,10 @@ from scipy.special import chdtri, stdtrit
 from tuner.records import Role, Start
 
 PRIOR_DEGREES = 5.0
+"""Of the spread between windows."""
+PRIOR_DEGREES_START = 2.0
+"""Of the spread between starts and of drift. With 5 a host whose starts vary by 12 % was taken for one of 8 %
+after the calibration's few controls."""
 PRIOR_DRIFT_PER_S = 0.01**2 / 300
 """The level wanders by about 1 % in five minutes."""
 OUTLIER_SD = 4.0
@@ -33,10 +37,12 @@ UNCERTAIN_FACTOR = 4.0
 (measurement protocol)."""
 MAX_WINDOWS = 6
 MAX_PAIRS = 40
-CONTROL_INTERVALS = ((0.1, 4), (0.5, 3))
-"""Up to which ratio of drift to noise how many starts lie between controls; beyond, two. Variance × cost of
-optimally weighted controls under a random walk: three is within 17 % of the best for ratios of 0.05 to 4,
-and one was never best."""
+CONTROL_INTERVALS = ((0.1, 8), (0.5, 6))
+LEAST_CONTROL_INTERVAL = 4
+"""Up to which ratio of drift to noise how many starts lie between controls; beyond, the least. Where controls
+alone track the drift, half as many starts between them are best (variance × cost of optimally weighted
+controls under a random walk: three is within 17 % of the best for ratios of 0.05 to 4); beside a model of
+all starts the candidates track it as well."""
 POWER = 0.8
 CONFIDENCE = 0.95
 
@@ -63,14 +69,14 @@ Noise.PRIOR = Noise(
     sigma_start=0.02,
     drift_per_s=PRIOR_DRIFT_PER_S,
     degrees_window=PRIOR_DEGREES,
-    degrees_start=PRIOR_DEGREES,
+    degrees_start=PRIOR_DEGREES_START,
 )
 
 
 def estimate_noise(starts: Sequence[Start]) -> Noise:
     """Estimate the noise: σ_w within all starts, σ_b and drift from the control starts alone.
 
-    Each is shrunk towards its prior, which is worth five degrees of freedom. That of σ_b is two thirds of
+    Each is shrunk towards its prior, which is worth a few degrees of freedom. That of σ_b is two thirds of
     this host's σ_w, not a fixed 2 %: hosts differ tenfold in noise, and windows of 1 s on two shared cores
     vary by 8 % and more, where a fixed prior left intervals of speedups with 87–90 % coverage.
     """
@@ -85,10 +91,10 @@ def estimate_noise(starts: Sequence[Start]) -> Noise:
     between, drift, start_degrees = _between(controls, window_variance)
     return Noise(
         sigma_window=math.sqrt(window_variance),
-        sigma_start=math.sqrt(_shrink(usual, between * start_degrees, start_degrees)),
-        drift_per_s=_shrink(prior.drift_per_s, drift * start_degrees, start_degrees),
+        sigma_start=math.sqrt(_shrink(usual, between * start_degrees, start_degrees, PRIOR_DEGREES_START)),
+        drift_per_s=_shrink(prior.drift_per_s, drift * start_degrees, start_degrees, PRIOR_DEGREES_START),
         degrees_window=PRIOR_DEGREES + degrees,
-        degrees_start=PRIOR_DEGREES + start_degrees,
+        degrees_start=PRIOR_DEGREES_START + start_degrees,
     )
 
 
@@ -97,8 +103,10 @@ def _usual(window_variance: float) -> float:
     return window_variance * (Noise.PRIOR.sigma_start / Noise.PRIOR.sigma_window) ** 2
 
 
-def _shrink(prior: float, sum_of_squares: float, degrees: float) -> float:
-    return (PRIOR_DEGREES * prior + sum_of_squares) / (PRIOR_DEGREES + degrees)
+def _shrink(
+    prior: float, sum_of_squares: float, degrees: float, prior_degrees: float = PRIOR_DEGREES
+) -> float:
+    return (prior_degrees * prior + sum_of_squares) / (prior_degrees + degrees)
 
 
 def _within(starts: Sequence[Start]) -> tuple[float, int]:
@@ -180,8 +188,12 @@ def pair_sd(noise: Noise, windows: int) -> float:
 
 def half_width(noise: Noise, *, pairs: int, windows: int) -> float:
     """Return the expected half-width of the 95 % t interval of the gain, as ratio − 1."""
-    quantile = float(stdtrit(pairs - 1, (1 + CONFIDENCE) / 2))
-    return math.expm1(quantile * pair_sd(noise, windows) / math.sqrt(pairs))
+    return math.expm1(t_quantile(pairs, CONFIDENCE) * pair_sd(noise, windows) / math.sqrt(pairs))
+
+
+def t_quantile(pairs: int, confidence: float) -> float:
+    """Return how many standard errors the two-sided t interval of so many pairs reaches."""
+    return float(stdtrit(pairs - 1, (1 + confidence) / 2))
 
 
 def detectable_gain(noise: Noise, *, pairs: int, windows: int) -> float:
@@ -191,27 +203,17 @@ def detectable_gain(noise: Noise, *, pairs: int, windows: int) -> float:
 
 
 def control_interval(noise: Noise, slot_s: float, windows: int) -> int:
-    """Return how many other starts, each `slot_s` long, lie between two controls: 4, 3 or 2."""
+    """Return how many other starts, each `slot_s` long, lie between two controls."""
     ratio = noise.drift_per_s * slot_s / max(start_variance(noise, windows), 1e-12)
-    return next((interval for limit, interval in CONTROL_INTERVALS if ratio < limit), 2)
-
-
-def windows_per_start(noise: Noise, start_cost_s: float, window_s: float) -> int:
-    """Return how many windows of a start cost the least for a given precision.
-
-    √(c_start/c_window · σ_w²/σ_b²), rounded up (Kalibera & Jones 2013, optimal repetition counts).
-    """
-    if noise.sigma_start <= 0:
-        return MAX_WINDOWS
-    optimum = math.sqrt(start_cost_s / window_s) * noise.sigma_window / noise.sigma_start
-    return max(1, min(MAX_WINDOWS, math.ceil(optimum)))
+    return next((interval for limit, interval in CONTROL_INTERVALS if ratio < limit), LEAST_CONTROL_INTERVAL)
 
 
 def size_pairs(noise: Noise, *, seconds: float, start_cost_s: float, window_s: float) -> tuple[int, int]:
     """Return pairs and windows per start with which given seconds give the narrowest interval.
 
-    The optimum for a variance, as in `windows_per_start`, is not that for an interval from few pairs: t with
-    three degrees of freedom costs more than windows save. So all choices of two or more pairs are compared.
+    What is best for a variance, √(c_start/c_window · σ_w²/σ_b²) windows (Kalibera & Jones 2013, optimal
+    repetition counts), is not best for an interval from few pairs: t with three degrees of freedom costs more
+    than windows save. So all choices of two or more pairs are compared.
     """
     choices = [
         (max(2, min(MAX_PAIRS, int(seconds / (2 * (start_cost_s + windows * window_s))))), windows)

@@ -96,6 +96,21 @@ class OtherLoads:
         return "loses" if "loses" in found else "holds"
 
 
+def describe(met: OtherLoads) -> str:
+    """Say what speaks against a candidate: where it fails, or else loses most."""
+    if met.failure is not None:
+        return f"under other loads the best {met.failure}"
+    against = [each for each in met.faced if each.finding == met.verdict]
+    if not against:
+        return "the best holds under other loads"
+    worst = min(against, key=lambda each: each.ratio)
+    default, candidate = worst.default, worst.candidate
+    return (
+        f"{worst.situation.name}: the default serves {default.goodput_rps:,.0f} requests/s and fails "
+        f"{default.failure_rate:.2%}, the best {candidate.goodput_rps:,.0f} and {candidate.failure_rate:.2%}"
+    )
+
+
 Sides = tuple[Sequence[Window], Sequence[Window]]
 """Windows of the default's start and of the candidate's, in one situation of one pair."""
 

@@ -21,6 +21,7 @@ from scipy.special import ndtr, stdtrit
 
 from tuner.errors import UsageError
 from tuner.records import Metric
+from tuner.statistics.age import Age
 
 Verdict = Literal["improved", "no worse", "not proven", "worse", "infeasible"]
 ALPHA = 0.05
@@ -58,6 +59,8 @@ class Gain:
     """Two-sided error rate behind the verdict."""
     metric: Metric = Metric.GOODPUT
     """Of what it is the ratio."""
+    age: Age | None = None
+    """How long the servers had been under load; None where that is not known."""
 
 
 def pair_order(

@@ -6,29 +6,31 @@ from dataclasses import dataclass, replace
 
 from tuner.ports import Config
 from tuner.records import Role, Start, State
-from tuner.statistics.control_level import Speedup, combine, is_unstable, speedups
+from tuner.space import Space
+from tuner.statistics.control_level import Speedup, is_unstable, speedups
+from tuner.statistics.feasibility import Feasibility
 from tuner.statistics.jumps import carriers
 from tuner.statistics.noise import Noise, estimate_noise
-from tuner.statistics.promotion import shrunk
-from tuner.study.objective import Constraint, slacks
+from tuner.statistics.posterior import Posterior
+from tuner.study.objective import Constraint
 
 DEFAULT_ARM = "default"
 WINNER_ARM = "winner"
+LIKELY = 0.5
+"""Probability of feasibility from which on a configuration may lead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One configuration and what its starts say."""
+    """One configuration and what is known of it."""
 
     key: str
     config: Config
-    speedup: Speedup
-    """Repeats combined by inverse variance."""
     posterior: Speedup
-    """The same, shrunk towards what configurations of this study are usually worth."""
+    """Its gain over the default by all starts of the study, of whatever configuration."""
     starts: int
-    is_feasible: bool
-    """Whether it keeps all constraints, gives the same at every start and leaves nothing behind."""
+    p_feasible: float
+    """Probability that it keeps all constraints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +40,16 @@ class Ranking:
     noise: Noise
     speedups: Mapping[int, Speedup]
     entries: tuple[Entry, ...]
-    """Feasible configurations other than the default, best first."""
+    """Configurations other than the default that may be feasible: the likely ones first, best first."""
+    posterior: Posterior | None
+    """What the entries come from; None before the default was measured."""
+
+    feasibility: Feasibility
 
     @property
     def incumbent(self) -> Entry | None:
-        return self.entries[0] if self.entries else None
+        """The best configuration that is rather feasible than not."""
+        return next((entry for entry in self.entries if entry.p_feasible >= LIKELY), None)
 
 
 def config_key(config: Config) -> str:
@@ -65,61 +72,58 @@ def as_controls(starts: Sequence[Start]) -> tuple[Start, ...]:
 
 
 def follow_incumbent(starts: Sequence[Start], ranking: Ranking) -> tuple[tuple[int, float], ...]:
-    """Return the speedup of the incumbent after each start that told something of it, by start number.
+    """Return the best speedup that was found by each start of a feasible configuration, by start number.
 
-    By posterior mean, as far as was known then, among the configurations that are feasible by all that is
-    known now.
+    By all that is known in the end: a number that was only lucky when it was seen is none that was found.
     """
-    feasible = {entry.key for entry in ranking.entries}
-    repeats: dict[str, list[Speedup]] = {}
-    combined: dict[str, Speedup] = {}
-    path = []
+    found = {entry.key: entry.posterior.ratio for entry in ranking.entries if entry.p_feasible >= LIKELY}
+    path: list[tuple[int, float]] = []
     for start in as_controls(starts):
-        key = config_key(start.config)
-        if start.role is Role.CONTROL or key not in feasible or start.number not in ranking.speedups:
+        ratio = found.get(config_key(start.config))
+        if start.role is Role.CONTROL or ratio is None or start.number not in ranking.speedups:
             continue
-        repeats.setdefault(key, []).append(ranking.speedups[start.number])
-        combined[key] = combine(repeats[key], ranking.noise)
-        path.append((start.number, max(each.ratio for each in shrunk(combined).values())))
+        path.append((start.number, max(ratio, path[-1][1] if path else ratio)))
     return tuple(path)
 
 
-def rank(starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> Ranking:
-    """Rank all configurations anew: a new control revises the speedups of the past."""
+def rank(space: Space, starts: Sequence[Start], constraints: Sequence[Constraint]) -> Ranking:
+    """Rank all configurations anew: every start revises what is known of each."""
     starts = as_controls(starts)
-    controls = [start for start in starts if start.role is Role.CONTROL and start.counts]
-    noise = estimate_noise(starts)
+    posterior = Posterior.fit(space, starts)
+    noise = estimate_noise(starts) if posterior is None else posterior.noise
     by_start = speedups(starts, noise)
+    feasibility = Feasibility(starts, constraints, space.default())
+    groups = _group(starts, config_key(space.default()))
+    harmful = {config_key(config) for config in carriers(starts, noise)}
+    measured = {
+        key: [by_start[start.number] for start in group if start.number in by_start]
+        for key, group in groups.items()
+    }
+    left = {
+        key: groups[key][0].config
+        for key, repeats in measured.items()
+        if repeats and key not in harmful and not is_unstable(repeats)
+    }
+    left = {key: config for key, config in left.items() if not feasibility.is_ruled_out(config)}
+    found = posterior.gains_apart([*left.values()]) if posterior is not None else []
+    entries = [
+        Entry(
+            key=key, config=config, posterior=gain, starts=len(measured[key]),
+            p_feasible=feasibility.probability(config),
+        )
+        for (key, config), gain in zip(left.items(), found, strict=posterior is not None)
+    ]  # fmt: skip
+    entries.sort(key=lambda entry: (entry.p_feasible < LIKELY, -entry.posterior.log_ratio))
+    return Ranking(
+        noise=noise, speedups=by_start, entries=tuple(entries), posterior=posterior, feasibility=feasibility
+    )
+
+
+def _group(starts: Sequence[Start], default: str) -> dict[str, list[Start]]:
+    """Return the starts of every configuration but the default, by its key."""
     groups: dict[str, list[Start]] = {}
     for start in starts:
         if start.role is not Role.CONTROL and start.state is not State.INVALID:
             groups.setdefault(config_key(start.config), []).append(start)
-    groups.pop(config_key(default), None)
-    repeats = {
-        key: [by_start[start.number] for start in group if start.number in by_start]
-        for key, group in groups.items()
-    }
-    combined = {key: combine(speedups, noise) for key, speedups in repeats.items() if speedups}
-    posterior = shrunk(combined)
-    harmful = {config_key(config) for config in carriers(starts, noise)}
-    entries = [
-        Entry(
-            key=key,
-            config=groups[key][0].config,
-            speedup=combined[key],
-            posterior=posterior[key],
-            starts=len(repeats[key]),
-            is_feasible=not is_unstable(repeats[key])
-            and key not in harmful
-            and all(
-                slack <= 0
-                for start in groups[key]
-                if start.state is not State.RUNNING
-                for slack in slacks(start, constraints, controls).values()
-            ),
-        )
-        for key in combined
-    ]
-    feasible = (entry for entry in entries if entry.is_feasible)
-    best_first = sorted(feasible, key=lambda entry: -entry.posterior.log_ratio)
-    return Ranking(noise=noise, speedups=by_start, entries=tuple(best_first))
+    groups.pop(default, None)
+    return groups

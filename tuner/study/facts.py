@@ -32,12 +32,12 @@ class Fact(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reduction:
-    """One step of the simplification: a configuration with fewer changes."""
+class Refusal:
+    """A finalist that is not shipped."""
 
     config: Config
-    is_accepted: bool | None = None
-    """None until its pairs are measured."""
+    reason: str
+    """What speaks against it, as the screen shows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,8 @@ class Confirmation:
     """Pairs after the extension; `pairs` when there is none."""
     looks: int
     """How often the pairs may be judged: twice with an extension."""
+    first_block: int = 0
+    """Number of its first pair; those before it are of a finalist that was refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,10 @@ class FixedRateComparison:
     """The winner."""
     rate_rps: float
     pairs: int
+
+
+def _refusals_from_json(data: list[dict[str, Any]]) -> tuple[Refusal, ...]:
+    return tuple(Refusal(**each) for each in data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,15 +99,8 @@ def _meetings_from_json(data: list[dict[str, Any]]) -> tuple[Meeting, ...]:
     )
 
 
-def _reductions_to_json(reductions: tuple[Reduction, ...]) -> list[dict[str, Any]]:
-    return [
-        {"config": dict(each.config)} | ({} if each.is_accepted is None else {"accepted": each.is_accepted})
-        for each in reductions
-    ]
-
-
-def _reductions_from_json(data: list[dict[str, Any]]) -> tuple[Reduction, ...]:
-    return tuple(Reduction(config=each["config"], is_accepted=each.get("accepted")) for each in data)
+def _refusals_to_json(refusals: tuple[Refusal, ...]) -> list[dict[str, Any]]:
+    return [asdict(each) for each in refusals]
 
 
 FORMAT: Fact[int] = Fact("format")
@@ -137,11 +136,9 @@ SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts")
 EXPECTED_GAINS: Fact[tuple[float | None, ...]] = Fact("expected", tuple, list)
 """Expected gain of every suggestion, in log points; None where no model was asked."""
 IS_SEARCHED: Fact[bool] = Fact("searched")
-RACE_ARMS: Fact[Mapping[str, Config]] = Fact("race", to_json=dict)
-"""Configurations in the race by arm, without the default."""
 FINALIST: Fact[tuple[Config, ...]] = Fact("finalist", tuple, list)
 """The configuration that leads after the race, or none."""
-REDUCTIONS: Fact[tuple[Reduction, ...]] = Fact("simplify", _reductions_from_json, _reductions_to_json)
+REFUSALS: Fact[tuple[Refusal, ...]] = Fact("refused", _refusals_from_json, _refusals_to_json)
 CONFIRMATION: Fact[Confirmation] = Fact("confirm", lambda data: Confirmation(**data), asdict)
 OTHER_LOADS: Fact[tuple[Meeting, ...]] = Fact(
     "other_loads", _meetings_from_json, lambda meetings: [asdict(each) for each in meetings]

@@ -51,7 +51,7 @@ def _read_bytes(path: Path, remedy: str) -> bytes:
 def _read_study(fields: Fields, path: Path) -> Study:
     known = (
         "study", "servers", "space", "target", "load", "content", "objective", "constraints", "budget",
-        "storage", "seed", "optimizer", "warm_start",
+        "storage", "seed", "optimizer", "line_price", "warm_start",
     )  # fmt: skip
     fields.refuse_unknown((), known)
     for key in ("study", "servers", "space"):
@@ -76,7 +76,7 @@ def _read_study(fields: Fields, path: Path) -> Study:
         objective=_read_objective(fields),
         constraints=tuple(
             parse_constraint(text, fields.where(("constraints", index)))
-            for index, text in enumerate(fields.texts(("constraints",), ("failure_rate <= 0.001",)))
+            for index, text in enumerate(fields.texts(("constraints",), ("failure_rate <= default",)))
         ),
         preset=budget[0],
         minutes=budget[1],
@@ -84,6 +84,7 @@ def _read_study(fields: Fields, path: Path) -> Study:
         storage=_read_storage(fields),
         seed=fields.number(("seed",), 1, int, low=0, high=2**31),
         optimizer=_read_optimizer(fields),
+        line_price=fields.number(("line_price",), 0.01, float, low=0, high=1),
         warm_start=tuple(path.parent / each for each in fields.texts(("warm_start",))),
     )
 

@@ -22,9 +22,9 @@ FAILURE_RATE = "failure_rate"
 RELATIVE = "default"
 """Stands for a number in a bound: what the default has under the same load."""
 RATE_TOLERANCE = 0.25
-RATE_MARGIN = 0.0002
-"""A failure rate is no worse than the default's up to a quarter above it and two requests in 10,000 more:
-counts that differ by less take hours to tell apart."""
+RATE_FLOOR = 0.001
+"""A failure rate is no worse than the default's up to a quarter above it, because counts that differ by less
+take hours to tell apart, and up to one request in 1,000 in any case."""
 TOLERANCE = 0.05
 """The same for every other metric."""
 
@@ -42,8 +42,8 @@ class Constraint:
 
     @property
     def tolerance(self) -> tuple[float, float]:
-        """Return factor and margin that make a bound of what the default has."""
-        return (1 + RATE_TOLERANCE, RATE_MARGIN) if self.metric == FAILURE_RATE else (1 + TOLERANCE, 0.0)
+        """Return the factor that makes a bound of what the default has, and the least that bound is."""
+        return (1 + RATE_TOLERANCE, RATE_FLOOR) if self.metric == FAILURE_RATE else (1 + TOLERANCE, 0.0)
 
     def slack(self, start: Start, controls: Sequence[Start]) -> float:
         """Return how far the start is above the bound, on a log scale; ≤ 0 is feasible.
@@ -62,8 +62,8 @@ class Constraint:
             return self.limit
         values = [METRICS[self.metric](start) for start in controls if start.counts]
         known = [value for value in values if value is not None]
-        factor, margin = self.tolerance
-        return factor * fmean(known) + margin if known else None
+        factor, least = self.tolerance
+        return max(factor * fmean(known), least) if known else None
 
 
 def failure_rate(start: Start) -> float:
@@ -182,14 +182,3 @@ def unmeasured(start: Start, constraints: Sequence[Constraint], objective: Objec
     if objective.cost is not None:
         wanted[f"objective minimize {objective.cost}"] = objective.cost
     return tuple(name for name, metric in wanted.items() if METRICS[metric](start) is None)
-
-
-def broken(starts: Sequence[Start], constraints: Sequence[Constraint]) -> tuple[str, ...]:
-    """Return the constraints that the measured starts of one configuration break on average."""
-    counted = [start for start in starts if start.counts]
-
-    def is_broken(constraint: Constraint) -> bool:
-        values = [value for start in counted if (value := METRICS[constraint.metric](start)) is not None]
-        return bool(values) and constraint.limit is not None and fmean(values) > constraint.limit
-
-    return tuple(str(constraint) for constraint in constraints if is_broken(constraint))

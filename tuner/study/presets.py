@@ -20,20 +20,17 @@ class Plan:
     windows: tuple[int, int]
     """Windows of a search start before it may be pruned, and at the most."""
     calibration_starts: int
-    race_arms: int
-    """Best configurations that enter the final race, besides the default."""
-    race_blocks: int
-    race_first_test: int
-    simplify_steps: int
-    """Halvings of the winner's changes at the most."""
-    simplify_pairs: int
+    race_s: float
+    """Seconds that the race of the best configurations may take; it ends when it has nothing left to tell."""
+    simplify_s: float
+    """The same of the simplification."""
     pairs: int
     """Fresh default/winner pairs of the confirmation, at the least."""
     extend_to: int
     """Pairs after the one planned extension, when the first do not decide; `pairs` for none."""
     confirm_s: float = 0.0
-    """Seconds that the confirmation may take: pairs and windows are planned to fill them, from the noise
-    that was seen. 0 keeps to `pairs` and the windows of every start."""
+    """Seconds that the confirmation may take: pairs and windows are planned to prove the gain that was seen
+    in as few of them as will do. 0 keeps to `pairs` and the windows of every start."""
     rate_pairs: int = 0
     """Pairs at a fixed rate, for response times; 0 leaves them out."""
     rate_window_s: float = 20.0
@@ -49,16 +46,13 @@ class Plan:
     def fit(self, *, minutes: float | None, trials: int | None) -> "Plan":
         """Return the plan within another budget; with less time, every stage gets less of it.
 
-        What is left too short to tell anything is dropped whole: the other loads, the response times at a
-        fixed rate, the race with what a start may have beyond the fewest windows, then the simplification.
-        The confirmation stays.
+        Other loads and response times at a fixed rate are dropped when too little is left of them to tell
+        anything. The confirmation stays.
         """
         fitted = self if trials is None else replace(self, trials=trials)
         if minutes is None or minutes >= self.minutes:
             return fitted if minutes is None else replace(fitted, minutes=minutes)
         share = minutes / self.minutes
-        blocks = math.floor(self.race_blocks * share)
-        may_race = blocks >= self.race_first_test
         rate_pairs = math.floor(self.rate_pairs * share)
         other_loads_s = self.other_loads_s * share
         pairs = max(LEAST_PAIRS, round(self.pairs * share))
@@ -66,11 +60,10 @@ class Plan:
         return replace(
             fitted,
             minutes=minutes,
-            windows=self.windows if may_race else (self.windows[0], self.windows[0]),
+            windows=self.windows if share >= LEAST_SHARE else (self.windows[0], self.windows[0]),
             calibration_starts=max(LEAST_CALIBRATION, round(self.calibration_starts * share)),
-            race_arms=self.race_arms if may_race else 1,
-            race_blocks=blocks if may_race else 0,
-            simplify_steps=math.floor(self.simplify_steps * share),
+            race_s=self.race_s * share,
+            simplify_s=self.simplify_s * share,
             pairs=pairs,
             extend_to=max(LEAST_PAIRS, round(self.extend_to * share)),
             confirm_s=max(self.confirm_s * share, least_confirm_s) if self.confirm_s else 0.0,
@@ -80,6 +73,8 @@ class Plan:
 
 
 LEAST_CALIBRATION = 3
+LEAST_SHARE = 0.75
+"""Of a preset's time, with which its starts keep all their windows."""
 LEAST_RATE_PAIRS = 3
 LEAST_OTHER_LOADS_S = 10.0
 """A pair of starts in all situations takes as long."""
@@ -90,21 +85,18 @@ PRESETS: Mapping[str, Plan] = MappingProxyType(
     {
         # wrk and ab take whole seconds only, so one second is the shortest window there is.
         "quick": Plan(
-            minutes=5, trials=20, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
-            calibration_starts=4, race_arms=2, race_blocks=4, race_first_test=3,
-            simplify_steps=3, simplify_pairs=3, pairs=6, extend_to=6, confirm_s=90,
+            minutes=5, trials=100, window_s=1, warmup_s=1, warmup_max_s=2, windows=(1, 2),
+            calibration_starts=4, race_s=25, simplify_s=35, pairs=5, extend_to=5, confirm_s=90,
             other_loads_s=20,
         ),
         "standard": Plan(
-            minutes=75, trials=60, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
-            calibration_starts=8, race_arms=4, race_blocks=8, race_first_test=4,
-            simplify_steps=4, simplify_pairs=5, pairs=10, extend_to=20,
+            minutes=75, trials=120, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
+            calibration_starts=8, race_s=480, simplify_s=600, pairs=10, extend_to=20,
             rate_pairs=5, other_loads_s=120,
         ),
         "thorough": Plan(
-            minutes=180, trials=120, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
-            calibration_starts=8, race_arms=4, race_blocks=12, race_first_test=4,
-            simplify_steps=5, simplify_pairs=6, pairs=16, extend_to=32,
+            minutes=180, trials=240, window_s=5, warmup_s=5, warmup_max_s=15, windows=(2, 3),
+            calibration_starts=8, race_s=960, simplify_s=1200, pairs=16, extend_to=32,
             rate_pairs=8, other_loads_s=240,
         ),
     }

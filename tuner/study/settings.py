@@ -122,6 +122,8 @@ class Study:
     storage: str
     seed: int
     optimizer: str = DEFAULT_OPTIMIZER
+    line_price: float = 0.01
+    """Gain that each changed setting has to bring to be shipped, as a share; at most a tenth of the gain."""
     """A name, or the import path of an Optuna sampler."""
     warm_start: tuple[Path, ...] = ()
     """Study files of earlier studies."""

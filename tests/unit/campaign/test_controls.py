@@ -13,6 +13,7 @@ from tuner.ports import Config
 from tuner.records import Role
 from tuner.study.facts import CONFIRMATION
 
+BOUNDED = "constraints: [failure_rate <= 0.001]\n"
 RELATIVE = "constraints: [failure_rate <= default]\n"
 
 
@@ -31,7 +32,7 @@ def without_sendfile_wins(config: Config) -> float:
 
 def test_a_default_that_breaks_the_bound_ends_the_study_before_anything_is_searched(tmp_path):
     host = SimulatedHost(failure_rate=fails_as_much)
-    campaign = make_campaign(write_study(tmp_path), host, open_in_memory(host.clock))
+    campaign = make_campaign(write_study(tmp_path, more=BOUNDED), host, open_in_memory(host.clock))
 
     with pytest.raises(UsageError) as refused:
         run_campaign(campaign)
@@ -47,7 +48,7 @@ def test_with_the_bound_that_the_error_names_the_same_study_goes_on_and_ends_imp
     host = SimulatedHost(failure_rate=fails_as_much)
     storage = open_in_memory(host.clock)
     with pytest.raises(UsageError):
-        run_campaign(make_campaign(write_study(tmp_path), host, storage))
+        run_campaign(make_campaign(write_study(tmp_path, more=BOUNDED), host, storage))
 
     campaign = make_campaign(write_study(tmp_path, more=RELATIVE), host, storage, session="second")
 

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -6,10 +7,10 @@ from tests.unit.simulation import SimulatedHost, make_setup, open_in_memory, spa
 from tests.unit.space.samples import HOST
 from tests.unit.starts import DEFAULT, SPACE
 from tuner.commands.compare import resolve
-from tuner.commands.session import is_finished, settle_plan, settle_preset
+from tuner.commands.session import as_begun, is_finished, settle_plan, settle_preset
 from tuner.errors import UsageError
-from tuner.space import Preset, SpaceFacts, load_space
-from tuner.study.facts import CONFIRMATION, PRESET, VERDICT, Confirmation
+from tuner.space import Preset, SpaceFacts, facts_to_json, load_space
+from tuner.study.facts import CONFIRMATION, PRESET, SPACE_FACTS, VERDICT, Confirmation
 from tuner.study.storage import open_storage
 
 
@@ -112,3 +113,21 @@ def test_there_is_no_winner_before_the_confirmation(settings):
         Confirmation(config={"sendfile": False}, pairs=4, windows=2, extend_to=4, looks=1),
     )
     assert resolve(settings, setup, "winner") == {"sendfile": False}
+
+
+def test_a_study_of_an_earlier_tuner_goes_on_with_the_settings_that_it_searched(settings, tmp_path):
+    """Its facts say nothing of the load; what cannot act was searched then."""
+    facts = SpaceFacts(names={**HOST}, load={"pages": 1, "installed": False})
+    space = load_space(["nginx"], facts=facts, base=tmp_path)
+    kept = json.loads(json.dumps(facts_to_json(facts, {})))
+    whole = replace(settings, space=("nginx",))
+    setup = replace(make_setup(whole, space), space_facts=kept)
+    assert "open_file_cache_valid" in space.inert
+
+    earlier, today = (open_in_memory(SimulatedHost().clock) for _ in range(2))
+    earlier.remember(SPACE_FACTS, {name: value for name, value in kept.items() if name != "load"})
+    today.remember(SPACE_FACTS, kept)
+
+    assert as_begun(setup, earlier).space.inert == {}
+    assert as_begun(setup, today) is setup
+    assert as_begun(setup, None) is setup

@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import check_grad
 
 from tuner.optimize.encoding import Columns
-from tuner.optimize.gp import GaussianProcess, _Evidence, _factorise
+from tuner.optimize.gp import GaussianProcess, ObservationNoise, _Evidence, _factorise
 
 RNG = np.random.default_rng(7)
 COLUMNS = Columns(
@@ -26,10 +26,12 @@ def points(count, rng=RNG):
 
 
 def test_the_gradient_is_that_of_the_evidence():
-    at = points(12)
-    evidence = _Evidence(COLUMNS, at, RNG.standard_normal(12), RNG.uniform(0.01, 0.3, 12))
+    at = np.repeat(points(12), 2, axis=0)
+    walk = 0.1 * np.minimum.outer(np.arange(24.0), np.arange(24.0))
+    noise = ObservationNoise(own=RNG.uniform(0.01, 0.3, 24), shared=walk, degrees=6)
+    evidence = _Evidence(COLUMNS, at, RNG.standard_normal(24), noise)
     for _ in range(5):
-        theta = RNG.normal(0, 1, 8)
+        theta = RNG.normal(0, 1, 9)
         scale = np.linalg.norm(evidence(theta)[1])
         assert check_grad(lambda t: evidence(t)[0], lambda t: evidence(t)[1], theta) < 1e-4 * max(scale, 1)
 
@@ -37,8 +39,8 @@ def test_the_gradient_is_that_of_the_evidence():
 def test_covariances_are_positive_definite_whatever_is_off():
     at = points(60)
     for _ in range(5):
-        evidence = _Evidence(COLUMNS, at, np.zeros(60), np.ones(60))
-        kernel, _ = evidence.unpack(evidence.maximise())
+        evidence = _Evidence(COLUMNS, at, np.zeros(60), ObservationNoise(own=np.ones(60)))
+        kernel, *_ = evidence.unpack(evidence.maximise())
         assert np.linalg.eigvalsh(kernel(at, at)).min() > -1e-9
 
 
@@ -46,7 +48,7 @@ def test_without_noise_the_process_goes_through_what_was_observed():
     at = RNG.random((15, 2))
     columns = Columns(np.zeros(2, dtype=bool), np.zeros(2, dtype=bool), np.full(2, 9))
     values = 3 + np.sin(3 * at[:, 0]) + at[:, 1]
-    process = GaussianProcess.fit(columns, at, values, np.full(15, 1e-10))
+    process = GaussianProcess.fit(columns, at, values, ObservationNoise(own=np.full(15, 1e-10)))
     means, variances = process.predict(at)
 
     assert means == pytest.approx(values, abs=0.02)
@@ -69,7 +71,9 @@ def test_a_singular_kernel_still_gives_a_factor_and_says_so_once(recwarn):
 def test_a_noisy_observation_is_believed_less_than_a_sure_one():
     at = np.array([[0.2], [0.8]])
     columns = Columns(np.array([False]), np.array([False]), np.array([9]))
-    process = GaussianProcess.fit(columns, at, np.array([1.0, -1.0]), np.array([1e-6, 1.0]))
+    process = GaussianProcess.fit(
+        columns, at, np.array([1.0, -1.0]), ObservationNoise(own=np.array([1e-6, 1.0]))
+    )
     means, variances = process.predict(at)
 
     assert abs(means[0] - 1) < abs(means[1] + 1)
@@ -80,7 +84,7 @@ def test_the_prediction_is_that_of_the_textbook():
     """Rasmussen & Williams, equations 2.25 and 2.26, solved without a factor."""
     at, new = points(10), points(5)
     values, noise = RNG.standard_normal(10), RNG.uniform(0.1, 0.5, 10)
-    process = GaussianProcess.fit(COLUMNS, at, values, noise)
+    process = GaussianProcess.fit(COLUMNS, at, values, ObservationNoise(own=noise))
     kernel, scale = process.kernel, process._scale
     nugget = process.nugget
     inverse = np.linalg.inv(kernel(at, at) + np.diag(noise / scale.spread**2 + nugget + 1e-8))
@@ -94,7 +98,9 @@ def test_the_prediction_is_that_of_the_textbook():
 
 def test_draws_have_the_mean_and_the_spread_of_the_prediction():
     at, new = points(10), points(4)
-    process = GaussianProcess.fit(COLUMNS, at, RNG.standard_normal(10), np.full(10, 0.1))
+    process = GaussianProcess.fit(
+        COLUMNS, at, RNG.standard_normal(10), ObservationNoise(own=np.full(10, 0.1))
+    )
     drawn = process.draw(new, RNG.standard_normal((20_000, 4)))
     means, variances = process.predict(new)
 
@@ -103,7 +109,7 @@ def test_draws_have_the_mean_and_the_spread_of_the_prediction():
 
 
 def test_values_that_are_all_alike_give_a_flat_process():
-    process = GaussianProcess.fit(COLUMNS, points(8), np.full(8, 2.5), np.full(8, 0.01))
+    process = GaussianProcess.fit(COLUMNS, points(8), np.full(8, 2.5), ObservationNoise(own=np.full(8, 0.01)))
     means, variances = process.predict(points(3))
 
     assert means == pytest.approx([2.5] * 3, abs=0.01)
@@ -136,7 +142,9 @@ def test_what_is_not_noise_is_shared_by_the_neighbours():
     at = np.linspace(0, 1, 24)[:, None]
     columns = Columns(np.array([False]), np.array([False]), np.array([9]))
     values = np.where(np.arange(24) % 6 < 3, 1.0, -1.0)
-    known = GaussianProcess.fit(columns, at, values, np.full(24, 1e-4), is_noise_known=True)
+    known = GaussianProcess.fit(
+        columns, at, values, ObservationNoise(own=np.full(24, 1e-4)), is_noise_known=True
+    )
     means, _ = known.predict(at)
 
     assert known.nugget <= math.exp(-5) * (1 + 1e-9)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from tests.unit.starts import DEFAULT, config_of, control, failed, start, window
+from tests.unit.starts import DEFAULT, SPACE, config_of, control, failed, start, window
 from tuner.report.reasons import explain_gain, explain_no_winner
 from tuner.statistics.feasibility import Feasibility
 from tuner.statistics.paired_gain import judge_pairs
@@ -114,7 +114,7 @@ def test_without_a_winner_it_is_counted_what_became_of_those_that_were_tried():
     ]
 
     known = Feasibility(starts, (FEW_FAILURES,), DEFAULT)
-    said = explain_no_winner(starts, rank(starts, (FEW_FAILURES,), DEFAULT), known)
+    said = explain_no_winner(starts, rank(SPACE, starts, (FEW_FAILURES,)), known)
 
     assert said.startswith(
         "3 configurations tried, 1 broke failure_rate <= 0.001, 1 failed to start or to bear "
@@ -125,6 +125,6 @@ def test_without_a_winner_it_is_counted_what_became_of_those_that_were_tried():
 def test_where_nothing_was_tried_that_is_the_reason():
     known = Feasibility([control(0, 1000)], (), DEFAULT)
 
-    assert explain_no_winner([control(0, 1000)], rank([control(0, 1000)], (), DEFAULT), known) == (
+    assert explain_no_winner([control(0, 1000)], rank(SPACE, [control(0, 1000)], ()), known) == (
         "No configuration was tried."
     )

@@ -1,8 +1,10 @@
 """Everything that is shown comes from the storage alone."""
 
 from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import (
@@ -25,6 +27,7 @@ from tuner.report.page import describe_verdict
 from tuner.report.rows import constraint_rows
 from tuner.report.summary import summarize
 from tuner.report.summary_json import summary_json
+from tuner.report.terminal import final_screen
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study.facts import CONFIRMATION, PRESET, VERDICT
 from tuner.study.storage import open_storage
@@ -81,6 +84,8 @@ def test_a_summary_of_a_confirmed_study_tells_winner_and_gain(settings):
     assert (summary.state, summary.stop_reason) == ("finished", "confirmed")
     assert shown["gain"]["verdict"] == "improved"
     assert shown["gain"]["low"] < 1.197 < shown["gain"]["high"]
+    assert shown["gain"]["age_s"] == pytest.approx([1.0, 3.0])
+    assert not shown["gain"]["trend"]["certain"]
     assert shown["winner"]["config"]["open_file_cache"] > 0
     assert "open_file_cache" in shown["winner"]["changes"]
     assert shown["winner"]["goodput_rps"] / shown["default"]["goodput_rps"] == pytest.approx(1.2, rel=0.03)
@@ -122,9 +127,7 @@ def test_a_study_in_which_nothing_beat_the_default_has_no_winner(settings):
 def test_a_verdict_other_than_improved_has_its_reason_wherever_it_is_shown(settings):
     host = SimulatedHost()
     storage = open_in_memory(host.clock)
-    host.failure_rate = lambda config: (
-        0.05 if storage.recall(CONFIRMATION) and config["open_file_cache"] else 0.0
-    )
+    host.failure_rate = lambda config: 0.05 if storage.recall(CONFIRMATION) and SPACE.changes(config) else 0.0
     finish(settings, host, storage)
 
     summary = summary_of(settings, storage)
@@ -132,14 +135,22 @@ def test_a_verdict_other_than_improved_has_its_reason_wherever_it_is_shown(setti
 
     assert (shown["verdict"], shown["gain"]["verdict"]) == ("infeasible", "infeasible")
     assert shown["reason"] == shown["gain"]["reason"] == summary.reason
-    assert summary.reason.endswith("it breaks failure_rate <= 0.001.")
+    assert "it breaks failure_rate <= default." in summary.reason
     _, failures = shown["feasibility"]
-    assert failures["constraint"] == "failure_rate <= 0.001"
+    assert failures["constraint"] == "failure_rate <= default"
     assert failures["default"]["value"] == 0.0
     assert failures["winner"]["low"] < failures["winner"]["value"] < failures["winner"]["high"]
     assert failures["probability"] < 0.05
     assert summary.reason in describe_verdict(summary).text
-    assert [row[0] for row in constraint_rows(summary)] == ["every start works", "failure_rate <= 0.001"]
+    refused = shown["passed_over"]
+    assert refused
+    assert {each["reason"] for each in refused} == {
+        "not confirmed: the winner breaks failure_rate <= default"
+    }
+    console = Console(record=True, width=80, file=StringIO())
+    console.print(final_screen(summary))
+    assert "passed over" in console.export_text()
+    assert [row[0] for row in constraint_rows(summary)] == ["every start works", "failure_rate <= default"]
 
 
 def test_why_nothing_was_better_is_said_by_what_became_of_those_that_were_tried(settings):

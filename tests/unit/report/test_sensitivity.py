@@ -7,8 +7,6 @@ from random import Random
 import pytest
 
 from tests.unit.simulated_study import small_space
-from tuner.optimize.change_ranking import rank_changes
-from tuner.optimize.optimizer import Observation
 from tuner.optimize.sparse import draw_sparse
 from tuner.ports import Config
 from tuner.records import Role, Start, State
@@ -122,37 +120,6 @@ def test_shares_of_importance_are_shares() -> None:
         assert each.importance_low is not None
         assert each.importance_high is not None
         assert 0 <= each.importance_low <= each.importance <= each.importance_high <= 1
-
-
-def observe(starts, speedups):
-    space = small_space()
-    return [
-        Observation(
-            point=space.encode(start.config), log_ratio=speedups[start.number].log_ratio,
-            variance=speedups[start.number].variance, constraints={},
-        )
-        for start in starts
-        if start.number in speedups
-    ]  # fmt: skip
-
-
-def test_changes_are_ranked_by_worth_the_least_first() -> None:
-    starts, speedups = simulate(20)
-    winner = small_space().complete(
-        {"sendfile": False, "open_file_cache": 1000, "keepalive_timeout": 200, "aio": "threads"}
-    )
-
-    ranked = rank_changes(small_space(), observe(starts, speedups), winner)
-
-    assert set(ranked) == {"sendfile", "open_file_cache", "keepalive_timeout", "aio"}
-    assert set(ranked[2:]) == set(TRUE_EFFECTS)
-
-
-def test_changes_are_ranked_without_any_start() -> None:
-    winner = small_space().complete({"sendfile": False})
-
-    assert rank_changes(small_space(), [], winner) == ["sendfile"]
-    assert rank_changes(small_space(), [], small_space().default()) == []
 
 
 def test_the_text_says_how_much_to_believe() -> None:

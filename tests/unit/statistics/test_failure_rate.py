@@ -137,9 +137,9 @@ def test_rates_are_compared_with_each_other():
     )
     default = rates.of("a")
 
-    assert rates.of("same").at_most_that_of(default, factor=1.5, margin=0.0) > 0.8
-    assert rates.of("twice").at_most_that_of(default, factor=1.5, margin=0.0) < 0.1
-    assert default.at_most_that_of(rates.of("twice"), factor=1.0, margin=0.0) > 0.95
+    assert rates.of("same").at_most_that_of(default, factor=1.5, least=0.0) > 0.8
+    assert rates.of("twice").at_most_that_of(default, factor=1.5, least=0.0) < 0.1
+    assert default.at_most_that_of(rates.of("twice"), factor=1.0, least=0.0) > 0.95
 
 
 def test_what_was_never_measured_has_the_prior():

@@ -56,7 +56,7 @@ def test_where_the_default_itself_fails_a_candidate_alike_is_feasible_by_what_it
     rate = 0.0028
 
     assert share_of_studies(lambda known: known.is_ruled_out(CACHED), FEW_FAILURES, rate=rate) == 1.0
-    assert share_of_studies(lambda known: known.may_ship(CACHED), NO_MORE_FAILURES, rate=rate) > 0.6
+    assert share_of_studies(lambda known: known.may_ship(CACHED), NO_MORE_FAILURES, rate=rate) > 0.4
     assert share_of_studies(lambda known: known.is_ruled_out(CACHED), NO_MORE_FAILURES, rate=rate) == 0.0
 
 

@@ -37,7 +37,7 @@ def test_three_keys_are_enough_and_everything_else_has_its_default(study, tmp_pa
     )  # fmt: skip
     assert found.content == "builtin"
     assert found.objective == Objective()
-    assert found.constraints == (Constraint(metric="failure_rate", limit=0.001),)
+    assert found.constraints == (Constraint(metric="failure_rate", limit=None),)
     assert (found.preset, found.minutes, found.trials, found.seed) == ("standard", None, None, 1)
     assert found.folder == tmp_path / "study.study"
     assert found.storage_url == f"sqlite:///{tmp_path / 'study.study' / 'study.db'}"

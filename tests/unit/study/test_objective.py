@@ -9,7 +9,6 @@ from tuner.records import State
 from tuner.study.objective import (
     STARTED,
     Constraint,
-    broken,
     failure_rate,
     parse_constraint,
     parse_objective,
@@ -127,7 +126,7 @@ def test_a_bound_by_what_the_default_has_allows_a_quarter_more_failures():
 
     assert relative.slack(with_windows(window(996, failed=4)), controls) < 0
     assert relative.slack(with_windows(window(990, failed=10)), controls) == pytest.approx(
-        math.log10(0.01 / (1.25 * 0.0035 + 0.0002))
+        math.log10(0.01 / (1.25 * 0.0035))
     )
 
 
@@ -135,7 +134,7 @@ def test_a_bound_by_what_the_default_has_allows_a_few_failures_where_it_has_none
     relative = Constraint(metric="failure_rate", limit=None)
 
     assert relative.slack(with_windows(window(9999, failed=1)), [with_windows(window(1000))]) < 0
-    assert relative.slack(with_windows(window(9990, failed=10)), [with_windows(window(1000))]) > 0
+    assert relative.slack(with_windows(window(9980, failed=20)), [with_windows(window(1000))]) > 0
 
 
 def test_a_bound_by_what_the_default_has_is_kept_until_that_is_known():
@@ -206,19 +205,3 @@ def test_a_measured_start_has_the_slack_of_every_bound(state):
 
 def test_without_any_bounds_every_measured_start_is_feasible():
     assert slacks(with_windows(window(1, failed=999)), (), ()) == {STARTED: -1.0}
-
-
-def test_starts_of_one_configuration_are_judged_together():
-    quiet, failing = with_windows(window(1000)), with_windows(window(1000, failed=1))
-
-    assert broken([quiet, quiet, failing], (FEW_FAILURES,)) == ()
-    assert broken([quiet, with_windows(window(1000, failed=20))], (FEW_FAILURES, QUICK)) == (
-        "failure_rate <= 0.001",
-    )
-
-
-def test_starts_that_are_no_measurement_break_nothing():
-    lost = with_windows(window(0, failed=1000), state=State.INVALID)
-
-    assert broken([], (FEW_FAILURES,)) == ()
-    assert broken([lost, failed(1, config=DEFAULT)], (FEW_FAILURES,)) == ()

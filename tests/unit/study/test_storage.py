@@ -307,10 +307,10 @@ def test_a_claim_that_was_cut_off_half_way_can_be_made_again(storage):
 
 
 def test_what_is_remembered_is_recalled_by_whoever_opens_it(storage, url):
-    storage.remember(facts.RACE_ARMS, {"#1": dict(DEFAULT)})
+    storage.remember(facts.FINALIST, (dict(DEFAULT),))
 
-    assert open_storage(url, "study").recall(facts.RACE_ARMS) == {"#1": dict(DEFAULT)}
-    assert storage.recall(facts.FINALIST) is None
+    assert open_storage(url, "study").recall(facts.FINALIST) == (dict(DEFAULT),)
+    assert storage.recall(facts.VERDICT) is None
 
 
 def test_a_study_that_is_not_there_is_refused_unless_it_may_be_made(url, tmp_path):
@@ -387,12 +387,12 @@ def make_file(path):
 
 
 def test_a_record_that_is_no_json_is_refused(storage, tmp_path):
-    storage.remember(facts.RACE_ARMS, {})
+    storage.remember(facts.FINALIST, ())
     with sqlite3.connect(tmp_path / "study.db") as connection:
         connection.execute("UPDATE study_user_attributes SET value_json = '{\"cut'")
 
     with pytest.raises(TargetError, match="Move that file away"):
-        storage.recall(facts.RACE_ARMS)
+        storage.recall(facts.FINALIST)
 
 
 def test_a_storage_of_another_version_of_optuna_is_refused(storage, url, tmp_path):

@@ -1,0 +1,139 @@
+"""When the winner must not ship, the next best configuration is confirmed."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.simulation import SMALL_PLAN, SimulatedHost, make_campaign, open_in_memory, write_study
+from tuner.campaign.campaign import run_campaign
+from tuner.campaign.confirm import read_gain
+from tuner.records import Failure, Role
+from tuner.statistics.ranking import DEFAULT_ARM, config_key
+from tuner.study.facts import CONFIRMATION, REFUSALS
+
+CRASH = Failure(kind="crashed", reason="nginx: it was killed by signal -11")
+PLAN = replace(SMALL_PLAN, trials=16)
+
+
+def strike(campaign, seen):
+    """Return the key of the first configuration that came to be confirmed, once there is one."""
+    planned = campaign.storage.recall(CONFIRMATION)
+    if planned is not None and not seen:
+        seen.append(config_key(planned.config))
+    return seen[0] if seen else None
+
+
+def crash_the_first(campaign, host, seen):
+    host.fault = lambda config: CRASH if config_key(config) == strike(campaign, seen) else None
+
+
+def fail_requests_of_the_first(campaign, host, seen):
+    host.failure_rate = lambda config: 0.05 if config_key(config) == strike(campaign, seen) else 0.0
+
+
+WAYS = {
+    crash_the_first: "not confirmed: winner: nginx: it was killed by signal -11",
+    fail_requests_of_the_first: "not confirmed: the winner breaks failure_rate <= default",
+}
+
+
+@pytest.fixture
+def started(tmp_path):
+    host = SimulatedHost()
+    settings = write_study(tmp_path)
+    storage = open_in_memory(host.clock)
+    return settings, host, storage, make_campaign(settings, host, storage, plan=PLAN)
+
+
+def assert_the_next_best_was_confirmed(campaign, seen, reason):
+    storage = campaign.storage
+    (refused, *_) = storage.recall(REFUSALS)
+    planned = storage.recall(CONFIRMATION)
+    gain = read_gain(storage, campaign.starts, campaign.default, campaign.setup.settings.constraints)
+    assert (config_key(refused.config), refused.reason) == (seen[0], reason)
+    assert config_key(planned.config) != seen[0]
+    assert planned.first_block >= PLAN.pairs
+    assert gain.verdict == "improved"
+    assert gain.low < 1.2 * 1.01
+    assert gain.high > 1.2 * 0.985
+    # Its pairs are its own: none of them is of the one that was refused.
+    confirmed = [start for start in campaign.starts if start.role is Role.CONFIRM]
+    later = [start for start in confirmed if start.block >= planned.first_block]
+    arms = {config_key(start.config) for start in later if start.arm != DEFAULT_ARM}
+    assert arms == {config_key(planned.config)}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_when_the_winner_must_not_ship_the_next_best_is_confirmed(started, way):
+    _, host, _, campaign = started
+    seen = []
+    way(campaign, host, seen)
+
+    assert run_campaign(campaign) == "confirmed"
+    assert_the_next_best_was_confirmed(campaign, seen, WAYS[way])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("after", ["refusal", "plan", "pair"])
+def test_cut_off_between_two_confirmations_the_study_goes_on_with_the_next_best(started, way, after):
+    settings, host, storage, campaign = started
+    seen = []
+    way(campaign, host, seen)
+    faults = host.fault
+
+    def is_now(planned, starts):
+        if storage.recall(REFUSALS) is None:
+            return False
+        is_planned = config_key(planned.config) != seen[0]
+        confirmed = [
+            each for each in starts if each.role is Role.CONFIRM and each.block >= planned.first_block
+        ]
+        return {"refusal": True, "plan": is_planned, "pair": is_planned and len(confirmed) > 2}[after]
+
+    def cut_off(config):
+        if is_now(storage.recall(CONFIRMATION), campaign.starts):
+            raise KeyboardInterrupt
+        return faults(config)
+
+    host.fault = cut_off
+    with pytest.raises(KeyboardInterrupt):
+        run_campaign(campaign)
+    host.fault = faults
+    host.clock.sleep(3600)
+
+    again = make_campaign(settings, host, storage, plan=PLAN, session="second")
+
+    assert run_campaign(again) == "confirmed"
+    assert len(storage.recall(REFUSALS)) == 1
+    assert_the_next_best_was_confirmed(again, seen, WAYS[way])
+
+
+def test_where_every_winner_must_not_ship_the_last_reason_is_the_verdict(tmp_path):
+    host = SimulatedHost()
+    storage = open_in_memory(host.clock)
+    plan = replace(PLAN, minutes=4)
+    campaign = make_campaign(write_study(tmp_path), host, storage, plan=plan)
+    began_s = host.clock.time()
+    default = dict(campaign.default)
+    host.failure_rate = lambda config: (
+        0.05 if storage.recall(CONFIRMATION) and dict(config) != default else 0.0
+    )
+
+    verdict = run_campaign(campaign)
+
+    refused = storage.recall(REFUSALS)
+    assert verdict == "not confirmed: the winner breaks failure_rate <= default"
+    assert len({config_key(each.config) for each in refused}) == len(refused) > 1
+    assert host.clock.time() - began_s < 1.15 * 60 * plan.minutes
+
+
+def test_a_finished_study_is_not_confirmed_anew(started):
+    settings, host, storage, campaign = started
+    crash_the_first(campaign, host, [])
+    verdict = run_campaign(campaign)
+    made = len(storage.starts())
+
+    again = make_campaign(settings, host, storage, plan=PLAN, session="second")
+
+    assert run_campaign(again) == verdict
+    assert len(storage.starts()) == made

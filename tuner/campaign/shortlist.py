@@ -1,0 +1,79 @@
+"""What may be shipped, and which start tells most about which of it is best."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.campaign.experiment import Experiment
+from tuner.ports import Config
+from tuner.records import Role, Start
+from tuner.statistics.ranking import Entry, config_key
+from tuner.study.facts import REFUSALS, Refusal
+from tuner.study.storage import Opening
+
+LEAST_WORTH = 0.0001
+"""Log points that another start is expected to bring; below, the race is decided."""
+
+
+def better(experiment: Experiment) -> list[Entry]:
+    """Return what may be shipped and is better than the default by posterior mean, best first."""
+    space = experiment.setup.space
+    refused = list_refused(experiment)
+    return [
+        entry
+        for entry in experiment.ranking().entries
+        if entry.posterior.log_ratio > 0
+        and entry.key not in refused
+        # Starts that were made before capacity was guarded may be in the storage.
+        and (space.allows_less or not space.lacks(entry.config))
+    ]
+
+
+def list_refused(experiment: Experiment) -> set[str]:
+    """Return the keys of the configurations that are not shipped, whatever they gain."""
+    return {config_key(each.config) for each in experiment.storage.recall(REFUSALS) or ()}
+
+
+def refuse(experiment: Experiment, config: Config, reason: str) -> None:
+    """Keep that a configuration is not shipped, whatever else becomes of the study."""
+    refused = experiment.storage.recall(REFUSALS) or ()
+    experiment.storage.remember(REFUSALS, (*refused, Refusal(config=dict(config), reason=reason)))
+    experiment.progress.note(f"{reason}; the next best follows")
+
+
+def measure_what_tells_most(
+    experiment: Experiment,
+    role: Role,
+    configs: Sequence[Config],
+    *,
+    seconds: float,
+    bonus: NDArray[np.float64] | None = None,
+) -> Start | None:
+    """Start the configuration whose start tells most about which is best; None when none is worth it.
+
+    Args:
+        experiment: the study.
+        role: of the start.
+        configs: what is chosen among.
+        seconds: that all starts in this role may take.
+        bonus: shape (n,), worth of each besides its gain, in log points.
+    """
+    posterior = experiment.ranking().posterior
+    has_time = experiment.spent_s(role) + experiment.mean_cost_s() <= seconds and experiment.has_time_for(1)
+    if posterior is None or len(configs) < 2 or not has_time:  # noqa: PLR2004 - of one there is nothing to choose
+        return None
+    worth = posterior.worth_of_a_start(
+        configs, at_s=experiment.clock.time(), windows=experiment.plan.windows[1], bonus=bonus
+    )
+    worth *= [_may_be_feasible(experiment, config) for config in configs]
+    best = int(worth.argmax())
+    if worth[best] < LEAST_WORTH:
+        return None
+    return experiment.make(Opening(role=role, config=configs[best]))
+
+
+def _may_be_feasible(experiment: Experiment, config: Config) -> float:
+    """Return the probability that a configuration may ship; 0 where it was started and failed enough."""
+    feasibility = experiment.ranking().feasibility
+    return 0.0 if feasibility.is_ruled_out(config) else feasibility.probability(config)
