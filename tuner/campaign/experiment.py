@@ -182,12 +182,14 @@ class Experiment:
 
     def mean_cost_s(self) -> float:
         """Return the mean seconds of a start."""
-        costs = [cost_s(start) for start in self.starts if start.counts]
+        costs = [cost_s(start) for start in self.starts if start.counts and start.role.is_under_study_load]
         return sum(costs) / len(costs) if costs else 5.0
 
     def mean_deploy_s(self) -> float:
         """Return the mean seconds until a server was ready."""
-        costs = [start.timing.deploy_s for start in self.starts if start.counts]
+        costs = [
+            start.timing.deploy_s for start in self.starts if start.counts and start.role.is_under_study_load
+        ]
         return sum(costs) / len(costs) if costs else 1.0
 
     def spent_s(self, role: Role) -> float:
