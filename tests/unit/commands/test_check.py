@@ -57,7 +57,8 @@ def test_warnings_of_the_gates_are_passed_on(settings):
     assert warned.as_json()["warnings"] == ["steal: stolen."]
 
 
-def test_a_bound_that_the_default_itself_breaks_is_a_warning_with_the_remedy(settings):
+def test_a_bound_that_the_default_itself_breaks_is_a_warning_with_the_remedy(tmp_path):
+    settings = write_study(tmp_path, more="constraints: [failure_rate <= 0.001]\n")
     (warning,) = findings(settings, window=window(997, failed=3)).warnings
 
     assert warning.startswith("constraint failure_rate <= 0.001: the default itself was above that.")
