@@ -88,8 +88,9 @@ def follow_incumbent(starts: Sequence[Start], ranking: Ranking) -> tuple[tuple[i
 
 def rank(space: Space, starts: Sequence[Start], constraints: Sequence[Constraint]) -> Ranking:
     """Rank all configurations anew: every start revises what is known of each."""
-    starts = as_controls(starts)
+    # As they were made: the default's side of a confirmation is no control here.
     posterior = Posterior.fit(space, starts)
+    starts = as_controls(starts)
     noise = estimate_noise(starts) if posterior is None else posterior.noise
     by_start = speedups(starts, noise)
     feasibility = Feasibility(starts, constraints, space.default())
