@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tuner.records import Role, Start, State
 from tuner.report.wording import say_duration, say_interval, say_percent, say_ratio, say_speedup
-from tuner.statistics.feasibility import EVERY_START, MAY_SHIP, RULED_OUT, Assessment, Feasibility
+from tuner.statistics.feasibility import EVERY_START, RULED_OUT, Assessment, Feasibility
 from tuner.statistics.paired_gain import MIN_GAIN, Gain, pairs_to_decide
 from tuner.statistics.ranking import Ranking, as_controls, config_key
 
@@ -56,7 +56,7 @@ def _explain_doubt(doubt: Assessment) -> str:
     else:
         kept = (
             f"it keeps {doubt.constraint} with a probability of {say_percent(doubt.probability, 0)}, and "
-            f"{say_percent(MAY_SHIP, 0)} are needed"
+            f"{say_percent(doubt.needed, 0)} are needed"
         )
     default = _leave_verb(doubt.finding_of_default)
     return f"By all starts the winner {doubt.finding}, the default {default}: {kept}."

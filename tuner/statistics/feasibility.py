@@ -24,6 +24,9 @@ LEAST_RULING = 2
 """Starts that it takes for that: nobody is judged by one."""
 MAY_SHIP = 0.9
 """What ships keeps the constraints with this probability at least."""
+MAY_SHIP_AS_BEFORE = 0.6
+"""The same where a bound is what the default has: of two equal rates nobody can be so sure that one is no
+worse, and the default itself would not pass."""
 LEAST_WITHOUT_FAILURE = 1000
 """Or not one of so many requests has failed: no study can show that a rate of 10⁻⁵ is kept, and more cannot
 be asked."""
@@ -54,6 +57,12 @@ class Assessment:
     finding: str
     """What was seen, in words: fails 0.28 % [0.21 %, 0.36 %] of its requests."""
     finding_of_default: str
+
+    @property
+    def needed(self) -> float:
+        """Probability with which what ships keeps it at the least."""
+        is_relative = self.limit is None and self.metric != STARTED
+        return MAY_SHIP_AS_BEFORE if is_relative else MAY_SHIP
 
 
 def _say(metric: str, seen: CredibleInterval | None) -> str:
@@ -110,7 +119,8 @@ class Feasibility:
 
     def may_ship(self, config: Config) -> bool:
         """Return whether a configuration keeps all constraints for all that can be known in a study."""
-        if self.probability(config) >= MAY_SHIP:
+        is_relative = any(each.limit is None for each in self._constraints)
+        if self.probability(config) >= (MAY_SHIP_AS_BEFORE if is_relative else MAY_SHIP):
             return True
         key = _key(config)
         rate = self._rates.of(key)
@@ -142,7 +152,7 @@ class Feasibility:
         if self.may_ship(config):
             return ()
         found = sorted(self.assess(config), key=lambda each: each.probability)
-        return tuple(each for each in found if each.probability < MAY_SHIP) or (found[0],)
+        return tuple(each for each in found if each.probability < each.needed) or (found[0],)
 
     def _assess(self, constraint: Constraint, key: Hashable, rate: FailureRate) -> Assessment:
         metric, kept = constraint.metric, self._probability(constraint, key, rate)
