@@ -36,7 +36,7 @@ def test_the_gain_can_be_recomputed_from_the_windows_that_are_shown(finished):
     pairs = {}
     for trial in shown["trials"]:
         if trial["role"] == "confirm" and trial["state"] == "complete":
-            logs = sorted(math.log(window["goodput_rps"]) for window in trial["windows"] if window["valid"])
+            logs = sorted(math.log(window["compared"]) for window in trial["windows"] if window["valid"])
             middle = len(logs) // 2
             median = logs[middle] if len(logs) % 2 else (logs[middle - 1] + logs[middle]) / 2
             mean = sum(logs) / len(logs) if len(logs) < 5 else median

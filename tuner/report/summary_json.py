@@ -1,5 +1,6 @@
 """A summary as `tuner show --json` prints it: keys are added, never renamed."""
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +156,8 @@ def _start_json(start: Start, speedup: Speedup | None) -> dict[str, Any]:
         "windows": [
             {
                 "goodput_rps": window.goodput_rps,
+                # What the study compares: goodput, or where the load generator is the limit, per CPU second.
+                "compared": math.exp(window.log_value),
                 "failures": window.failures.total,
                 "latency_p99_ms": None if window.latency is None else window.latency.quantiles_ms.get(P99),
                 "valid": window.is_valid,
