@@ -68,7 +68,7 @@ def cpu_us(config):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    settings = write_study(tmp_path_factory.mktemp("study"), more=OBJECTIVE)
+    settings = write_study(tmp_path_factory.mktemp("study"), seed=3, more=OBJECTIVE)
     host = SimulatedHost(cpu_us=cpu_us)
     storage = open_on_disk(settings, host.clock)
     campaign = make_campaign(settings, host, storage, plan=replace(SMALL_PLAN, trials=16))
@@ -102,7 +102,7 @@ def test_the_front_holds_the_fast_and_the_frugal(study):
     fast, frugal = summary.front[0], summary.front[-1]
     assert fast.goodput.ratio > 1.1
     assert fast.cost.ratio > 1.2
-    assert frugal.cost.ratio < 0.9
+    assert frugal.cost.ratio < 0.8
     assert not frugal.config["sendfile"]
 
 
