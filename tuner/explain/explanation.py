@@ -1,0 +1,177 @@
+"""What is explained of a study: plain data, which the terminal, the page and `--json` show.
+
+All worths are ratios of what the study maximizes, with the bounds between which they lie with 95 %
+probability: 1.39 is 39 % more. In logarithms the worths of the lines add up to the gain.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tuner.ports import Scalar
+from tuner.statistics.mechanism import Mechanism
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """A factor on what the study maximizes, with its 95 % interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def log(self) -> float:
+        """Return it in log points, in which worths add up."""
+        return math.log(self.ratio)
+
+
+class Finding(StrEnum):
+    """What can be said of a parameter."""
+
+    HELPS = "helps"
+    HARMFUL = "harmful"
+    NO_EFFECT = "no effect"
+    """Beyond its bound."""
+    UNKNOWN = "unknown"
+    CANNOT_ACT = "cannot act"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One change of the configuration that is explained."""
+
+    parameter: str
+    default: Scalar
+    value: Scalar
+    worth: Worth
+    """Its share of the gain by Shapley; the shares of all lines multiply to the gain."""
+    alone: Worth
+    """What it gives last: the configuration over the same one with this line put back."""
+    chance: float
+    """Probability that `alone` is above 1."""
+    finding: Finding
+    """By `alone`; of NO_EFFECT, within `bound`."""
+    bound: float | None = None
+    """Share beyond which it has no effect, 0.02 is 2 %; None where none can be told."""
+    mechanisms: tuple[Mechanism, ...] = ()
+    """Counters that moved between the starts without and those with the line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Other:
+    """One parameter that the configuration leaves at its default."""
+
+    parameter: str
+    default: Scalar | None
+    """None where it has none, because it is off."""
+    finding: Finding
+    value: Scalar | None = None
+    """Where it helps or harms most for sure; None where neither is known."""
+    effect: Worth | None = None
+    """Of that value over the default, all else as configured."""
+    bound: float | None = None
+    """Share beyond which no value that was tried has an effect: 0.02 is 2 %; None where none can be told."""
+    reason: str = ""
+    """Why it cannot act, or why nothing is known of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """The range of a number in which the gain stays, all else as configured."""
+
+    parameter: str
+    value: Scalar
+    """As configured; it lies in the range."""
+    low: Scalar
+    high: Scalar
+    is_open_below: bool
+    """Whether `low` is the lowest value of the search, so that nobody knows what lies beyond."""
+    is_open_above: bool
+    loss: float
+    """What is lost in the range at the most: 0.01 is 1 %."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interaction:
+    """What two lines give together beyond what each gives alone."""
+
+    parameters: tuple[str, str]
+    worth: Worth
+    """Of both, over the product of each alone; above 1 they help each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What it would take to prove a gain that is not proven."""
+
+    pairs: int | None
+    """More pairs; None where no number of them is likely to prove it."""
+    seconds: float | None
+    noise: float
+    """SD of the log ratio of a pair on this host: 0.05 is 5 %."""
+    expected: Worth
+    """The gain that all starts together let expect."""
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePoint:
+    """One value on a response curve."""
+
+    value: Scalar
+    at_winner: Worth | None
+    """Over the configuration as it is; None where the value does not fit it."""
+    at_default: Worth | None
+    """Over the default."""
+    starts: int = 0
+    """Starts with this very value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """Everything that is known of one parameter."""
+
+    parameter: str
+    unit: str
+    why: str
+    source: str
+    also: str
+    acts_when: str
+    acts_source: str
+    curve: tuple[CurvePoint, ...]
+    """In the order of the values."""
+    line: Line | None
+    other: Other | None
+    """One of both is there: the first for what is changed."""
+    tolerance: Tolerance | None
+    interactions: tuple[Interaction, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """One study explained, or why it is not."""
+
+    metric: str
+    """What worths are factors on, such as goodput_rps."""
+    refusal: str = ""
+    """Why nothing is explained; empty when something is."""
+    is_confirmed: bool = False
+    """Whether the gain comes from the pairs of the confirmation, together with all other starts."""
+    gain: Worth | None = None
+    """Of the lines together; the confirmed one, narrowed by what all other starts say."""
+    lines: tuple[Line, ...] = ()
+    """Most worth first."""
+    others: tuple[Other, ...] = ()
+    """What helps first, then what harms, what has no effect, what is unknown, what cannot act."""
+    tolerances: tuple[Tolerance, ...] = ()
+    interactions: tuple[Interaction, ...] = ()
+    """Strongest first, only those that the starts tell from none."""
+    conclusions: tuple[str, ...] = ()
+    """Sentences to act on, the most important first."""
+    proof: Proof | None = None
+    """Of what is not proven."""
+    starts: int = 0
+    """That the explanation rests on, pairs not counted."""
+    beside: "Explanation | None" = None
+    """The same of the second objective, where less is better; None without one."""
