@@ -18,24 +18,28 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tuner.commands.compare import compare
     from tuner.commands.session import Reading, read, run
+    from tuner.commands.sweep import sweep
     from tuner.errors import TargetError, TunerError, UsageError
     from tuner.report.progress import LineProgress
     from tuner.report.summary import Comparison, Summary
+    from tuner.report.sweep import Sweep
     from tuner.statistics.control_level import combine
     from tuner.study import Study, load_study
 
 __version__ = "0.1.0"
 __all__ = [
-    "Comparison", "LineProgress", "Reading", "Study", "Summary", "TargetError", "TunerError", "UsageError",
-    "combine", "compare", "load_study", "read", "run",
+    "Comparison", "LineProgress", "Reading", "Study", "Summary", "Sweep", "TargetError", "TunerError",
+    "UsageError", "combine", "compare", "load_study", "read", "run", "sweep",
 ]  # fmt: skip
 
 _HOMES = {
     "tuner.commands.compare": ("compare",),
     "tuner.commands.session": ("Reading", "read", "run"),
+    "tuner.commands.sweep": ("sweep",),
     "tuner.errors": ("TargetError", "TunerError", "UsageError"),
     "tuner.report.progress": ("LineProgress",),
     "tuner.report.summary": ("Comparison", "Summary"),
+    "tuner.report.sweep": ("Sweep",),
     "tuner.statistics.control_level": ("combine",),
     "tuner.study": ("Study", "load_study"),
 }

@@ -9,8 +9,9 @@ import math
 from collections.abc import Sequence
 from random import Random
 
+from tuner.campaign.blocks import MAX_FAILURES
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.pairs import MAX_FAILURES, Pairing, find_pair, measure_pairs
+from tuner.campaign.pairs import Pairing, find_pair, measure_pairs
 from tuner.measure.situations import WARM_UP_S, choose_situations
 from tuner.ports import Config
 from tuner.records import Role, Situation, Start, State, Window

@@ -2,19 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
-from tuner.errors import TargetError
-from tuner.measure.gates.retries import LEAVE
+from tuner.campaign.blocks import measure_until_it_counts
 from tuner.ports import Config
 from tuner.records import Role, Start, State
 from tuner.statistics.paired_gain import pair_order
 from tuner.study.storage import Opening
-
-MAX_FAILURES = 2
-"""Failed starts in a row before the side of a pair is held to have failed."""
-MAX_SPOILED = 5
-"""Starts in a row that the environment may spoil: that is nobody's failure, but no time to measure either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,31 +58,11 @@ def measure_pairs(
         for arm in sequence:
             if finished_pair(starts, pairing, block) is not None:
                 break
-            failed = _measure_side(pairing, arm, block, make)
+            opening = Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block)
+            failed = measure_until_it_counts(partial(make, opening), arm)
             if failed is not None:
                 return Paired(logs=read_pairs(starts, pairing), failed=f"{arm}: {failed}")
     return Paired(logs=read_pairs(starts, pairing))
-
-
-def _measure_side(pairing: Pairing, arm: str, block: int, make: Callable[[Opening], Start]) -> str | None:
-    """Make starts until one counts; returns why the side failed, or None.
-
-    Raises:
-        TargetError: the environment spoils one after the other.
-    """
-    failures = spoiled = 0
-    while True:
-        start = make(Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block))
-        if start.counts:
-            return None
-        reason = start.failure.reason if start.failure else "no valid window"
-        failures += start.state is State.FAILED
-        spoiled += start.state is not State.FAILED
-        if failures == MAX_FAILURES:
-            return reason
-        if spoiled == MAX_SPOILED:
-            what = f"{arm} could not be measured {MAX_SPOILED} times in a row"
-            raise TargetError(f"host: too noisy, {what}: {reason} {LEAVE}")
 
 
 def read_pairs(starts: Sequence[Start], pairing: Pairing) -> tuple[tuple[float, float], ...]:

@@ -53,11 +53,7 @@ def compare(
     """
     progress = progress or Silence()
     with locked(settings), signals_interrupt():
-        setup, metric = prepare(settings), Metric.GOODPUT
-        study = _open_study(settings)
-        if study is not None:
-            metric, moved = study.metric, study.recall(MOVED_LOAD)
-            setup = setup if moved is None else setup.move(moved)
+        setup, metric = prepare_as_begun(settings)
         sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}
         plan, session = PRESETS[preset or settings.preset], name_session()
         storage = _open_comparison(settings, session)
@@ -88,6 +84,15 @@ def compare(
         reason=explain_gain(gain, pair_s=pair_seconds(starts)),
         lacks={side: found for side, found in lacks.items() if found},
     )  # fmt: skip
+
+
+def prepare_as_begun(settings: Study) -> tuple[Setup, Metric]:
+    """Prepare a study with the load where its run has moved it; return what it maximizes, too."""
+    setup, study = prepare(settings), _open_study(settings)
+    if study is None:
+        return setup, Metric.GOODPUT
+    moved = study.recall(MOVED_LOAD)
+    return setup if moved is None else setup.move(moved), study.metric
 
 
 def _open_comparison(settings: Study, session: str) -> Storage:

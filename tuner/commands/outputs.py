@@ -9,6 +9,7 @@ from tuner.commands.differences import Differences, find_differences
 from tuner.commands.session import Reading
 from tuner.errors import TargetError
 from tuner.export import export, formats_of, refuse_unknown_format
+from tuner.report.sweep import Sweep
 from tuner.study import Study
 from tuner.study.folder import list_files, write_file
 
@@ -58,6 +59,13 @@ def write_report(reading: Reading, output: Path | None) -> Path:
         return output
     write_file(folder / REPORT, content, study_folder=folder)
     return folder / REPORT
+
+
+def write_sweep(sweep: Sweep, output: Path) -> None:
+    """Write a sweep as one self-contained page. Raises TargetError when it cannot be written."""
+    from tuner.report.sweep.page import render_sweep
+
+    _write(output, render_sweep(sweep).encode(errors="replace"))
 
 
 def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[Path]:

@@ -28,6 +28,8 @@ class Role(StrEnum):
     """At a fixed rate: its response times count, its goodput says nothing."""
     OTHER_LOADS = "other loads"
     """Under loads that nothing was tuned on, one situation after the other."""
+    SWEEP = "sweep"
+    """With one parameter at a value whose response is measured; kept apart from the study's own starts."""
 
     @property
     def is_under_study_load(self) -> bool:

@@ -3,11 +3,12 @@
 Keys and JSON forms are a contract: a later tuner goes on with the studies of an earlier one.
 """
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar
 
-from tuner.ports import Config
+from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Metric, Situation
 from tuner.records.as_json import fingerprint_from_json
 
@@ -103,6 +104,37 @@ def _refusals_to_json(refusals: tuple[Refusal, ...]) -> list[dict[str, Any]]:
     return [asdict(each) for each in refusals]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPlan:
+    """One parameter, the values at which it is measured, and what stays around it."""
+
+    parameter: str
+    at: str
+    """What the other settings are those of: default or winner."""
+    values: tuple[Scalar, ...]
+    """In the order in which they are shown; each is an arm, in whose name it stands as `arm_of` writes it."""
+    configs: tuple[Config, ...]
+    """Of each value: what follows from it follows."""
+    control: int
+    """Index of the value that the parameter has there anyway, to which ratios are relative."""
+    is_log: bool
+    """Whether the parameter is searched on a logarithmic scale."""
+    special: tuple[int, ...] = ()
+    """Indices of the values that lie on no scale: choices, and special values of a number."""
+    lacks: Mapping[int, str] = field(default_factory=dict)
+    """Index of each value with which less is held than by default → what."""
+
+
+def arm_of(value: Scalar) -> str:
+    """Return the name of the arm that has a value of a swept parameter."""
+    return json.dumps(value)
+
+
+def _sweep_from_json(data: dict[str, Any]) -> SweepPlan:
+    lists = {key: tuple(data[key]) for key in ("values", "configs", "special")}
+    return SweepPlan(**{**data, **lists, "lacks": {int(key): said for key, said in data["lacks"].items()}})
+
+
 FORMAT: Fact[int] = Fact("format")
 DEFINITION: Fact[Mapping[str, str]] = Fact("definition", to_json=dict)
 """The study file and the search space: name → text."""
@@ -147,3 +179,5 @@ OTHER_LOADS: Fact[tuple[Meeting, ...]] = Fact(
 FIXED_RATE: Fact[FixedRateComparison] = Fact("latency", lambda data: FixedRateComparison(**data), asdict)
 VERDICT: Fact[str] = Fact("finished")
 """Why the study stopped; there when it is finished."""
+SWEEP: Fact[SweepPlan] = Fact("sweep", _sweep_from_json, asdict)
+"""Of the storage of a sweep, which is none of a study."""

@@ -3,7 +3,8 @@ from random import Random
 import pytest
 
 from tests.unit.starts import DEFAULT, config_of, failed, start, window
-from tuner.campaign.pairs import MAX_FAILURES, MAX_SPOILED, Pairing, finished_pair, measure_pairs, read_pairs
+from tuner.campaign.blocks import MAX_FAILURES, MAX_SPOILED
+from tuner.campaign.pairs import Pairing, finished_pair, measure_pairs, read_pairs
 from tuner.errors import TargetError
 from tuner.records import Failure, Role, State
 

@@ -1,0 +1,81 @@
+"""Arms measured in interleaved blocks of fresh starts, each block in a random order of its own.
+
+The level of the host is common to the starts of a block, so that its drift cancels out of their ratios; the
+random order keeps what drifts within a block from favouring an arm. An arm is a configuration, or one under a
+load of its own: whoever makes the starts knows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from random import Random
+
+from tuner.errors import TargetError
+from tuner.measure.gates.retries import LEAVE
+from tuner.records import Start, State
+
+MAX_FAILURES = 2
+"""Failed starts in a row before an arm is held to have failed."""
+MAX_SPOILED = 5
+"""Starts in a row that the environment may spoil: that is nobody's failure, but no time to measure either."""
+
+Choose = Callable[[Mapping[str, str]], Sequence[str]]
+"""Chooses the arms of the next block, given those that have failed with the reason; none to end."""
+
+
+def measure_blocks(
+    choose: Choose,
+    make: Callable[[str, int], Start],
+    *,
+    seed: str,
+    first: int = 0,
+    has_time: Callable[[], bool] = lambda: True,
+) -> Mapping[str, str]:
+    """Measure one block after the other; returns the arms that failed, with the reason.
+
+    A block that the end of the time cuts off stays: what compares arms has to allow for missing starts.
+
+    Args:
+        choose: asked before each block.
+        make: makes a start of an arm, in the block of that number.
+        seed: of the order within the blocks; the same one gives the same order to the block of a number.
+        first: number of the first block. One that was cut off by an interruption is not gone on with: hours
+            may lie between.
+        has_time: asked before each start.
+
+    Raises:
+        TargetError: the environment spoils one start after the other.
+    """
+    failed: dict[str, str] = {}
+    for block in count(first):
+        arms = choose(failed)
+        if not arms:
+            break
+        for arm in Random(f"{seed}/{block}").sample(list(arms), len(arms)):  # noqa: S311 - no secret
+            if not has_time():
+                return failed
+            reason = measure_until_it_counts(partial(make, arm, block), arm)
+            if reason is not None:
+                failed[arm] = reason
+    return failed
+
+
+def measure_until_it_counts(make: Callable[[], Start], arm: str) -> str | None:
+    """Make starts until one counts; returns why the arm failed, or None.
+
+    Raises:
+        TargetError: the environment spoils one after the other.
+    """
+    failures = spoiled = 0
+    while True:
+        start = make()
+        if start.counts:
+            return None
+        reason = start.failure.reason if start.failure else "no valid window"
+        failures += start.state is State.FAILED
+        spoiled += start.state is not State.FAILED
+        if failures == MAX_FAILURES:
+            return reason
+        if spoiled == MAX_SPOILED:
+            what = f"{arm} could not be measured {MAX_SPOILED} times in a row"
+            raise TargetError(f"host: too noisy, {what}: {reason} {LEAVE}")

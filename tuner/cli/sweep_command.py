@@ -1,0 +1,82 @@
+"""The command that measures the response curve of one parameter."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tuner
+from tuner.cli.agreement import agree_to_run
+from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
+from tuner.cli.exit_codes import INTERRUPTED
+from tuner.cli.printing import make_console, print_json, print_text, say, what_was_typed
+from tuner.cli.study_commands import Preset
+from tuner.errors import UsageError
+
+
+class Base(StrEnum):
+    """What the other settings are those of."""
+
+    DEFAULT = "default"
+    WINNER = "winner"
+
+
+def sweep(  # noqa: PLR0913, PLR0917 - the command's options
+    study: StudyPath,
+    parameter: Annotated[str, typer.Argument(metavar="PARAMETER", help="The one that is varied.")],
+    values: Annotated[
+        str | None,
+        typer.Option("--values", help="Where it is measured: 8,16,32 or off,on; a grid if not given."),
+    ] = None,
+    around: Annotated[
+        Base | None, typer.Option(help="A finer grid around the value that it has there.")
+    ] = None,
+    at: Annotated[Base, typer.Option(help="What all other settings are.")] = Base.DEFAULT,
+    minutes: Annotated[
+        float | None, typer.Option(help="Wall time at the most; 4 with the preset quick.")
+    ] = None,
+    preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write, too.")] = None,
+    as_json: AsJson = False,
+    yes: Agreed = False,
+) -> None:
+    """Measure one parameter's response: best value, tolerance, curve; go on with an interrupted one."""
+    refuse_below("--minutes", minutes, 0.1)
+    if values is not None and around is not None:
+        raise UsageError("--values, --around: the values are given, or chosen around one. Leave one out.")
+    settings = read_study(study)
+    if settings.target.is_managed:
+        agree_to_run(settings, study, yes=yes)
+    from tuner.commands.outputs import write_sweep
+    from tuner.report.progress import open_progress
+    from tuner.report.sweep import sweep_json
+    from tuner.report.sweep.screen import sweep_screen
+
+    try:
+        with open_progress(make_console(stderr=True)) as progress:
+            found = tuner.sweep(
+                settings, parameter, values=None if values is None else split_values(values),
+                around=around.value if around else None, at=at.value, minutes=minutes,
+                preset=preset.value if preset else None, progress=progress,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
+        sys.exit(INTERRUPTED)
+    if as_json:
+        print_json(sweep_json(found))
+    else:
+        make_console().print(sweep_screen(found))
+    if output is not None:
+        write_sweep(found, output)
+        if not as_json:
+            print_text(str(output))
+
+
+def split_values(text: str) -> list[str]:
+    """Read values between commas, each as the space reads it. Raises UsageError for an empty one."""
+    values = [each.strip() for each in text.split(",")]
+    if not all(values):
+        raise UsageError(f"--values: {text!r} has an empty value. Write them as 8,16,32.")
+    return values

@@ -1,0 +1,259 @@
+"""Sweeps of a study, recomputed from their storages: the response curve of one parameter each."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tuner.campaign.experiment import cost_s
+from tuner.errors import UsageError
+from tuner.ports import Scalar
+from tuner.records import Metric
+from tuner.report.summary import Arm, gather_arm
+from tuner.report.wording import capitalize, say_duration, say_interval, say_metric, say_percent, say_ratio
+from tuner.space.grid import GridPoint, follows
+from tuner.statistics.response import Estimate
+from tuner.statistics.sweep import NEAR, Sweeping, Tried, judge_sweep
+from tuner.study.facts import SWEEP, SweepPlan, arm_of
+from tuner.study.folder import list_files, require_own_database
+from tuner.study.storage import open_storage
+from tuner.study.storage_url import sqlite_url
+
+if TYPE_CHECKING:
+    from tuner.space import Space
+    from tuner.study import Study
+    from tuner.study.storage import Storage
+
+SWEEPS = "sweeps"
+"""Folder of a study in which each sweep has a storage of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """The measured response of one parameter."""
+
+    study: str
+    workload: str
+    space: "Space"
+    sweeping: Sweeping
+    arms: tuple[Arm, ...]
+    """What the starts of each value gave, in the order of the plan's values."""
+    metric: Metric
+    starts: int
+    seconds: float
+
+    @property
+    def plan(self) -> SweepPlan:
+        return self.sweeping.plan
+
+    @property
+    def parameter(self) -> str:
+        return self.plan.parameter
+
+    @property
+    def values(self) -> tuple[Scalar, ...]:
+        """Return the values that were measured, in order."""
+        return self.plan.values
+
+    @property
+    def estimates(self) -> tuple[Estimate | None, ...]:
+        """Return the ratio of each value to the control; None where there is no measurement."""
+        return tuple(each.estimate for each in self.sweeping.tried)
+
+    @property
+    def control(self) -> Scalar:
+        """Return the value to which ratios are relative: what the parameter is without a sweep."""
+        return self.plan.values[self.plan.control]
+
+    @property
+    def best(self) -> Scalar | None:
+        """Return the value that is best, or as good as that; None where none may be named."""
+        return None if self.sweeping.best is None else self.plan.values[self.sweeping.best]
+
+    @property
+    def tolerated(self) -> tuple[Scalar, ...]:
+        """Return the values around the best one that lose no more than 3 % against it."""
+        return tuple(self.plan.values[each.index] for each in self.sweeping.tried if each.is_tolerated)
+
+    @property
+    def advice(self) -> str:
+        """Return what to do, in one sentence."""
+        return advise(self)
+
+    def show(self, value: Scalar) -> str:
+        """Return a value as people read it."""
+        return self.space.show(self.parameter, value)
+
+    def _repr_html_(self) -> str:
+        """Return the figure, as notebooks show it."""
+        from tuner.report.sweep.page import draw_figure
+
+        return draw_figure(self)
+
+
+def gather_sweep(settings: "Study", space: "Space", storage: "Storage") -> Sweep:
+    """Recompute a sweep from its storage. Raises UsageError when it holds none."""
+    plan = storage.recall(SWEEP)
+    if plan is None:
+        raise UsageError(f"{settings.name}: this storage holds no sweep. Make one with `tuner sweep`.")
+    starts = storage.starts()
+    return Sweep(
+        study=settings.name, workload=settings.load.describe(), space=space, metric=storage.metric,
+        sweeping=judge_sweep(plan, starts, settings.constraints, seed=settings.seed),
+        arms=tuple(
+            gather_arm(config, [start for start in starts if start.arm == arm_of(value)])
+            for value, config in zip(plan.values, plan.configs, strict=True)
+        ),
+        starts=sum(start.counts for start in starts), seconds=sum(map(cost_s, starts)),
+    )  # fmt: skip
+
+
+def read_sweeps(settings: "Study", space: "Space") -> tuple[Sweep, ...]:
+    """Read the sweeps of a study in which something was measured; none where nobody made one.
+
+    Raises:
+        UsageError: a storage is a link or another user's.
+        TargetError: a storage cannot be read.
+    """
+    found = []
+    for path in list_files(settings.folder / SWEEPS, study_folder=settings.folder):
+        if path.suffix == ".db":
+            require_own_database(path)
+            storage = open_storage(sqlite_url(path), settings.name, create=False)
+            if storage.recall(SWEEP) is not None and any(start.counts for start in storage.starts()):
+                found.append(gather_sweep(settings, space, storage))
+    return tuple(found)
+
+
+# In words
+
+
+def name_best(sweep: Sweep) -> str:
+    """Return the best value with its ratio: ThreadsPerChild 64: 1.12× [1.05, 1.19] of 25."""
+    best = sweep.sweeping.best
+    if best is None:
+        return f"{sweep.parameter}: no value can be named best"
+    value, control = sweep.show(sweep.values[best]), sweep.show(sweep.control)
+    estimate = sweep.estimates[best]
+    if best == sweep.plan.control or estimate is None:
+        return f"{sweep.parameter} {value}, what it is at the {sweep.plan.at}, is as good as any"
+    return (
+        f"{sweep.parameter} {value}: {say_estimate(estimate)} of {control}, what it is at the {sweep.plan.at}"
+    )
+
+
+def advise(sweep: Sweep) -> str:
+    """Return what to do, in one sentence."""
+    name, control, best = sweep.parameter, sweep.show(sweep.control), sweep.sweeping.best
+    if best is None:
+        return f"Keep {name} at {control}: no value gave a measurement that may be used."
+    value, estimate = sweep.show(sweep.values[best]), sweep.estimates[best]
+    if best == sweep.plan.control or estimate is None:
+        return f"Keep {name} at {control}: no other value is better."
+    if estimate.low > 1:
+        return f"Set {name} to {value}: {say_estimate(estimate)} the {_say_what(sweep)} of {control}."
+    return (
+        f"Keep {name} at {control}: {value} looks best with {say_estimate(estimate)}, which is not proven "
+        "to be more."
+    )
+
+
+def _say_what(sweep: Sweep) -> str:
+    return "goodput" if sweep.metric is Metric.GOODPUT else say_metric(sweep.metric)
+
+
+def say_estimate(estimate: Estimate) -> str:
+    """Write a ratio with its interval: 1.12× [1.05, 1.19]."""
+    return f"{say_ratio(estimate.ratio)} {say_interval(estimate.low, estimate.high)}"
+
+
+def say_tolerance(sweep: Sweep) -> str:
+    """Write the range around the best value that is as good: 12 to 40: within 3 % of the best."""
+    if sweep.sweeping.best is None:
+        return ""
+    shown = [sweep.show(value) for value in sweep.tolerated]
+    if len(shown) == 1:
+        return f"No other value is known to be within {say_percent(NEAR)} of it."
+    is_range = sweep.sweeping.best not in sweep.plan.special
+    said = f"{shown[0]} to {shown[-1]}" if is_range else ", ".join(shown)
+    return f"{said}: within {say_percent(NEAR)} of the best."
+
+
+def say_effort(sweep: Sweep) -> str:
+    """Write what was measured: 9 values, 7 blocks, 63 starts, 3 min 52 s."""
+    return (
+        f"{len(sweep.values)} values, {sweep.sweeping.blocks} blocks, {sweep.starts} starts, "
+        f"{say_duration(sweep.seconds)}"
+    )
+
+
+def list_faults(sweep: Sweep) -> list[str]:
+    """Return why values may not be named best, each as one line."""
+    return [
+        f"{sweep.show(sweep.values[each.index])}: {each.fault}" for each in sweep.sweeping.tried if each.fault
+    ]
+
+
+def list_followers(sweep: Sweep) -> Mapping[str, Sequence[str]]:
+    """Return what changes with the values: setting → what it is at each, in order; a dash where it is off."""
+    plan, base = sweep.plan, sweep.plan.configs[sweep.plan.control]
+    changed: dict[str, None] = {}
+    for value, config in zip(plan.values, plan.configs, strict=True):
+        point = GridPoint(value=value, config=config)
+        changed |= dict.fromkeys(follows(sweep.space, base, point, plan.parameter))
+    return {
+        name: [sweep.space.show(name, config[name]) if name in config else "–" for config in plan.configs]
+        for name in changed
+    }
+
+
+# For scripts
+
+
+def sweep_json(sweep: Sweep) -> dict[str, Any]:
+    """Return a sweep as JSON values; keys are added, never renamed."""
+    best = sweep.sweeping.best
+    numbers = [value for value in sweep.tolerated if not isinstance(value, str)]
+    return {
+        "study": sweep.study,
+        "parameter": sweep.parameter,
+        "at": sweep.plan.at,
+        "metric": sweep.metric.value,
+        "workload": sweep.workload,
+        "control": sweep.control,
+        "values": [
+            _value_json(sweep, each, arm) for each, arm in zip(sweep.sweeping.tried, sweep.arms, strict=True)
+        ],
+        "best": None if best is None else _value_json(sweep, sweep.sweeping.tried[best], sweep.arms[best]),
+        "tolerance": None if best is None else {
+            "loss": NEAR,
+            "values": list(sweep.tolerated),
+            "low": min(numbers) if best not in sweep.plan.special else None,
+            "high": max(numbers) if best not in sweep.plan.special else None,
+        },
+        "advice": capitalize(sweep.advice),
+        "blocks": sweep.sweeping.blocks,
+        "starts": sweep.starts,
+        "seconds": round(sweep.seconds, 1),
+    }  # fmt: skip
+
+
+def _value_json(sweep: Sweep, tried: Tried, arm: Arm) -> dict[str, Any]:
+    value, estimate = sweep.values[tried.index], tried.estimate
+    return {
+        "value": value,
+        "shown": sweep.show(value),
+        "ratio": None if estimate is None else estimate.ratio,
+        "low": None if estimate is None else estimate.low,
+        "high": None if estimate is None else estimate.high,
+        "chance_best": tried.chance_best,
+        "chance_within_tolerance": tried.chance_near,
+        "tolerated": tried.is_tolerated,
+        "starts": tried.starts,
+        "failed_starts": arm.failed_starts,
+        "goodput_rps": arm.goodput_rps,
+        "latency_p99_ms": arm.latency_p99_ms,
+        "failures": arm.failures,
+        "requests": arm.requests,
+        "fault": tried.fault or None,
+        "config": dict(arm.config),
+    }

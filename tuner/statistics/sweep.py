@@ -1,0 +1,176 @@
+"""What a sweep of one parameter has shown: its response curve, the best value, the range that is as good."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tuner.records import Start, State
+from tuner.statistics.feasibility import Feasibility
+from tuner.statistics.ranking import LIKELY
+from tuner.statistics.response import Cell, Estimate, Response
+from tuner.study.facts import SweepPlan, arm_of
+from tuner.study.objective import Constraint
+
+NEAR = 0.03
+"""A value that loses no more than that against the best one is as good."""
+CERTAIN = 0.975
+"""Probability from which on it is settled that a value is as good, or that it is not."""
+TOLERANCE_CHANCE = 0.9
+"""Probability with which every value of the tolerance range loses at most `TOLERANCE_SLACK` × `NEAR`."""
+TOLERANCE_SLACK = 1.5
+WHOLE_BLOCKS = 3
+"""Blocks that hold every value; later ones hold what is not settled."""
+NARROW = 0.05
+"""Half-width of the intervals with which a sweep ends before its time, when nothing else is left to tell."""
+MOST_FAILURES = 2
+"""Failed starts in a row after which a value is measured no more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One value of a sweep and what is known of it."""
+
+    index: int
+    """Of the plan's values."""
+    estimate: Estimate | None
+    """Ratio to the control; None where no start gave a measurement."""
+    starts: int
+    fault: str = ""
+    """Why it may not be named best; empty when it may."""
+    is_out: bool = False
+    """Whether it fails, and so is measured no more."""
+    chance_best: float = 0.0
+    chance_near: float = 0.0
+    """Probability that it loses at most `NEAR` against the best one."""
+    is_tolerated: bool = False
+    """Whether it is in the range around the best one that is as good."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweeping:
+    """All starts of a sweep judged together."""
+
+    plan: SweepPlan
+    tried: tuple[Tried, ...]
+    best: int | None
+    """Index of the value that is most likely as good as the best; None before one was measured."""
+    blocks: int
+
+    def wanted(self) -> tuple[int, ...]:
+        """Return which values the next block should hold; none when nothing is left to tell."""
+        live = [each for each in self.tried if not each.is_out]
+        if self.blocks < WHOLE_BLOCKS or self.best is None:
+            return tuple(each.index for each in live)
+        open_ones = {
+            each.index for each in live if not each.fault and 1 - CERTAIN < each.chance_near < CERTAIN
+        }
+        wide = {each.index for each in live if each.estimate and each.estimate.half_width > NARROW}
+        asked = open_ones | {self.best} if open_ones else wide
+        if not asked or asked <= {self.plan.control}:
+            return ()
+        return tuple(each.index for each in live if each.index in asked | {self.plan.control})
+
+
+def judge_sweep(
+    plan: SweepPlan, starts: Sequence[Start], constraints: Sequence[Constraint], *, seed: int = 0
+) -> Sweeping:
+    """Judge all starts of a sweep.
+
+    A relative bound is one by what the control has.
+
+    Args:
+        plan: of the sweep.
+        starts: of the sweep, finished or not.
+        constraints: of the study.
+        seed: of the draws from the posterior.
+    """
+    arms = {arm_of(value): index for index, value in enumerate(plan.values)}
+    mine = [start for start in starts if start.arm in arms]
+    cells = [
+        Cell(block=(start.session, start.block), arm=arms[start.arm], log=start.log_value or 0.0)
+        for start in mine
+        if start.counts
+    ]
+    counts = [sum(cell.arm == index for cell in cells) for index in range(len(plan.values))]
+    faults = _find_faults(plan, mine, constraints)
+    tried = [
+        Tried(
+            index=index, estimate=None, starts=counts[index], is_out=index in faults,
+            fault=faults.get(index, plan.lacks.get(index, "")),
+        )
+        for index in range(len(plan.values))
+    ]  # fmt: skip
+    blocks = len({cell.block for cell in cells})
+    if not counts[plan.control]:
+        return Sweeping(plan=plan, tried=tuple(tried), best=None, blocks=blocks)
+    response = Response.fit(cells, places_of(plan), seed=seed)
+    return _conclude(plan, tried, response, blocks)
+
+
+def _conclude(plan: SweepPlan, tried: Sequence[Tried], response: Response, blocks: int) -> Sweeping:
+    candidates = [each.index for each in tried if each.starts and not each.fault]
+    near, first, slack = (
+        response.chances_within(share, candidates) if candidates else {}
+        for share in (NEAR, 0.0, TOLERANCE_SLACK * NEAR)
+    )
+    best = max(candidates, key=lambda index: (near[index], response.means[index]), default=None)
+    good = {index for index in candidates if near[index] >= LIKELY and slack[index] >= TOLERANCE_CHANCE}
+    tolerated = set() if best is None else _find_range(plan, best, good)
+    found = tuple(
+        Tried(
+            index=each.index, starts=each.starts, fault=each.fault, is_out=each.is_out,
+            estimate=estimate if each.starts else None,
+            chance_best=first.get(each.index, 0.0), chance_near=near.get(each.index, 0.0),
+            is_tolerated=each.index in tolerated,
+        )
+        for each, estimate in zip(tried, response.against(plan.control), strict=True)
+    )  # fmt: skip
+    return Sweeping(plan=plan, tried=found, best=best, blocks=blocks)
+
+
+def _find_range(plan: SweepPlan, best: int, good: set[int]) -> set[int]:
+    """Return the best value with the good ones beside it on its scale, up to the first that is not."""
+    numbers = [index for index in range(len(plan.values)) if index not in plan.special]
+    if best not in numbers:
+        return {best} | (good & set(plan.special))
+    numbers.sort(key=lambda index: float(plan.values[index]))
+    at = numbers.index(best)
+    found = {best}
+    for side in (numbers[at + 1 :], numbers[:at][::-1]):
+        for index in side:
+            if index not in good:
+                break
+            found.add(index)
+    return found
+
+
+def places_of(plan: SweepPlan) -> list[float | None]:
+    """Return where on its scale each value lies, from 0 to 1; None for what lies on none."""
+    numbers = {
+        index: float(value)
+        for index, value in enumerate(plan.values)
+        if index not in plan.special and not isinstance(value, str)
+    }
+    if plan.is_log:
+        numbers = {index: math.log(number) for index, number in numbers.items()}
+    low, high = min(numbers.values(), default=0.0), max(numbers.values(), default=0.0)
+    width = (high - low) or 1.0
+    return [(numbers[index] - low) / width if index in numbers else None for index in range(len(plan.values))]
+
+
+def _find_faults(
+    plan: SweepPlan, starts: Sequence[Start], constraints: Sequence[Constraint]
+) -> Mapping[int, str]:
+    """Return the values that fail to start, or that break a constraint, with what was seen."""
+    known = Feasibility(starts, constraints, plan.configs[plan.control])
+    found: dict[int, str] = {}
+    for index, value in enumerate(plan.values):
+        own = [start for start in starts if start.arm == arm_of(value) and start.state is not State.INVALID]
+        last = [start for start in own if start.state is not State.RUNNING][-MOST_FAILURES:]
+        if len(last) == MOST_FAILURES and all(start.state is State.FAILED for start in last):
+            failure = last[-1].failure
+            found[index] = failure.reason if failure else "it gave no measurement"
+        elif known.is_ruled_out(plan.configs[index]):
+            worst = min(known.assess(plan.configs[index]), key=lambda each: each.probability)
+            found[index] = f"{worst.finding}; the bound is {worst.constraint}"
+    return found
