@@ -27,7 +27,7 @@ from tuner.space.parameters import identifier
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.statistics.sweep import Sweeping, judge_sweep
 from tuner.study import Study
-from tuner.study.facts import FINGERPRINT, METRIC, SWEEP, SweepPlan, arm_of
+from tuner.study.facts import FINGERPRINT, METRIC, SWEEP, SweepPlan
 from tuner.study.folder import make_folder, require_own_database
 from tuner.study.lock import locked
 from tuner.study.presets import PRESETS, Plan
@@ -204,7 +204,7 @@ class Measuring:
         Raises:
             TargetError: the control failed twice in a row.
         """
-        control = arm_of(self.planned.values[self.planned.control])
+        control = self.planned.arms[self.planned.control]
         blocks = [start.block for start in self.starts if start.block is not None]
         failed = measure_blocks(
             self._choose, self._make, seed=f"{self.setup.settings.seed}/{self.planned.parameter}",
@@ -214,13 +214,13 @@ class Measuring:
             raise TargetError(f"sweep: the {self.planned.at} failed twice in a row. {failed[control]}")
 
     def _choose(self, failed: Mapping[str, str]) -> Sequence[str]:
-        arms = [arm_of(value) for value in self.planned.values]
+        arms = self.planned.arms
         if arms[self.planned.control] in failed:
             return ()
         return [arms[index] for index in self.judge().wanted() if arms[index] not in failed]
 
     def _make(self, arm: str, block: int) -> Start:
-        index = [arm_of(value) for value in self.planned.values].index(arm)
+        index = self.planned.arms.index(arm)
         name, value = self.planned.parameter, self.planned.values[index]
         self.progress.stage("sweep", len(self.starts), UNKNOWN)
         self.progress.start_begins(Role.SWEEP, f"{name} {self.setup.space.show(name, value)}")

@@ -7,11 +7,12 @@ from tuner.campaign.prepare import Setup
 from tuner.commands.compare import resolve
 from tuner.errors import UsageError
 from tuner.ports import Config, Scalar
-from tuner.space.grid import choose_values, find_parameter, place_value
+from tuner.space.grid import GridPoint, choose_values, find_parameter, place_value
+from tuner.space.space import Space
 from tuner.space.values import accept_at, find_special
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
-from tuner.study.facts import SweepPlan, arm_of
+from tuner.study.facts import SweepPlan
 from tuner.study.storage import is_there
 
 BASES = (DEFAULT_ARM, WINNER_ARM)
@@ -56,7 +57,7 @@ def plan_sweep(
     chosen = list(dict.fromkeys(_order([*chosen, base[parameter]], known.special)))
     if len(chosen) > MOST_VALUES:
         raise UsageError(f"{parameter}: {len(chosen)} values are too many. Give {MOST_VALUES} at the most.")
-    points = [place_value(free, base, parameter, each) for each in chosen]
+    points = [_place(space, base, parameter, each) for each in chosen]
     if len(points) == 1:
         raise UsageError(
             f"{parameter}: {free.show(parameter, points[0].value)} is what it is at the {at} anyway. "
@@ -66,7 +67,7 @@ def plan_sweep(
     return SweepPlan(
         parameter=parameter, at=at, values=tuple(point.value for point in points),
         configs=tuple(point.config for point in points),
-        control=[arm_of(each) for each in chosen].index(arm_of(base[parameter])),
+        control=chosen.index(base[parameter]),
         is_log=known.log and all(_is_positive(each) for each in chosen if _has_place(each, known.special)),
         special=tuple(
             index for index, each in enumerate(chosen)
@@ -74,6 +75,14 @@ def plan_sweep(
         ),
         lacks={} if space.allows_less else {index: said for index, said in lacks.items() if said},
     )  # fmt: skip
+
+
+def _place(space: Space, base: Config, name: str, value: Scalar) -> GridPoint:
+    """Return the configuration at a value that holds as much as the default; where there is none, any."""
+    try:
+        return place_value(space, base, name, value)
+    except UsageError:
+        return place_value(space.open(), base, name, value)
 
 
 def _refuse_bases(*, at: str, around: str | None) -> None:

@@ -8,7 +8,7 @@ from tuner.records import Start, State
 from tuner.statistics.feasibility import Feasibility
 from tuner.statistics.ranking import LIKELY
 from tuner.statistics.response import Cell, Estimate, Response
-from tuner.study.facts import SweepPlan, arm_of
+from tuner.study.facts import SweepPlan
 from tuner.study.objective import Constraint
 
 NEAR = 0.03
@@ -84,7 +84,7 @@ def judge_sweep(
         constraints: of the study.
         seed: of the draws from the posterior.
     """
-    arms = {arm_of(value): index for index, value in enumerate(plan.values)}
+    arms = {arm: index for index, arm in enumerate(plan.arms)}
     mine = [start for start in starts if start.arm in arms]
     cells = [
         Cell(block=(start.session, start.block), arm=arms[start.arm], log=start.log_value or 0.0)
@@ -164,8 +164,8 @@ def _find_faults(
     """Return the values that fail to start, or that break a constraint, with what was seen."""
     known = Feasibility(starts, constraints, plan.configs[plan.control])
     found: dict[int, str] = {}
-    for index, value in enumerate(plan.values):
-        own = [start for start in starts if start.arm == arm_of(value) and start.state is not State.INVALID]
+    for index, arm in enumerate(plan.arms):
+        own = [start for start in starts if start.arm == arm and start.state is not State.INVALID]
         last = [start for start in own if start.state is not State.RUNNING][-MOST_FAILURES:]
         if len(last) == MOST_FAILURES and all(start.state is State.FAILED for start in last):
             failure = last[-1].failure

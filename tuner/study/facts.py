@@ -112,7 +112,7 @@ class SweepPlan:
     at: str
     """What the other settings are those of: default or winner."""
     values: tuple[Scalar, ...]
-    """In the order in which they are shown; each is an arm, in whose name it stands as `arm_of` writes it."""
+    """In the order in which they are shown."""
     configs: tuple[Config, ...]
     """Of each value: what follows from it follows."""
     control: int
@@ -124,10 +124,10 @@ class SweepPlan:
     lacks: Mapping[int, str] = field(default_factory=dict)
     """Index of each value with which less is held than by default → what."""
 
-
-def arm_of(value: Scalar) -> str:
-    """Return the name of the arm that has a value of a swept parameter."""
-    return json.dumps(value)
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Return the name of each value's arm."""
+        return tuple(f"{self.parameter}={json.dumps(value)}" for value in self.values)
 
 
 def _sweep_from_json(data: dict[str, Any]) -> SweepPlan:

@@ -4,6 +4,7 @@ import json
 import math
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -66,7 +67,7 @@ def started(monkeypatch, host, settings):
 
     monkeypatch.setattr(compare_module, "prepare", lambda _: replace(setup, target=target))
     monkeypatch.setattr(module, "Starter", make_starter)
-    monkeypatch.setattr(module, "time", host.clock)
+    monkeypatch.setattr(module, "Measuring", partial(module.Measuring, clock=host.clock))
     return starters
 
 

@@ -13,7 +13,7 @@ from tuner.report.wording import capitalize, say_duration, say_interval, say_met
 from tuner.space.grid import GridPoint, follows
 from tuner.statistics.response import Estimate
 from tuner.statistics.sweep import NEAR, Sweeping, Tried, judge_sweep
-from tuner.study.facts import SWEEP, SweepPlan, arm_of
+from tuner.study.facts import SWEEP, SweepPlan
 from tuner.study.folder import list_files, require_own_database
 from tuner.study.storage import open_storage
 from tuner.study.storage_url import sqlite_url
@@ -100,8 +100,8 @@ def gather_sweep(settings: "Study", space: "Space", storage: "Storage") -> Sweep
         study=settings.name, workload=settings.load.describe(), space=space, metric=storage.metric,
         sweeping=judge_sweep(plan, starts, settings.constraints, seed=settings.seed),
         arms=tuple(
-            gather_arm(config, [start for start in starts if start.arm == arm_of(value)])
-            for value, config in zip(plan.values, plan.configs, strict=True)
+            gather_arm(config, [start for start in starts if start.arm == arm])
+            for arm, config in zip(plan.arms, plan.configs, strict=True)
         ),
         starts=sum(start.counts for start in starts), seconds=sum(map(cost_s, starts)),
     )  # fmt: skip
@@ -188,8 +188,11 @@ def say_effort(sweep: Sweep) -> str:
 
 def list_faults(sweep: Sweep) -> list[str]:
     """Return why values may not be named best, each as one line."""
+    lacking = "holds less than the default, so it is not named best: "
     return [
-        f"{sweep.show(sweep.values[each.index])}: {each.fault}" for each in sweep.sweeping.tried if each.fault
+        f"{sweep.show(sweep.values[each.index])} {'fails: ' if each.is_out else lacking}{each.fault}"
+        for each in sweep.sweeping.tried
+        if each.fault
     ]
 
 
