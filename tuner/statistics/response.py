@@ -9,8 +9,8 @@ Numbers that lie next to each other have similar f: a Gaussian process on their 
 value has for itself. That prior draws an arm of few starts towards the others, which keeps the best of many
 from being the luckiest of many (the winner's curse; Efron & Morris, Scientific American 236, 1977). Its
 hyperparameters are averaged over by their marginal likelihood, so their uncertainty is a part of every
-interval. The noise e is Student's t: a stall of the host hits one start and must not move the curve (Lange,
-Little & Taylor, JASA 84, 1989, doi 10.1080/01621459.1989.10478852).
+interval. A stall of the host hits one start and must not move the curve: a start counts the less, the farther
+it is from where the others put it (redescending weights; Huber, "Robust Statistics", 1981, chapter 4).
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 
 DRAWS = 4000
 CONFIDENCE = 0.95
-NOISE_DEGREES = 4.0
-"""Of Student's t of single starts."""
+OUTLIER_SD = 2.5
+"""Standard deviations from which on a start counts less; of normal noise one in 80 does."""
+NORMAL_MEDIAN = 0.6745
+"""Of the absolute value of a standard normal number."""
 PRIOR_NOISE = 0.04
 PRIOR_NOISE_DEGREES = 1.0
 """Spread between starts that is expected before any is seen, and what that is worth in degrees of freedom."""
@@ -194,15 +196,16 @@ def _shares(fitted: Sequence[_Fitted]) -> Array:
 def _weigh(
     member: Array, arms: NDArray[np.int64], logs: Array, weights: Array, fitted: Sequence[_Fitted]
 ) -> Array:
-    """Return the weight of each cell: less, the farther it is from where the others put it."""
-    shares = _shares(fitted)
-    mean = sum(share * each.mean for share, each in zip(shares, fitted, strict=True))
-    variance = sum(share * each.squares / each.degrees for share, each in zip(shares, fitted, strict=True))
+    """Return the weight of each cell: 1 for all but those that are far from where the others put them."""
+    mean = sum(share * each.mean for share, each in zip(_shares(fitted), fitted, strict=True))
     apart = logs - np.asarray(mean)[arms]
     weighted = member * weights[:, None]
     levels = (weighted.T @ apart) / weighted.sum(axis=0)
-    residual = apart - member @ levels
-    return np.asarray((NOISE_DEGREES + 1) / (NOISE_DEGREES + residual**2 / variance))
+    residuals = np.abs(apart - member @ levels)
+    # What is fitted takes its share of the residuals.
+    shrunk = np.sqrt(max(len(arms) - member.shape[1] - len(mean) + 1, 1) / len(arms))
+    usual = max(float(np.median(residuals)) / NORMAL_MEDIAN / shrunk, 1e-6)
+    return np.asarray(np.minimum(1.0, (OUTLIER_SD * usual / np.maximum(residuals, 1e-12)) ** 2))
 
 
 def _draw(fitted: Sequence[_Fitted], seed: int) -> Array:
