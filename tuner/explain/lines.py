@@ -10,9 +10,10 @@ from tuner.explain.beliefs import Array, Beliefs, read_worth
 from tuner.explain.coalitions import Coalition, weigh_coalitions
 from tuner.explain.explanation import Finding, Interaction, Line, Worth
 from tuner.explain.findings import NEGLIGIBLE, SURE, find
-from tuner.explain.variation import is_allowed, is_same, keep_lines
+from tuner.explain.variation import is_allowed, is_same, keep_lines, list_changes
 from tuner.ports import Config
 from tuner.records import Start
+from tuner.space import Space
 from tuner.statistics.mechanism import Mechanism, attribute_mechanisms
 
 LEAST_INTERACTION = 0.01
@@ -22,39 +23,24 @@ MOST_MECHANISMS = 3
 
 def weigh_lines(beliefs: Beliefs, config: Config) -> tuple[Worth, tuple[Line, ...], tuple[Interaction, ...]]:
     """Return the gain of a configuration, its lines by worth, and the interactions that can be told."""
-    changes = beliefs.space.changes(config)
-    names = sorted(changes)
-    every = frozenset(names)
-    coalitions, shares = weigh_coalitions(names, lambda part: _is_part(beliefs, config, part))
-    parts = dict.fromkeys([*coalitions, every])
-    pairs = [pair for pair in combinations(names, 2) if _can_be_told(beliefs, config, every, pair)]
-    for left_out in [*({name} for name in names), *map(set, pairs)]:
-        parts.setdefault(every - left_out)
-    column = {part: number for number, part in enumerate(parts)}
-
-    def contrast(**signs: Sequence[Coalition]) -> Array:
-        row = np.zeros(len(parts))
-        for sign, of_sign in (1, signs["plus"]), (-1, signs["minus"]):
-            for part in of_sign:
-                row[column[part]] += sign
-        return row
-
-    worths = np.zeros((len(names), len(parts)))
-    worths[:, [column[part] for part in coalitions]] = shares
-    alone = np.array([
-        contrast(plus=[every], minus=[every - {name}])
-        if _is_part(beliefs, config, every - {name}) else worths[row]
-        for row, name in enumerate(names)
-    ]).reshape(len(names), len(parts))  # fmt: skip
-    together = np.array([
-        contrast(plus=[every, every - {one, other}], minus=[every - {one}, every - {other}])
-        for one, other in pairs
-    ]).reshape(len(pairs), len(parts))  # fmt: skip
-    rows = np.concatenate([contrast(plus=[every], minus=[])[None], worths, alone, together])
-    draws = beliefs.draw([keep_lines(beliefs.space, config, part) for part in parts], rows)
+    parts = _Parts(beliefs.space, config)
+    names = parts.names
+    coalitions, shares = weigh_coalitions(names, parts.is_allowed)
+    pairs = [pair for pair in combinations(names, 2) if parts.can_be_told(pair)]
+    asked = _Contrasts(coalitions, parts.every)
+    worths = [asked.weighted(dict(zip(coalitions, row, strict=True))) for row in shares]
+    alone = [
+        asked.signed(plus=[parts.every], minus=[left]) if parts.is_allowed(left) else worths[row]
+        for row, left in enumerate(parts.every - {name} for name in names)
+    ]
+    together = [asked.signed(*parts.corners(pair)) for pair in pairs]
+    gain = asked.signed(plus=[parts.every], minus=[frozenset()])
+    draws = beliefs.draw(
+        [parts.config(part) for part in asked.parts], asked.matrix([gain, *worths, *alone, *together])
+    )
     of_worth, of_alone, of_pairs = np.split(draws[:, 1:], [len(names), 2 * len(names)], axis=1)
     lines = [
-        _describe_line(beliefs, name, changes[name], of_worth[:, row], of_alone[:, row])
+        _describe_line(beliefs, name, of_worth[:, row], of_alone[:, row], config)
         for row, name in enumerate(names)
     ]
     return (
@@ -64,27 +50,63 @@ def weigh_lines(beliefs: Beliefs, config: Config) -> tuple[Worth, tuple[Line, ..
     )
 
 
-def _is_part(beliefs: Beliefs, config: Config, names: Coalition) -> bool:
-    return is_allowed(beliefs.space, keep_lines(beliefs.space, config, names))
+class _Parts:
+    """A configuration with some of its lines alone."""
+
+    def __init__(self, space: Space, config: Config) -> None:
+        self._space = space
+        self._changes = list_changes(space, config)
+        self._known: dict[Coalition, Config] = {}
+        self.names = sorted(self._changes)
+        self.every = frozenset(self.names)
+
+    def config(self, part: Coalition) -> Config:
+        if part not in self._known:
+            self._known[part] = keep_lines(self._space, self._changes, part)
+        return self._known[part]
+
+    def is_allowed(self, part: Coalition) -> bool:
+        return is_allowed(self._space, self.config(part))
+
+    def corners(self, pair: tuple[str, str]) -> tuple[list[Coalition], list[Coalition]]:
+        """Return what their interaction adds, and what it takes away."""
+        one, other = pair
+        return [self.every, self.every - {one, other}], [self.every - {one}, self.every - {other}]
+
+    def can_be_told(self, pair: tuple[str, str]) -> bool:
+        """Return whether a pair, and each of it alone, can be put back."""
+        return all(self.is_allowed(part) for side in self.corners(pair) for part in side)
 
 
-def _can_be_told(beliefs: Beliefs, config: Config, every: Coalition, pair: tuple[str, str]) -> bool:
-    """Return whether a pair, and each of it alone, can be put back."""
-    without = (every - {pair[0]}, every - {pair[1]}, every - set(pair))
-    return all(_is_part(beliefs, config, part) for part in without)
+Signs = dict[Coalition, float]
 
 
-def _describe_line(
-    beliefs: Beliefs, name: str, change: tuple[object, object], worth: Array, alone: Array
-) -> Line:
+class _Contrasts:
+    """Contrasts between parts of a configuration: rows of a matrix over all parts that any of them asks."""
+
+    def __init__(self, coalitions: Sequence[Coalition], every: Coalition) -> None:
+        self.parts = [*dict.fromkeys([*coalitions, every])]
+
+    def weighted(self, signs: Signs) -> Signs:
+        self.parts += [part for part in signs if part not in self.parts]
+        return signs
+
+    def signed(self, plus: Sequence[Coalition], minus: Sequence[Coalition]) -> Signs:
+        return self.weighted(dict.fromkeys(plus, 1.0) | dict.fromkeys(minus, -1.0))
+
+    def matrix(self, rows: Sequence[Signs]) -> Array:
+        """Return shape (rows, parts)."""
+        return np.array([[signs.get(part, 0.0) for part in self.parts] for signs in rows])
+
+
+def _describe_line(beliefs: Beliefs, name: str, worth: Array, alone: Array, config: Config) -> Line:
     finding, bound, _ = find(alone[:, None])
-    default, value = change
     if name in beliefs.space.inert_but_tuned:
         finding, bound = Finding.CANNOT_ACT, None
     return Line(
         parameter=name,
-        default=default,  # type: ignore[arg-type]
-        value=value,  # type: ignore[arg-type]
+        default=beliefs.space.changes(config)[name][0],
+        value=config[name],
         worth=read_worth(worth),
         alone=read_worth(alone),
         chance=float((alone > NEGLIGIBLE).mean()),

@@ -9,7 +9,7 @@ import numpy as np
 from tuner.explain.beliefs import Array, Beliefs, read_worth
 from tuner.explain.explanation import Finding, Other, Tolerance
 from tuner.explain.findings import find
-from tuner.explain.variation import Values, find_run, is_same, list_values, vary
+from tuner.explain.variation import Values, find_run, is_same, list_changes, list_values, vary
 from tuner.ports import Config, Scalar
 from tuner.space import Space
 from tuner.space.parameters import Parameter
@@ -44,8 +44,9 @@ class Response:
 def respond(beliefs: Beliefs, config: Config, asked: Mapping[str, Values]) -> dict[str, Response]:
     """Return the responses of parameters around a configuration, by name; those that are off are left out."""
     space = beliefs.space
+    changes = list_changes(space, config)
     fits = {
-        name: [(value, varied) for value in values.every if (varied := vary(space, config, name, value))]
+        name: [(value, varied) for value in values.every if (varied := vary(space, changes, name, value))]
         for name, values in asked.items()
         if name in config
     }
@@ -72,9 +73,11 @@ def searched(space: Space) -> list[str]:
 
 
 def respond_all(beliefs: Beliefs, config: Config) -> dict[str, Response]:
-    """Return the responses of all parameters that are searched, around a configuration."""
+    """Return the responses of all parameters that are searched and can act, around a configuration."""
     space = beliefs.space
-    return respond(beliefs, config, {name: list_values(space, config, name) for name in searched(space)})
+    known = {each.name: each for each in space.parameters}
+    acting = [name for name in searched(space) if not why_it_cannot_act(space, config, known[name])]
+    return respond(beliefs, config, {name: list_values(space, config, name) for name in acting})
 
 
 def describe_others(space: Space, config: Config, responses: Mapping[str, Response]) -> tuple[Other, ...]:

@@ -1,6 +1,6 @@
 """Configurations beside the one that is explained: parts of it, and the same with one other value."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tuner.ports import Config, Scalar
@@ -11,21 +11,24 @@ STEPS = 9
 """Places of a range that are looked at, its ends included."""
 
 
-def keep_lines(space: Space, config: Config, names: Collection[str]) -> Config:
-    """Return what is left of a configuration with some of its changes alone."""
-    changes = space.changes(config)
-    return space.complete({name: value for name, (_, value) in changes.items() if name in names}, fit=True)
+def keep_lines(space: Space, changes: Mapping[str, Scalar], names: Collection[str]) -> Config:
+    """Return a configuration with some of its changes alone."""
+    return space.complete({name: value for name, value in changes.items() if name in names}, fit=True)
 
 
-def is_allowed(space: Space, config: Config) -> bool:
-    """Return whether a server would accept a configuration."""
-    return not space.violations(config)
+def list_changes(space: Space, config: Config) -> dict[str, Scalar]:
+    """Return name → value of what a configuration changes."""
+    return {name: value for name, (_, value) in space.changes(config).items()}
 
 
-def vary(space: Space, config: Config, name: str, value: Scalar) -> Config | None:
+def is_allowed(space: Space, completed: Config) -> bool:
+    """Return whether a server would accept a configuration, of which `complete` has settled all but rules."""
+    return not space.rules.broken(completed)
+
+
+def vary(space: Space, changes: Mapping[str, Scalar], name: str, value: Scalar) -> Config | None:
     """Return a configuration with another value of one parameter; None where that does not fit the rest."""
-    kept = {each: changed for each, (_, changed) in space.changes(config).items()}
-    varied = space.complete({**kept, name: value}, fit=True)
+    varied = space.complete({**changes, name: value}, fit=True)
     is_there = name in varied and is_same(varied[name], value)
     return varied if is_there and is_allowed(space, varied) else None
 
