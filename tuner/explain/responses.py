@@ -9,13 +9,24 @@ import numpy as np
 from tuner.explain.beliefs import Array, Beliefs, read_worth
 from tuner.explain.explanation import Finding, Other, Tolerance
 from tuner.explain.findings import find
-from tuner.explain.variation import Values, find_run, is_same, list_changes, list_values, vary
+from tuner.explain.variation import (
+    Values,
+    find_run,
+    is_among,
+    is_same,
+    list_changes,
+    list_values,
+    place_of,
+    vary,
+)
 from tuner.ports import Config, Scalar
 from tuner.space import Space
 from tuner.space.parameters import Parameter
 
 LOSSES = (0.01, 0.02, 0.03, 0.05, 0.1)
 """What a tolerance may promise; the least that holds in a range is given."""
+LEAST_RANGE = 0.1
+"""Share of the searched range below which a tolerance tells nobody anything."""
 TOLERANCE_SURE = 0.9
 """Probability with which a loss is no more than promised."""
 ORDER = (Finding.HELPS, Finding.HARMFUL, Finding.NO_EFFECT, Finding.UNKNOWN, Finding.CANNOT_ACT)
@@ -30,8 +41,8 @@ class Response:
     """Of the configuration."""
     values: tuple[Scalar, ...]
     """Those that fit the rest of it; numbers first, in order."""
-    numbers: int
-    """How many of them are numbers of the range."""
+    places: tuple[float, ...]
+    """Of the numbers among them, 0 to 1 on the scale that is searched."""
     draws: Array
     """Shape (draws, values), in log points."""
 
@@ -60,7 +71,11 @@ def respond(beliefs: Beliefs, config: Config, asked: Mapping[str, Values]) -> di
             parameter=name,
             value=config[name],
             values=tuple(value for value, _ in each),
-            numbers=sum(any(is_same(value, number) for number in asked[name].numbers) for value, _ in each),
+            places=tuple(
+                place_of(space, varied, name)
+                for value, varied in each
+                if is_among(value, asked[name].numbers)
+            ),
             draws=drawn,
         )
         for (name, each), drawn in zip(fits.items(), draws, strict=True)
@@ -129,19 +144,21 @@ def why_it_cannot_act(space: Space, config: Config, parameter: Parameter) -> str
 
 def find_tolerance(response: Response) -> Tolerance | None:
     """Return the range in which the gain stays, for the least promise with a range; None without one."""
+    numbers = response.values[: len(response.places)]
+    if not numbers:
+        return None
+    losses = np.quantile(-response.draws[:, : len(numbers)], TOLERANCE_SURE, axis=0)
     for loss in LOSSES:
-        most = -math.log1p(-loss)
-        losses = np.quantile(-response.draws[:, : response.numbers], TOLERANCE_SURE, axis=0)
-        inside = {index for index, each in enumerate(losses) if each <= most}
-        run = find_run(response.values[: response.numbers], response.value, inside)
-        if run is not None and run[0] < run[1]:
+        inside = {index for index, each in enumerate(losses) if each <= -math.log1p(-loss)}
+        run = find_run(numbers, response.value, inside)
+        if run is not None and response.places[run[1]] - response.places[run[0]] >= LEAST_RANGE:
             return Tolerance(
                 parameter=response.parameter,
                 value=response.value,
-                low=response.values[run[0]],
-                high=response.values[run[1]],
+                low=numbers[run[0]],
+                high=numbers[run[1]],
                 is_open_below=run[0] == 0,
-                is_open_above=run[1] == response.numbers - 1,
+                is_open_above=run[1] == len(numbers) - 1,
                 loss=loss,
             )
     return None

@@ -1,5 +1,6 @@
 """Configurations beside the one that is explained: parts of it, and the same with one other value."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -74,6 +75,17 @@ def _grid(dimension: Dimension) -> list[float]:
 def _place(low: float, high: float, is_log: bool, step: int) -> float:  # noqa: FBT001 - as its dimension has it
     share = step / (STEPS - 1)
     return min(max(low * (high / low) ** share if is_log else low + (high - low) * share, low), high)
+
+
+def place_of(space: Space, config: Config, name: str) -> float:
+    """Return where in its range the number of a parameter lies, 0 to 1 on the scale that is searched."""
+    dimension = next((each for each in space.dimensions if each.name == name), None)
+    if dimension is None:  # its range is one number
+        return 0.5
+    at, low, high = (float(each) for each in (space.encode(config)[name], dimension.low, dimension.high))
+    if dimension.log:
+        at, low, high = math.log(at), math.log(low), math.log(high)
+    return (at - low) / (high - low)
 
 
 def find_run(values: Sequence[Scalar], at: Scalar, is_inside: Collection[int]) -> tuple[int, int] | None:

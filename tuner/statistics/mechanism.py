@@ -101,7 +101,8 @@ def _regress(
     for name, move, error in zip(has_line, moves[1:], errors[1:], strict=True):
         if abs(move) > max(reach * error, LEAST_MOVE):
             before, after = (max(math.exp(log) - figure.floor, 0.0) for log in (with_all - move, with_all))
-            yield name, before, after
+            if _write(before, figure) != _write(after, figure):
+                yield name, before, after
 
 
 def _size(mechanism: Mechanism) -> float:
