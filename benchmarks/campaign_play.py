@@ -114,16 +114,22 @@ def allowed_rate(default_rate: float) -> float:
 def play(number: int, arm: Arm, *, idle: bool = False) -> Played:
     """Play one study; the same arguments give the same result but for the CPU time."""
     server = draw_idle_server(number) if idle else draw_server(number)
-    host = DrawnHost(server=server, seed=number)
+    cpu_s = time.process_time()
+    experiment, verdict, seconds = run(server, arm)
+    return _tell(server, arm, experiment, verdict, seconds=seconds, cpu_s=time.process_time() - cpu_s)
+
+
+def run(server: Server, arm: Arm) -> tuple[Experiment, str, float]:
+    """Run one study; return what it has measured, its verdict, and the simulated seconds that it took."""
+    host = DrawnHost(server=server, seed=server.number)
     with TemporaryDirectory(prefix="campaign-") as folder:
         experiment = _set_up(server, arm, host, Path(folder))
-        begun_s, cpu_s = host.clock.monotonic(), time.process_time()
+        begun_s = host.clock.monotonic()
         try:
             verdict = run_campaign(experiment)
         except TunerError as error:
             verdict = f"{type(error).__name__}: {error}"
-        cpu_s = time.process_time() - cpu_s
-    return _tell(server, arm, experiment, verdict, seconds=host.clock.monotonic() - begun_s, cpu_s=cpu_s)
+    return experiment, verdict, host.clock.monotonic() - begun_s
 
 
 def _set_up(server: Server, arm: Arm, host: DrawnHost, folder: Path) -> Experiment:

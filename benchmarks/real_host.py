@@ -157,6 +157,6 @@ def measure_busy_neighbour(times: int) -> Iterator[Figure]:
 
 def log_ratios(settings: Study) -> list[float]:
     """Give the log ratio of every pair of a study's confirmation, and print what it says."""
-    summary = read(settings, with_sensitivity=False).summary
+    summary = read(settings, with_explanation=False).summary
     print(f"        {settings.name}: {say_gain(summary.gain) if summary.gain else 'nothing confirmed'}")
     return [math.log(ratio) for ratio in pair_ratios(summary).values()]

@@ -106,7 +106,7 @@ def run_quick_study(server: str, folder: Path) -> Path:
 
 def read_winner(settings: Study) -> Config | None:
     """Return the confirmed configuration of a study."""
-    winner = read(settings, with_sensitivity=False).summary.winner
+    winner = read(settings, with_explanation=False).summary.winner
     return None if winner is None else winner.config
 
 

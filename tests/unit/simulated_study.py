@@ -7,10 +7,11 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
+from tuner.explain.study import explain
 from tuner.optimize.sparse import draw_sparse
 from tuner.ports import Config, Failures, Latency, Scalar
 from tuner.records import Blame, Failure, Fingerprint, Role, Start, State, Timing, Verdict, Window
-from tuner.report.sensitivity import explain
+from tuner.report.conclusions import conclude
 from tuner.report.summary import Summary, gather_arm, timing
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.statistics.age import find_age
@@ -196,6 +197,8 @@ def make_summary(
     ]
     best = ranking.incumbent
     chosen = winner if pairs else best.config if best else default
+    gain = replace(judge_pairs(logs), age=find_age(of_default, of_winner)) if pairs else None
+    found = explain(space, starts, chosen, metric="goodput_rps", gain=gain, seed=seed)
     return Summary(
         study=study, state="finished" if pairs else "stopped", stop_reason=stop_reason if pairs else "",
         preset="quick", created="2026-01-01 00:00 UTC", version="0.1.0",
@@ -207,9 +210,9 @@ def make_summary(
         ),
         incumbent=(best.config, best.posterior) if best else None,
         winner=gather_arm(winner, of_winner) if pairs else None,
-        gain=replace(judge_pairs(logs), age=find_age(of_default, of_winner)) if pairs else None,
+        gain=gain,
         changes=space.changes(chosen),
-        sensitivity=explain(space, starts, ranking.speedups, winner=winner if pairs else None, seed=seed),
+        explanation=conclude(space, found, gain),
         mechanisms=(
             Mechanism(
                 name="server CPU", default=9.6e-6, winner=6.9e-6, ratio=0.72,

@@ -39,7 +39,7 @@ def apply(
     from tuner.commands.apply import apply_winner
 
     within_s = read_duration("--confirm-within", confirm_within)
-    reading = tuner.read(settings, with_sensitivity=False)
+    reading = tuner.read(settings, with_explanation=False)
     gain = reading.summary.gain
     if gain is not None and gain.verdict != "improved":
         say(f"{study}: the winner is not better for sure ({gain.verdict}). {reading.summary.reason}")

@@ -125,7 +125,7 @@ def show(study: StudyPath, as_json: AsJson = False) -> None:
     settings = read_study(study)
     from tuner.commands.outputs import find_results
 
-    summary = tuner.read(settings, with_sensitivity=as_json).summary
+    summary = tuner.read(settings, with_explanation=as_json).summary
     _print_summary(summary, None if as_json else find_results(settings), as_json=as_json)
 
 
@@ -139,17 +139,29 @@ def _print_summary(summary: "Summary", results: "Results | None", *, as_json: bo
         make_console().print(final_screen(summary, report=results.report, exports=results.exports))
 
 
-def explain(study: StudyPath, as_json: AsJson = False) -> None:
-    """Show which settings mattered, and how sure that is."""
+def explain(
+    study: StudyPath,
+    parameter: Annotated[
+        str | None, typer.Option(metavar="NAME", help="All that is known of one parameter, and its curve.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what each line is worth, what other settings would do, and how sure that is."""
     settings = read_study(study)
-    from tuner.report.summary_json import summary_json
-    from tuner.report.terminal import explanation
+    from tuner.report import explanation_json, explanation_text
 
     summary = tuner.read(settings).summary
-    if as_json:
-        print_json(summary_json(summary)["sensitivity"])
-    else:
-        print_text(explanation(summary.sensitivity, summary.starts))
+    if parameter is not None:
+        depth = summary.look_into(parameter)
+        if as_json:
+            print_json(explanation_json.depth_json(depth))
+        else:
+            print_text(explanation_text.depth_text(summary.space, depth))
+    elif summary.explanation is not None:
+        if as_json:
+            print_json(explanation_json.explanation_json(summary.explanation))
+        else:
+            print_text(explanation_text.explain_summary(summary))
 
 
 def report(
@@ -175,7 +187,7 @@ def export(
     settings = read_study(study)
     from tuner.commands.outputs import write_export
 
-    reading = tuner.read(settings, with_sensitivity=False)
+    reading = tuner.read(settings, with_explanation=False)
     for path in write_export(reading if pick is None else reading.pick(pick), form, output):
         print_text(str(path))
 

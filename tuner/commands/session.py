@@ -126,7 +126,7 @@ def is_finished(settings: Study) -> bool:
             return False
 
 
-def read(settings: Study, *, with_sensitivity: bool = True) -> Reading:
+def read(settings: Study, *, with_explanation: bool = True) -> Reading:
     """Recompute a study's summary from its storage, while it runs or after; its target is not asked."""
     require_own(settings.folder)
     storage = open_storage(settings.storage_url, settings.name, create=False)
@@ -137,7 +137,7 @@ def read(settings: Study, *, with_sensitivity: bool = True) -> Reading:
         space = load_space(settings.space, facts=facts_from_json(facts), base=settings.path.parent)
     summary = summarize(
         settings, space, storage, running=is_locked(settings), version=__version__,
-        with_sensitivity=with_sensitivity,
+        with_explanation=with_explanation,
     )  # fmt: skip
     return Reading(settings=settings, space=space, summary=summary)
 

@@ -112,7 +112,8 @@ class Proof:
     """SD of the log ratio of a pair on this host: 0.05 is 5 %."""
     expected: Worth
     """The gain that all starts together let expect."""
-    sentence: str
+    sentence: str = ""
+    """The same in words, with the command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ everything by all of them.
 import math
 import warnings
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from tuner.optimize.encoding import Array, Columns, Points
+from tuner.optimize.slice_sampling import sample_slices
 
 NOISE_SCALE_SPREAD = 1.0
 """Standard deviation that the log of the noise's scale has beforehand at most."""
@@ -51,6 +53,8 @@ ADDITIVE_PRIOR = (-0.5, 1.0)
 AMPLITUDE_PRIOR = (0.5, 0.8)
 NUGGET_PRIOR = (-4.0, 1.0)
 """Mean and standard deviation of the log, in units of the values' variance."""
+BURN_IN, THINNING = 200, 20
+"""States of the chain of kernels: left out at its beginning, and from one that is kept to the next."""
 OTHERS = 4
 """Elements of θ behind the length scales."""
 
@@ -196,6 +200,31 @@ class GaussianProcess:
         kernel, nugget, scale = evidence.unpack(evidence.maximise(most))
         return cls(kernel, nugget, points, values, replace(noise, own=scale * noise.own))
 
+    @classmethod
+    def sample(
+        cls,
+        columns: Columns,
+        points: Points,
+        values: Array,
+        noise: ObservationNoise,
+        *,
+        count: int,
+        seed: int = 0,
+        is_noise_known: bool = False,
+    ) -> list[Self]:
+        """Draw kernels from their own posterior, and condition each on all observations.
+
+        One kernel, the most probable one, knows which parameters matter; what it says of the others is too
+        sure. Arguments as for `fit`, and how many to draw.
+        """
+        evidence = _Evidence.of(columns, points, values, noise, seed)
+        most = LOG_NUGGET_MOST_KNOWN if is_noise_known else LOG_NUGGET_BOUNDS[1]
+        drawn = [evidence.unpack(theta) for theta in evidence.sample(count, most, seed)]
+        return [
+            cls(kernel, nugget, points, values, replace(noise, own=scale * noise.own))
+            for kernel, nugget, scale in drawn
+        ]
+
     def predict(self, points: Points) -> tuple[Array, Array]:
         """Return mean and variance of the function itself, without noise; shape (m,) each."""
         covariances = self.kernel(points, self.points)
@@ -303,22 +332,60 @@ class _Evidence:
         dimensions = len(self._columns)
         others = [ADDITIVE_PRIOR[0], 0.0, min(log_nugget_most, NUGGET_PRIOR[0]), 0.0]
         begin = np.array([_typical(dimensions)] * dimensions + others)
-        nugget_bounds = (LOG_NUGGET_BOUNDS[0], log_nugget_most)
-        bounds = [LOG_LENGTH_BOUNDS] * dimensions + [
-            LOG_AMPLITUDE_BOUNDS,
-            LOG_AMPLITUDE_BOUNDS,
-            nugget_bounds,
-            self._log_scale_bounds,
-        ]
         found = minimize(
             self,
             begin,
             jac=True,
             method="L-BFGS-B",
-            bounds=bounds,
+            bounds=self._bounds(log_nugget_most),
             options={"maxiter": ITERATIONS, "ftol": ENOUGH},
         )
         return np.asarray(found.x if math.isfinite(found.fun) else begin)
+
+    def sample(self, count: int, log_nugget_most: float, seed: int) -> list[Array]:
+        """Draw θ from its posterior, so far apart on a chain that one says little of the next."""
+        low, high = np.array(self._bounds(log_nugget_most)).T
+        fixed = low == high
+
+        def log_likelihood(theta: Array) -> float:
+            theta = np.where(fixed, low, theta)
+            is_within = bool(np.all((theta >= low) & (theta <= high)))
+            return self.log_likelihood(theta) if is_within else -math.inf
+
+        chain = sample_slices(
+            log_likelihood,
+            self.maximise(log_nugget_most),
+            self._middle,
+            self._spread,
+            np.random.default_rng(seed),
+        )
+        kept = islice(chain, BURN_IN, BURN_IN + count * THINNING, THINNING)
+        return [np.where(fixed, low, theta) for theta in kept]
+
+    def _bounds(self, log_nugget_most: float) -> list[tuple[float, float]]:
+        return [LOG_LENGTH_BOUNDS] * len(self._columns) + [
+            LOG_AMPLITUDE_BOUNDS,
+            LOG_AMPLITUDE_BOUNDS,
+            (LOG_NUGGET_BOUNDS[0], log_nugget_most),
+            self._log_scale_bounds,
+        ]
+
+    def log_likelihood(self, theta: Array) -> float:
+        """Return the log probability density of the values under θ, but for a constant."""
+        rates = np.exp(-theta[:-OTHERS])
+        additive, amplitude, nugget, scale = np.exp(theta[-OTHERS:])
+        distances = rates @ self._gaps
+        factor = self._factor(
+            amplitude * np.exp(-distances)
+            + additive * (1 - distances / rates.sum())
+            + nugget * self._alike
+            + self._shared,
+            amplitude + additive + nugget + scale * self._own + self._shared_own,
+        )
+        if factor is None:
+            return -math.inf
+        weights, _ = dpotrs(factor, self._standard, lower=1)
+        return -float(self._standard @ weights / 2 + np.log(factor.diagonal()).sum())
 
     def unpack(self, theta: Array) -> tuple[Kernel, float, float]:
         """Return the kernel, the nugget and the scale of the noise of θ."""

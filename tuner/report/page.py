@@ -42,9 +42,6 @@ CAPTIONS: Mapping[str, str] = MappingProxyType(
         "front": "Numbers are the picks of the table below; up is more goodput, left is cheaper, both "
         "relative to the default. Dots are single starts as they were measured; a pick's goodput is an "
         "estimate, drawn towards the others' the fewer starts speak for it. Logarithmic axes.",
-        "importance": "Share of PED-ANOVA's importance for reaching the best quarter, with 95 % bootstrap "
-        "intervals over the starts. Upright marks: the share that shuffled speedups give. Grey: "
-        "indistinguishable from noise.",
         "parallel": "One line per start of the search through the parameters that matter most; off and other "
         "special values stand below the range.",
         "failures": "Starts that gave no measurement.",
@@ -84,7 +81,8 @@ def render_report(summary: "Summary") -> str:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     return environment.get_template("report_page.html.j2").render(
-        summary=summary, headline=describe_verdict(summary), too_few=describe_lack(summary),
+        summary=summary, headline=describe_verdict(summary),
+        conclusions=summary.explanation.conclusions if summary.explanation else (),
         age=describe_age(age), trends=describe_trends(age),
         figures=draw_figures(summary), slices=draw_slices(summary), counts=count_starts(summary),
         plotly_js=get_plotlyjs(), limit=describe_limit(summary),
@@ -143,12 +141,6 @@ def _say_end(summary: "Summary") -> str:
     return said + (f"{summary.reason} " if summary.reason else "")
 
 
-def describe_lack(summary: "Summary") -> str:
-    """Return a sentence when there are too few starts to explain anything, else nothing."""
-    lacks = [each.verdict for each in summary.sensitivity if each.verdict.startswith("too few")]
-    return lacks[0].capitalize() if lacks else ""
-
-
 def draw_figures(summary: "Summary") -> dict[str, PageFigure | None]:
     """Draw every figure for which there is something to show; the others are None."""
     from tuner.report import setting_figures, start_figures
@@ -161,7 +153,6 @@ def draw_figures(summary: "Summary") -> dict[str, PageFigure | None]:
             start_figures.draw_timeline(summary) if summary.speedups else None,
         ),
         ("front", "Goodput against its cost", start_figures.draw_front(summary)),
-        ("importance", "Importance", setting_figures.draw_importance(summary)),
         ("parallel", "Parallel coordinates", setting_figures.draw_parallel(summary)),
         ("failures", "Failed starts by class", setting_figures.draw_failures(summary)),
     )
@@ -172,7 +163,7 @@ def draw_figures(summary: "Summary") -> dict[str, PageFigure | None]:
 
 
 def draw_slices(summary: "Summary") -> list[PageFigure]:
-    """Draw one small figure per parameter, the most important ones first."""
+    """Draw one small figure per parameter, what is changed first."""
     from tuner.report import setting_figures
 
     drawn = []

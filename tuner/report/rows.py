@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tuner.records import Blame, Metric, Role
+from tuner.report.conclusions import say_worth
 from tuner.report.wording import (
     LIMITED,
     LOWER_BOUND,
@@ -162,21 +163,33 @@ def mechanism_rows(summary: "Summary") -> list[Row]:
     ]
 
 
-def sensitivity_rows(summary: "Summary") -> list[Row]:
-    """Return what is known of every parameter: verdict, effect, direction, importance, kept."""
+def line_rows(summary: "Summary") -> list[Row]:
+    """Return what each line is worth: name, default, value, worth, put back alone, finding."""
+    space, found = summary.space, summary.explanation
+    return [
+        (
+            line.parameter,
+            NOTHING if line.default is None else space.show(line.parameter, line.default),
+            space.show(line.parameter, line.value),
+            say_worth(line.worth),
+            say_worth(line.alone),
+            line.finding.value,
+        )
+        for line in (found.lines if found is not None else ())
+    ]
+
+
+def other_rows(summary: "Summary") -> list[Row]:
+    """Return what other settings would do: name, finding, what is known of it."""
+    space, found = summary.space, summary.explanation
     rows: list[Row] = []
-    for each in summary.sensitivity:
-        effect = NOTHING
-        if each.effect is not None and each.low is not None and each.high is not None:
-            low, high = 100 * each.low, 100 * each.high
-            effect = f"{100 * each.effect:+.1f} % [{low:+.1f}, {high:+.1f}]".replace("-", "−")
-        importance = NOTHING
-        if each.importance is not None:
-            low, high, chance = each.importance_low or 0.0, each.importance_high or 0.0, each.chance or 0.0
-            ends = f"[{100 * low:.0f}, {100 * high:.0f}]"
-            importance = f"{100 * each.importance:.0f} % {ends} ({100 * chance:.0f} %)"
-        kept = NOTHING if each.kept is None else "changed" if each.kept else "default"
-        rows.append((each.parameter, each.verdict, effect, each.direction, importance, kept))
+    for each in found.others if found is not None else ():
+        said = each.reason
+        if each.effect is not None and each.value is not None:
+            said = f"{space.show(each.parameter, each.value)}: {say_worth(each.effect)}"
+        elif each.bound is not None:
+            said = f"none beyond ± {say_percent(each.bound)}"
+        rows.append((each.parameter, each.finding.value, said))
     return rows
 
 
@@ -343,7 +356,8 @@ TABLES: Mapping[str, Callable[["Summary"], list[Row]]] = {
     "capacity": capacity_rows,
     "inert": inert_rows,
     "constraints": constraint_rows,
-    "sensitivity": sensitivity_rows,
+    "lines": line_rows,
+    "others": other_rows,
     "mechanisms": mechanism_rows,
     "front": front_rows,
     "other_loads": other_load_rows,

@@ -1,4 +1,4 @@
-"""Figures of the settings: a slice per parameter, parallel coordinates, importance, failures by class."""
+"""Figures of the settings: a slice per parameter, parallel coordinates, failures by class."""
 
 import math
 from collections import Counter
@@ -18,7 +18,6 @@ from tuner.report.drawing import (
     PALE,
     RED,
     ROLES,
-    SOFT,
     TEXT_ALONE,
     as_text,
     draw_points,
@@ -86,9 +85,11 @@ def choose_marks(scale: ValueScale, most: int) -> list[Scalar]:
 
 
 def varied_parameters(summary: "Summary") -> tuple[str, ...]:
-    """Return the parameters that the study varied, the most important ones first."""
+    """Return the parameters that the study varied, what is changed first."""
     varied = {dimension.parameter for dimension in summary.space.dimensions}
-    ranked = [each.parameter for each in summary.sensitivity if each.parameter in varied]
+    found = summary.explanation
+    told = (*found.lines, *found.others) if found is not None else ()
+    ranked = [each.parameter for each in told if each.parameter in varied]
     rest = [each.name for each in summary.space.parameters if each.name in varied - set(ranked)]
     return (*ranked, *rest)
 
@@ -238,39 +239,6 @@ def join_lines(
         ys.append(None)
         words.append("")
     return xs, ys, words
-
-
-def draw_importance(summary: "Summary") -> go.Figure | None:
-    """Draw every parameter's share of the importance with its interval."""
-    ranked = [each for each in summary.sensitivity if each.importance is not None]
-    if not ranked:
-        return None
-    colours = [GREY if each.verdict.startswith("indistinguishable") else BLUE for each in ranked]
-    names = [as_text(each.parameter) for each in ranked]
-    chance = go.Scatter(
-        x=[each.chance for each in ranked], y=names, mode="markers", hoverinfo="skip",
-        marker={"symbol": "line-ns-open", "size": 12, "color": SOFT, "line": {"width": 1.5}},
-    )  # fmt: skip
-    figure = go.Figure(
-        [chance, go.Scatter(
-            x=[each.importance for each in ranked],
-            y=names,
-            mode="markers",
-            marker={"color": colours, "size": 9},
-            error_x={
-                "type": "data", "symmetric": False, "thickness": 1.5, "width": 3, "color": GREY,
-                "array": [(each.importance_high or 0.0) - (each.importance or 0.0) for each in ranked],
-                "arrayminus": [(each.importance or 0.0) - (each.importance_low or 0.0) for each in ranked],
-            },
-            hovertemplate="%{y}: %{x:.1%}<extra></extra>",
-        )],
-        make_layout(height=70 + 22 * len(ranked)),
-    )  # fmt: skip
-    figure.layout.xaxis.update(
-        title={"text": "share of the importance"}, tickformat=".0%", rangemode="tozero"
-    )
-    figure.layout.yaxis.update(autorange="reversed", type="category", tickfont={"size": 12})
-    return figure
 
 
 def draw_failures(summary: "Summary") -> go.Figure | None:

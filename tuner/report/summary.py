@@ -12,11 +12,13 @@ from tuner.campaign.fixed_rate import LatencyClaim, read_latency
 from tuner.campaign.other_loads import read_other_loads
 from tuner.campaign.suggest import left_to_gain
 from tuner.errors import UsageError
+from tuner.explain.explanation import Depth, Explanation
+from tuner.explain.study import explain, explain_parameter
 from tuner.ports import Config, ConnectTime, Scalar
 from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored
 from tuner.records.latency import merge
+from tuner.report.conclusions import conclude
 from tuner.report.reasons import explain_gain, explain_no_winner
-from tuner.report.sensitivity import Sensitivity, explain
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.feasibility import Assessment, Feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
@@ -106,7 +108,8 @@ class Summary:
     gain: "Gain | None"
     changes: Mapping[str, tuple[Scalar, Scalar]]
     """Of the winner, or of the incumbent before: parameter → default and value."""
-    sensitivity: tuple[Sensitivity, ...]
+    explanation: Explanation | None
+    """None where nobody asked for it."""
     mechanisms: tuple[Mechanism, ...]
     timing: Mapping[str, float]
     metric: Metric = Metric.GOODPUT
@@ -152,6 +155,12 @@ class Summary:
             return self.winner.config
         return self.incumbent[0] if self.incumbent is not None else None
 
+    def look_into(self, name: str) -> Depth:
+        """Return everything that is known of one parameter. Raises UsageError for an unknown name."""
+        if self.explanation is None:
+            raise UsageError(f"{self.study}: read it with an explanation to look into {name}.")
+        return explain_parameter(self.space, self.starts, self.chosen, name, self.explanation)
+
     @property
     def lacks(self) -> tuple[str, ...]:
         """Return a sentence for everything in which the winner holds less than the default."""
@@ -171,7 +180,7 @@ class Summary:
 
 def summarize(
     settings: "Study", space: "Space", storage: "Storage", *, running: bool, version: str,
-    with_sensitivity: bool = True,
+    with_explanation: bool = True,
 ) -> Summary:  # fmt: skip
     """Recompute everything from the storage."""
     starts = storage.starts()
@@ -195,6 +204,14 @@ def summarize(
         start for start in as_controls(starts) if start.role is Role.CONTROL
     ]  # fmt: skip
     of_winner = [start for start in confirmed if start.arm == WINNER_ARM]
+    reason = _explain(gain, finished, known, winner_config, starts, ranking)
+    explanation = None
+    if with_explanation:
+        found = explain(
+            space, starts, chosen, metric=name_metric(storage.metric), gain=gain,
+            cost=settings.objective.cost, seed=settings.seed,
+        )  # fmt: skip
+        explanation = conclude(space, found, gain, reason)
     return Summary(
         study=settings.name,
         state="finished" if finished else "running" if running else "stopped",
@@ -215,8 +232,7 @@ def summarize(
         winner=None if winner_config is None else gather_arm(winner_config, of_winner),
         gain=gain,
         changes=space.changes(chosen),
-        sensitivity=explain(space, starts, ranking.speedups, winner=winner_config, seed=settings.seed)
-        if with_sensitivity else (),
+        explanation=explanation,
         mechanisms=compare_mechanisms(of_default, of_winner) if winner_config else (),
         timing=timing(starts),
         metric=storage.metric,
@@ -227,10 +243,15 @@ def summarize(
         front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
         if settings.objective.cost else (),
         climb=follow_incumbent(starts, ranking),
-        reason=_explain(gain, finished, known, winner_config, starts, ranking),
+        reason=reason,
         assessments=known.assess(winner_config) if winner_config else (),
         expected_gain=left_to_gain(expected or ()),
     )  # fmt: skip
+
+
+def name_metric(metric: Metric) -> str:
+    """Return what a study maximizes as its explanation names it."""
+    return "goodput_rps" if metric is Metric.GOODPUT else "requests_per_cpu_s"
 
 
 def _explain(
@@ -344,8 +365,7 @@ def pick(summary: Summary, number: int) -> Summary:
     changes = summary.space.changes(config)
     return replace(
         summary, winner=gather_arm(config, measured), gain=None, changes=changes,
-        sensitivity=tuple(replace(each, kept=each.parameter in changes) for each in summary.sensitivity),
-        mechanisms=(), latency=None, reason="", assessments=(),
+        mechanisms=(), latency=None, reason="", assessments=(), explanation=None,
     )  # fmt: skip
 
 

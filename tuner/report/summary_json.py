@@ -8,6 +8,7 @@ from tuner.campaign.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Scalar
 from tuner.records import Start
 from tuner.records.latency import Quantile
+from tuner.report.explanation_json import explanation_json, sensitivity_json
 from tuner.report.summary import P99, Arm, Summary
 from tuner.report.wording import say_other_loads
 from tuner.space import describe_searched
@@ -60,10 +61,10 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "other_loads": [_other_loads_json(summary, each) for each in summary.other_loads],
         "latency": None if latency is None else _latency_json(latency),
         "noise": _fields(summary.noise, "sigma_window", "sigma_start", "drift_per_s"),
-        "sensitivity": [
-            _fields(each, "parameter", "effect", "low", "high", "kept", "importance", "verdict")
-            for each in summary.sensitivity
-        ],
+        "sensitivity": []
+        if summary.explanation is None
+        else sensitivity_json(summary.explanation, summary.changes),
+        "explanation": None if summary.explanation is None else explanation_json(summary.explanation),
         "mechanisms": [each.sentence for each in summary.mechanisms],
         "trials": [_start_json(start, summary.speedups.get(start.number)) for start in summary.starts],
         "timing": dict(summary.timing),

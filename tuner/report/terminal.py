@@ -1,4 +1,4 @@
-"""What a person sees on a terminal: the end of a study, what mattered, a comparison, a space."""
+"""What a person sees on a terminal: the end of a study, a comparison, a space."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tuner.records import Metric, Role, Start
+from tuner.records import Metric
 from tuner.report.rows import capacity_rows, describe_arm, describe_limit
 from tuner.report.wording import (
     NOTHING,
@@ -26,7 +26,6 @@ from tuner.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from tuner.report.sensitivity import Sensitivity
     from tuner.report.summary import Comparison, Summary
     from tuner.statistics.paired_gain import Gain
 
@@ -177,34 +176,6 @@ def _capacity(summary: "Summary") -> list[RenderableType]:
         held_back = " It is neither exported nor applied without `allow: [capacity]`."
         parts.append(Text(text + (held_back if summary.is_held_back else ""), style="bold red"))
     return parts
-
-
-def explanation(sensitivity: Sequence["Sensitivity"], starts: Sequence[Start]) -> str:
-    """Return what mattered as aligned lines of text, the most important parameter first."""
-    if not sensitivity:
-        return "There is nothing to explain: the search varies no parameter."
-    rows = [("parameter", "verdict", "effect", "importance", "direction")]
-    for each in sensitivity:
-        effect = importance = NOTHING
-        if each.effect is not None and each.low is not None and each.high is not None:
-            effect = f"{each.effect:+.1%} [{each.low:+.1%}, {each.high:+.1%}]"
-        if each.importance is not None:
-            ends = f"[{each.importance_low or 0:.0%}, {each.importance_high or 0:.0%}]"
-            importance = f"{each.importance:.0%} {ends}, by chance {each.chance or 0:.0%}"
-        rows.append((each.parameter, each.verdict, effect, importance, each.direction))
-    printable = [[make_printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
-    lines = [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        for row in printable
-    ]
-    searched = sum(start.role in {Role.SEARCH, Role.REPEAT} for start in starts)
-    foot = (
-        f"From {searched} starts of the search; 95 % intervals, each for its parameter alone, while the "
-        "verdict allows for having looked at all of them.\nThe search goes where it was good before: these "
-        "are associations, only the confirmation measures the gain."
-    )
-    return "\n".join([*lines, "", foot])
 
 
 def comparison_table(comparison: "Comparison", first: str, second: str) -> Group:

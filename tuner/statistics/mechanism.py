@@ -5,10 +5,11 @@ observation that goes along with the gain, not a proof of its cause.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
+import numpy as np
 from scipy.special import stdtrit
 
 from tuner.records import Start, Window
@@ -60,6 +61,55 @@ def compare_mechanisms(default: Sequence[Start], winner: Sequence[Start]) -> tup
     return tuple(mechanism for _, mechanism in sorted(moved, key=lambda pair: -pair[0]))
 
 
+def attribute_mechanisms(
+    starts: Sequence[Start], has_line: Mapping[str, Sequence[bool]]
+) -> dict[str, tuple[Mechanism, ...]]:
+    """Find what moves with each line while the others stay, most moved first.
+
+    Least squares of the log of each figure on all lines together: starts with one line have others more
+    often, too, and what those move is not to be put down to it. A line that no start has alone, apart from
+    the same others, moves nothing that could be told.
+
+    Args:
+        starts: of any configuration, under one load.
+        has_line: by line, whether each start has it.
+    """
+    found: dict[str, list[Mechanism]] = {name: [] for name in has_line}
+    for figure in FIGURES:
+        for name, before, after in _regress(figure, starts, has_line):
+            found[name].append(_describe_move(figure, before, after))
+    return {name: tuple(sorted(moved, key=_size)) for name, moved in found.items()}
+
+
+def _regress(
+    figure: Figure, starts: Sequence[Start], has_line: Mapping[str, Sequence[bool]]
+) -> Iterator[tuple[str, float, float]]:
+    """Yield the lines with which a figure moves for sure, and the figure without and with each."""
+    seen = [(index, known[0]) for index, each in enumerate(starts) if (known := _observe(figure, [each]))]
+    rows = [index for index, _ in seen]
+    design = np.column_stack([np.ones(len(rows)), *(np.asarray(has)[rows] for has in has_line.values())])
+    freedom = len(rows) - design.shape[1]
+    if freedom < 1 or np.linalg.matrix_rank(design) < design.shape[1]:
+        return
+    logs = np.log([value + figure.floor for _, value in seen])
+    inverse = np.linalg.inv(design.T @ design)
+    moves = inverse @ design.T @ logs
+    spread = float(np.sum((logs - design @ moves) ** 2)) / freedom
+    reach = float(stdtrit(freedom, 1 - CHANCE / len(FIGURES) / len(has_line) / 2))
+    errors = np.sqrt(spread * inverse.diagonal())
+    with_all = float(moves.sum())
+    for name, move, error in zip(has_line, moves[1:], errors[1:], strict=True):
+        if abs(move) > max(reach * error, LEAST_MOVE):
+            before, after = (max(math.exp(log) - figure.floor, 0.0) for log in (with_all - move, with_all))
+            if _write(before, figure) != _write(after, figure):
+                yield name, before, after
+
+
+def _size(mechanism: Mechanism) -> float:
+    """Return minus how far a figure moved, for sorting."""
+    return -abs(math.log(mechanism.ratio)) if 0 < mechanism.ratio < math.inf else -math.inf
+
+
 def _observe(figure: Figure, starts: Sequence[Start]) -> list[float]:
     """Measure one figure in each start that counts and has it."""
     seen = []
@@ -89,7 +139,10 @@ def _move(figure: Figure, before: Sequence[float], after: Sequence[float]) -> fl
 
 
 def _describe(figure: Figure, before: Sequence[float], after: Sequence[float]) -> Mechanism:
-    first, then = fmean(before), fmean(after)
+    return _describe_move(figure, fmean(before), fmean(after))
+
+
+def _describe_move(figure: Figure, first: float, then: float) -> Mechanism:
     return Mechanism(
         name=figure.name,
         default=first,

@@ -19,53 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuner.optimize.acquisition import gradient_of_knowledge
-from tuner.optimize.encoding import Columns, Encoding, Points
-from tuner.optimize.gp import GaussianProcess, ObservationNoise
-from tuner.optimize.history import compress
-from tuner.optimize.replay import shared
+from tuner.optimize.encoding import Encoding, Points
+from tuner.optimize.gp import GaussianProcess
 from tuner.ports import Config
-from tuner.records import Role, Start, is_censored
+from tuner.records import Start
 from tuner.space import Space
-from tuner.statistics.control_level import ControlLevel, Speedup, middle_s
-from tuner.statistics.noise import Noise, estimate_noise, start_variance
-
-LEARNS_FROM = frozenset({Role.CONTROL, Role.SEARCH, Role.REPEAT, Role.RACE, Role.ABLATION})
-KNOWN_NOISE_DEGREES = 15.0
-"""Degrees of freedom from which on the scatter between starts is taken for noise alone."""
-JUMP_SD = 0.5
-"""Standard deviation of the level beforehand on either side of a confirmed jump."""
-FAR_BELOW = 0.7
-"""Log points below the median up to which no start is pulled up: half of its goodput."""
-OUTLIER_SD = 4.0
-OUTLIER_STARTS = 3
-"""From so many starts of a configuration on, one that the others contradict is known for a stall."""
+from tuner.statistics.control_level import Speedup, middle_s
+from tuner.statistics.noise import Noise, start_variance
+from tuner.statistics.observations import Observations, Walk, encode, is_certain
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
-    """The level of the host over time: a random walk that begins anew at each confirmed jump."""
-
-    first_s: float
-    drift_per_s: float
-    """Variance that the level gains per second."""
-    jumps: tuple[tuple[float, float], ...]
-    """Time of the last good control before each jump and of the first one after it."""
-
-    def covariances(self, one: Array, other: Array) -> Array:
-        """Return those of the level at times (n,) and (m,), in seconds; shape (n, m)."""
-        earlier = np.minimum(one[:, None], other[None, :]) - self.first_s
-        walked: Array = self.drift_per_s * np.maximum(earlier, 0.0)
-        if not self.jumps:
-            return walked
-        is_same = self._stretch(one)[:, None] == self._stretch(other)[None, :]
-        return np.asarray(walked + JUMP_SD**2 * is_same)
-
-    def _stretch(self, times: Array) -> NDArray[np.int64]:
-        """Return between which jumps times lie; within a jump counts as a stretch of its own."""
-        ends = [end for jump in self.jumps for end in jump]
-        return np.searchsorted(np.asarray(ends), times, side="right")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,34 +52,24 @@ class Posterior:
             starts: of any role; those of the confirmation and at a fixed rate are left out.
             seed: of the choice among very many starts.
         """
-        told = [start for start in starts if start.role in LEARNS_FROM and start.log_value is not None]
-        told = [start for start in told if start.counts]
-        controls = [start for start in told if start.role is Role.CONTROL]
-        if not controls:
-            return None
-        noise = estimate_noise(told)
-        times = np.array([middle_s(start) for start in told])
-        walk = Walk(
-            first_s=float(times.min()),
-            drift_per_s=noise.drift_per_s,
-            jumps=ControlLevel.fit(controls, noise).jumps,
+        seen = Observations.of(space, starts)
+        return None if seen is None else cls._around(space, seen, seen.fit(seed))
+
+    @classmethod
+    def sample(cls, space: Space, seen: Observations, *, count: int, seed: int = 0) -> "list[Posterior]":
+        """Return posteriors whose kernels are drawn, not only the most probable one."""
+        return [cls._around(space, seen, process) for process in seen.sample(count, seed)]
+
+    @classmethod
+    def _around(cls, space: Space, seen: Observations, process: GaussianProcess) -> "Posterior":
+        return cls(
+            space=space,
+            noise=seen.noise,
+            process=process,
+            walk=seen.walk,
+            times=seen.times,
+            encoding=seen.encoding,
         )
-        encoding = Encoding(shared(space.dimensions))
-        points = _encode(space, encoding, [start.config for start in told])
-        values = np.array([start.log_value or 0.0 for start in told])
-        process = GaussianProcess.fit(
-            _columns(space, encoding),
-            points,
-            compress(values, FAR_BELOW),
-            ObservationNoise(
-                own=_variances(told, noise, points, values, drifted=noise.drift_per_s * np.ptp(times)),
-                shared=walk.covariances(times, times),
-                degrees=noise.degrees_start,
-            ),
-            seed=seed,
-            is_noise_known=noise.degrees_start >= KNOWN_NOISE_DEGREES,
-        )
-        return cls(space=space, noise=noise, process=process, walk=walk, times=times, encoding=encoding)
 
     def gains(self, configs: Sequence[Config]) -> tuple[Array, Array]:
         """Return means (m,) and covariances (m, m) of the log gains over the default."""
@@ -160,7 +113,7 @@ class Posterior:
         return [
             Speedup(
                 log_ratio=(start.log_value or 0.0) - float(level),
-                variance=start_variance(self.noise, len(start.valid_windows), _is_certain(start))
+                variance=start_variance(self.noise, len(start.valid_windows), is_certain(start))
                 + float(variance),
             )
             for start, level, variance in zip(starts, levels, variances, strict=True)
@@ -200,57 +153,7 @@ class Posterior:
         return self._points([self.space.default()])
 
     def _points(self, configs: Sequence[Config]) -> Points:
-        return _encode(self.space, self.encoding, configs)
-
-
-def _encode(space: Space, encoding: Encoding, configs: Sequence[Config]) -> Points:
-    """Return points (n, d) of configurations; NaN where a parameter is inactive."""
-    conditional = _conditional(space)
-    return encoding.encode(
-        [
-            {
-                name: value
-                for name, value in space.encode(config).items()
-                if name not in conditional or conditional[name] in config
-            }
-            for config in configs
-        ]
-    )
-
-
-def _conditional(space: Space) -> dict[str, str]:
-    """Return the dimensions that may be switched off, with their parameters."""
-    names = {parameter.name for parameter in space.parameters if parameter.when is not None}
-    return {each.name: each.parameter for each in space.dimensions if each.parameter in names}
-
-
-def _columns(space: Space, encoding: Encoding) -> Columns:
-    conditional = _conditional(space)
-    is_conditional = np.array([name in conditional for name in encoding.names], dtype=bool)
-    return Columns(encoding.is_choice, is_conditional, encoding.levels)
-
-
-def _variances(starts: Sequence[Start], noise: Noise, points: Points, values: Array, drifted: float) -> Array:
-    """Return each start's own variance, shape (n,); one that its repeats contradict tells little.
-
-    A stall hits one start of many, and no normal noise has it; its distance from the median of the others
-    becomes its standard deviation. `drifted` is the variance that the level has gained over all starts.
-    """
-    variances = np.array(
-        [start_variance(noise, len(start.valid_windows), _is_certain(start)) for start in starts]
-    )
-    keys = [row.tobytes() for row in points]
-    for key in set(keys):
-        rows = np.array([each == key for each in keys])
-        if rows.sum() >= OUTLIER_STARTS:
-            away = (values[rows] - np.median(values[rows])) ** 2
-            is_out = away > OUTLIER_SD**2 * (variances[rows] + drifted)
-            variances[rows] = np.where(is_out, away, variances[rows])
-    return variances
-
-
-def _is_certain(start: Start) -> bool:
-    return start.steady and not is_censored(start.valid_windows)
+        return encode(self.space, self.encoding, configs)
 
 
 def _against_first(count: int) -> Array:

@@ -1,0 +1,1 @@
+"""Are explanations true? Each study of a drawn server is explained, and held against what the server has."""

@@ -1,0 +1,91 @@
+"""What all starts of a study say together, drawn often enough that any question can be put to the draws.
+
+Kernels are drawn from their own posterior, and from each of them contrasts between configurations. So an
+interval has both: what the starts leave open under one kernel, and which kernel it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.explain.explanation import Worth
+from tuner.ports import Config
+from tuner.records import Role, Start
+from tuner.space import Space
+from tuner.statistics.observations import LEARNS_FROM, Observations
+from tuner.statistics.posterior import Posterior
+from tuner.statistics.ranking import as_controls
+
+Array = NDArray[np.float64]
+
+KERNELS = 16
+DRAWS = 250
+"""Of the function under each kernel."""
+TOLD = (*LEARNS_FROM, Role.CONFIRM)
+"""The confirmation's pairs had no part in choosing the winner; once it is chosen, they tell of it as well."""
+ENDS = (0.025, 0.975)
+JITTER = 1e-9
+"""Share of the mean variance by which covariances are made definite."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beliefs:
+    """Posteriors of one study under several kernels."""
+
+    space: Space
+    posteriors: tuple[Posterior, ...]
+    seed: int
+
+    @classmethod
+    def of(cls, space: Space, starts: Sequence[Start], *, seed: int) -> "Beliefs | None":
+        """Learn from every start under the study's own load; None before the default was measured."""
+        seen = Observations.of(space, as_controls(starts), TOLD)
+        return None if seen is None else cls.about(space, seen, seed=seed)
+
+    @classmethod
+    def about(cls, space: Space, seen: Observations, *, seed: int) -> "Beliefs":
+        """Learn from observations of any metric."""
+        drawn = Posterior.sample(space, seen, count=KERNELS, seed=seed)
+        return cls(space=space, posteriors=tuple(drawn), seed=seed)
+
+    @property
+    def starts(self) -> int:
+        """How many starts they rest on."""
+        return len(self.posteriors[0].times)
+
+    def draw(self, configs: Sequence[Config], contrasts: Array) -> Array:
+        """Draw contrasts between configurations together; shape (draws, k), in log points.
+
+        Args:
+            configs: m of them.
+            contrasts: shape (k, m); the default's log goodput is 0 in all of them.
+        """
+        rng = np.random.default_rng(self.seed)
+        if not len(contrasts):
+            return np.zeros((len(self.posteriors) * DRAWS, 0))
+        found = []
+        for posterior in self.posteriors:
+            means, covariances = posterior.gains(configs)
+            normal = rng.standard_normal((DRAWS, len(contrasts)))
+            root = _root(contrasts @ covariances @ contrasts.T)
+            found.append(contrasts @ means + normal @ root.T)
+        return np.concatenate(found)
+
+
+def _root(covariances: Array) -> Array:
+    """Return a lower root of covariances, which may be singular but for rounding."""
+    size = max(float(np.mean(covariances.diagonal())), 1e-12)
+    for share in (JITTER, 1e-6, 1e-3):
+        try:
+            return np.asarray(np.linalg.cholesky(covariances + share * size * np.eye(len(covariances))))
+        except np.linalg.LinAlgError:
+            continue
+    return np.diag(np.sqrt(np.maximum(covariances.diagonal(), 0.0)))
+
+
+def read_worth(draws: Array) -> Worth:
+    """Return the worth that draws (n,) of its logarithm stand for: their mean, so that worths add up."""
+    low, high = np.quantile(draws, ENDS)
+    return Worth(ratio=float(np.exp(draws.mean())), low=float(np.exp(low)), high=float(np.exp(high)))

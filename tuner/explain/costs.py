@@ -1,0 +1,49 @@
+"""Observations of a second objective, such as response times, for the same model as goodput's."""
+
+from collections.abc import Sequence
+from statistics import variance
+
+import numpy as np
+
+from tuner.explain.beliefs import TOLD
+from tuner.optimize.encoding import Encoding
+from tuner.optimize.gp import ObservationNoise
+from tuner.optimize.replay import shared
+from tuner.records import Role, Start
+from tuner.space import Space
+from tuner.statistics.control_level import middle_s
+from tuner.statistics.noise import Noise
+from tuner.statistics.observations import Observations, Walk, encode, make_columns
+from tuner.statistics.pareto import FEW_CONTROLS, LEAST_VARIANCE, log_cost
+from tuner.statistics.ranking import as_controls
+
+
+def observe_costs(space: Space, starts: Sequence[Start], metric: str) -> Observations | None:
+    """Return the logs of a cost of all starts; None where the default's is not known often enough.
+
+    The noise of one start is that of the default's starts among each other, drift included.
+    """
+    told = [each for each in as_controls(starts) if each.role in TOLD]
+    seen = [(start, log) for start in told if (log := log_cost(start, metric)) is not None]
+    of_default = [log for start, log in seen if start.role is Role.CONTROL]
+    if len(of_default) < FEW_CONTROLS:
+        return None
+    own = max(variance(of_default), LEAST_VARIANCE)
+    times = np.array([middle_s(start) for start, _ in seen])
+    encoding = Encoding(shared(space.dimensions))
+    return Observations(
+        noise=Noise(
+            sigma_window=0.0,
+            sigma_start=own**0.5,
+            drift_per_s=0.0,
+            degrees_window=1.0,
+            degrees_start=len(of_default) - 1.0,
+        ),
+        walk=Walk(first_s=float(times.min()), drift_per_s=0.0, jumps=()),
+        times=times,
+        encoding=encoding,
+        columns=make_columns(space, encoding),
+        points=encode(space, encoding, [start.config for start, _ in seen]),
+        values=np.array([log for _, log in seen]),
+        apart=ObservationNoise(own=np.full(len(seen), own), degrees=len(of_default) - 1.0),
+    )

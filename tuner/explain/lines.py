@@ -1,0 +1,142 @@
+"""What each line of a configuration is worth, and what pairs of them give beyond that."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from tuner.explain.beliefs import Array, Beliefs, read_worth
+from tuner.explain.coalitions import Coalition, weigh_coalitions
+from tuner.explain.explanation import Finding, Interaction, Line, Worth
+from tuner.explain.findings import NEGLIGIBLE, SURE, find
+from tuner.explain.variation import is_allowed, is_same, keep_lines, list_changes
+from tuner.ports import Config
+from tuner.records import Start
+from tuner.space import Space
+from tuner.statistics.mechanism import Mechanism, attribute_mechanisms
+
+LEAST_INTERACTION = 0.01
+"""Log points below which two lines are not worth naming together."""
+MOST_MECHANISMS = 3
+
+
+def weigh_lines(beliefs: Beliefs, config: Config) -> tuple[Worth, tuple[Line, ...], tuple[Interaction, ...]]:
+    """Return the gain of a configuration, its lines by worth, and the interactions that can be told."""
+    parts = _Parts(beliefs.space, config)
+    names = parts.names
+    coalitions, shares = weigh_coalitions(names, parts.is_allowed)
+    pairs = [pair for pair in combinations(names, 2) if parts.can_be_told(pair)]
+    asked = _Contrasts(coalitions, parts.every)
+    worths = [asked.weighted(dict(zip(coalitions, row, strict=True))) for row in shares]
+    alone = [
+        asked.signed(plus=[parts.every], minus=[left]) if parts.is_allowed(left) else worths[row]
+        for row, left in enumerate(parts.every - {name} for name in names)
+    ]
+    together = [asked.signed(*parts.corners(pair)) for pair in pairs]
+    gain = asked.signed(plus=[parts.every], minus=[frozenset()])
+    draws = beliefs.draw(
+        [parts.config(part) for part in asked.parts], asked.matrix([gain, *worths, *alone, *together])
+    )
+    of_worth, of_alone, of_pairs = np.split(draws[:, 1:], [len(names), 2 * len(names)], axis=1)
+    lines = [
+        _describe_line(beliefs, name, of_worth[:, row], of_alone[:, row], config)
+        for row, name in enumerate(names)
+    ]
+    return (
+        read_worth(draws[:, 0]),
+        tuple(sorted(lines, key=lambda line: -line.worth.ratio)),
+        _describe_interactions(pairs, of_pairs),
+    )
+
+
+class _Parts:
+    """A configuration with some of its lines alone."""
+
+    def __init__(self, space: Space, config: Config) -> None:
+        self._space = space
+        self._changes = list_changes(space, config)
+        self._known: dict[Coalition, Config] = {}
+        self.names = sorted(self._changes)
+        self.every = frozenset(self.names)
+
+    def config(self, part: Coalition) -> Config:
+        if part not in self._known:
+            self._known[part] = keep_lines(self._space, self._changes, part)
+        return self._known[part]
+
+    def is_allowed(self, part: Coalition) -> bool:
+        return is_allowed(self._space, self.config(part))
+
+    def corners(self, pair: tuple[str, str]) -> tuple[list[Coalition], list[Coalition]]:
+        """Return what their interaction adds, and what it takes away."""
+        one, other = pair
+        return [self.every, self.every - {one, other}], [self.every - {one}, self.every - {other}]
+
+    def can_be_told(self, pair: tuple[str, str]) -> bool:
+        """Return whether a pair, and each of it alone, can be put back."""
+        return all(self.is_allowed(part) for side in self.corners(pair) for part in side)
+
+
+Signs = dict[Coalition, float]
+
+
+class _Contrasts:
+    """Contrasts between parts of a configuration: rows of a matrix over all parts that any of them asks."""
+
+    def __init__(self, coalitions: Sequence[Coalition], every: Coalition) -> None:
+        self.parts = [*dict.fromkeys([*coalitions, every])]
+
+    def weighted(self, signs: Signs) -> Signs:
+        self.parts += [part for part in signs if part not in self.parts]
+        return signs
+
+    def signed(self, plus: Sequence[Coalition], minus: Sequence[Coalition]) -> Signs:
+        return self.weighted(dict.fromkeys(plus, 1.0) | dict.fromkeys(minus, -1.0))
+
+    def matrix(self, rows: Sequence[Signs]) -> Array:
+        """Return shape (rows, parts)."""
+        return np.array([[signs.get(part, 0.0) for part in self.parts] for signs in rows])
+
+
+def _describe_line(beliefs: Beliefs, name: str, worth: Array, alone: Array, config: Config) -> Line:
+    finding, bound, _ = find(alone[:, None])
+    if name in beliefs.space.inert_but_tuned:
+        finding, bound = Finding.CANNOT_ACT, None
+    return Line(
+        parameter=name,
+        default=beliefs.space.changes(config)[name][0],
+        value=config[name],
+        worth=read_worth(worth),
+        alone=read_worth(alone),
+        chance=float((alone > NEGLIGIBLE).mean()),
+        finding=finding,
+        bound=bound,
+    )
+
+
+def _describe_interactions(pairs: Sequence[tuple[str, str]], draws: Array) -> tuple[Interaction, ...]:
+    found = []
+    for pair, drawn in zip(pairs, draws.T, strict=True):
+        is_sure = max((drawn > 0).mean(), (drawn < 0).mean()) >= SURE
+        if is_sure and abs(drawn.mean()) >= LEAST_INTERACTION:
+            found.append(Interaction(parameters=pair, worth=read_worth(drawn)))
+    return tuple(sorted(found, key=lambda each: -abs(each.worth.log)))
+
+
+def add_mechanisms(lines: Sequence[Line], starts: Sequence[Start], default: Config) -> tuple[Line, ...]:
+    """Return the lines with the counters that moved with each, by all starts under the study's own load."""
+    counted = [start for start in starts if start.counts and start.role.is_under_study_load]
+    has_line = {line.parameter: [_has(start.config, line, default) for start in counted] for line in lines}
+    moved: Mapping[str, tuple[Mechanism, ...]] = attribute_mechanisms(counted, has_line) if lines else {}
+    return tuple(replace(line, mechanisms=moved[line.parameter][:MOST_MECHANISMS]) for line in lines)
+
+
+def _has(config: Config, line: Line, default: Config) -> bool:
+    """Return whether a configuration has a line: its choice, or a number nearer to its than the default's."""
+    value = config.get(line.parameter, default.get(line.parameter))
+    numbers = (value, line.value, line.default)
+    if any(isinstance(each, bool | str) or each is None for each in numbers):
+        return is_same(value, line.value)
+    at, end, begin = (float(each) for each in numbers)  # type: ignore[arg-type]
+    return abs(at - end) < abs(at - begin)

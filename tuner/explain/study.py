@@ -1,0 +1,107 @@
+"""Explains one study: what was shipped, what was not, and what would prove it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from tuner.explain.beliefs import Beliefs
+from tuner.explain.costs import observe_costs
+from tuner.explain.depth import describe_depth
+from tuner.explain.explanation import Depth, Explanation, Proof
+from tuner.explain.lines import add_mechanisms, weigh_lines
+from tuner.explain.proof import plan_proof
+from tuner.explain.responses import describe_others, find_tolerances, respond_all
+from tuner.ports import Config
+from tuner.records import Role, Start
+from tuner.space import Space
+from tuner.statistics.paired_gain import Gain
+
+USUAL_WINDOWS = 2
+
+
+def explain(
+    space: Space,
+    starts: Sequence[Start],
+    config: Config | None,
+    *,
+    metric: str,
+    gain: Gain | None = None,
+    cost: str | None = None,
+    seed: int = 0,
+) -> Explanation:
+    """Explain a configuration by all starts of its study.
+
+    Args:
+        space: of the study.
+        starts: all of them.
+        config: the winner, else the best so far; None explains the default.
+        metric: that the study maximizes, by name.
+        gain: what the confirmation gave; None before it.
+        cost: metric that is minimized as well.
+        seed: of the draws; the same gives the same explanation.
+    """
+    config = config or space.default()
+    if not space.dimensions:
+        return Explanation(metric=metric, refusal="The study searches no parameter.")
+    beliefs = Beliefs.of(space, starts, seed=seed)
+    if beliefs is None:
+        return Explanation(metric=metric, refusal="The default has not been measured yet.")
+    found = _explain(beliefs, starts, config, metric)
+    if gain is None or gain.verdict != "improved":
+        found = replace(found, proof=_plan(beliefs, found, starts))
+    if cost is not None:
+        found = replace(found, beside=_explain_cost(space, starts, config, cost, seed))
+    return replace(found, is_confirmed=gain is not None)
+
+
+def _explain(beliefs: Beliefs, starts: Sequence[Start], config: Config, metric: str) -> Explanation:
+    space = beliefs.space
+    gain, lines, interactions = weigh_lines(beliefs, config)
+    responses = respond_all(beliefs, config)
+    others = describe_others(space, config, responses)
+    return Explanation(
+        metric=metric,
+        gain=gain,
+        lines=add_mechanisms(lines, starts, space.default()),
+        others=others,
+        tolerances=find_tolerances(responses, [line.parameter for line in lines], others),
+        interactions=interactions,
+        starts=beliefs.starts,
+    )
+
+
+def _plan(beliefs: Beliefs, found: Explanation, starts: Sequence[Start]) -> Proof | None:
+    """Return what would prove the gain; None where nothing is changed."""
+    if found.gain is None or not found.lines:
+        return None
+    of_pairs = [each for each in starts if each.role is Role.CONFIRM and each.counts]
+    counted = of_pairs or [each for each in starts if each.counts and each.role is Role.CONTROL]
+    windows = round(fmean(len(each.valid_windows) for each in counted)) if counted else USUAL_WINDOWS
+    seconds = [each.timing.deploy_s + each.timing.load_s for each in counted]
+    noise = beliefs.posteriors[0].noise
+    return plan_proof(found.gain, noise, windows=windows, pair_s=2 * fmean(seconds) if seconds else 0.0)
+
+
+def _explain_cost(space: Space, starts: Sequence[Start], config: Config, cost: str, seed: int) -> Explanation:
+    seen = observe_costs(space, starts, cost)
+    if seen is None:
+        return Explanation(metric=cost, refusal=f"Too few starts of the default have {cost}.")
+    return _explain(Beliefs.about(space, seen, seed=seed), starts, config, cost)
+
+
+def explain_parameter(
+    space: Space,
+    starts: Sequence[Start],
+    config: Config | None,
+    name: str,
+    found: Explanation,
+    *,
+    seed: int = 0,
+) -> Depth:
+    """Return everything that is known of one parameter, beside what explains the study.
+
+    Raises:
+        UsageError: the space has no such parameter.
+    """
+    beliefs = Beliefs.of(space, starts, seed=seed)
+    return describe_depth(space, beliefs, starts, config or space.default(), name, found)

@@ -1,0 +1,114 @@
+"""What to conclude from an explanation: a few sentences to act on, the most important first."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tuner.explain.explanation import Explanation, Finding, Line, Other, Proof, Tolerance, Worth
+from tuner.report.wording import say_duration, say_interval, say_percent, say_ratio
+
+if TYPE_CHECKING:
+    from tuner.space import Space
+    from tuner.statistics.paired_gain import Gain
+
+NAMES_AT_MOST = 6
+TENDENCY = 0.8
+"""Chance from which on a line that is not shown to help is said to be likely to."""
+
+
+def conclude(space: "Space", found: Explanation, gain: "Gain | None" = None, reason: str = "") -> Explanation:
+    """Return an explanation with its sentences.
+
+    Args:
+        space: of the study.
+        found: what is explained.
+        gain: what the pairs of the confirmation gave.
+        reason: why nothing is proven; empty when something is.
+    """
+    proof = found.proof and replace(found.proof, sentence=say_proof(found.proof, found.starts))
+    said = [*_say_lines(space, found.lines, found.gain), *_say_contradiction(found, gain)]
+    said += [_say_tolerance(space, each) for each in found.tolerances]
+    said += [
+        f"{_name(each.parameters)} {'help' if each.worth.ratio > 1 else 'hinder'} each other: together "
+        f"{say_worth(each.worth)} of what each gives alone."
+        for each in found.interactions
+    ]
+    said += [*_say_others(space, found.others)]
+    if proof is not None:
+        said = [*([reason] if reason else []), proof.sentence, *said]
+    return replace(found, conclusions=tuple(said), proof=proof)
+
+
+def say_worth(worth: Worth) -> str:
+    """Write a worth: 1.39× [1.20, 1.61]."""
+    return f"{say_ratio(worth.ratio)} {say_interval(worth.low, worth.high)}"
+
+
+def say_proof(proof: Proof, starts: int) -> str:
+    """Write what would prove a gain."""
+    expected = f"All {starts} starts together let expect {say_worth(proof.expected)} of the default"
+    noise = f"a pair on this host scatters by {say_percent(proof.noise, 0)}"
+    if proof.pairs is None:
+        return (
+            f"{expected}; {noise}, so no number of pairs that anybody would wait for is likely to prove it."
+        )
+    time = f" (about {say_duration(proof.seconds)})" if proof.seconds else ""
+    return (
+        f"{expected}; were it so, {proof.pairs} fresh pairs{time} would prove it nine times in ten: {noise}."
+    )
+
+
+def _say_lines(space: "Space", lines: Sequence[Line], gain: Worth | None) -> Iterator[str]:
+    of = {finding: [line for line in lines if line.finding is finding] for finding in Finding}
+    if helping := of[Finding.HELPS]:
+        share = sum(line.worth.log for line in helping) / gain.log if gain and gain.log > 0 else 0.0
+        told = f": {say_percent(min(share, 1.0), 0)} of the gain" if share > 0 else ""
+        yield f"Keep {_name_lines(space, helping)}{told}."
+    elif len(lines) > 1:
+        yield "The starts do not tell which of the lines make the gain; they were mostly tried together."
+    if idle := [*of[Finding.NO_EFFECT], *of[Finding.CANNOT_ACT]]:
+        yield f"{_name([line.parameter for line in idle])} may go back to the default: nothing is lost by it."
+    if harmful := of[Finding.HARMFUL]:
+        yield f"Put back {_name([line.parameter for line in harmful])}: the rest is faster without."
+    likely = [line for line in of[Finding.UNKNOWN] if line.chance >= TENDENCY]
+    open_ones = [line for line in of[Finding.UNKNOWN] if line.chance < TENDENCY]
+    if helping and likely:
+        yield f"Likely to help, but not shown: {_name([line.parameter for line in likely])}."
+    if helping and open_ones:
+        yield f"Of {_name([line.parameter for line in open_ones])} it is not known whether it helps."
+
+
+def _say_contradiction(found: Explanation, gain: "Gain | None") -> Iterator[str]:
+    """Yield that the pairs alone say otherwise than all starts together."""
+    if gain is None or found.gain is None or found.gain.low <= gain.ratio <= found.gain.high:
+        return
+    pairs = f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}"
+    yield f"The pairs alone say {pairs}, all starts together {say_worth(found.gain)}: trust the pairs."
+
+
+def _say_tolerance(space: "Space", each: Tolerance) -> str:
+    name = each.parameter
+    low, high = space.show(name, each.low), space.show(name, each.high)
+    return f"{name} may be anything from {low} to {high}: within {say_percent(each.loss)} of the gain."
+
+
+def _say_others(space: "Space", others: Sequence[Other]) -> Iterator[str]:
+    for each in others:
+        if each.value is None or each.effect is None:
+            continue
+        value = space.show(each.parameter, each.value)
+        if each.finding is Finding.HELPS:
+            yield f"Try {each.parameter} {value} as well: {say_worth(each.effect)}."
+        if each.finding is Finding.HARMFUL:
+            yield f"Leave {each.parameter} as it is: {value} gives {say_worth(each.effect)}."
+
+
+def _name_lines(space: "Space", lines: Sequence[Line]) -> str:
+    return _name([f"{line.parameter} {space.show(line.parameter, line.value)}" for line in lines])
+
+
+def _name(names: Sequence[str]) -> str:
+    """Write names as a list: a, b and c; of many, the first few."""
+    if len(names) > NAMES_AT_MOST:
+        names = [*names[:NAMES_AT_MOST], f"{len(names) - NAMES_AT_MOST} more"]
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

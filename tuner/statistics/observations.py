@@ -1,0 +1,178 @@
+"""What a campaign has observed, as a Gaussian process takes it: points, values, and noise of two kinds."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tuner.optimize.encoding import Columns, Encoding, Points
+from tuner.optimize.gp import GaussianProcess, ObservationNoise
+from tuner.optimize.history import compress
+from tuner.optimize.replay import shared
+from tuner.ports import Config
+from tuner.records import Role, Start, is_censored
+from tuner.space import Space
+from tuner.statistics.control_level import ControlLevel, middle_s
+from tuner.statistics.noise import Noise, estimate_noise, start_variance
+
+LEARNS_FROM = frozenset({Role.CONTROL, Role.SEARCH, Role.REPEAT, Role.RACE, Role.ABLATION})
+KNOWN_NOISE_DEGREES = 15.0
+"""Degrees of freedom from which on the scatter between starts is taken for noise alone."""
+JUMP_SD = 0.5
+"""Standard deviation of the level beforehand on either side of a confirmed jump."""
+FAR_BELOW = 0.7
+"""Log points below the median up to which no start is pulled up: half of its goodput."""
+OUTLIER_SD = 4.0
+OUTLIER_STARTS = 3
+"""From so many starts of a configuration on, one that the others contradict is known for a stall."""
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Walk:
+    """The level of the host over time: a random walk that begins anew at each confirmed jump."""
+
+    first_s: float
+    drift_per_s: float
+    """Variance that the level gains per second."""
+    jumps: tuple[tuple[float, float], ...]
+    """Time of the last good control before each jump and of the first one after it."""
+
+    def covariances(self, one: Array, other: Array) -> Array:
+        """Return those of the level at times (n,) and (m,), in seconds; shape (n, m)."""
+        earlier = np.minimum(one[:, None], other[None, :]) - self.first_s
+        walked: Array = self.drift_per_s * np.maximum(earlier, 0.0)
+        if not self.jumps:
+            return walked
+        is_same = self._stretch(one)[:, None] == self._stretch(other)[None, :]
+        return np.asarray(walked + JUMP_SD**2 * is_same)
+
+    def _stretch(self, times: Array) -> NDArray[np.int64]:
+        """Return between which jumps times lie; within a jump counts as a stretch of its own."""
+        ends = [end for jump in self.jumps for end in jump]
+        return np.searchsorted(np.asarray(ends), times, side="right")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observations:
+    """All starts that count, ready for a model."""
+
+    noise: Noise
+    walk: Walk
+    times: Array
+    """When each start was measured, shape (n,), in seconds since the epoch."""
+    encoding: Encoding
+    columns: Columns
+    points: Points
+    """Shape (n, d)."""
+    values: Array
+    """Log goodput of each start, shape (n,), or the log of another metric."""
+    apart: ObservationNoise
+
+    @classmethod
+    def of(
+        cls, space: Space, starts: Sequence[Start], roles: Collection[Role] = LEARNS_FROM
+    ) -> "Observations | None":
+        """Return those of the starts in some roles; None before the default was measured."""
+        told = [start for start in starts if start.role in roles and start.log_value is not None]
+        told = [start for start in told if start.counts]
+        controls = [start for start in told if start.role is Role.CONTROL]
+        if not controls:
+            return None
+        noise = estimate_noise(told)
+        times = np.array([middle_s(start) for start in told])
+        walk = Walk(
+            first_s=float(times.min()),
+            drift_per_s=noise.drift_per_s,
+            jumps=ControlLevel.fit(controls, noise).jumps,
+        )
+        encoding = Encoding(shared(space.dimensions))
+        points = encode(space, encoding, [start.config for start in told])
+        values = np.array([start.log_value or 0.0 for start in told])
+        return cls(
+            noise=noise,
+            walk=walk,
+            times=times,
+            encoding=encoding,
+            columns=make_columns(space, encoding),
+            points=points,
+            values=compress(values, FAR_BELOW),
+            apart=ObservationNoise(
+                own=_variances(told, noise, points, values, drifted=noise.drift_per_s * np.ptp(times)),
+                shared=walk.covariances(times, times),
+                degrees=noise.degrees_start,
+            ),
+        )
+
+    @property
+    def is_noise_known(self) -> bool:
+        """Whether what length scales do not explain is no noise."""
+        return self.apart.degrees >= KNOWN_NOISE_DEGREES
+
+    def fit(self, seed: int) -> GaussianProcess:
+        """Return the process with the most probable kernel; the seed chooses among very many starts."""
+        return GaussianProcess.fit(
+            self.columns, self.points, self.values, self.apart,
+            seed=seed, is_noise_known=self.is_noise_known,
+        )  # fmt: skip
+
+    def sample(self, count: int, seed: int) -> list[GaussianProcess]:
+        """Return processes with kernels that are drawn from their own posterior."""
+        return GaussianProcess.sample(
+            self.columns, self.points, self.values, self.apart,
+            count=count, seed=seed, is_noise_known=self.is_noise_known,
+        )  # fmt: skip
+
+
+def encode(space: Space, encoding: Encoding, configs: Sequence[Config]) -> Points:
+    """Return points (n, d) of configurations; NaN where a parameter is inactive."""
+    conditional = _conditional(space)
+    return encoding.encode(
+        [
+            {
+                name: value
+                for name, value in space.encode(config).items()
+                if name not in conditional or conditional[name] in config
+            }
+            for config in configs
+        ]
+    )
+
+
+def _conditional(space: Space) -> dict[str, str]:
+    """Return the dimensions that may be switched off, with their parameters."""
+    names = {parameter.name for parameter in space.parameters if parameter.when is not None}
+    return {each.name: each.parameter for each in space.dimensions if each.parameter in names}
+
+
+def make_columns(space: Space, encoding: Encoding) -> Columns:
+    """Return what kind each column of the points is."""
+    conditional = _conditional(space)
+    is_conditional = np.array([name in conditional for name in encoding.names], dtype=bool)
+    return Columns(encoding.is_choice, is_conditional, encoding.levels)
+
+
+def _variances(starts: Sequence[Start], noise: Noise, points: Points, values: Array, drifted: float) -> Array:
+    """Return each start's own variance, shape (n,); one that its repeats contradict tells little.
+
+    A stall hits one start of many, and no normal noise has it; its distance from the median of the others
+    becomes its standard deviation. `drifted` is the variance that the level has gained over all starts.
+    """
+    variances = np.array(
+        [start_variance(noise, len(start.valid_windows), is_certain(start)) for start in starts]
+    )
+    keys = [row.tobytes() for row in points]
+    for key in set(keys):
+        rows = np.array([each == key for each in keys])
+        if rows.sum() >= OUTLIER_STARTS:
+            away = (values[rows] - np.median(values[rows])) ** 2
+            is_out = away > OUTLIER_SD**2 * (variances[rows] + drifted)
+            variances[rows] = np.where(is_out, away, variances[rows])
+    return variances
+
+
+def is_certain(start: Start) -> bool:
+    """Return whether a start became steady, and the server was its limit."""
+    return start.steady and not is_censored(start.valid_windows)
