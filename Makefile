@@ -103,6 +103,10 @@ bench-campaign: setup ## Play quick studies of 200 drawn servers and hold them a
 
 RESULTS ?= ours.jsonl
 
+.PHONY: bench-sweep
+bench-sweep: setup ## Play 100 sweeps of drawn servers and hold the values that they name against the truth (five minutes)
+	@$(BIN)/python -m benchmarks.sweeps.simulated --workers "$$(nproc)"
+
 .PHONY: bench-warm-start
 bench-warm-start: ## Measure what an earlier study is worth to a new one (ten minutes)
 	@.ci/python bench

@@ -42,7 +42,7 @@ SAFE_SHARE = 0.90
 """Of the ranges that are named as good, those in which nothing loses more than `TOLERANCE_SLACK` × `NEAR`."""
 COVERAGE = (0.90, 0.98)
 CALM_SIGMA = 0.05
-"""Spread of windows of a second up to which a host is called calm."""
+"""Spread of windows of a second up to which a host is called calm, when it has no slow phases."""
 CALM_HALF_WIDTH = 0.08
 STUDY = """\
 study: drawn
@@ -63,6 +63,7 @@ class Swept:
     parameter: str
     sigma: float
     """Spread of the windows of the host."""
+    is_calm: bool
     values: int
     best: str
     regret: float
@@ -143,6 +144,7 @@ def tell(server: Server, sweeping: Sweeping, starts: int, seconds: float) -> Swe
     best = sweeping.best if sweeping.best is not None else plan.control
     return Swept(
         server=server.number, parameter=plan.parameter, sigma=round(server.noise.sigma_window, 4),
+        is_calm=server.noise.sigma_window <= CALM_SIGMA and not server.noise.slow_depth,
         values=len(plan.values), best=str(plan.values[best]), regret=round(most - truths[best], 4),
         worst_tolerated=round(max(truths[best] - truths[index] for index in tolerated or [best]), 4),
         tolerated=len(tolerated), covered=sum(held), intervals=len(held),
@@ -171,7 +173,7 @@ def report(played: list[Swept]) -> int:
     limit = -math.log1p(-TOLERANCE_SLACK * NEAR)
     safe = sum(each.worst_tolerated <= limit for each in ranges) / max(len(ranges), 1)
     covered = sum(each.covered for each in played) / sum(each.intervals for each in played)
-    calm = [width for each in played if each.sigma <= CALM_SIGMA for width in each.half_widths]
+    calm = [width for each in played if each.is_calm for width in each.half_widths]
     usual, widest = statistics.median(calm or [0.0]), max(calm, default=0.0)
     infeasible = sum(not each.is_feasible for each in played)
     seconds = [each.seconds for each in played]

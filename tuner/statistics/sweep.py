@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tuner.records import Start, State
 from tuner.statistics.feasibility import Feasibility
 from tuner.statistics.ranking import LIKELY
-from tuner.statistics.response import Cell, Estimate, Response
+from tuner.statistics.response_curve import Cell, Estimate, ResponseCurve
 from tuner.study.facts import SweepPlan
 from tuner.study.objective import Constraint
 
@@ -103,11 +103,11 @@ def judge_sweep(
     blocks = len({cell.block for cell in cells})
     if not counts[plan.control]:
         return Sweeping(plan=plan, tried=tuple(tried), best=None, blocks=blocks)
-    response = Response.fit(cells, places_of(plan), seed=seed)
+    response = ResponseCurve.fit(cells, places_of(plan), seed=seed)
     return _conclude(plan, tried, response, blocks)
 
 
-def _conclude(plan: SweepPlan, tried: Sequence[Tried], response: Response, blocks: int) -> Sweeping:
+def _conclude(plan: SweepPlan, tried: Sequence[Tried], response: ResponseCurve, blocks: int) -> Sweeping:
     candidates = [each.index for each in tried if each.starts and not each.fault]
     near, first, slack = (
         response.chances_within(share, candidates) if candidates else {}

@@ -20,7 +20,7 @@ from tuner.report.sweep import (
     say_tolerance,
 )
 from tuner.report.wording import NOTHING, say_failures, say_milliseconds, say_rate
-from tuner.statistics.response import Estimate
+from tuner.statistics.response_curve import Estimate
 from tuner.statistics.sweep import places_of
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from tuner.report.sweep import (
     say_tolerance,
 )
 from tuner.report.wording import make_printable, say_rate, say_ratio
-from tuner.statistics.response import Estimate
+from tuner.statistics.response_curve import Estimate
 
 if TYPE_CHECKING:
     from tuner.statistics.sweep import Tried

@@ -9,8 +9,8 @@ Numbers that lie next to each other have similar f: a Gaussian process on their 
 value has for itself. That prior draws an arm of few starts towards the others, which keeps the best of many
 from being the luckiest of many (the winner's curse; Efron & Morris, Scientific American 236, 1977). Its
 hyperparameters are averaged over by their marginal likelihood, so their uncertainty is a part of every
-interval. A stall of the host hits one start and must not move the curve: a start counts the less, the farther
-it is from where the others put it (redescending weights; Huber, "Robust Statistics", 1981, chapter 4).
+interval. The noise e is Student's t: a stall of the host hits one start and must not move the curve (Lange,
+Little & Taylor, JASA 84, 1989, doi 10.1080/01621459.1989.10478852).
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 
 DRAWS = 4000
 CONFIDENCE = 0.95
-OUTLIER_SD = 2.5
-"""Standard deviations from which on a start counts less; of normal noise one in 80 does."""
-NORMAL_MEDIAN = 0.6745
-"""Of the absolute value of a standard normal number."""
+NOISE_DEGREES = 4.0
+"""Of Student's t of single starts."""
+NOISE_EXCESS = 1.5
+"""Variance of what is fitted with t's weights over what the weighted squares say: (ν + 3) / (ν + 1) = 1.4
+where the noise is such a t (Lange et al., section 3), 1.55 where it is normal."""
 PRIOR_NOISE = 0.04
 PRIOR_NOISE_DEGREES = 1.0
 """Spread between starts that is expected before any is seen, and what that is worth in degrees of freedom."""
@@ -66,14 +67,14 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Response:
+class ResponseCurve:
     """What all blocks say of the arms together."""
 
     draws: Array
     """Of the posterior of f, shape (draws, arms); what all arms share is arbitrary."""
 
     @classmethod
-    def fit(cls, cells: Sequence[Cell], places: Sequence[float | None], *, seed: int = 0) -> "Response":
+    def fit(cls, cells: Sequence[Cell], places: Sequence[float | None], *, seed: int = 0) -> "ResponseCurve":
         """Fit to the cells; blocks may lack some arms.
 
         Args:
@@ -196,16 +197,15 @@ def _shares(fitted: Sequence[_Fitted]) -> Array:
 def _weigh(
     member: Array, arms: NDArray[np.int64], logs: Array, weights: Array, fitted: Sequence[_Fitted]
 ) -> Array:
-    """Return the weight of each cell: 1 for all but those that are far from where the others put them."""
-    mean = sum(share * each.mean for share, each in zip(_shares(fitted), fitted, strict=True))
+    """Return the weight of each cell: less, the farther it is from where the others put it."""
+    shares = _shares(fitted)
+    mean = sum(share * each.mean for share, each in zip(shares, fitted, strict=True))
+    scale = sum(share * each.squares / each.degrees for share, each in zip(shares, fitted, strict=True))
     apart = logs - np.asarray(mean)[arms]
     weighted = member * weights[:, None]
     levels = (weighted.T @ apart) / weighted.sum(axis=0)
-    residuals = np.abs(apart - member @ levels)
-    # What is fitted takes its share of the residuals.
-    shrunk = np.sqrt(max(len(arms) - member.shape[1] - len(mean) + 1, 1) / len(arms))
-    usual = max(float(np.median(residuals)) / NORMAL_MEDIAN / shrunk, 1e-6)
-    return np.asarray(np.minimum(1.0, (OUTLIER_SD * usual / np.maximum(residuals, 1e-12)) ** 2))
+    residual = apart - member @ levels
+    return np.asarray((NOISE_DEGREES + 1) / (NOISE_DEGREES + residual**2 / scale))
 
 
 def _draw(fitted: Sequence[_Fitted], seed: int) -> Array:
@@ -217,7 +217,7 @@ def _draw(fitted: Sequence[_Fitted], seed: int) -> Array:
         if count:
             values, vectors = np.linalg.eigh(each.covariance)
             root = vectors * np.sqrt(np.maximum(values, 0.0))
-            noise = np.sqrt(each.squares / generator.chisquare(each.degrees, count))
+            noise = np.sqrt(NOISE_EXCESS * each.squares / generator.chisquare(each.degrees, count))
             parts.append(each.mean + noise[:, None] * (generator.normal(size=(count, len(root))) @ root.T))
     return np.concatenate(parts)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tuner.statistics.response import Cell, Response
+from tuner.statistics.response_curve import Cell, ResponseCurve
 
 PLACES = list(np.linspace(0, 1, 8))
 PEAK = 0.3 * np.exp(-0.5 * ((np.array(PLACES) - 0.6) / 0.2) ** 2)
@@ -19,14 +19,14 @@ def cells_of(truth, *, blocks=6, noise=0.04, drift=0.2, seed=1):
 
 
 def test_the_drift_of_the_host_cancels_out():
-    steady = Response.fit(cells_of(PEAK, drift=0.0), PLACES).against(0)
-    drifting = Response.fit(cells_of(PEAK, drift=0.7), PLACES).against(0)
+    steady = ResponseCurve.fit(cells_of(PEAK, drift=0.0), PLACES).against(0)
+    drifting = ResponseCurve.fit(cells_of(PEAK, drift=0.7), PLACES).against(0)
 
     assert [each.ratio for each in drifting] == pytest.approx([each.ratio for each in steady], abs=0.003)
 
 
 def test_the_control_has_the_ratio_one_without_doubt():
-    control = Response.fit(cells_of(PEAK), PLACES).against(3)[3]
+    control = ResponseCurve.fit(cells_of(PEAK), PLACES).against(3)[3]
 
     assert (control.low, control.ratio, control.high) == (1, 1, 1)
 
@@ -39,7 +39,9 @@ def test_intervals_hold_the_truth_as_often_as_they_say(truth):
         each.low <= np.exp(value - truth[0]) <= each.high
         for seed in range(12)
         for each, value in zip(
-            Response.fit(cells_of(truth, blocks=4, seed=seed), PLACES).against(0)[1:], truth[1:], strict=True
+            ResponseCurve.fit(cells_of(truth, blocks=4, seed=seed), PLACES).against(0)[1:],
+            truth[1:],
+            strict=True,
         )
     ]
 
@@ -50,13 +52,13 @@ def test_a_single_stalled_start_does_not_move_the_curve():
     cells = cells_of(PEAK, noise=0.01)
     stalled = [Cell(block=cells[5].block, arm=5, log=cells[5].log - 1.0), *cells[:5], *cells[6:]]
 
-    sound, hit = (Response.fit(each, PLACES).against(0)[5].ratio for each in (cells, stalled))
+    sound, hit = (ResponseCurve.fit(each, PLACES).against(0)[5].ratio for each in (cells, stalled))
 
     assert hit == pytest.approx(sound, abs=0.02)
 
 
 def test_the_best_of_many_equal_arms_is_not_taken_for_better():
-    response = Response.fit(cells_of(np.zeros(12), blocks=2, noise=0.1), [None] * 12)
+    response = ResponseCurve.fit(cells_of(np.zeros(12), blocks=2, noise=0.1), [None] * 12)
     raw = [np.mean([cell.log for cell in cells_of(np.zeros(12), blocks=2, noise=0.1) if cell.arm == arm])
            for arm in range(12)]  # fmt: skip
 
@@ -68,8 +70,8 @@ def test_the_best_of_many_equal_arms_is_not_taken_for_better():
 def test_neighbours_on_a_scale_support_each_other():
     few = [cell for cell in cells_of(PEAK, noise=0.05) if cell.arm != 4 or cell.block == 0]
 
-    apart = Response.fit(few, [None] * 8).against(0)[4]
-    beside = Response.fit(few, PLACES).against(0)[4]
+    apart = ResponseCurve.fit(few, [None] * 8).against(0)[4]
+    beside = ResponseCurve.fit(few, PLACES).against(0)[4]
 
     assert beside.half_width < apart.half_width
 
@@ -78,13 +80,13 @@ def test_a_block_that_lacks_arms_counts_for_those_it_has():
     whole = cells_of(PEAK, noise=0.02)
     part = [cell for cell in whole if cell.block < 4 or cell.arm in {0, 5}]
 
-    assert Response.fit(part, PLACES).against(0)[5].ratio == pytest.approx(
+    assert ResponseCurve.fit(part, PLACES).against(0)[5].ratio == pytest.approx(
         np.exp(PEAK[5] - PEAK[0]), abs=0.04
     )
 
 
 def test_the_chance_of_being_as_good_is_asked_among_those_that_are_named():
-    response = Response.fit(cells_of(PEAK, noise=0.01), PLACES)
+    response = ResponseCurve.fit(cells_of(PEAK, noise=0.01), PLACES)
 
     among_all = response.chances_within(0.03, range(8))
     without_best = response.chances_within(0.03, [0, 1, 7])
@@ -95,12 +97,12 @@ def test_the_chance_of_being_as_good_is_asked_among_those_that_are_named():
 
 
 def test_the_same_cells_give_the_same_numbers():
-    first, again = (Response.fit(cells_of(PEAK), PLACES, seed=3).against(0) for _ in range(2))
+    first, again = (ResponseCurve.fit(cells_of(PEAK), PLACES, seed=3).against(0) for _ in range(2))
 
     assert first == again
 
 
 def test_two_arms_and_two_blocks_do():
-    found = Response.fit(cells_of([0.0, 0.1], blocks=2), [None, None]).against(0)[1]
+    found = ResponseCurve.fit(cells_of([0.0, 0.1], blocks=2), [None, None]).against(0)[1]
 
     assert found.low < np.exp(0.1) < found.high
