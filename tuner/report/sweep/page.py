@@ -83,7 +83,7 @@ def draw_figure(sweep: Sweep) -> str:
 
 def list_rows(sweep: Sweep) -> list[tuple[str, ...]]:
     """Return the table: value, ratio, requests per second, p99, failures, starts."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for tried, arm in zip(sweep.sweeping.tried, sweep.arms, strict=True):
         ratio = say_estimate(tried.estimate) if tried.estimate else NOTHING
         failures = say_failures(arm.failures, arm.requests)
@@ -97,8 +97,8 @@ def list_rows(sweep: Sweep) -> list[tuple[str, ...]]:
 
 def draw_marks(sweep: Sweep) -> list[Mark]:
     """Place every value: numbers on their scale, and beside them what lies on none."""
-    axis, marks = _Axis.fit(sweep), []
-    shares = _spread(sweep)
+    axis, shares = _Axis.fit(sweep), _spread(sweep)
+    marks: list[Mark] = []
     above: list[float] = []
     for tried, x in zip(sweep.sweeping.tried, shares, strict=True):
         crowded = bool(above) and x - above[-1] < LABEL_PERCENT
