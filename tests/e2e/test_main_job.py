@@ -1,6 +1,7 @@
 """The main job through the command line, against the real servers, short."""
 
 import json
+import math
 
 import pytest
 
@@ -29,8 +30,6 @@ def test_show_prints_what_the_contract_promises(finished):
 
 
 def test_the_gain_can_be_recomputed_from_the_windows_that_are_shown(finished):
-    import math
-
     tuner, study, _ = finished
     shown = json.loads(tuner.run("show", study, "--json").stdout)
     pairs = {}
@@ -74,10 +73,23 @@ def test_report_and_explanation_are_real(finished):
     assert page.returncode == 0
     assert b"plotly" in (tuner.folder / "page.html").read_bytes()
     shown = json.loads(tuner.run("show", study, "--json").stdout)
-    printed = explained.stdout.splitlines()
+    told = shown["explanation"]
     assert {each["parameter"] for each in shown["sensitivity"]} >= {"open_file_cache", "net.core.somaxconn"}
-    for each in shown["sensitivity"]:
-        assert any(line.startswith(each["parameter"]) and each["verdict"] in line for line in printed)
+    assert math.prod(line["worth"]["ratio"] for line in told["lines"]) == pytest.approx(told["gain"]["ratio"])
+    assert all(each["parameter"] in explained.stdout for each in [*told["lines"], *told["others"]])
+    assert max(map(len, explained.stdout.splitlines())) <= 80
+    assert json.loads(tuner.run("explain", study, "--json").stdout) == told
+
+
+def test_one_parameter_is_looked_into(finished):
+    tuner, study, _ = finished
+
+    told = tuner.run("explain", study, "--parameter", "open_file_cache")
+    unknown = tuner.run("explain", study, "--parameter", "open_file_cash")
+
+    assert "at the default" in told.stdout
+    assert unknown.returncode != 0
+    assert "open_file_cache" in unknown.stderr
 
 
 def test_the_winner_is_exported_with_its_undo(finished):

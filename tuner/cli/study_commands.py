@@ -124,9 +124,17 @@ def show(study: StudyPath, as_json: AsJson = False) -> None:
     """Show the state of a study: incumbent, winner, gain."""
     settings = read_study(study)
     from tuner.commands.outputs import find_results
+    from tuner.report.summary_json import summary_json
+    from tuner.report.sweep import name_best, read_sweeps, sweep_json
 
-    summary = tuner.read(settings, with_explanation=as_json).summary
-    _print_summary(summary, None if as_json else find_results(settings), as_json=as_json)
+    reading = tuner.read(settings, with_explanation=as_json)
+    sweeps = read_sweeps(settings, reading.space)
+    if as_json:
+        print_json(summary_json(reading.summary) | {"sweeps": [sweep_json(each) for each in sweeps]})
+        return
+    _print_summary(reading.summary, find_results(settings), as_json=False)
+    for each in sweeps:
+        print_text(f"sweep  {name_best(each)}")
 
 
 def _print_summary(summary: "Summary", results: "Results | None", *, as_json: bool) -> None:

@@ -67,7 +67,7 @@ class Beliefs:
             return np.zeros((len(self.posteriors) * DRAWS, 0))
         found = []
         for posterior in self.posteriors:
-            means, covariances = posterior.gains(configs)
+            means, covariances = posterior.gains(configs, is_rough=False)
             normal = rng.standard_normal((DRAWS, len(contrasts)))
             root = _root(contrasts @ covariances @ contrasts.T)
             found.append(contrasts @ means + normal @ root.T)

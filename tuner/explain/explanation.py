@@ -49,7 +49,7 @@ class Line:
     alone: Worth
     """What it gives last: the configuration over the same one with this line put back."""
     chance: float
-    """Probability that `alone` is above 1."""
+    """Probability that `alone` is more than 0.5 %."""
     finding: Finding
     """By `alone`; of NO_EFFECT, within `bound`."""
     bound: float | None = None

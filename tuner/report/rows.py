@@ -169,7 +169,7 @@ def line_rows(summary: "Summary") -> list[Row]:
     return [
         (
             line.parameter,
-            NOTHING if line.default is None else space.show(line.parameter, line.default),
+            space.show(line.parameter, line.default),
             space.show(line.parameter, line.value),
             say_worth(line.worth),
             say_worth(line.alone),

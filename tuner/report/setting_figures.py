@@ -88,8 +88,9 @@ def varied_parameters(summary: "Summary") -> tuple[str, ...]:
     """Return the parameters that the study varied, what is changed first."""
     varied = {dimension.parameter for dimension in summary.space.dimensions}
     found = summary.explanation
-    told = (*found.lines, *found.others) if found is not None else ()
-    ranked = [each.parameter for each in told if each.parameter in varied]
+    lines, others = (found.lines, found.others) if found is not None else ((), ())
+    told = [*(line.parameter for line in lines), *(each.parameter for each in others)]
+    ranked = [name for name in told if name in varied]
     rest = [each.name for each in summary.space.parameters if each.name in varied - set(ranked)]
     return (*ranked, *rest)
 

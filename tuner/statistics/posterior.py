@@ -71,10 +71,15 @@ class Posterior:
             encoding=seen.encoding,
         )
 
-    def gains(self, configs: Sequence[Config]) -> tuple[Array, Array]:
-        """Return means (m,) and covariances (m, m) of the log gains over the default."""
+    def gains(self, configs: Sequence[Config], *, is_rough: bool = True) -> tuple[Array, Array]:
+        """Return means (m,) and covariances (m, m) of the log gains over the default.
+
+        Args:
+            configs: m of them.
+            is_rough: with what each configuration has for itself, apart from what its settings explain.
+        """
         points = np.concatenate([self._default, self._points(configs)])
-        means, covariances = self.process.joint(points, is_rough=True)
+        means, covariances = self.process.joint(points, is_rough=is_rough)
         contrast = _against_first(len(points))
         apart = contrast @ covariances @ contrast.T
         # The default's own gain is 0 without any doubt, but for rounding.
