@@ -33,6 +33,8 @@ PRIOR_NOISE_DEGREES = 1.0
 """Spread between starts that is expected before any is seen, and what that is worth in degrees of freedom."""
 SIGNALS = tuple(np.geomspace(0.02, 50.0, 9))
 """Standard deviations of f relative to the noise."""
+VAGUE_SIGNAL = 10.0
+"""The same of a value beside a scale of numbers, of which they tell nothing."""
 SMOOTH_SHARES = (0.0, 0.5, 0.9, 0.99)
 """Of f's variance: what neighbours share."""
 LENGTHS = (0.15, 0.3, 0.6, 1.2)
@@ -153,7 +155,17 @@ class _Fitted:
 
 
 def _fit_all(seen: _Seen, places: Sequence[float | None]) -> list[_Fitted]:
-    return [_fit(seen, signal**2 * kernel) for kernel in _kernels(places) for signal in SIGNALS]
+    """Fit under all hyperparameters.
+
+    What lies beside a scale, such as `off`, is another thing than its numbers: were it drawn towards them as
+    they are towards each other, a flat range would pull it in.
+    """
+    beside = np.array([place is None for place in places])
+    vague = np.diag(np.where(beside, VAGUE_SIGNAL**2, 0.0))
+    priors = [signal**2 * kernel for kernel in _kernels(places) for signal in SIGNALS]
+    if not beside.all():
+        priors = [np.where(np.diag(beside), vague, prior) for prior in priors]
+    return [_fit(seen, prior) for prior in priors]
 
 
 def _kernels(places: Sequence[float | None]) -> list[Array]:

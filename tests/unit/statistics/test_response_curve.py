@@ -73,6 +73,15 @@ def test_neighbours_on_a_scale_support_each_other():
     assert beside.half_width < apart.half_width
 
 
+def test_a_value_beside_a_flat_range_is_not_drawn_into_it():
+    truth, places = np.array([0.0, *[0.1] * 7]), [None, *np.linspace(0, 1, 7)]
+    curves = [ResponseCurve.fit(cells_of(truth, noise=0.05, seed=seed), places) for seed in range(12)]
+    found = [each.against(0)[4] for each in curves]
+
+    assert np.mean([np.log(each.ratio) for each in found]) == pytest.approx(0.1, abs=0.015)
+    assert np.mean([each.low <= np.exp(0.1) <= each.high for each in found]) >= 0.75
+
+
 def test_a_block_that_lacks_arms_counts_for_those_it_has():
     whole = cells_of(PEAK, noise=0.02)
     part = [cell for cell in whole if cell.block < 4 or cell.arm in {0, 5}]
