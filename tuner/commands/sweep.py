@@ -87,7 +87,7 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
         measuring = Measuring(
             setup=setup, planned=planned, storage=storage, plan=plan, minutes=budget, progress=progress
         )
-        if measuring.judge().wanted():
+        if measuring.has_time_for_a_block():
             measuring.announce()
             with setup.target.hold(progress.note), short_collections():
                 measuring.measure()
@@ -126,7 +126,7 @@ def _refuse_too_little_time(planned: SweepPlan, plan: Plan, minutes: float) -> N
     if minutes < least:
         raise UsageError(
             f"minutes: {minutes:g} are too few for {values} values, of which each start takes about "
-            f"{each_s:.1f} s. Give at least {ceil(10 * least) / 10:g}, or fewer values."
+            f"{each_s:.1f} s. Give at least {ceil(10 * least) / 10:g}, fewer values, or --preset quick."
         )
 
 
@@ -173,6 +173,11 @@ class Measuring:
         """Return whether another start is likely to end in time."""
         return self.time_left_s() >= self.expected_s()
 
+    def has_time_for_a_block(self) -> bool:
+        """Return whether something is left to tell, and time enough to tell it."""
+        wanted = self.judge().wanted()
+        return bool(wanted) and self.time_left_s() >= len(wanted) * self.expected_s()
+
     def judge(self) -> Sweeping:
         return judge_sweep(
             self.planned, self.starts, self.setup.settings.constraints, seed=self.setup.settings.seed
@@ -181,10 +186,9 @@ class Measuring:
     def announce(self) -> None:
         """Say what is to come and how long it takes."""
         values, left_s = len(self.planned.values), self.time_left_s()
-        blocks = max(0, int(left_s / (values * self.expected_s())))
         self.progress.note(
-            f"{self.planned.parameter}: {values} values in about {blocks} blocks of fresh starts, "
-            f"{say_duration(left_s)} at the most"
+            f"{self.planned.parameter}: {values} values in blocks of fresh starts, about "
+            f"{int(left_s / self.expected_s())} starts in all, {say_duration(left_s)} at the most"
         )
         for said in self._doubts():
             self.progress.note(said)
