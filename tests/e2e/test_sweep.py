@@ -11,17 +11,8 @@ from tests.e2e.command_line import CommandLine
 from tests.e2e.traces import eventually
 from tests.testbed.processors import idle_processors_here
 
-SWEEP = (
-    "sweep",
-    "apache.yaml",
-    "ThreadsPerChild",
-    "--values",
-    "16,64",
-    "--minutes",
-    "0.5",
-    "--preset",
-    "quick",
-)
+BUDGET = ("--minutes", "0.5", "--preset", "quick")
+SWEEP = ("sweep", "apache.yaml", "ThreadsPerChild", "--values", "16,64", *BUDGET)
 
 
 @pytest.fixture(scope="module")
