@@ -2,6 +2,7 @@
 
 import math
 import os
+import random
 import resource
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -19,7 +20,7 @@ from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.ports import Facts, FileState, Process, Sandbox, Scalar, Server, Site
-from tuner.space import Space, SpaceFacts, load_space
+from tuner.space import Dimension, Space, SpaceFacts, load_space
 
 PAGE = b"<!DOCTYPE html><title>property</title>\n"
 SOMAXCONN = 4096
@@ -90,6 +91,27 @@ def test_the_real_check_takes_any_configuration_without_changing_a_value(
     config = space.decode(data.draw(points(space)))
 
     put_in_place(SERVERS[name], space.for_server(config, SERVERS[name].name), sandbox)
+
+
+def values_of(dimension: Dimension) -> Iterator[Scalar]:
+    """Yield every choice, or both ends and two values between."""
+    if dimension.choices:
+        yield from dimension.choices
+        return
+    chance = random.Random(dimension.name)  # noqa: S311 - the same values each time
+    for share in (0.0, 1.0, chance.random(), chance.random()):
+        value = dimension.low + share * (dimension.high - dimension.low)
+        yield int(value) if dimension.kind == "int" else value
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_real_check_takes_each_setting_alone_at_its_ends_and_between(name: str, sandbox: Sandbox):
+    space = load(name, cores=os.cpu_count() or 1, connections=100)
+
+    for dimension in space.dimensions:
+        for value in values_of(dimension):
+            config = space.decode({dimension.name: value})
+            put_in_place(SERVERS[name], space.for_server(config, SERVERS[name].name), sandbox)
 
 
 @pytest.mark.alone

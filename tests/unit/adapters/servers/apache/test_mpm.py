@@ -178,7 +178,7 @@ def test_a_private_instance_loads_one_mpm(server: ApacheMpm, config: Config, mpm
         (ApachePrefork(), {"ThreadsPerChild": 25}, "the prefork MPM has no ThreadsPerChild"),
         (ApacheWorker(), {"AsyncRequestWorkerFactor": 2}, "the worker MPM has no AsyncRequestWorkerFactor"),
         (ApacheMpm(), {"MPM": "worker", "MinSpareServers": 5}, "the worker MPM has no MinSpareServers"),
-        (ApacheMpm(), {"MPM": "itk"}, "'itk' is no MPM, as event, worker, prefork are"),
+        (ApacheMpm(), {"MPM": "itk"}, "'itk' is no MPM; there are event, worker, prefork"),
         (ApacheMpm(), {"MPM": "event\nInclude /x"}, "is no MPM"),
         (ApacheMpm(), {"MPM": 1}, "'1' is no MPM"),
     ],
