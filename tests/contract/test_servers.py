@@ -1,17 +1,41 @@
 """Every server adapter of the distribution keeps to its contracts."""
 
+from typing import cast
+
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
 from tuner.errors import UsageError
 from tuner.plugins import Kind, adapter_names, make_private_server
-from tuner.ports import Host
+from tuner.ports import Host, Sandbox
+from tuner.testing.machines import ANSWER_S, CopiedMachine, succeed
 from tuner.testing.servers import contract_of
 
 TestApache = contract_of("apache")
+TestApacheMpm = contract_of("apache-mpm")
 TestH2o = contract_of("h2o")
 TestNginx = contract_of("nginx")
 TestPhpFpm = contract_of("php-fpm")
+
+
+def switch_mpm(sandbox: Sandbox, wanted: str) -> Host:
+    """Return a copy of this machine on which an administrator has chosen another MPM."""
+    machine = CopiedMachine(sandbox)
+    for command in (("a2dismod", "-q", "mpm_event"), ("a2enmod", "-q", f"mpm_{wanted}")):
+        succeed(machine.run(command, timeout_s=ANSWER_S))
+    return cast("Host", machine)
+
+
+class TestApachePrefork(contract_of("apache-prefork")):
+    @pytest.fixture
+    def machine(self, sandbox: Sandbox) -> Host:
+        return switch_mpm(sandbox, "prefork")
+
+
+class TestApacheWorker(contract_of("apache-worker")):
+    @pytest.fixture
+    def machine(self, sandbox: Sandbox) -> Host:
+        return switch_mpm(sandbox, "worker")
 
 
 class TestSysctl(contract_of("sysctl")):
@@ -22,7 +46,8 @@ class TestSysctl(contract_of("sysctl")):
 
 
 def test_every_registered_server_is_among_them():
-    applied = {TestApache, TestH2o, TestNginx, TestPhpFpm, TestSysctl}
+    apaches = {TestApache, TestApacheMpm, TestApachePrefork, TestApacheWorker}
+    applied = {*apaches, TestH2o, TestNginx, TestPhpFpm, TestSysctl}
 
     assert {each.name for each in applied} == set(adapter_names(Kind.SERVER))
 

@@ -30,6 +30,8 @@ SOMAXCONN = "net.core.somaxconn"
 PAGES = {"h2o": "/html/"}
 CHANGES = {
     "apache": ("apache-event", {"ThreadsPerChild": 40, "ListenBacklog": 700}),
+    "apache-prefork": ("apache-prefork", {"MaxRequestWorkers": 300, "ListenBacklog": 700}),
+    "apache-worker": ("apache-worker", {"ThreadsPerChild": 40, "ListenBacklog": 700}),
     "nginx": ("nginx", {"worker_processes": 3, "listen_backlog": 700}),
     "h2o": ("h2o", {"num-threads": 3}),
     "php-fpm": ("php-fpm", {"pm": "static", "pm.max_children": 7}),

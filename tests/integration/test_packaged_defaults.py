@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.apache import Apache, ApachePrefork, ApacheWorker
 from tuner.adapters.servers.nginx import Nginx
 from tuner.ports import Config, Facts, FileState, Sandbox, Server, Site
 from tuner.space import SpaceFacts, load_space
@@ -38,14 +38,12 @@ mount -t tmpfs none /var/lib/nginx
 mount -t tmpfs none /var/www && mkdir /var/www/html && cp -p {page} /var/www/html/index.html
 set +e
 """
+APACHES = {"event": Apache(), "worker": ApacheWorker(), "prefork": ApachePrefork()}
 # Set by the program itself where the package says nothing: server/core.c, server/mpm_common.c,
-# include/mpm_common.h, server/mpm/event/mpm_default.h (2.4.x).
+# include/mpm_common.h (2.4.x).
 APACHE_BUILT_IN = {
-    "serverlimit": ["16"],
-    "asyncrequestworkerfactor": ["2"],
     "listenbacklog": ["511"],
     "maxmemfree": ["2048"],
-    "threadstacksize": ["0"],
     "sendbuffersize": ["0"],
     "readbuffersize": ["8192"],
     "flushmaxthreshold": ["65535"],
@@ -54,6 +52,12 @@ APACHE_BUILT_IN = {
     "enablemmap": ["On"],
     "bufferedlogs": ["Off"],
     "acceptfilter": ["http data"],
+}
+# Of each MPM the file mpm_default.h.
+MPM_BUILT_IN = {
+    "event": {"serverlimit": ["16"], "threadstacksize": ["0"], "asyncrequestworkerfactor": ["2"]},
+    "worker": {"serverlimit": ["16"], "threadstacksize": ["0"]},
+    "prefork": {"serverlimit": ["256"]},
 }
 # src/core/nginx.c, src/event/ngx_event.c, src/http/ngx_http_core_module.c (1.22.1); 1024 files are systemd's.
 NGINX_BUILT_IN = {
@@ -101,10 +105,13 @@ def rendered(server: Server, space_name: str) -> str:
     return content.decode()
 
 
-def packaged_apache() -> str:
+def packaged_apache(mpm: str = "event") -> str:
+    """Read what is installed, with the packaged lines of an MPM."""
     files = [Path("/etc/apache2/apache2.conf"), Path("/etc/apache2/ports.conf")]
     for folder in ("mods-enabled", "conf-enabled", "sites-enabled"):
-        files += sorted(Path("/etc/apache2", folder).glob("*"))
+        found = sorted(Path("/etc/apache2", folder).glob("*"))
+        files += [path for path in found if not path.name.startswith("mpm_")]
+    files.append(Path(f"/etc/apache2/mods-available/mpm_{mpm}.conf"))
     text = "\n".join(file.read_text() for file in files)
     # mod_alias is there, but what its section holds asks for mod_cgi.
     absent = "ssl_module|mod_gnutls.c|mod_include.c|mod_proxy.c|mod_alias.c"
@@ -153,11 +160,10 @@ def nginx_directives(text: str) -> Directives:
     return found
 
 
-def test_what_apache_ships_is_in_the_default():
-    packaged, own = (
-        apache_directives(packaged_apache()),
-        apache_directives(rendered(Apache(), "apache-event")),
-    )
+@pytest.mark.parametrize("mpm", APACHES)
+def test_what_apache_ships_is_in_the_default(mpm: str):
+    packaged = apache_directives(packaged_apache(mpm))
+    own = apache_directives(rendered(APACHES[mpm], f"apache-{mpm}"))
     # Paths and names of the instance; tables that only directory listings and languages read.
     elsewhere = {
         "user", "group", "pidfile", "defaultruntimedir", "errorlog", "customlog", "include",
@@ -191,14 +197,14 @@ def test_requests_are_logged_as_apache_ships_it():
     assert logs["own"] == logs["packaged"]
 
 
-def test_what_apache_ships_no_line_for_is_at_the_programs_own_default():
-    packaged, own = (
-        apache_directives(packaged_apache()),
-        apache_directives(rendered(Apache(), "apache-event")),
-    )
+@pytest.mark.parametrize("mpm", APACHES)
+def test_what_apache_ships_no_line_for_is_at_the_programs_own_default(mpm: str):
+    packaged = apache_directives(packaged_apache(mpm))
+    own = apache_directives(rendered(APACHES[mpm], f"apache-{mpm}"))
     only_own = {name: values for name, values in own.items() if name not in packaged}
 
-    assert only_own == {**APACHE_BUILT_IN, "serverroot": ["/own"], "servername": ["localhost"]}
+    built_in = {**APACHE_BUILT_IN, **MPM_BUILT_IN[mpm]}
+    assert only_own == {**built_in, "serverroot": ["/own"], "servername": ["localhost"]}
 
 
 def test_what_nginx_ships_is_in_the_default():

@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.waiting import wait_until
 from tuner.adapters.hosts.local import LocalHost
-from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.apache import Apache, ApacheMpm, ApachePrefork
 from tuner.adapters.servers.nginx import Nginx
 from tuner.ports import Config, CpuSet, FileState, Process, Sandbox, Scalar, Server, Site
 from tuner.space import Space, SpaceFacts, load_space
@@ -74,6 +74,32 @@ def test_the_parent_ends_no_process_of_an_idle_server_at_the_lowest_spare_thread
     # The parent looks once a second.
     wait_until(lambda: status("ServerUptimeSeconds") >= 3)
     assert (status("Processes"), status("Stopping")) == (3, 0)
+
+
+@pytest.mark.parametrize("started", [3, 40])
+def test_prefork_ends_no_process_that_it_started_at_the_lowest_spare_servers(sandbox, started):
+    space = load("apache-prefork")
+    config = space.complete({"StartServers": started, "MinSpareServers": 1, "MaxSpareServers": started})
+
+    start(ApachePrefork(), space.for_server(config, "apache-prefork"), sandbox)
+
+    def status(key: str) -> int:
+        found = re.search(rf"^{key}: (\d+)$", ask(sandbox, "/server-status?auto").decode(), re.MULTILINE)
+        return int(found[1]) if found else -1
+
+    # The parent looks once a second.
+    wait_until(lambda: status("ServerUptimeSeconds") >= 3)
+    assert status("BusyWorkers") + status("IdleWorkers") == started
+
+
+def test_the_mpm_that_a_configuration_names_is_the_one_that_runs(sandbox):
+    space = load("apache-mpm")
+    for mpm in ("worker", "prefork", "event"):
+        config = space.for_server(space.complete({"MPM": mpm}), "apache-mpm")
+        process = start(ApacheMpm(), config, sandbox)
+
+        assert f"\nServerMPM: {mpm}\n" in ask(sandbox, "/server-status?auto").decode()
+        process.stop(timeout_s=10)
 
 
 def test_workers_that_are_bound_to_cpus_stay_on_those_of_their_instance(sandbox):

@@ -28,6 +28,7 @@ REFUSED = ("command not allowed", "password is required", "incorrect password", 
 CASES = {
     "nginx": ("nginx", ["{'sendfile': False}", "{'sendfile': True}", "{'worker_connections': 900}"]),
     "apache": ("apache-event", ["{'KeepAliveTimeout': 7}", "{'ThreadsPerChild': 40}"]),
+    "apache-prefork": ("apache-prefork", ["{'KeepAliveTimeout': 7}", "{'MaxRequestWorkers': 300}"]),
     "php-fpm": ("php-fpm", ["{'pm': 'static', 'pm.max_children': 7}"]),
 }
 
@@ -65,7 +66,7 @@ def test_the_printed_file_is_all_that_a_study_of_the_own_machine_needs(bed: Test
         host.install_php_fpm()
         host.install_nginx()
     else:
-        getattr(host, f"install_{server}")()
+        host.install(server)
     (host.root / "srv/deploy/own.yaml").write_text(STUDY.format(server=server, space=space))
     study = "/srv/deploy/own.yaml"
     host.run(["chown", "deploy", study])

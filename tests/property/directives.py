@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 
 import yaml
 
-from tests.unit.adapters.servers.apache.layouts import DEBIAN, find
+from tests.unit.adapters.servers.apache.layouts import DEBIAN, find, with_mpm
 from tests.unit.adapters.servers.nginx import layouts as nginx_layouts
 from tests.unit.adapters.servers.php_fpm.layouts import BOOKWORM, find_pool
-from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.apache import Apache, ApacheMpm, ApachePrefork, ApacheWorker
 from tuner.adapters.servers.apache.syntax import logical_lines
 from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.h2o.installation import MAIN as H2O_MAIN
@@ -112,12 +112,16 @@ def writers() -> Mapping[str, Writer]:
     facts = Facts(version=(1, 22, 1), modules=MODULES, cores=2)
     found = nginx_layouts.find("debian-12")
     apache, pool = find(DEBIAN), find_pool(BOOKWORM)
+    prefork = find(with_mpm("prefork"), ApachePrefork())
     h2o = Installation(facts=Facts(cores=2, current={**_h2o_current()}), files=H2O_FILES, service=None)
     kernel = Installation(facts=KERNEL, files={}, service=None)
     made: dict[str, Writer] = {}
     for name, server, read in (
         ("nginx", Nginx(), read_nginx),
         ("apache-event", Apache(), read_apache),
+        ("apache-mpm", ApacheMpm(), read_apache),
+        ("apache-prefork", ApachePrefork(), read_apache),
+        ("apache-worker", ApacheWorker(), read_apache),
         ("h2o", H2o(), read_h2o),
     ):
         made[name] = Writer(
@@ -131,6 +135,7 @@ def writers() -> Mapping[str, Writer]:
     for name, installed, installation, read in (
         ("nginx", Nginx(), found, read_nginx),
         ("apache-event", Apache(), apache, read_apache),
+        ("apache-prefork", ApachePrefork(), prefork, read_apache),
         ("h2o", H2o(), h2o, read_h2o),
         ("php-fpm", PhpFpm(), pool, read_php),
         ("sysctl-net", Sysctl(), kernel, read_kernel),
@@ -165,7 +170,7 @@ def owned(server: str, config: Config) -> Counter[str]:
         )
     if server == "sysctl":
         return Counter({str(path_of(name.partition("[")[0])): 1 for name in config})
-    if server == "apache":
+    if server.startswith("apache"):
         return Counter({name.lower(): 1 for name in config})
     return Counter(dict.fromkeys(config, 1) | {"[www]": 1})
 

@@ -28,6 +28,8 @@ SPACE = "own.yaml"
 SPACES = {
     "nginx": "nginx",
     "apache": "apache-event",
+    "apache-mpm": "apache-mpm",
+    "apache-prefork": "apache-prefork",
     "h2o": "h2o",
     "sysctl": "sysctl-net",
     "php-fpm": "php-fpm",

@@ -11,6 +11,7 @@ from tuner.ports import Config, Files, Scalar
 
 WRITERS = (
     "nginx", "apache-event", "h2o", "sysctl-net", "nginx-installed", "apache-event-installed",
+    "apache-mpm", "apache-prefork", "apache-worker", "apache-prefork-installed",
     "h2o-installed", "php-fpm-installed", "sysctl-net-installed",
 )  # fmt: skip
 UNKNOWN = (

@@ -2,6 +2,7 @@
 
 import math
 import os
+import random
 import resource
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -14,17 +15,24 @@ from hypothesis import strategies as st
 
 from tests.property.space_strategies import points
 from tuner.adapters.hosts.local import LocalHost
-from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.apache import Apache, ApacheMpm, ApachePrefork, ApacheWorker
 from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.ports import Facts, FileState, Process, Sandbox, Scalar, Server, Site
-from tuner.space import Space, SpaceFacts, load_space
+from tuner.space import Dimension, Space, SpaceFacts, load_space
 
 PAGE = b"<!DOCTYPE html><title>property</title>\n"
 SOMAXCONN = 4096
 ALL_RISKS: Mapping[str, object] = {"allow": ["semantic", "risky"]}
-SERVERS: Mapping[str, Server] = {"apache-event": Apache(), "nginx": Nginx(), "h2o": H2o()}
+SERVERS: Mapping[str, Server] = {
+    "apache-event": Apache(),
+    "apache-mpm": ApacheMpm(),
+    "apache-prefork": ApachePrefork(),
+    "apache-worker": ApacheWorker(),
+    "nginx": Nginx(),
+    "h2o": H2o(),
+}
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 very_few = settings(
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -85,6 +93,27 @@ def test_the_real_check_takes_any_configuration_without_changing_a_value(
     put_in_place(SERVERS[name], space.for_server(config, SERVERS[name].name), sandbox)
 
 
+def values_of(dimension: Dimension) -> Iterator[Scalar]:
+    """Yield every choice, or both ends and two values between."""
+    if dimension.choices:
+        yield from dimension.choices
+        return
+    chance = random.Random(dimension.name)  # noqa: S311 - the same values each time
+    for share in (0.0, 1.0, chance.random(), chance.random()):
+        value = dimension.low + share * (dimension.high - dimension.low)
+        yield int(value) if dimension.kind == "int" else value
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_real_check_takes_each_setting_alone_at_its_ends_and_between(name: str, sandbox: Sandbox):
+    space = load(name, cores=os.cpu_count() or 1, connections=100)
+
+    for dimension in space.dimensions:
+        for value in values_of(dimension):
+            config = space.decode({dimension.name: value})
+            put_in_place(SERVERS[name], space.for_server(config, SERVERS[name].name), sandbox)
+
+
 @pytest.mark.alone
 @pytest.mark.parametrize("name", SERVERS)
 @very_few
@@ -110,22 +139,15 @@ machines = st.sampled_from(
 )
 
 
-@settings(max_examples=80, deadline=None)
-@given(machine=machines, data=st.data())
-def test_the_event_mpm_has_no_reason_to_change_any_value(machine: tuple[int, int, int], data: st.DataObject):
-    cores, connections, memory_mib = machine
-    space = load("apache-event", cores=cores, connections=connections, memory_mib=memory_mib)
-    config: dict[str, Any] = space.decode(data.draw(points(space)))
+def require_threads_as_they_are(config: Mapping[str, Any], most_threads: int) -> None:
+    """Require what server/mpm/event/event.c and server/mpm/worker/worker.c would change otherwise."""
     buckets, threads = config["ListenBuckets"], config["ThreadsPerChild"]
-
-    # Of what is not built by bounds there is one rule: the machine's memory.
-    assert all(sentence.startswith("it may take about") for sentence in space.violations(config))
-    # server/mpm/event/event.c, event_check_config
+    # event_check_config, worker_check_config
     assert config["ServerLimit"] <= 20_000
-    assert threads <= config["ThreadLimit"] <= 100_000
+    assert threads <= config["ThreadLimit"] <= most_threads
     assert config["MaxRequestWorkers"] % threads == 0
     assert threads <= config["MaxRequestWorkers"] <= config["ServerLimit"] * threads
-    # event_run, which says nothing when it raises or lowers
+    # event_run, worker_run, which say nothing when they raise or lower
     processes = config["MaxRequestWorkers"] // threads
     assert buckets <= config["StartServers"] <= processes
     assert config["MinSpareThreads"] >= threads * (buckets - 1) + buckets
@@ -133,10 +155,46 @@ def test_the_event_mpm_has_no_reason_to_change_any_value(machine: tuple[int, int
     # perform_idle_server_maintenance ends children of a bucket that has more idle workers than its share
     started_per_bucket = math.ceil(config["StartServers"] / buckets)
     assert started_per_bucket * threads <= config["MaxSpareThreads"] / buckets
-    # what a host gives: files of one child, processes and threads, the accept queue
-    assert threads * (config["AsyncRequestWorkerFactor"] + 1) < Apache().needs(config).open_files
+    # what a host gives: processes and threads, the accept queue
     assert processes * (threads + 3) < 32_768
     assert config["ListenBacklog"] <= SOMAXCONN
+
+
+def require_processes_as_they_are(config: Mapping[str, Any]) -> None:
+    """Require what server/mpm/prefork/prefork.c would change otherwise."""
+    buckets = config["ListenBuckets"]
+    # prefork_check_config
+    assert config["MaxRequestWorkers"] <= config["ServerLimit"] <= 200_000
+    # prefork_run, which says nothing when it raises or lowers
+    assert buckets <= config["StartServers"] <= config["MaxRequestWorkers"]
+    assert config["MinSpareServers"] >= buckets
+    assert config["MaxSpareServers"] >= config["MinSpareServers"] + buckets
+    # perform_idle_server_maintenance ends children that idle beyond it
+    assert config["StartServers"] <= config["MaxSpareServers"]
+    assert config["MaxRequestWorkers"] < 32_768
+    assert config["ListenBacklog"] <= SOMAXCONN
+
+
+@pytest.mark.parametrize("name", ["apache-event", "apache-worker", "apache-prefork", "apache-mpm"])
+@settings(max_examples=80, deadline=None)
+@given(machine=machines, data=st.data())
+def test_no_mpm_has_a_reason_to_change_any_value(
+    name: str, machine: tuple[int, int, int], data: st.DataObject
+):
+    cores, connections, memory_mib = machine
+    space = load(name, cores=cores, connections=connections, memory_mib=memory_mib)
+    config: dict[str, Any] = space.decode(data.draw(points(space)))
+    mpm = config.get("MPM", name.removeprefix("apache-"))
+
+    # Of what is not built by bounds there is one rule: the machine's memory.
+    assert all(sentence.startswith("it may take about") for sentence in space.violations(config))
+    if mpm == "prefork":
+        require_processes_as_they_are(config)
+    else:
+        require_threads_as_they_are(config, 100_000 if mpm == "event" else 20_000)
+    if mpm == "event":
+        held = config["ThreadsPerChild"] * (config["AsyncRequestWorkerFactor"] + 1)
+        assert held < (Apache().needs(config).open_files or 0)
 
 
 @settings(max_examples=80, deadline=None)

@@ -185,6 +185,8 @@ class TestHost:
         match server:
             case "apache":
                 self.install_apache()
+            case "apache-prefork" | "apache-worker":
+                self.install_apache(mpm=server.removeprefix("apache-"))
             case "h2o":
                 self.install_h2o()
             case "nginx":
@@ -200,8 +202,11 @@ class TestHost:
         """Start the packaged nginx with its own site, on port 80."""
         self.start_service("nginx", port=80)
 
-    def install_apache(self) -> None:
-        """Start the packaged Apache with its own site, on port 80."""
+    def install_apache(self, *, mpm: str = "event") -> None:
+        """Start the packaged Apache with its own site, on port 80; another MPM is chosen as an owner does."""
+        if mpm != "event":
+            self.run(["a2dismod", "-q", "mpm_event"])
+            self.run(["a2enmod", "-q", f"mpm_{mpm}"])
         # Not by its init script, which waits in whole seconds.
         self.run(["apache2ctl", "start"])
         self.wait_until_it_answers(80)

@@ -69,4 +69,4 @@ def adapters(as_json: AsJson = False) -> None:
         )  # fmt: skip
     else:
         for adapter in found:
-            print_text(f"{adapter.kind.value:<15} {adapter.name:<10} {adapter.summary}")
+            print_text(f"{adapter.kind.value:<15} {adapter.name:<14} {adapter.summary}")

@@ -93,7 +93,7 @@ def _texts_of(space: Space) -> Iterator[tuple[Parameter | Derived, tuple[str, ..
 def _name_setting(item: Parameter | Derived, known: Iterable[tuple[str, str]]) -> str:
     owners = sorted(server for server, name in known if name == item.name)
     if owners and item.server:
-        return f"space: {item.name} is a setting of {' and '.join(owners)}, not of {item.server}"
+        return f"space: {item.name} is a setting of {', '.join(owners)}, not of {item.server}"
     return f"space: {item.name} is a setting that tuner's own spaces do not have"
 
 

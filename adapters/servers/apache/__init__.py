@@ -1,12 +1,14 @@
-"""Apache httpd 2.4 with the event MPM.
+"""Apache httpd 2.4: with the event, the worker or the prefork MPM, or with the MPM as one more setting.
 
-A private instance is as Debian packages it, with other settings. An installed service gets one drop-in. What
-that cannot change is missing in `facts.current`, and a configuration that has it is refused: directives that
-a site or another part of the server sets for itself (CustomLog always), and those of modules that are not
-loaded.
+Each MPM is a server of its own, because it is another program to tune: `apache` is event and stays so,
+whatever else there is. A private instance is as Debian packages it, with other settings. An installed
+service gets one drop-in. What that cannot change is missing in `facts.current`, and a configuration that has
+it is refused: directives that a site or another part of the server sets for itself (CustomLog always), those
+of modules that are not loaded, and the MPM itself.
 """
 
 import re
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,6 +16,7 @@ from tuner.adapters.servers.apache import status as status
 from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.apache.drop_in import write_drop_in
 from tuner.adapters.servers.apache.installation import find_apache, make_tree, read_version
+from tuner.adapters.servers.apache.mpm import EVENT, PREFORK, WORKER, count_own_threads
 from tuner.errors import NotReady
 from tuner.kit import programs, readback, services
 from tuner.ports import (
@@ -37,17 +40,22 @@ from tuner.ports import (
 # apachectl runs `ulimit -n 8192` first when it is root (/usr/sbin/apachectl, APACHE_ULIMIT_MAX_FILES).
 OPEN_FILES = 8192
 
-DROP_IN = DropIn(
-    # Debian includes conf-enabled after mods-enabled (apache2.conf), and of a directive that is given twice
-    # at server level the last one counts, so it overrides mods-available/mpm_event.conf.
-    directory=PurePosixPath("/etc/apache2/conf-available"),
-    enable=("a2enconf", "tuner-apache"),
-    disable=("a2disconf", "tuner-apache"),
-    check=("apachectl", "configtest"),
-    restart=("systemctl", "restart", "apache2"),
-    note="a reload changes neither ServerLimit, ThreadLimit nor ListenBacklog",
-    log_directory="${APACHE_LOG_DIR}",
-)
+
+def _drop_in(server: str) -> DropIn:
+    return DropIn(
+        # Debian includes conf-enabled after mods-enabled (apache2.conf), and of a directive that is given
+        # twice at server level the last one counts, so it overrides mods-available/mpm_event.conf.
+        directory=PurePosixPath("/etc/apache2/conf-available"),
+        enable=("a2enconf", f"tuner-{server}"),
+        disable=("a2disconf", f"tuner-{server}"),
+        check=("apachectl", "configtest"),
+        restart=("systemctl", "restart", "apache2"),
+        note="a reload changes neither ServerLimit, ThreadLimit nor ListenBacklog",
+        log_directory="${APACHE_LOG_DIR}",
+    )
+
+
+DROP_IN = _drop_in("apache")
 
 _WARNING = re.compile(r"^(?:\[.*?\] )*(AH\d{5}: WARNING: .*)$", re.MULTILINE)
 _SYNTAX_ERROR = re.compile(r"^.*(Syntax error on line \d+ of .*(?:\n.*)?)", re.MULTILINE)
@@ -65,10 +73,12 @@ _STACK_REFUSED = re.compile(rb"AH0243[56]: WARNING: ThreadStackSize of \d+ is in
 _LOG_PREFIX = re.compile(r"^\[[^\]]*\d{4}\] (?=\[)|\[pid \d+(?::tid \d+)?\] |\[client [^\]]*\] ")
 
 
-class Apache:
-    """The server adapter for Apache httpd."""
+class ApacheMpm:
+    """The server adapter for Apache httpd with the MPM as a setting, as a private instance."""
 
-    name: ClassVar[str] = "apache"
+    name: ClassVar[str] = "apache-mpm"
+    mpm: ClassVar[str] = EVENT
+    """Which one is loaded unless a configuration says another."""
     package: ClassVar[str] = "apache2"
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "group", "sslprotocol", "sslciphersuite", "sslverify*", "sslproxyverify*", "require*"),
@@ -85,11 +95,10 @@ class Apache:
             modules=frozenset(re.findall(r"mod_(\w+)\.c", compiled_in)),
             cores=programs.read_online_cpus(host),
             has_thread_per_connection=True,
-            drop_in=DROP_IN,
         )
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:
-        return {site.directory / CONFIG_FILE: write_configuration(config, site, facts).encode()}
+        return {site.directory / CONFIG_FILE: write_configuration(config, site, facts, mpm=self.mpm).encode()}
 
     def check(self, site: Site, facts: Facts) -> Argv | None:
         return (str(facts.program), "-t", "-f", str(site.directory / CONFIG_FILE))
@@ -106,7 +115,7 @@ class Apache:
     def effective(
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
-        found: dict[str, Scalar] = {"MaxRequestWorkers": len(_read_status(host, site.port))}
+        found = _read_status(host, site.port)
         sockets = readback.read_listening_sockets(host, site.port)
         found |= status.judge_listeners(sockets, config, facts.cores)
         if process is not None and process.pid:
@@ -116,18 +125,29 @@ class Apache:
             found["ThreadStackSize"] = 0
         return {name: value for name, value in found.items() if name in config}
 
+    def needs(self, config: Config) -> Needs:
+        processes = int(config.get("ServerLimit", 0))
+        tasks = processes * count_own_threads(config) + services.SPARE_TASKS
+        return Needs(open_files=OPEN_FILES, tasks=tasks)
+
+    def complaints(self, log: bytes) -> tuple[str, ...]:
+        return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
+
+
+class Apache(ApacheMpm):
+    """The server adapter for Apache httpd with the event MPM."""
+
+    name: ClassVar[str] = "apache"
+
+    def detect(self, host: Host) -> Facts:
+        return replace(super().detect(host), drop_in=_drop_in(self.name))
+
     def find(self, host: Host) -> Installation:
-        return find_apache(host, self.package)
+        return find_apache(host, self.package, self.mpm)
 
     def rewrite(self, config: Config, installation: Installation) -> Files:
         facts = installation.facts
         return write_drop_in(config, make_tree(installation.files, facts), facts)
-
-    def needs(self, config: Config) -> Needs:
-        processes = int(config.get("ServerLimit", 0))
-        threads = int(config.get("ThreadsPerChild", 0)) + status.THREADS_BESIDE_WORKERS
-        tasks = processes * threads + services.SPARE_TASKS
-        return Needs(open_files=OPEN_FILES, tasks=tasks)
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
@@ -135,18 +155,29 @@ class Apache:
         found = status.read_installed(host, look, config, installation, pid)
         return {name: value for name, value in found.items() if name in config}
 
-    def complaints(self, log: bytes) -> tuple[str, ...]:
-        return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
+
+class ApacheWorker(Apache):
+    """The server adapter for Apache httpd with the worker MPM."""
+
+    name: ClassVar[str] = "apache-worker"
+    mpm: ClassVar[str] = WORKER
 
 
-def _read_status(host: Host, port: int) -> str:
-    """Read the scoreboard of an instance that has a status page."""
+class ApachePrefork(Apache):
+    """The server adapter for Apache httpd with the prefork MPM."""
+
+    name: ClassVar[str] = "apache-prefork"
+    mpm: ClassVar[str] = PREFORK
+
+
+def _read_status(host: Host, port: int) -> dict[str, Scalar]:
+    """Read what the status page of an instance tells: its MPM, and how many workers it may have."""
     answer = readback.ask_status(host, port, status.PAGE, server="Apache")
-    scoreboard = status.read_scoreboard(answer)
-    if scoreboard is None:
+    found = status.judge_status(answer)
+    if not found:
         printed = programs.decode(answer)[:200]
         raise NotReady(f"apache: /server-status gave no scoreboard but {printed!r}. See its error log.")
-    return scoreboard
+    return found
 
 
 def _await_children(host: Host, config: Config, parent: int) -> list[int]:
@@ -154,12 +185,12 @@ def _await_children(host: Host, config: Config, parent: int) -> list[int]:
 
     A child that still starts has fewer threads, and then for a moment one more, which starts the others.
     """
-    threads = status.expected_threads(config)
+    threads = count_own_threads(config)
     started = int(config.get("StartServers", 1))
     readback.settle(lambda: status.count_threads(host, parent).count(threads), started)
     return status.count_threads(host, parent)
 
 
 if TYPE_CHECKING:
-    _private: PrivateServer = Apache()
+    _private: PrivateServer = ApacheMpm()
     _installed: InstalledServer = Apache()

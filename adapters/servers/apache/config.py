@@ -8,6 +8,7 @@ language reads (AddIcon, AddLanguage, AddCharset) are left out, as is what only 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers.apache.mpm import DIRECTIVES, MPMS, SETTING
 from tuner.adapters.servers.apache.settings import DEFAULTS, OF_MODULES, WORDS, write_value
 from tuner.errors import ConfigRejected, UsageError
 from tuner.ports import Config, Facts, Scalar, Site
@@ -15,10 +16,10 @@ from tuner.ports import Config, Facts, Scalar, Site
 CONFIG_FILE = "apache2.conf"
 MODULES_DIRECTORY = "/usr/lib/apache2/modules"
 
-# ls /etc/apache2/mods-enabled of a new installation.
+# ls /etc/apache2/mods-enabled of a new installation, but for its MPM.
 PACKAGED_MODULES = (
     "access_compat", "alias", "auth_basic", "authn_core", "authn_file", "authz_core", "authz_host",
-    "authz_user", "autoindex", "deflate", "dir", "env", "filter", "mime", "mpm_event", "negotiation",
+    "authz_user", "autoindex", "deflate", "dir", "env", "filter", "mime", "negotiation",
     "reqtimeout", "setenvif", "status",
 )  # fmt: skip
 
@@ -121,18 +122,20 @@ CustomLog "{directory}/other_vhosts_access.log" vhost_combined
 """
 
 
-def write_configuration(config: Config, site: Site, facts: Facts) -> str:
-    """Write the whole configuration file.
+def write_configuration(config: Config, site: Site, facts: Facts, *, mpm: str) -> str:
+    """Write the whole configuration file, for the MPM that the configuration names, or else for `mpm`.
 
     Raises:
-        ConfigRejected: a setting is not one that tuner knows, or a value is none of its directive's.
+        ConfigRejected: tuner or this MPM does not know a setting, or a value is none of its directive's.
         UsageError: a path would be read as syntax.
     """
-    words = {name: _write(name, value) for name, value in config.items()}
+    mpm = _choose_mpm(config.get(SETTING, mpm))
+    words = {name: _write(name, value, mpm) for name, value in config.items() if name != SETTING}
     directory = quote(site.directory)
     log_format = words.get("CustomLog", "combined")
     custom_log = "" if log_format == "off" else f'    CustomLog "{quote(site.access_log)}" {log_format}\n'
-    modules = (module for module in PACKAGED_MODULES if module not in facts.modules)
+    wanted = sorted((f"mpm_{mpm}", *PACKAGED_MODULES))
+    modules = (module for module in wanted if module not in facts.modules)
     return _SITE.format(
         directory=directory,
         document_root=quote(site.document_root),
@@ -153,12 +156,23 @@ def quote(path: PurePosixPath) -> str:
     return str(path)
 
 
-def _write(name: str, value: Scalar) -> str:
-    if name not in _KNOWN:
+def _choose_mpm(name: Scalar) -> str:
+    if name not in MPMS:
+        raise ConfigRejected(
+            f"apache: {str(name)[:80]!r} is no MPM; there are {', '.join(MPMS)}. Correct the space."
+        )
+    return str(name)
+
+
+def _write(name: str, value: Scalar, mpm: str) -> str:
+    own = MPMS[mpm].defaults
+    if name in DIRECTIVES and name not in own:
+        raise ConfigRejected(f"apache: the {mpm} MPM has no {name}. Take it out of the space.")
+    if name not in _KNOWN and name not in own:
         raise ConfigRejected(
             f"apache: {name[:80]!r} is no setting that is changed. Take it out of the space."
         )
-    return write_value(name, value, _KNOWN[name])
+    return write_value(name, value, own.get(name, _KNOWN.get(name, 0)))
 
 
 def _directives(words: Mapping[str, str]) -> Iterator[str]:

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+from tuner.adapters.servers.apache.mpm import loaded_mpm
 from tuner.adapters.servers.apache.settings import (
-    LIMITS,
     OF_MODULES,
-    SIZES,
     Settings,
     in_force,
     read_settings,
@@ -49,18 +48,20 @@ def write_drop_in(config: Config, tree: Tree, facts: Facts) -> Files:
     """
     before = read_settings(read_directives(tree), facts)
     current = in_force(before, facts)
+    mpm = loaded_mpm(facts)
     for name, value in config.items():
         _refuse_unknown(name, before)
         write_value(name, value, current[name])
     changed = {name for name, value in config.items() if value != current[name]}
-    if changed.isdisjoint(SIZES):
+    if changed.isdisjoint(mpm.sizes):
         # The limits leave room for sizes that stay as they are.
-        changed.difference_update(LIMITS)
+        changed.difference_update(mpm.limits)
     else:
-        changed |= {name for name in (*SIZES, *LIMITS) if name in config}
+        changed |= {name for name in (*mpm.sizes, *mpm.limits) if name in config}
     lines = {
         name: _write_line(name, config[name], current[name], facts)
-        for name in sorted(changed, key=_rank)
+        # Limits first: what they have no room for would be lowered where it is read.
+        for name in sorted(changed, key=lambda name: (name not in mpm.limits, name))
         if config[name] != before.values[name]
     }
     if not changed:
@@ -69,10 +70,6 @@ def write_drop_in(config: Config, tree: Tree, facts: Facts) -> Files:
     text = _kept_lines(tree.files.get(place), lines) + "".join(f"{line}\n" for line in lines.values())
     _verify(config, changed, lines, _with_file(tree, place, text), place, facts)
     return {place: text.encode()}
-
-
-def _rank(name: str) -> tuple[bool, str]:
-    return name not in LIMITS, name
 
 
 def _with_file(tree: Tree, path: PurePosixPath, text: str) -> Tree:
@@ -139,10 +136,10 @@ def _verify(
                 f"apache: {after.written[name]} sets {name} after {place} is read, and so wins. Move that "
                 f"line to before the Include. {REMEDY}"
             )
-    found = in_force(after, facts)
+    found, mpm = in_force(after, facts), loaded_mpm(facts)
     for name, value in config.items():
-        if found[name] != value and (name in changed or name not in LIMITS):
+        if found[name] != value and (name in changed or name not in mpm.limits):
             raise ConfigRejected(
-                f"apache: the event MPM makes {found[name]} of {name} {value} with the other settings. "
+                f"apache: the {mpm.name} MPM makes {found[name]} of {name} {value} with the other settings. "
                 "Correct the space."
             )

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from tuner.adapters.servers.apache.drop_in import find_place
+from tuner.adapters.servers.apache.mpm import MPMS, Mpm, name_forbidden
 from tuner.adapters.servers.apache.settings import in_force, read_settings
 from tuner.adapters.servers.apache.syntax import Directive, Tree, module_name, read_directives
 from tuner.errors import TargetError
@@ -31,8 +32,11 @@ _SHELL_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _PORTS_FOR_TLS = frozenset({443, 8443})
 
 
-def find_apache(host: Host, package: str) -> Installation:
-    """Find the service, its files and what is in force. Raises TargetError when it cannot be tuned."""
+def find_apache(host: Host, package: str, mpm: str) -> Installation:
+    """Find the service, its files and what is in force.
+
+    Raises TargetError when it cannot be tuned, or when another MPM than this one is loaded.
+    """
     control, asked = programs.find_program(host, tuple(PROGRAMS), "-V", package=package)
     name = PROGRAMS[control]
     options = _options(host.read(SYSCONFIG).content) if name == "httpd" else ()
@@ -44,7 +48,7 @@ def find_apache(host: Host, package: str) -> Installation:
         said = printed.strip()[-500:]
         raise TargetError(f"{host.name}: `{control} -t` refuses the configuration that is there: {said}")
     modules = frozenset(map(module_name, _MODULE.findall(printed)))
-    _refuse_other_mpm(host, modules, control)
+    _refuse_other_mpm(host, modules, control, MPMS[mpm])
     wanted = dict.fromkeys((*included, included[0].parent / ENVVARS, SYSCONFIG))
     look = host.look((*wanted, programs.ONLINE_CPUS))
     files = {path: content for path in wanted if (content := look.read(path).content) is not None}
@@ -88,18 +92,27 @@ def read_version(printed: Completed, host: Host) -> tuple[int, ...]:
     return programs.read_version(printed, "Server version: Apache/", host, package="Apache")
 
 
-def _refuse_other_mpm(host: Host, modules: frozenset[str], control: str) -> None:
-    loaded = sorted(module for module in modules if module.startswith("mpm_"))
-    if loaded == ["mpm_event"]:
+def _refuse_other_mpm(host: Host, modules: frozenset[str], control: str, wanted: Mpm) -> None:
+    loaded = sorted(modules & {f"mpm_{name}" for name in MPMS})
+    if loaded == [f"mpm_{wanted.name}"]:
         return
-    if control.endswith("apache2ctl"):
-        remedy = "a2dismod mpm_prefork mpm_worker; a2enmod mpm_event"
-    else:
-        remedy = "name mpm_event_module in /etc/httpd/conf.modules.d/00-mpm.conf"
+    remedy = f"Change the MPM ({_switch(control, wanted.name)})"
+    if forbidden := name_forbidden(wanted.name, modules):
+        remedy += f", with something else instead of what does not work there ({', '.join(forbidden)}),"
+    if there := [each.server for each in MPMS.values() if loaded == [f"mpm_{each.name}"]]:
+        remedy = f"Tune it as what it is (`tuner init {there[0]}`). Or c{remedy[1:]}"
     raise TargetError(
-        f"{host.name}: Apache runs with {' and '.join(loaded) or 'no MPM'}, and only mpm_event is tuned. "
-        f"Change it ({remedy}), with php-fpm instead of mod_php where PHP is used, and start it again."
+        f"{host.name}: Apache runs with {' and '.join(loaded) or 'no MPM'}, and {wanted.server} is Apache "
+        f"with mpm_{wanted.name}. {remedy} and start it again."
     )
+
+
+def _switch(control: str, mpm: str) -> str:
+    """Say how an administrator changes the MPM."""
+    if control.endswith("apache2ctl"):
+        others = " ".join(f"mpm_{other}" for other in MPMS if other != mpm)
+        return f"a2dismod {others}; a2enmod mpm_{mpm}"
+    return f"name mpm_{mpm}_module in /etc/httpd/conf.modules.d/00-mpm.conf"
 
 
 def _find_port(directives: Iterable[Directive]) -> int | None:

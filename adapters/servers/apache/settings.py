@@ -1,25 +1,25 @@
-"""The settings of an installed Apache: what its files say, and what the event MPM makes of it."""
+"""The settings of an installed Apache: what its files say, and what its MPM makes of it."""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from tuner.adapters.servers.apache import mpm
 from tuner.adapters.servers.apache.syntax import Directive
 from tuner.errors import ConfigRejected
 from tuner.ports import Facts, Scalar
 
 DEFAULTS: Mapping[str, Scalar] = {
-    # server/mpm/event/mpm_default.h, event.c; server/mpm_common.c; include/ap_listen.h
-    "ServerLimit": 16, "ThreadLimit": 64, "ThreadsPerChild": 25, "MaxRequestWorkers": 400, "StartServers": 3,
-    "MinSpareThreads": 75, "MaxSpareThreads": 250, "AsyncRequestWorkerFactor": 2, "MaxConnectionsPerChild": 0,
-    "MaxMemFree": 2048, "ThreadStackSize": 0, "ListenBacklog": 511, "ListenCoresBucketsRatio": 0,
+    # server/mpm_common.c; include/ap_listen.h
+    "MaxConnectionsPerChild": 0, "MaxMemFree": 2048, "ListenBacklog": 511, "ListenCoresBucketsRatio": 0,
     "SendBufferSize": 0, "ReceiveBufferSize": 0,
     # include/httpd.h, include/http_core.h, server/core.c, modules/http/http_core.c
     "AcceptFilter": "data", "EnableMMAP": True, "EnableSendfile": False, "FlushMaxPipelined": 4,
     "FlushMaxThreshold": 65535, "KeepAlive": True, "KeepAliveTimeout": 5, "MaxKeepAliveRequests": 100,
     "ReadBufferSize": 8192, "Timeout": 60,
 }  # fmt: skip
-"""What the program does without a line, which is not what distributions write; by its parameter's name."""
+"""What the program does without a line, which is not what distributions write, by its parameter's name; what
+an MPM has for itself is in `mpm.MPMS`."""
 OF_MODULES: Mapping[str, tuple[str, Scalar]] = {
     "ExtendedStatus": ("status", True),  # modules/generators/mod_status.c, status_init
     "BufferedLogs": ("log_config", False),
@@ -35,11 +35,6 @@ WORDS: Mapping[str, tuple[str, ...]] = {
 """What a setting may be that is neither a number nor a flag."""
 LARGEST = 2**31 - 1
 """Beyond it atoi() gives another number."""
-SIZES = ("ThreadsPerChild", "MaxRequestWorkers", "StartServers", "MinSpareThreads", "MaxSpareThreads")
-"""What the MPM judges together, see `in_force`."""
-LIMITS = ("ServerLimit", "ThreadLimit")
-"""Room for the sizes: they follow from them."""
-
 # Listen: each line is one more, there is no last one that counts. The others protect, and are never tuned.
 _LEFT_ALONE = re.compile(r"listen|limit.*|ssl.*|auth.*|proxy(?:requests|via)")
 _OLD_NAMES = {"maxclients": "maxrequestworkers", "maxrequestsperchild": "maxconnectionsperchild"}
@@ -63,7 +58,7 @@ def read_settings(directives: Iterable[Directive], facts: Facts) -> Settings:
 
     Besides those with a known default, every directive counts that has one number, but for what protects.
     """
-    values = dict(DEFAULTS)
+    values = {**DEFAULTS, **mpm.loaded_mpm(facts).defaults}
     values |= {name: value for name, (module, value) in OF_MODULES.items() if module in facts.modules}
     names = {name.lower(): name for name in values}
     written: dict[str, str] = {}
@@ -90,35 +85,19 @@ def read_settings(directives: Iterable[Directive], facts: Facts) -> Settings:
 
 
 def in_force(settings: Settings, facts: Facts) -> dict[str, Scalar]:
-    """Say what the event MPM makes of the settings, most of it without a word.
-
-    It keeps to the order of server/mpm/event/event.c, event_check_config and event_run. `Processes` is how
-    many of them ServerLimit and MaxRequestWorkers allow.
-    """
+    """Say what the MPM makes of the settings, most of it without a word."""
+    loaded = mpm.loaded_mpm(facts)
     values = dict(settings.values)
-    number = {name: int(values.get(name, DEFAULTS[name])) for name in (*SIZES, *LIMITS)}
-    limit = min(max(number["ServerLimit"], 1), 20_000)
-    most_threads = min(max(number["ThreadLimit"], 1), 100_000)
-    threads = max(min(number["ThreadsPerChild"], most_threads), 1)
+    number = {name: int(values.get(name, loaded.defaults[name])) for name in (*loaded.sizes, *loaded.limits)}
     ratio = int(values.get("ListenCoresBucketsRatio", 0))
     buckets = max(1, facts.cores // ratio) if ratio > 0 else 1
-    processes = max(min(max(number["MaxRequestWorkers"], threads) // threads, limit), buckets)
-    least = max(number["MinSpareThreads"], 1, threads * (buckets - 1) + buckets)
     forced: dict[str, Scalar] = {
-        "ServerLimit": limit,
-        "ThreadLimit": most_threads,
-        "ThreadsPerChild": threads,
-        "MaxRequestWorkers": processes * threads,
-        "StartServers": min(max(number["StartServers"], 1, buckets), processes),
-        "MinSpareThreads": least,
-        "MaxSpareThreads": max(number["MaxSpareThreads"], least + (threads + 1) * buckets),
+        **loaded.force(number, buckets),
         # More CPUs per listener than half of them make one listener, as without the line (server/listen.c).
         "ListenCoresBucketsRatio": ratio if buckets > 1 else 0,
         "AsyncRequestWorkerFactor": max(int(values.get("AsyncRequestWorkerFactor", 2)), 1),
     }
-    return (
-        values | {name: value for name, value in forced.items() if name in values} | {"Processes": processes}
-    )
+    return values | {name: value for name, value in forced.items() if name in values or name == "Processes"}
 
 
 def write_value(name: str, value: Scalar, like: Scalar) -> str:

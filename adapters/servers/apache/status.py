@@ -4,14 +4,19 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from tuner.adapters.servers.apache.mpm import (
+    PREFORK,
+    SETTING,
+    THREADS_BESIDE_WORKERS,
+    count_own_threads,
+    loaded_mpm,
+)
 from tuner.kit import programs, readback
-from tuner.ports import Command, Completed, Config, FileReader, Host, Installation, Scalar
+from tuner.ports import Command, Completed, Config, Facts, FileReader, Host, Installation, Scalar
 
 PAGE = "server-status?auto"
 """The page of mod_status that programs read."""
 
-# A child runs its workers, one listener and the main thread (server/mpm/event/event.c, start_threads).
-THREADS_BESIDE_WORKERS = 2
 # `Listen 80` is the first of these; the sockets that are made besides for more buckets are the second.
 _ANY_ADDRESS = frozenset({"*", "0.0.0.0", "[::]"})  # noqa: S104 - read, not bound
 _MODULES_WITH_THREADS = frozenset(
@@ -31,10 +36,17 @@ _MODULES_WITH_THREADS = frozenset(
 """Modules that run threads of their own in each child, so that its threads do not tell its workers."""
 
 
-def read_scoreboard(answer: Completed) -> str | None:
-    """Find the scoreboard: one character per worker slot that MaxRequestWorkers allows (mod_status.c)."""
-    found = re.search(r"^Scoreboard: (\S+)", programs.decode(answer), re.MULTILINE)
-    return found[1] if found else None
+def judge_status(answer: Completed) -> dict[str, Scalar]:
+    """Tell the MPM and the workers that it allows from a status page; nothing where it is none.
+
+    The scoreboard has one character for each of those workers (mod_status.c).
+    """
+    printed = programs.decode(answer)
+    scoreboard = re.search(r"^Scoreboard: (\S+)", printed, re.MULTILINE)
+    if scoreboard is None:
+        return {}
+    running = re.search(r"^ServerMPM: (\S+)", printed, re.MULTILINE)
+    return {"MaxRequestWorkers": len(scoreboard[1]), **({SETTING: running[1]} if running else {})}
 
 
 def judge_listeners(
@@ -58,7 +70,7 @@ def judge_children(counts: list[int], config: Config) -> dict[str, Scalar]:
     if not counts:
         return {"StartServers": 0}
     started = int(config.get("StartServers", 1))
-    threads = expected_threads(config)
+    threads = count_own_threads(config)
     complete = counts.count(threads)
     usual = threads if complete >= started else Counter(counts).most_common(1)[0][0]
     return {
@@ -66,11 +78,6 @@ def judge_children(counts: list[int], config: Config) -> dict[str, Scalar]:
         "StartServers": min(max(len(counts), complete), started),
         "ThreadsPerChild": usual - THREADS_BESIDE_WORKERS,
     }
-
-
-def expected_threads(config: Config) -> int:
-    """Say how many threads a complete child has."""
-    return int(config.get("ThreadsPerChild", 1)) + THREADS_BESIDE_WORKERS
 
 
 def count_threads(look: FileReader, parent: int) -> list[int]:
@@ -94,10 +101,17 @@ def read_installed(
     if port is not None:
         found |= _ask_listener(host, config, installation, port)
     if pid and facts.modules.isdisjoint(_MODULES_WITH_THREADS):
-        # The one with one thread is mod_cgid's daemon, or a child that has just begun.
-        counts = [count for count in count_threads(look, pid) if count > 1]
-        found |= judge_children(counts, config)
+        found |= judge_children(_count_workers(look, facts, pid), config)
     return found
+
+
+def _count_workers(look: FileReader, facts: Facts, pid: int) -> list[int]:
+    """Count the threads of each child that serves; under prefork mod_cgid's daemon looks like one of them."""
+    counts = count_threads(look, pid)
+    if loaded_mpm(facts).name == PREFORK:
+        return counts[: len(counts) - ("cgid" in facts.modules)]
+    # The one with one thread is mod_cgid's daemon, or a child that has just begun.
+    return [count for count in counts if count > 1]
 
 
 def _ask_listener(host: Host, config: Config, installation: Installation, port: int) -> dict[str, Scalar]:
@@ -112,6 +126,5 @@ def _ask_listener(host: Host, config: Config, installation: Installation, port: 
         # As it was found; net.core.somaxconn may have been below it all the time.
         found.pop("ListenBacklog", None)
     for answer in answers:
-        if (scoreboard := read_scoreboard(answer)) is not None:
-            found["MaxRequestWorkers"] = len(scoreboard)
+        found |= judge_status(answer)
     return found

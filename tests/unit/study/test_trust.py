@@ -124,7 +124,11 @@ def test_a_derived_word_that_tuner_knows_for_that_setting_needs_no_trust(tmp_pat
     ("server", "parameter", "owner"),
     [
         ("apache", "access_log: {kind: categorical, choices: ['on', 'off'], default: 'on'}", "nginx"),
-        ("nginx", "CustomLog: {kind: categorical, choices: [combined], default: combined}", "apache"),
+        (
+            "nginx",
+            "CustomLog: {kind: categorical, choices: [combined], default: combined}",
+            "apache, apache-mpm, apache-prefork, apache-worker",
+        ),
         ("apache", "net.core.somaxconn: {kind: int, low: 1, high: 9, default: 2}", "sysctl"),
         ("php-fpm", "num-threads: {kind: int, low: 1, high: 9, default: 2}", "h2o"),
     ],

@@ -4,10 +4,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit.adapters.servers.golden import FOLDER
+from tuner.adapters.servers.apache.mpm import DIRECTIVES
 from tuner.errors import UsageError
 from tuner.space import Space, SpaceFacts, describe_dead, describe_space, load_space
 
 LINUX = json.loads((FOLDER / "sysctl" / "detect-linux-6.18.json").read_text())["facts"]["current"]
+
+
+APACHES = ("apache-event", "apache-worker", "apache-prefork", "apache-mpm")
 
 
 def load(*sources: object, cores: int = 2, connections: int = 100, **facts: object) -> Space:
@@ -27,14 +31,20 @@ def written(space: Space) -> dict:
     return space.for_server(space.default(), space.parameters[0].server)
 
 
-@pytest.mark.parametrize(("name", "fewest"), [("apache-event", 15), ("nginx", 22), ("sysctl-net", 20)])
+@pytest.mark.parametrize(
+    ("name", "fewest"),
+    [
+        *(("apache-event", 15), ("apache-worker", 14), ("apache-prefork", 13), ("apache-mpm", 16)),
+        *(("nginx", 22), ("sysctl-net", 20)),
+    ],
+)
 def test_a_space_has_enough_parameters_that_are_safe_to_tune(name, fewest):
     safe = [entry for entry in describe_space(name) if entry["kind"] != "derived" and entry["risk"] == "safe"]
 
     assert len(safe) >= fewest
 
 
-@pytest.mark.parametrize("name", ["apache-event", "h2o", "nginx", "sysctl-net"])
+@pytest.mark.parametrize("name", [*APACHES, "h2o", "nginx", "sysctl-net"])
 def test_every_setting_says_why_and_where_that_is_known_from(name):
     for entry in describe_space(name):
         assert entry["why"].endswith("."), entry["name"]
@@ -57,9 +67,74 @@ def test_the_default_of_apache_is_what_debian_ships():
     }.items() <= default.items()
 
 
+@pytest.mark.parametrize("name", ["apache-worker", "apache-prefork"])
+def test_the_default_of_each_mpm_is_what_debian_ships(name):
+    default = load(name).default()
+
+    own = {
+        "apache-worker": {
+            "StartServers": 2, "MinSpareThreads": 25, "MaxSpareThreads": 75, "ThreadLimit": 64,
+            "ThreadsPerChild": 25, "ServerLimit": 16,
+        },
+        "apache-prefork": {
+            "StartServers": 5, "MinSpareServers": 5, "MaxSpareServers": 10, "ServerLimit": 256,
+        },
+    }  # fmt: skip
+    assert {**own[name], "MaxRequestWorkers": 150, "MaxConnectionsPerChild": 0}.items() <= default.items()
+
+
+def test_the_default_of_apache_with_any_mpm_is_that_of_event():
+    event, free = load("apache-event"), load("apache-mpm")
+
+    assert written(free) == {"MPM": "event", **written(event)}
+    assert free.capacity(free.default())["apache-mpm"] == event.capacity(event.default())["apache"]
+
+
+@pytest.mark.parametrize("mpm", ["worker", "prefork"])
+def test_another_mpm_holds_as_many_connections_as_the_default(mpm):
+    space = load("apache-mpm")
+    config = space.complete({"MPM": mpm})
+
+    assert space.capacity(config)["apache-mpm"]["connections"] == 450
+    assert config["MaxRequestWorkers"] == 450
+
+
+def test_an_mpm_has_only_the_directives_that_are_its_own():
+    space = load("apache-mpm")
+    own = {
+        mpm: {name for name in space.complete({"MPM": mpm}) if "Spare" in name or "Thread" in name}
+        for mpm in ("event", "worker", "prefork")
+    }
+
+    assert {"MinSpareServers", "MaxSpareServers"} <= own["prefork"]
+    assert not own["prefork"] & {"ThreadsPerChild", "ThreadLimit", "ThreadStackSize", "MinSpareThreads"}
+    assert own["worker"] == own["event"]
+    assert not own["event"] & {"MinSpareServers", "MaxSpareServers"}
+
+
+DIFFERENT = {
+    # An idle connection holds a worker; how a pool of memory is used was looked at with event alone.
+    "KeepAliveTimeout": {"why", "acts_source"},
+    "MaxMemFree": {"why", "acts_when", "acts_source", "range"},
+}
+
+
+@pytest.mark.parametrize("name", APACHES[1:])
+def test_what_all_mpms_share_is_described_word_for_word_in_all_spaces(name):
+    event = {entry["name"]: entry for entry in describe_space("apache-event")}
+    own = {entry["name"]: entry for entry in describe_space(name)}
+    of_an_mpm = {*DIRECTIVES, "Processes", *(each for each in own if own[each]["kind"] == "derived")}
+
+    for setting in own.keys() & event.keys() - of_an_mpm:
+        differing = {key for key in event[setting] if own[setting][key] != event[setting][key]}
+        assert differing <= {"server", *DIFFERENT.get(setting, ())}, setting
+    assert event.keys() - own.keys() <= of_an_mpm | {"LeastProcesses", "LeastAsyncFactor", "MostProcesses",
+        "LeastMinSpareThreads", "LeastMaxSpareThreads"}  # fmt: skip
+
+
 @pytest.mark.parametrize("cores", [1, 2, 64])
 @pytest.mark.parametrize("connections", [1, 100, 10_000])
-@pytest.mark.parametrize("name", ["apache-event", "nginx", "sysctl-net"])
+@pytest.mark.parametrize("name", [*APACHES, "nginx", "sysctl-net"])
 def test_the_default_is_the_same_on_every_machine(name, cores, connections):
     default = written(load(name, cores=cores, connections=connections))
 
@@ -95,7 +170,7 @@ def test_the_recipe_of_2012_is_two_workers_in_one_process():
     assert "in effect" in preset.title
 
 
-@pytest.mark.parametrize("name", ["apache-event", "nginx", "sysctl-net"])
+@pytest.mark.parametrize("name", [*APACHES, "nginx", "sysctl-net"])
 @pytest.mark.parametrize("cores", [1, 2, 64])
 def test_presets_fit_as_they_are_written_but_for_what_a_sandbox_lacks(name, cores):
     for preset in load(name, cores=cores).presets:

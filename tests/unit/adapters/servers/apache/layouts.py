@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from tests.unit.adapters.servers.service_managers import answer_test
 from tuner.adapters.servers.apache import Apache
-from tuner.ports import Argv, Completed, FileState, Installation
+from tuner.ports import Argv, Completed, FileState, Installation, InstalledServer
 from tuner.testing.fakes import MemoryHost, completed
 
 STATIC_OF_DEBIAN = ("core", "so", "watchdog", "http", "log_config", "logio", "version", "unixd")
@@ -56,8 +56,25 @@ def host_of(layout: Layout) -> MemoryHost:
     )
 
 
-def find(layout: Layout) -> Installation:
-    return Apache().find(host_of(layout))
+def find(layout: Layout, server: InstalledServer | None = None) -> Installation:
+    return (server or Apache()).find(host_of(layout))
+
+
+def with_mpm(name: str, *more: str) -> Layout:
+    """Return Debian with another MPM, as `a2enmod` leaves it, and with more modules."""
+    others = {path: text for path, text in DEBIAN.files.items() if "/mpm_event." not in path}
+    enabled = "/etc/apache2/mods-enabled/mpm_"
+    main = "/etc/apache2/apache2.conf"
+    return replace(
+        DEBIAN,
+        modules=(*(each for each in DEBIAN.modules if each != "mpm_event"), f"mpm_{name}", *more),
+        files={
+            main: others.pop(main),
+            f"{enabled}{name}.load": f"LoadModule mpm_{name}_module modules/mod_mpm_{name}.so\n",
+            f"{enabled}{name}.conf": {"worker": MPM_EVENT, "prefork": MPM_PREFORK}[name],
+            **others,
+        },
+    )
 
 
 def _dump(layout: Layout) -> str:
@@ -99,6 +116,14 @@ MinSpareThreads         25
 MaxSpareThreads         75
 ThreadLimit             64
 ThreadsPerChild         25
+MaxRequestWorkers       150
+MaxConnectionsPerChild  0
+"""
+MPM_PREFORK = """\
+# prefork MPM
+StartServers            5
+MinSpareServers         5
+MaxSpareServers         10
 MaxRequestWorkers       150
 MaxConnectionsPerChild  0
 """

@@ -212,15 +212,6 @@ def test_a_port_for_https_is_the_last_choice():
     assert find(with_file(DEBIAN, "/etc/apache2/ports.conf", text)).port == 8080
 
 
-def test_another_mpm_is_refused_with_what_is_loaded_and_the_remedy():
-    loaded = tuple("mpm_prefork" if name == "mpm_event" else name for name in DEBIAN.modules)
-
-    with pytest.raises(
-        TargetError, match=r"runs with mpm_prefork, and only mpm_event is tuned.*a2enmod mpm_event"
-    ):
-        find(replace(DEBIAN, modules=loaded))
-
-
 def test_a_configuration_that_the_program_refuses_is_shown_with_its_words():
     host = host_of(DEBIAN)
     control = host.commands[DEBIAN.control]
