@@ -34,10 +34,10 @@ def begin(settings: Study, *, knows_load: bool) -> None:
 
 def searched_by_session(settings: Study) -> dict[str, list[bool]]:
     """Return, by session, of every start of the search whether the setting was among what was searched."""
-    storage = open_storage(settings.storage_url, settings.name, create=False)
+    starts = open_storage(settings.storage_url, settings.name, create=False).starts()
     trials = optuna.load_study(study_name=settings.name, storage=settings.storage_url).trials
     found: dict[str, list[bool]] = {}
-    for start in storage.starts():
+    for start in starts:
         if start.role is Role.SEARCH:
             names = trials[start.number].distributions
             found.setdefault(start.session, []).append(INERT in names)
