@@ -80,11 +80,10 @@ def denied_settings(server: str) -> tuple[str, ...]:
     try:
         return adapter.denied
     except AttributeError as error:
-        message = (
+        raise UsageError(
             f"server {server!r}: its adapter does not state which settings no space may tune. Give the class "
             '`denied = ("user", …)`, or `denied = ()` when it has none.'
-        )
-        raise UsageError(message) from error
+        ) from error
 
 
 def make_private_server(name: str) -> PrivateServer:

@@ -9,7 +9,7 @@ from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs, read_starts
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.statistics.age import find_age
-from tuner.statistics.feasibility import Feasibility
+from tuner.statistics.feasibility import GOODPUT_RPS, Assessment, Feasibility
 from tuner.statistics.paired_gain import Gain, judge_pairs, needs_extension
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study.facts import CONFIRMATION, REFUSALS, Confirmation
@@ -46,10 +46,17 @@ def confirm(experiment: Experiment, winner: Config) -> str:
     known = Feasibility(experiment.starts, constraints, experiment.default)
     if doubts := known.doubts(planned.config):
         verb = "breaks" if known.is_ruled_out(planned.config) else "may break"
-        return f"{INFEASIBLE} {verb} {' and '.join(each.constraint for each in doubts)}"
+        return f"{INFEASIBLE} {verb} {' and '.join(map(_describe, doubts))}"
     if gain is None:
         return "not proven"
     return CONFIRMED if gain.verdict == "improved" else gain.verdict
+
+
+def _describe(doubt: Assessment) -> str:
+    """Name a constraint; what is no bound of the study file says its figures, too."""
+    if doubt.metric != GOODPUT_RPS:
+        return doubt.constraint
+    return f"{doubt.constraint} (it {doubt.finding}, the default {doubt.finding_of_default})"
 
 
 def speaks_against_winner(verdict: str) -> bool:

@@ -144,7 +144,9 @@ def _print_summary(summary: "Summary", results: "Results | None", *, as_json: bo
     if as_json or results is None:
         print_json(summary_json(summary))
     else:
-        make_console().print(final_screen(summary, report=results.report, exports=results.exports))
+        make_console().print(
+            final_screen(summary, report=results.report, exports=results.exports, warnings=results.lowered)
+        )
 
 
 def explain(
@@ -196,7 +198,7 @@ def export(
     from tuner.commands.outputs import write_export
 
     reading = tuner.read(settings, with_explanation=False)
-    for path in write_export(reading if pick is None else reading.pick(pick), form, output):
+    for path in write_export(reading if pick is None else reading.pick(pick), form, output, warn=say):
         print_text(str(path))
 
 

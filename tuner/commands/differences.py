@@ -2,6 +2,7 @@
 
 import os.path
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import PurePosixPath
 
@@ -10,6 +11,7 @@ from tuner.commands.session import Reading
 from tuner.deploy.managed import ManagedTarget
 from tuner.errors import ConfigRejected, TargetError
 from tuner.export import Rendered, Rewritten, render_both
+from tuner.export.lowered import find_lowered, keep_limits
 from tuner.ports import Config, Files, Host, Installation, InstalledServer, PrivateServer, Scalar
 
 Differences = Mapping[str, Rendered | Rewritten]
@@ -46,22 +48,36 @@ def _change_private(setup: Setup, server: PrivateServer, winner: Config) -> Rend
     """Return what the winner of a private instance makes of the files that are installed beside it.
 
     Where these cannot be changed, and for a server that takes a drop-in, the instance's own are compared.
+    What is at the default of the study is not written, whatever stands there.
     """
-    facts, reason = setup.facts[server.name], ""
-    if facts.drop_in is None and isinstance(server, InstalledServer):
-        changes = {name: new for name, (_, new) in setup.space.changes(winner, derived=True).items()}
+    facts, reason, installed = setup.facts[server.name], "", {}
+    if isinstance(server, InstalledServer):
         try:
             installation = server.find(setup.host)
-            return _rewrite(
-                setup.host,
-                installation,
-                lambda config: server.rewrite(config, installation),
-                setup.space.for_server(changes, server.name),
-                directory=_common_directory(installation.files),
-            )
+            installed = dict(installation.facts.current)
+            if facts.drop_in is None:
+                return _rewrite_private(setup, server, installation, winner)
         except (TargetError, ConfigRejected) as error:
             reason = str(error)
-    return render_both(server, setup.space, winner, facts, reason=reason)
+    return render_both(server, setup.space, winner, facts, reason=reason, installed=installed)
+
+
+def _rewrite_private(
+    setup: Setup, server: InstalledServer, installation: Installation, winner: Config
+) -> Rewritten:
+    """Return what the winner makes of the installed files. Raises TargetError or ConfigRejected."""
+    space, installed = setup.space, installation.facts.current
+    changes = {name: new for name, (_, new) in space.shipped(winner).items()}
+    chosen = keep_limits(space, space.for_server(changes, server.name), installed)
+    rewritten = _rewrite(
+        setup.host,
+        installation,
+        lambda config: server.rewrite(config, installation),
+        chosen,
+        directory=_common_directory(installation.files),
+    )
+    written = {name: value for name, value in chosen.items() if name not in rewritten.by_hand}
+    return replace(rewritten, lowered=find_lowered(space, written, installed))
 
 
 def _common_directory(paths: Files) -> PurePosixPath:

@@ -1,6 +1,6 @@
 """Writes the report and the exports of a study into its folder."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from tuner.commands.differences import Differences, find_differences
 from tuner.commands.session import Reading
 from tuner.errors import TargetError
 from tuner.export import export, formats_of, refuse_unknown_format
+from tuner.export.lowered import describe_lowered
 from tuner.report.sweep import Sweep
 from tuner.study import Study
 from tuner.study.folder import list_files, write_file
@@ -23,6 +24,8 @@ class Results:
 
     report: str | None
     exports: tuple[str, ...]
+    lowered: tuple[str, ...] = ()
+    """A sentence for each setting that an export would lower on this host."""
 
 
 def write_results(reading: Reading) -> Results:
@@ -34,7 +37,14 @@ def write_results(reading: Reading) -> Results:
     differences = find_differences(reading, reading.setup or prepare(reading.settings), winner.config)
     forms = formats_of(differences)
     written = (path for form in forms for path in _write_format(reading, form, differences, None))
-    return Results(report=report, exports=tuple(map(str, written)))
+    return Results(
+        report=report, exports=tuple(map(str, written)), lowered=_describe_lowered(reading, differences)
+    )
+
+
+def _describe_lowered(reading: Reading, differences: Differences) -> tuple[str, ...]:
+    lowered = (found.lowered for found in differences.values())
+    return tuple(line for each in lowered for line in describe_lowered(reading.space, each))
 
 
 def find_results(settings: Study) -> Results:
@@ -68,8 +78,16 @@ def write_sweep(sweep: Sweep, output: Path) -> None:
     _write(output, render_sweep(sweep).encode(errors="replace"))
 
 
-def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[Path]:
+def write_export(
+    reading: Reading, form: str, output: Path | None, *, warn: Callable[[str], None] = lambda _: None
+) -> Sequence[Path]:
     """Write one export format.
+
+    Args:
+        reading: the study.
+        form: a server of the study, or json.
+        output: where to; the study's own folder by default.
+        warn: told what this would lower on this host.
 
     Raises:
         UsageError: an unknown format, a server that is not tuned, nothing confirmed yet, or a file in the
@@ -81,6 +99,10 @@ def write_export(reading: Reading, form: str, output: Path | None) -> Sequence[P
     differences: Differences = {}
     if winner is not None:
         differences = find_differences(reading, reading.setup or prepare(reading.settings), winner.config)
+    for line in _describe_lowered(
+        reading, {name: each for name, each in differences.items() if name == form}
+    ):
+        warn(line)
     return _write_format(reading, form, differences, output)
 
 

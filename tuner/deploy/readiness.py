@@ -110,13 +110,11 @@ def await_answer(ask: Callable[[], Answer], *, body_bytes: int | None, url: str,
         time.sleep(POLL_S)
     wanted = _describe(OK, body_bytes)
     if answer.status == 0:
-        message = f"{url} gave {answer.missing}, where {wanted} was expected."
-    else:
-        message = (
-            f"{url} answered {answer.status} with {answer.body_bytes} bytes, where {wanted} was expected: "
-            f"{answer.said!r}. Correct load.path or content, or let the server's user read the page."
-        )
-    raise NotReady(message)
+        raise NotReady(f"{url} gave {answer.missing}, where {wanted} was expected.")
+    raise NotReady(
+        f"{url} answered {answer.status} with {answer.body_bytes} bytes, where {wanted} was expected: "
+        f"{answer.said!r}. Correct load.path or content, or let the server's user read the page."
+    )
 
 
 def _describe(status: int, body_bytes: int | None) -> str:

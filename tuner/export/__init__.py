@@ -76,8 +76,9 @@ def _export_server(summary: "Summary", server: str, found: Rendered | Rewritten)
     if isinstance(found, Rewritten):
         if are_kernel_settings(found.after):
             return export_kernel_settings(
-                summary, found.before, found.after, is_present=True, by_hand=found.by_hand
-            )
+                summary, found.before, found.after, is_present=True, by_hand=found.by_hand,
+                lowered=found.lowered,
+            )  # fmt: skip
         return export_rewritten(summary, server, found)
     if are_kernel_settings(found.winner):
         return export_kernel_settings(summary, found.default, found.winner, is_present=False)

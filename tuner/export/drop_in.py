@@ -4,6 +4,7 @@ import shlex
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from tuner.export.lowered import describe_lowered
 from tuner.export.provenance import comment, describe_origin
 from tuner.export.rendered import SITE, Rendered
 from tuner.ports import DropIn, Files
@@ -35,6 +36,7 @@ def export_drop_in(summary: "Summary", server: str, rendered: Rendered, drop_in:
         f"apply: cp {name} {drop_in.directory}/ && {enable} && {check}",
         f"then stop and start it: {drop_in.note}",
         f"undo: sh {undo}",
+        *describe_lowered(summary.space, rendered.lowered),
     )
     tail = comment("", "change by hand, where your sites have it:", *elsewhere) if elsewhere else ""
     tail = tail.replace(str(SITE.directory), drop_in.log_directory)

@@ -5,6 +5,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from tuner.export.lowered import Lowered, describe_lowered
 from tuner.export.provenance import comment, describe_by_hand, describe_origin
 from tuner.ports import Files
 
@@ -27,6 +28,7 @@ def export_kernel_settings(
     *,
     is_present: bool,
     by_hand: Mapping[str, str] = MappingProxyType({}),
+    lowered: Lowered = MappingProxyType({}),
 ) -> dict[str, bytes]:
     """Write the keys whose values differ; nothing when none does.
 
@@ -37,6 +39,7 @@ def export_kernel_settings(
         is_present: whether `before` was read from the host itself. A fresh network namespace may begin with
             other values (Documentation/networking/ip-sysctl.rst says key by key).
         by_hand: settings of the winner that the host cannot be given → why.
+        lowered: what is lower than on the host → both values.
     """
     old = {path: read_value(before.get(path, b"")) for path in after}
     new = {
@@ -49,6 +52,7 @@ def export_kernel_settings(
         f"apply: cp {NAME} /etc/sysctl.d/ && sysctl -p /etc/sysctl.d/{NAME}",
         "then restart the server: a listener keeps the limits of the moment at which it was opened",
         f"undo: rm /etc/sysctl.d/{NAME} && sysctl -p {UNDO}",
+        *describe_lowered(summary.space, lowered),
         *describe_by_hand(summary, by_hand),
     )
     origin = "read from this host at the time of the export" if is_present else "the study's default"

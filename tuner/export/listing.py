@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
+from tuner.export.lowered import describe_lowered
 from tuner.export.provenance import comment, describe_origin
 from tuner.export.rendered import SITE, Rendered
 
@@ -31,6 +32,7 @@ def export_listing(summary: "Summary", server: str, rendered: Rendered) -> dict[
         f"apply: put these lines into the files of {server}, each into its section, in place of what stands",
         "after `was:`; check them and restart the server",
         "undo: put back what stands after `was:`",
+        *describe_lowered(summary.space, rendered.lowered),
     ]
     if any(str(SITE.directory) in line for line in lines):
         head.append(f"{SITE.directory} stands for the directory of your own logs")

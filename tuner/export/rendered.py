@@ -1,9 +1,11 @@
 """What a format starts from: the files of one server, for the default and for the winner."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from tuner.export.lowered import Lowered, find_lowered, keep_limits
 from tuner.ports import Config, DropIn, Facts, Files, PrivateServer, Site
 
 if TYPE_CHECKING:
@@ -25,22 +27,33 @@ class Rendered:
     """Where an installed server takes these settings besides its own files."""
     reason: str = ""
     """Why the installed files are not changed instead."""
+    lowered: Lowered = field(default_factory=dict)
 
 
 def render_both(
-    server: PrivateServer, space: "Space", winner: Config, facts: Facts, *, reason: str = ""
+    server: PrivateServer,
+    space: "Space",
+    winner: Config,
+    facts: Facts,
+    *,
+    reason: str = "",
+    installed: Config = MappingProxyType({}),
 ) -> Rendered:
     """Let a server's adapter render the default and the winner.
 
     A setting that became active by a choice, but is at its own default, is left to the server: only what
-    was chosen, or follows from a choice, is worth a line.
+    was chosen, or follows from a choice, is worth a line. Limits that are installed higher stay as they are.
     """
     default = space.default()
     changed = space.changes(winner, derived=True)
-    told = {name: value for name, value in winner.items() if name in default or name in changed}
+    own = space.for_server({name: new for name, (_, new) in changed.items()}, server.name)
+    written = keep_limits(space, own, installed)
+    kept = {name: default[name] for name in own.keys() - written.keys() if name in default}
+    told = {name: value for name, value in winner.items() if name in default or name in changed} | kept
     return Rendered(
         default=server.render(space.for_server(default, server.name), SITE, facts),
         winner=server.render(space.for_server(told, server.name), SITE, facts),
         drop_in=facts.drop_in,
         reason=reason,
+        lowered=find_lowered(space, written, installed),
     )

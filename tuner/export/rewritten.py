@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from tuner.deploy.systemd_limits import RELOAD, UNITS, touches_units
+from tuner.export.lowered import Lowered, describe_lowered
 from tuner.export.patches import make_patch
 from tuner.export.provenance import comment, describe_by_hand, describe_origin
 from tuner.ports import Argv, Files, Service
@@ -40,6 +41,7 @@ class Rewritten:
     """Below it lie all of these files; names in the patch are relative to it."""
     by_hand: Mapping[str, str] = field(default_factory=dict)
     """Settings of the winner that these files cannot be given → why."""
+    lowered: Lowered = field(default_factory=dict)
 
 
 def export_rewritten(summary: "Summary", server: str, rewritten: Rewritten) -> dict[str, bytes]:
@@ -55,6 +57,7 @@ def export_rewritten(summary: "Summary", server: str, rewritten: Rewritten) -> d
         *describe_origin(summary),
         f"apply: {_apply_patch(name, rewritten, after)}",
         f"undo:  {take_back}",
+        *describe_lowered(summary.space, rewritten.lowered),
         *describe_by_hand(summary, rewritten.by_hand),
     ).encode()
     files = {name: head + _patch(rewritten.before, after, directory)}

@@ -20,26 +20,25 @@ def refuse_unsendable(
     """Raise UsageError for a workload that this generator cannot send."""
     where = f"load generator {generator}"
     if urlsplit(workload.url).scheme not in {"http", "https"}:
-        msg = f"{where}: the URL {workload.url!r} is neither http:// nor https://. Write a full URL."
-        raise UsageError(msg)
+        raise UsageError(
+            f"{where}: the URL {workload.url!r} is neither http:// nor https://. Write a full URL."
+        )
     if workload.connections < 1:
-        msg = f"{where}: {workload.connections} connections cannot send anything. Use 1 or more."
-        raise UsageError(msg)
+        raise UsageError(f"{where}: {workload.connections} connections cannot send anything. Use 1 or more.")
     if not (math.isfinite(workload.duration_s) and workload.duration_s > 0):
-        msg = f"{where}: a window of {workload.duration_s} s measures nothing. Use a positive length."
-        raise UsageError(msg)
+        raise UsageError(
+            f"{where}: a window of {workload.duration_s} s measures nothing. Use a positive length."
+        )
     if workload.protocol not in protocols:
-        msg = (
+        raise UsageError(
             f"{where}: it speaks {' and '.join(protocols)}, not {workload.protocol!r}. "
             "Change the protocol, or take another generator (h2load speaks HTTP/2)."
         )
-        raise UsageError(msg)
     if workload.rate_rps is not None and not rates:
-        msg = (
+        raise UsageError(
             f"{where}: it sends as fast as answers come and cannot hold {workload.rate_rps:g} requests/s. "
             "Leave the rate out, or use h2load or oha."
         )
-        raise UsageError(msg)
 
 
 def is_whole(duration_s: float) -> bool:

@@ -84,19 +84,16 @@ def whole(value: object) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST:
-        msg = f"{str(value)[:40]!r} is not a count"
-        raise ValueError(msg)
+        raise ValueError(f"{str(value)[:40]!r} is not a count")
     return value
 
 
 def real(value: object) -> float:
     """Return a measured quantity as it stands in JSON. Raises ValueError for anything but one."""
     if not isinstance(value, int | float) or isinstance(value, bool):
-        msg = f"{str(value)[:40]!r} is not a number"
-        raise ValueError(msg)  # noqa: TRY004 - one kind of error for all that cannot be read
+        raise ValueError(f"{str(value)[:40]!r} is not a number")  # noqa: TRY004 - one kind of error for all that cannot be read
     if not (math.isfinite(value) and 0 <= value <= MOST):
-        msg = f"{value!r} is not a quantity"
-        raise ValueError(msg)
+        raise ValueError(f"{value!r} is not a quantity")
     return float(value)
 
 
@@ -104,24 +101,21 @@ def positive(value: object) -> float:
     """Return a duration. Raises ValueError for anything that a rate cannot be divided by."""
     seconds = real(value)
     if seconds <= 0:
-        msg = f"{seconds!r} is not a duration"
-        raise ValueError(msg)
+        raise ValueError(f"{seconds!r} is not a duration")
     return seconds
 
 
 def table(value: object) -> Mapping[str, object]:
     """Return a JSON object. Raises ValueError for anything else."""
     if not isinstance(value, dict):
-        msg = f"{str(value)[:40]!r} is not an object"
-        raise ValueError(msg)  # noqa: TRY004 - one kind of error for all that cannot be read
+        raise ValueError(f"{str(value)[:40]!r} is not an object")  # noqa: TRY004 - one kind of error for all that cannot be read
     return value
 
 
 def series(value: object) -> Sequence[object]:
     """Return a JSON array. Raises ValueError for anything else."""
     if not isinstance(value, list):
-        msg = f"{str(value)[:40]!r} is not an array"
-        raise ValueError(msg)  # noqa: TRY004 - one kind of error for all that cannot be read
+        raise ValueError(f"{str(value)[:40]!r} is not an array")  # noqa: TRY004 - one kind of error for all that cannot be read
     return value
 
 

@@ -67,6 +67,7 @@ def _leave_verb(finding: str) -> str:
     return (
         finding.removeprefix("fails to start or to bear the load ")
         .removeprefix("fails ")
+        .removeprefix("serves ")
         .removesuffix(" of its requests")
     )
 

@@ -60,10 +60,12 @@ def describe_limit(summary: "Summary") -> str:
         said = f"{capitalize(LIMITED)}, so {say_metric(summary.metric)} are compared"
         if default.requests_per_cpu_s is None:
             return f"{said}."
-        figures = f"default {say_rate(default.requests_per_cpu_s)}"
+        compared, served = say_rate(default.requests_per_cpu_s), say_rate(default.goodput_rps)
+        figures, goodput = f"default {compared}", f"default {served}"
         if winner is not None and winner.requests_per_cpu_s is not None:
             figures += f", winner {say_rate(winner.requests_per_cpu_s)}"
-        return f"{said}: {figures}."
+            goodput += f", winner {say_rate(winner.goodput_rps)}"
+        return f"{said}: {figures}. Requests per second: {goodput}."
     return LOWER_BOUND if winner is not None and winner.is_lower_bound else ""
 
 

@@ -33,8 +33,17 @@ SIDES = ("", "requests/s", "p99", "failures", "starts")
 PAIRED = (" of winner against default", "dim")
 
 
-def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequence[str] = ()) -> Group:
-    """Return how a study ended: both sides, the gain, the few changes, and where everything is."""
+def final_screen(
+    summary: "Summary",
+    *,
+    report: str | None = None,
+    exports: Sequence[str] = (),
+    warnings: Sequence[str] = (),
+) -> Group:
+    """Return how a study ended: both sides, the gain, the few changes, and where everything is.
+
+    Warnings are about the exports, and stand above them.
+    """
     parts: list[RenderableType] = [_headline(summary)]
     if summary.reason:
         parts.append(Text(make_printable(summary.reason)))
@@ -57,7 +66,7 @@ def final_screen(summary: "Summary", *, report: str | None = None, exports: Sequ
     if report is not None:
         places.add_row("report", Text(make_printable(report)))
     if exports or report is not None:
-        parts += [Text(""), places]
+        parts += [Text(""), *(Text(make_printable(each), style="bold red") for each in warnings), places]
     return Group(*parts)
 
 

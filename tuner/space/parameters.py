@@ -170,6 +170,8 @@ class Derived(_Setting):
     kind: Literal["int", "float"] = "int"
     least: int | float | None = None
     """Of a limit that has to be high enough: what an installed service has already, and keeps."""
+    is_limit: bool = False
+    """Whether it only has to be high enough, so that nobody needs to lower it."""
 
     @property
     def follows(self) -> frozenset[str]:

@@ -185,12 +185,13 @@ class Reader:
         if value.names:
             given.setdefault("source", f"follows from {', '.join(sorted(value.names))}")
         in_force = self.current.get(draft.name)
-        is_kept = self.installed and draft.fields.get("limit", False)
+        is_limit = bool(draft.fields.get("limit", False))
         return Derived(
             name=draft.name,
             server=draft.server,
             value=value,
-            least=in_force if is_kept and isinstance(in_force, int | float) else None,
+            least=in_force if self.installed and is_limit and isinstance(in_force, int | float) else None,
+            is_limit=is_limit,
             when=self._condition(draft),
             **given,
         )

@@ -3,7 +3,8 @@
 A share near its bound, judged start by start, is a lottery: whoever is tried often enough passes, and one bad
 start would ban the best. So every metric has a posterior. Failed requests are counted
 (`statistics.failure_rate`, which counts failed starts, too); of other metrics the starts' logarithms are
-averaged, with Student's t and a spread that is pooled over the configurations.
+averaged, with Student's t and a spread that is pooled over the configurations. A study that compares what the
+server costs bounds goodput from below, too (`statistics.raw_goodput`).
 """
 
 import math
@@ -16,6 +17,7 @@ from scipy.special import stdtr, stdtrit
 from tuner.ports import Config
 from tuner.records import Start, State
 from tuner.statistics.failure_rate import CONFIDENCE, Counts, CredibleInterval, FailureRate, FailureRates
+from tuner.statistics.raw_goodput import LEAST_SHARE, RawGoodput, is_searched_by_cost
 from tuner.study.objective import FAILURE_RATE, METRICS, STARTED, Constraint
 
 RULED_OUT = 0.05
@@ -38,6 +40,9 @@ freedom."""
 
 EVERY_START = "every start works"
 """How the constraint that is a part of every study is called where people read it."""
+GOODPUT_RPS = "goodput_rps"
+SERVES_AS_MUCH = f"{GOODPUT_RPS} >= {LEAST_SHARE:g} × default"
+"""The same of the one that is a part of every study by what the server costs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +76,8 @@ def _say(metric: str, seen: CredibleInterval | None) -> str:
     if metric == FAILURE_RATE:
         low, value, high = (f"{100 * each:.2g} %" for each in (seen.low, seen.value, seen.high))
         return f"fails {value} [{low}, {high}] of its requests"
+    if metric == GOODPUT_RPS:
+        return f"serves {seen.value:,.0f} [{seen.low:,.0f}, {seen.high:,.0f}] requests/s"
     return f"has {metric} {seen.value:.3g} [{seen.low:.3g}, {seen.high:.3g}]"
 
 
@@ -96,6 +103,8 @@ class Feasibility:
             for each in constraints
             if each.metric != FAILURE_RATE
         }
+        is_by_cost = is_searched_by_cost(starts)
+        self._goodput = RawGoodput.fit(groups, self._default) if is_by_cost else None
 
     def failure_rate(self, config: Config) -> FailureRate:
         """Return what is known of a configuration's failures."""
@@ -106,11 +115,7 @@ class Feasibility:
 
         One that was never measured has what is likely of any.
         """
-        key = _key(config)
-        rate = self._rates.of(key)
-        # That it is sound is a part of every bound on the rate, and counts once.
-        rates = [self._probability(each, key, rate) for each in self._of_rate]
-        return min(rates, default=rate.p_sound) * self._keeps_others(key, rate)
+        return self._joint(self._constraints, _key(config)) * self._serves_as_much(_key(config))
 
     def is_ruled_out(self, config: Config) -> bool:
         """Return whether several starts leave next to no doubt that a configuration breaks a constraint."""
@@ -119,13 +124,19 @@ class Feasibility:
 
     def may_ship(self, config: Config) -> bool:
         """Return whether a configuration keeps all constraints for all that can be known in a study."""
-        is_relative = any(each.limit is None for each in self._constraints)
-        if self.probability(config) >= (MAY_SHIP_AS_BEFORE if is_relative else MAY_SHIP):
-            return True
-        key = _key(config)
-        rate = self._rates.of(key)
+        rate = self._rates.of(_key(config))
         has_none = rate.failed == 0 and rate.requests >= LEAST_WITHOUT_FAILURE
-        return has_none and rate.p_sound * self._keeps_others(key, rate) >= MAY_SHIP
+        others = tuple(each for each in self._constraints if each.metric != FAILURE_RATE)
+        return self._are_kept(self._constraints, config) or (has_none and self._are_kept(others, config))
+
+    def _are_kept(self, constraints: Sequence[Constraint], config: Config) -> bool:
+        """Return whether constraints are kept as surely as what ships has to: bounds by numbers, then all."""
+        key, numbers = _key(config), [each for each in constraints if each.limit is not None]
+        if (numbers or not constraints) and self._joint(numbers, key) < MAY_SHIP:
+            return False
+        is_relative = len(numbers) < len(constraints) or self._goodput is not None
+        kept = self._joint(constraints, key) * self._serves_as_much(key)
+        return kept >= MAY_SHIP_AS_BEFORE or not is_relative
 
     def is_no_worse(self, config: Config, than: Config) -> float:
         """Return the probability that a configuration fails no more often than another one, within tolerance.
@@ -145,7 +156,8 @@ class Feasibility:
             probability=rate.p_sound if rate.failed_starts else 1.0,
             of_default=None, finding=_say_failed(rate), finding_of_default=_say_failed(default),
         )  # fmt: skip
-        return (started, *(self._assess(each, key, rate) for each in self._constraints))
+        bounds = (self._assess(each, key, rate) for each in self._constraints)
+        return (started, *bounds, *self._assess_goodput(key))
 
     def doubts(self, config: Config) -> tuple[Assessment, ...]:
         """Return what keeps a configuration from being shipped, the worst first; nothing when it may ship."""
@@ -169,10 +181,29 @@ class Feasibility:
             finding=_say(metric, seen), finding_of_default=_say(metric, of_default),
         )  # fmt: skip
 
-    def _keeps_others(self, key: Hashable, rate: FailureRate) -> float:
-        """Return the probability that all constraints but those of the failure rate are kept."""
-        others = (each for each in self._constraints if each.metric != FAILURE_RATE)
-        return math.prod(self._probability(each, key, rate) for each in others)
+    def _assess_goodput(self, key: Hashable) -> tuple[Assessment, ...]:
+        """Return what is known of goodput where another metric is maximized; nothing where it is goodput."""
+        if self._goodput is None:
+            return ()
+        seen, of_default = (self._goodput.interval(each, self._default) for each in (key, self._default))
+        return (
+            Assessment(
+                constraint=SERVES_AS_MUCH, metric=GOODPUT_RPS, limit=None,
+                probability=self._serves_as_much(key), seen=seen, of_default=of_default,
+                finding=_say(GOODPUT_RPS, seen), finding_of_default=_say(GOODPUT_RPS, of_default),
+            ),
+        )  # fmt: skip
+
+    def _serves_as_much(self, key: Hashable) -> float:
+        return 1.0 if self._goodput is None else self._goodput.keeps(key, self._default)
+
+    def _joint(self, constraints: Sequence[Constraint], key: Hashable) -> float:
+        """Return the probability that a configuration is sound and keeps some of the constraints."""
+        rate = self._rates.of(key)
+        kept = {each: self._probability(each, key, rate) for each in constraints}
+        # That it is sound is a part of every bound on the rate, and counts once.
+        sound = min((p for each, p in kept.items() if each.metric == FAILURE_RATE), default=rate.p_sound)
+        return sound * math.prod(p for each, p in kept.items() if each.metric != FAILURE_RATE)
 
     def _probability(self, constraint: Constraint, key: Hashable, rate: FailureRate) -> float:
         if constraint.metric != FAILURE_RATE:

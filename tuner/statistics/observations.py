@@ -11,9 +11,9 @@ from tuner.optimize.gp import GaussianProcess, ObservationNoise
 from tuner.optimize.history import compress
 from tuner.optimize.replay import shared
 from tuner.ports import Config
-from tuner.records import Role, Start, is_censored
+from tuner.records import Role, Start
 from tuner.space import Space
-from tuner.statistics.control_level import ControlLevel, middle_s
+from tuner.statistics.control_level import ControlLevel, is_lower_bound, middle_s
 from tuner.statistics.noise import Noise, estimate_noise, start_variance
 
 LEARNS_FROM = frozenset({Role.CONTROL, Role.SEARCH, Role.REPEAT, Role.RACE, Role.ABLATION})
@@ -175,4 +175,4 @@ def _variances(starts: Sequence[Start], noise: Noise, points: Points, values: Ar
 
 def is_certain(start: Start) -> bool:
     """Return whether a start became steady, and the server was its limit."""
-    return start.steady and not is_censored(start.valid_windows)
+    return start.steady and not is_lower_bound(start)

@@ -8,11 +8,13 @@ from tuner.records import Metric, Window
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import Noise, start_variance
 
-CRITICAL = ((6, 2.2), (12, 2.4))
+CRITICAL = ((3, 2.4), (6, 2.6), (12, 2.8))
 """Most windows → critical z: one-sided 5 % over the looks after every window from the second on (Pocock,
-"Group sequential methods in the design and analysis of clinical trials", Biometrika 64, 1977; constants by
-simulation with 20 degrees of freedom). Fewer looks err less. Which window is the first to look at is the
-plan's to say."""
+"Group sequential methods in the design and analysis of clinical trials", Biometrika 64, 1977). Were all
+variances known but σ_w and σ_b, 2.2 and 2.4 would do. In whole simulated searches, whose incumbent, level and
+drift are estimates, 2.2 lost 10 % of 400 configurations that were as good as the incumbent with six windows
+and 5.5 % with a look after the first of two; these lose 4.0 and 4.5 %, and end what is 20 % worse as early.
+Which window is the first to look at is the plan's to say."""
 GATE_FAILURES = 0.05
 GATE_SHARE = 0.5
 

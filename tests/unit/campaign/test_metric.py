@@ -1,11 +1,15 @@
 """Where the load generator is the limit, a study compares what the server's CPUs give."""
 
 import math
+import re
+from dataclasses import dataclass, replace
 
 import pytest
 
+from tests.unit.simulated_study import FINGERPRINT as WHERE
 from tests.unit.simulation import (
     BASE_RPS,
+    SMALL_PLAN,
     SimulatedHost,
     cached_files_win,
     make_campaign,
@@ -16,7 +20,9 @@ from tuner.campaign.campaign import calibrate, run_campaign
 from tuner.campaign.confirm import read_gain
 from tuner.errors import TargetError
 from tuner.records import Metric, Role
-from tuner.study.facts import CONFIRMATION, METRIC
+from tuner.report.summary import summarize
+from tuner.study.facts import CONFIRMATION, FINGERPRINT, METRIC, REFUSALS
+from tuner.study.objective import SERVER_CPU
 
 LIMITED_RPS = 0.8 * BASE_RPS
 """The server is 80 % busy when the generator is at its limit."""
@@ -71,8 +77,18 @@ def test_where_the_server_is_the_limit_goodput_is_maximized(settings, host):
     assert campaign.progress.notes == []
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_generator_that_is_busy_beside_a_full_server_leaves_goodput_to_be_maximized(settings, seed):
+    """About 93 % of its CPUs: what it has left shows gains, and it needs less of them under more load."""
+    campaign = campaign_on(settings, SimulatedHost(most_rps=1.08 * BASE_RPS, sigma_window=0.03, seed=seed))
+
+    calibrate(campaign)
+
+    assert campaign.storage.recall(METRIC) is Metric.GOODPUT
+
+
 def test_a_gain_is_found_too_where_generator_and_server_are_at_their_limit_together(settings):
-    campaign = campaign_on(settings, SimulatedHost(most_rps=1.03 * BASE_RPS))
+    campaign = campaign_on(settings, SimulatedHost(most_rps=0.99 * BASE_RPS))
 
     assert run_campaign(campaign) == "confirmed"
 
@@ -121,3 +137,56 @@ def test_a_configuration_that_only_waits_is_not_cheap(settings):
 
     assert waiting.log_value < math.log(BASE_RPS)
     assert waiting.log_value >= waiting.log_goodput
+
+
+@dataclass(kw_only=True)
+class Miser(SimulatedHost):
+    """A host on which one setting makes a request much cheaper, and serves fewer of them."""
+
+    served: float = 0.95
+
+    def window(self, config, *given):
+        made = super().window(config, *given)
+        if not config["multi_accept"]:
+            return made
+        cost = {**made.counters, SERVER_CPU: 0.6 * made.counters[SERVER_CPU]}
+        return replace(made, correct=round(self.served * made.correct), counters=cost)
+
+
+def test_what_is_cheap_because_it_serves_less_is_refused_and_the_next_best_ships(settings):
+    host = Miser(most_rps=LIMITED_RPS)
+    campaign = campaign_on(settings, host, plan=replace(SMALL_PLAN, trials=16))
+
+    assert run_campaign(campaign) == "confirmed"
+
+    winner = campaign.storage.recall(CONFIRMATION).config
+    tried = [start for start in campaign.starts if start.config["multi_accept"]]
+    best = max(start.log_value for start in tried)
+    assert best > max(start.log_value for start in campaign.starts if start not in tried)
+    assert winner["open_file_cache"]
+    assert not winner["multi_accept"]
+
+
+def test_the_verdict_says_what_both_serve_where_the_last_one_serves_less(settings):
+    """It seems as good until it is confirmed: then its goodput falls."""
+    host = Miser(most_rps=LIMITED_RPS, served=1.0)
+    campaign = campaign_on(settings, host, plan=replace(SMALL_PLAN, trials=16, minutes=5))
+    campaign.storage.remember(FINGERPRINT, WHERE)
+    fault = host.fault
+
+    def serve_less(config):
+        host.served = 0.93 if campaign.storage.recall(CONFIRMATION) else 1.0
+        return fault(config)
+
+    host.fault = serve_less
+    run_campaign(campaign)
+
+    refused = campaign.storage.recall(REFUSALS)[0]
+    assert refused.config["multi_accept"]
+    assert re.search(
+        r"breaks goodput_rps >= 0\.98 × default \(it serves 15,4\d\d \[15,.*\] requests/s, "
+        r"the default serves 1[56],\d{3} \[.*\] requests/s\)$",
+        refused.reason,
+    )
+    summary = summarize(settings, campaign.setup.space, campaign.storage, running=False, version="1")
+    assert [each.constraint for each in summary.assessments][-1] == "goodput_rps >= 0.98 × default"

@@ -1,17 +1,27 @@
 """When the winner must not ship, the next best configuration is confirmed."""
 
+import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from tests.unit.simulation import SMALL_PLAN, SimulatedHost, make_campaign, open_in_memory, write_study
+from tests.unit.simulation import (
+    SMALL_PLAN,
+    SimulatedHost,
+    cached_files_win,
+    make_campaign,
+    open_in_memory,
+    write_study,
+)
 from tuner.campaign.campaign import run_campaign
 from tuner.campaign.confirm import read_gain
 from tuner.records import Failure, Role
-from tuner.statistics.ranking import DEFAULT_ARM, config_key
+from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, config_key
 from tuner.study.facts import CONFIRMATION, REFUSALS
 
 CRASH = Failure(kind="crashed", reason="nginx: it was killed by signal -11")
+ARMS = (DEFAULT_ARM, WINNER_ARM)
 PLAN = replace(SMALL_PLAN, trials=16)
 
 
@@ -45,7 +55,7 @@ def started(tmp_path):
     return settings, host, storage, make_campaign(settings, host, storage, plan=PLAN)
 
 
-def assert_the_next_best_was_confirmed(campaign, seen, reason):
+def assert_the_next_best_was_confirmed(campaign, host, seen, reason):
     storage = campaign.storage
     (refused, *_) = storage.recall(REFUSALS)
     planned = storage.recall(CONFIRMATION)
@@ -54,13 +64,22 @@ def assert_the_next_best_was_confirmed(campaign, seen, reason):
     assert config_key(planned.config) != seen[0]
     assert planned.first_block >= PLAN.pairs
     assert gain.verdict == "improved"
-    assert gain.low < 1.2 * 1.01
-    assert gain.high > 1.2 * 0.985
     # Its pairs are its own: none of them is of the one that was refused.
     confirmed = [start for start in campaign.starts if start.role is Role.CONFIRM]
     later = [start for start in confirmed if start.block >= planned.first_block]
     arms = {config_key(start.config) for start in later if start.arm != DEFAULT_ARM}
     assert arms == {config_key(planned.config)}
+    pairs = {}
+    for start in later:
+        if start.counts:
+            pairs.setdefault((start.block, start.session), {})[start.arm] = start.log_goodput
+    logs = [pair[WINNER_ARM] - pair[DEFAULT_ARM] for pair in pairs.values() if len(pair) == len(ARMS)]
+    assert len(logs) == gain.pairs
+    assert math.log(gain.ratio) == pytest.approx(np.mean(logs))
+    # Four standard errors: of the starts' own luck and of their windows', for both sides.
+    error = math.hypot(host.sigma_start, host.sigma_window / math.sqrt(planned.windows))
+    error *= math.sqrt(2 / gain.pairs)
+    assert math.log(gain.ratio) == pytest.approx(cached_files_win(planned.config), abs=4 * error)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -70,7 +89,7 @@ def test_when_the_winner_must_not_ship_the_next_best_is_confirmed(started, way):
     way(campaign, host, seen)
 
     assert run_campaign(campaign) == "confirmed"
-    assert_the_next_best_was_confirmed(campaign, seen, WAYS[way])
+    assert_the_next_best_was_confirmed(campaign, host, seen, WAYS[way])
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -105,7 +124,7 @@ def test_cut_off_between_two_confirmations_the_study_goes_on_with_the_next_best(
 
     assert run_campaign(again) == "confirmed"
     assert len(storage.recall(REFUSALS)) == 1
-    assert_the_next_best_was_confirmed(again, seen, WAYS[way])
+    assert_the_next_best_was_confirmed(again, host, seen, WAYS[way])
 
 
 def test_where_every_winner_must_not_ship_the_last_reason_is_the_verdict(tmp_path):

@@ -12,8 +12,9 @@ from tests.unit.adapters.servers.h2o import layouts as h2o
 from tests.unit.adapters.servers.nginx import layouts as nginx
 from tests.unit.adapters.servers.php_fpm import layouts as php_fpm
 from tests.unit.simulated_study import make_summary
-from tests.unit.simulation import make_setup, write_study
+from tests.unit.simulation import make_setup, space_of, write_study
 from tuner.adapters.servers.h2o import H2o
+from tuner.adapters.servers.nginx import Nginx
 from tuner.commands.differences import find_differences, rewrite_accepted
 from tuner.commands.session import Reading
 from tuner.errors import ConfigRejected
@@ -168,3 +169,49 @@ def test_where_the_installed_files_cannot_be_changed_the_instances_own_are_compa
     assert isinstance(found, Rendered)
     assert reason in found.reason
     assert found.default != found.winner
+
+
+def change_private_nginx(tmp_path: Path, text: bytes, **winning: Scalar) -> Rewritten:
+    """Find what a private winner makes of this installed nginx.conf."""
+    space = space_of()
+    host = nginx.make_host({nginx.MAIN: text})
+    host.commands["readlink"] = lambda _host, argv, _stdin: completed(
+        argv, stdout=b"%s\n" % bytes(nginx.MAIN)
+    )
+    setup = replace(
+        make_setup(write_study(tmp_path), space), host=host, servers={"nginx": Nginx()},
+        facts={"nginx": Facts()},
+    )  # fmt: skip
+    reading = Reading(settings=setup.settings, space=space, summary=make_summary(searches=4), setup=setup)
+    found = find_differences(reading, setup, space.complete(winning))["nginx"]
+    assert isinstance(found, Rewritten)
+    return found
+
+
+RAISED = b"""\
+worker_rlimit_nofile 65536;
+events { worker_connections 4096; }
+http { sendfile off; server { listen 80; } }
+"""
+
+
+def test_what_the_winner_leaves_at_its_default_stays_as_an_administrator_raised_it(tmp_path: Path) -> None:
+    found = change_private_nginx(tmp_path, RAISED, open_file_cache=1000)
+
+    text = found.after[nginx.MAIN].decode()
+    assert "worker_connections 4096;" in text
+    assert "worker_rlimit_nofile 65536;" in text
+    assert "sendfile off;" in text
+    assert "open_file_cache max=1000" in text
+    assert found.lowered == {}
+
+
+def test_what_a_private_winner_lowers_is_named_and_its_limit_of_open_files_is_not_lowered(
+    tmp_path: Path,
+) -> None:
+    found = change_private_nginx(tmp_path, RAISED, worker_connections=1024)
+
+    text = found.after[nginx.MAIN].decode()
+    assert "worker_connections 1024;" in text
+    assert "worker_rlimit_nofile 65536;" in text
+    assert found.lowered == {"worker_connections": (4096, 1024)}

@@ -63,10 +63,14 @@ def test_a_resumed_study_is_suggested_the_same(name):
 
 @pytest.mark.parametrize("name", HERE)
 def test_what_could_not_be_used_is_not_suggested_again(name):
-    optimizer, seen = make_optimizer(name, DEFAULT), observe(14)
-    points = [optimizer.suggest(DIMENSIONS, seen, seed=3, refused=refused).point for refused in range(5)]
+    """A model may come back to what it holds for best, but hardly ever."""
+    optimizer, new = make_optimizer(name, DEFAULT), 0
+    for history in range(3, 6):
+        seen = observe(14, seed=history)
+        points = [optimizer.suggest(DIMENSIONS, seen, seed=3, refused=refused).point for refused in range(5)]
+        new += len({tuple(point.items()) for point in points})
 
-    assert len({tuple(point.items()) for point in points}) >= 3
+    assert new >= 15 - (name == "noisy-gp")
 
 
 @pytest.mark.parametrize("name", HERE)
@@ -124,15 +128,19 @@ def test_ours_says_what_it_expects():
 
 
 def test_ours_leans_towards_what_was_good_before():
-    """The history knows nothing of multi_accept, the earlier study does."""
-    seen = observe(10, seed=6)
+    """The histories know nothing of multi_accept, the earlier study does: it comes twice as often."""
+    histories = [observe(10, seed=seed) for seed in (6, 7, 8)]
     warm = [{**DEFAULT, "multi_accept": value} for value in (True, True)]
 
-    def share(optimizer):
-        points = [optimizer.suggest(DIMENSIONS, seen, seed=seed).point for seed in range(12)]
-        return sum(bool(point["multi_accept"]) for point in points) / len(points)
+    def count(optimizer):
+        points = [
+            optimizer.suggest(DIMENSIONS, seen, seed=seed).point for seen in histories for seed in range(12)
+        ]
+        return sum(bool(point["multi_accept"]) for point in points)
 
-    assert share(make_optimizer("noisy-gp", DEFAULT, good=warm)) > share(make_optimizer("noisy-gp", DEFAULT))
+    cold = count(make_optimizer("noisy-gp", DEFAULT))
+
+    assert count(make_optimizer("noisy-gp", DEFAULT, good=warm)) >= 2 * cold > 0
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,10 @@ LIMITED = replace(
     OF_GOODPUT,
     metric=Metric.PER_CPU,
     gain=replace(OF_GOODPUT.gain, metric=Metric.PER_CPU),
-    default=replace(OF_GOODPUT.default, requests_per_cpu_s=31_200.0, is_lower_bound=True),
-    winner=replace(OF_GOODPUT.winner, requests_per_cpu_s=37_800.0, is_lower_bound=True),
+    default=replace(
+        OF_GOODPUT.default, goodput_rps=15_210.0, requests_per_cpu_s=31_200.0, is_lower_bound=True
+    ),
+    winner=replace(OF_GOODPUT.winner, goodput_rps=15_330.0, requests_per_cpu_s=37_800.0, is_lower_bound=True),
 )
 NAMED = "requests per CPU second of the server"
 
@@ -38,7 +40,8 @@ def test_the_last_screen_names_what_was_compared_with_both_figures_and_why():
 
     assert f"nginx-static: {NAMED}: {LIMITED.gain.ratio:.2f}×" in text
     assert (
-        f"Goodput was limited by the load generator, so {NAMED} are compared: default 31,200, winner 37,800."
+        f"Goodput was limited by the load generator, so {NAMED} are compared: default 31,200, winner 37,800. "
+        "Requests per second: default 15,210, winner 15,330."
     ) in text
     assert LOWER_BOUND not in text
 
@@ -46,7 +49,9 @@ def test_the_last_screen_names_what_was_compared_with_both_figures_and_why():
 def test_without_a_winner_the_reason_is_told_all_the_same():
     undecided = replace(LIMITED, winner=None, gain=None)
 
-    assert describe_limit(undecided).endswith(f"{NAMED} are compared: default 31,200.")
+    assert describe_limit(undecided).endswith(
+        f"{NAMED} are compared: default 31,200. Requests per second: default 15,210."
+    )
     assert describe_limit(replace(undecided, default=OF_GOODPUT.default)).endswith(f"{NAMED} are compared.")
 
 

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.unit.starts import DEFAULT, SPACE, config_of, control, failed, start, window
@@ -40,16 +41,43 @@ def test_speedups_are_relative_to_the_default_at_that_time():
     assert ranking.incumbent.posterior.ratio == pytest.approx(1.2, rel=0.04)
 
 
+STUDIES = 20
+
+
+def drawn_study(seed, *, sigma=0.15):
+    """Draw a study whose starts scatter by 15 %: one that is 28 % better three times, six at 11 % once."""
+    rng = np.random.default_rng(seed)
+    middling = [
+        config_of(worker_connections=1000 + 700 * index, sendfile=bool(index % 2)) for index in range(6)
+    ]
+    configs = [DEFAULT] * 12 + [CACHED] * 3 + middling
+    logs = np.repeat([0.0, 0.25, 0.1], [12, 3, 6]) + sigma * rng.standard_normal(len(configs))
+    rates = 1000 * np.exp(logs[:, None] + 0.02 * rng.standard_normal((len(configs), 2)))
+    return [
+        (control if config is DEFAULT else start)(
+            number, *pair, **({} if config is DEFAULT else {"config": config})
+        )
+        for number, (config, pair) in enumerate(zip(configs, rates, strict=True))
+    ]
+
+
+def best_by_mean(starts):
+    """Return the configuration with the best mean, however few starts it has: the luckiest."""
+    groups = {}
+    for each in starts:
+        if each.role is not Role.CONTROL:
+            groups.setdefault(config_key(each.config), []).append(each.log_goodput)
+    return max(groups, key=lambda key: np.mean(groups[key]))
+
+
 def test_a_lucky_start_does_not_outrank_a_configuration_that_was_good_three_times():
-    steady = [start(number, 1290, 1290, config=CACHED) for number in (3, 4, 5)]
-    lucky = start(6, 1292, config=EAGER)
-    middling = [start(10 + n, 950, 1050, config=config_of(worker_connections=1000 + n)) for n in range(6)]
+    studies = [drawn_study(seed) for seed in range(STUDIES)]
 
-    ranking = rank(SPACE, [*CONTROLS, *steady, lucky, *middling], FEW_FAILURES)
+    misled = sum(best_by_mean(starts) != config_key(CACHED) for starts in studies)
+    leads = [rank(SPACE, starts, ()).incumbent.key == config_key(CACHED) for starts in studies]
 
-    assert ranking.speedups[6].log_ratio > max(ranking.speedups[number].log_ratio for number in (3, 4, 5))
-    assert ranking.incumbent.config == CACHED
-    assert ranking.incumbent.starts == 3
+    assert misled >= 0.4 * STUDIES
+    assert sum(leads) >= 0.75 * STUDIES
 
 
 def test_the_incumbent_is_followed_among_what_is_feasible():
