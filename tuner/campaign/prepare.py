@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from tuner import plugins
+from tuner.deploy.chain import link
 from tuner.deploy.content import open_content
 from tuner.deploy.deployment import Target
 from tuner.deploy.discovery import choose_url, find_installed, read_page
@@ -115,13 +116,13 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
         # A new network namespace has other values than the host.
         machine = read_machine(sandbox)
         facts = {name: server.detect(sandbox) for name, server in servers.items()}
-    _refuse_several_ports(settings, facts)
+    chain = link(facts, settings.backends, where=f"{settings.path}: servers")
     placement = place(machine.allowed, read_cores(host, machine.allowed))
     space, space_facts = _load_space(
         settings, host, machine, facts, sandbox=True, loopback=True, page_bytes=content.body_bytes
     )
     target = SandboxTarget(
-        host=host, servers=servers, facts=facts, split=space.for_server, content=content,
+        host=host, servers=servers, facts=facts, split=space.for_server, content=content, chain=chain,
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
     )  # fmt: skip
     return Found(
@@ -241,17 +242,6 @@ def _fixed_rate(load: Load, hosts: Mapping[str, Host]) -> Load | None:
     except TargetError:
         return None
     return replace(load, generator=generator)
-
-
-def _refuse_several_ports(settings: Study, facts: Mapping[str, Facts]) -> None:
-    """Raise UsageError unless exactly one of the private servers answers the load."""
-    answering = [name for name, each in facts.items() if each.port is not None]
-    if len(answering) != 1:
-        found = " and ".join(answering) or "none"
-        raise UsageError(
-            f"{settings.path}: servers: one private server answers the load, and here it is {found}. Name "
-            "one of them, with others that it runs beside."
-        )
 
 
 def _refuse_strangers(settings: Study, space: Space) -> None:

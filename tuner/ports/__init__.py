@@ -29,6 +29,9 @@ from tuner.ports.load import (
     Workload,
 )
 from tuner.ports.server import (
+    FASTCGI,
+    HTTP,
+    BackendServer,
     Config,
     DropIn,
     Facts,
@@ -40,12 +43,16 @@ from tuner.ports.server import (
     Server,
     Service,
     Site,
+    Upstream,
 )
 
 __all__ = [
     "ABSENT",
     "FAILURE_KINDS",
+    "FASTCGI",
+    "HTTP",
     "Argv",
+    "BackendServer",
     "Clock",
     "Command",
     "Completed",
@@ -73,5 +80,6 @@ __all__ = [
     "Server",
     "Service",
     "Site",
+    "Upstream",
     "Workload",
 ]

@@ -60,15 +60,14 @@ def _read_study(fields: Fields, path: Path) -> Study:
     name = fields.text(("study",), "")
     if not NAME.fullmatch(name):
         raise fields.wrong(("study",), f"{quote(name)} cannot be a name", "Use letters, digits, . _ and -")
-    servers = fields.texts(("servers",))
-    if not servers or len(set(servers)) < len(servers):
-        raise fields.wrong(("servers",), f"{quote(servers)} is not a list of adapters", "Name each once")
-    budget = _read_budget(fields)
     target = _read_target(fields)
+    servers, backends = _read_servers(fields, target)
+    budget = _read_budget(fields)
     return Study(
         path=path,
         name=name,
         servers=servers,
+        backends=backends,
         space=_read_space(fields),
         target=target,
         load=_read_load(fields, path, target),
@@ -87,6 +86,40 @@ def _read_study(fields: Fields, path: Path) -> Study:
         line_price=fields.number(("line_price",), 0.01, float, low=0, high=1),
         warm_start=tuple(path.parent / each for each in fields.texts(("warm_start",))),
     )
+
+
+def _read_servers(fields: Fields, target: TargetSettings) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """Read the names of the servers, and to whom they pass requests where the study says so."""
+    given = fields.value(("servers",))
+    entries = [_read_server(fields, index) for index in range(len(given))] if isinstance(given, list) else []
+    servers = tuple(name for name, _ in entries)
+    if not servers or len(set(servers)) < len(servers):
+        raise fields.wrong(("servers",), f"{quote(given)} is not a list of adapters", "Name each once")
+    backends = {name: backend for name, backend in entries if backend}
+    if backends and target.is_managed:
+        raise fields.wrong(
+            ("servers",),
+            "installed servers pass requests on as their own files say",
+            "Leave `backend:` out, or tune private instances with `target: {mode: sandbox}`",
+        )
+    return servers, backends
+
+
+def _read_server(fields: Fields, index: int) -> tuple[str, str]:
+    """Read one entry of `servers:`, a name or `{name: NAME, backend: NAME}`; an empty text for no backend."""
+    entry = fields.document.data["servers"][index]
+    if isinstance(entry, str):
+        return str(entry), ""
+    if not isinstance(entry, Mapping):
+        raise fields.wrong(("servers", index), f"{quote(entry)} is no server", "Write its adapter's name")
+    own = Fields(fields.document.below(("servers", index)))
+    own.refuse_unknown((), ("name", "backend"))
+    name, backend = own.text(("name",), ""), own.text(("backend",), "")
+    if not name or backend == name:
+        raise own.wrong(
+            (), f"{quote(dict(entry))} is no server with its backend", "Write {name: A, backend: B}"
+        )
+    return name, backend
 
 
 def _read_budget(fields: Fields) -> tuple[str, float | None, int | None]:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +108,7 @@ class Study:
     path: Path
     name: str
     servers: tuple[str, ...]
+    """In a sandbox, those that accept connections stand behind each other, the one under load first."""
     space: tuple[str | Document, ...]
     """Names, paths and refinements, each of which knows its line."""
     target: TargetSettings
@@ -125,6 +126,8 @@ class Study:
     line_price: float = 0.01
     """Gain that each changed setting has to bring to be shipped, as a share; at most a tenth of the gain."""
     """A name, or the import path of an Optuna sampler."""
+    backends: Mapping[str, str] = field(default_factory=dict)
+    """Server → the one that it passes requests to; empty where each passes them to the next."""
     warm_start: tuple[Path, ...] = ()
     """Study files of earlier studies."""
 
@@ -147,6 +150,7 @@ class Study:
         return {
             "study": self.name,
             "servers": ", ".join(self.servers),
+            **{f"backend of {name}": backend for name, backend in sorted(self.backends.items())},
             "load": f"{load.describe()}, {load.threads} threads",
             "load.command": shlex.join(load.command),
             "load.result": str(load.result or ""),
