@@ -3,8 +3,7 @@
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.errors import UsageError
-from tuner.plugins import Kind, adapter_names, make_private_server
+from tuner.plugins import Kind, adapter_names
 from tuner.ports import Host
 from tuner.testing.servers import contract_of
 
@@ -25,8 +24,3 @@ def test_every_registered_server_is_among_them():
     applied = {TestApache, TestH2o, TestNginx, TestPhpFpm, TestSysctl}
 
     assert {each.name for each in applied} == set(adapter_names(Kind.SERVER))
-
-
-def test_a_private_instance_of_what_has_none_is_refused():
-    with pytest.raises(UsageError, match="`mode: managed` under `target:`"):
-        make_private_server("php-fpm")

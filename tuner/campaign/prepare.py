@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tuner import plugins
-from tuner.deploy.chain import link
+from tuner.deploy.chain import Chain, link
 from tuner.deploy.content import open_content
 from tuner.deploy.deployment import Target
 from tuner.deploy.discovery import choose_url, find_installed, read_page
@@ -16,9 +18,18 @@ from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
 from tuner.measure.window import Load, copy_shape
-from tuner.ports import Facts, Host, Server
+from tuner.ports import Config, Facts, Host, Server
 from tuner.records import Fingerprint
-from tuner.space import Space, SpaceFacts, available_spaces, describe_space, facts_to_json, load_space
+from tuner.space import (
+    Space,
+    SpaceFacts,
+    available_spaces,
+    describe_space,
+    describe_spaces,
+    facts_from_json,
+    facts_to_json,
+    load_space,
+)
 from tuner.study import Study
 from tuner.study.facts import MovedLoad
 
@@ -122,13 +133,31 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
         settings, host, machine, facts, sandbox=True, loopback=True, page_bytes=content.body_bytes
     )
     target = SandboxTarget(
-        host=host, servers=servers, facts=facts, split=space.for_server, content=content, chain=chain,
+        host=host, servers=servers, facts=facts, content=content, chain=chain,
+        split=partial(_split, space, _packaged(chain, space, facts_from_json(space_facts))),
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
     )  # fmt: skip
     return Found(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
         placement=placement,
     )  # fmt: skip
+
+
+def _split(space: Space, packaged: Mapping[str, Config], config: Config, server: str) -> Config:
+    """Return one server's part of a configuration; of one that is not tuned, what its package ships."""
+    return space.for_server(config, server) or packaged.get(server, {})
+
+
+def _packaged(chain: Chain, space: Space, facts: SpaceFacts) -> Mapping[str, Config]:
+    """Return the defaults of those servers of a chain that the space does not tune, by their first own space.
+
+    A server alone is left as the program has it, as it always was in studies of the kernel's settings.
+    """
+    tuned = {each.server for each in space.parameters}
+    names = {row["server"]: row["name"] for row in reversed(describe_spaces())}
+    untuned = [name for name in chain.ports if name not in tuned and name in names and len(chain.ports) > 1]
+    spaces = {name: load_space([names[name]], facts=facts, base=Path()) for name in untuned}
+    return {name: own.for_server(own.default(), name) for name, own in spaces.items()}
 
 
 def find_target(
@@ -149,7 +178,7 @@ def find_target(
     adapters = {name: plugins.make_installed_server(name) for name in settings.servers}
     servers = find_installed(host, adapters)
     url = choose_url(settings, servers)
-    page = read_page(host, url, keepalive=settings.load.keepalive)
+    page = read_page(host, url, keepalive=settings.load.keepalive, servers=adapters.values())
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
     allowed = machine.allowed

@@ -1,10 +1,12 @@
 """What the tuned server serves: the built-in page, or a document root of the user."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from tuner.deploy.builtin_pages import BUILTIN_PAGES
 from tuner.errors import UsageError
 from tuner.ports import FileState, Sandbox
 
@@ -12,29 +14,6 @@ BUILTIN = "builtin"
 INDEX = "index.html"
 DYNAMIC_SUFFIXES = frozenset({".cgi", ".fcgi", ".php", ".phtml", ".pl", ".py", ".shtml"})
 """Files that are not served as they are: the response has another length."""
-
-BUILTIN_PAGE = b"""\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>A page to measure</title>
-<style>
-body { font-family: sans-serif; margin: 4em auto; max-width: 36em; }
-</style>
-</head>
-<body>
-<h1>A page to measure</h1>
-<p>tuner serves this page from a private instance of the web server while it
-looks for settings that serve it better. It is about as long as the page that
-web servers show after installation, so results can be compared with
-what others have published.</p>
-<p>It never changes: every response has the same length, and a response of
-another length is counted as a failure.</p>
-</body>
-</html>
-"""
-"""As long as nginx's index.html (612 to 615 bytes, by version): the page of most published comparisons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +26,18 @@ class Content:
     """What is requested: `/index.html`."""
     body_bytes: int | None
     """Length of the correct body; None when it cannot be known before it is served."""
+    body: bytes | None = None
+    """The correct body itself, where it is known."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Of the built-in page: what lies in the document root, by name."""
 
     def put_into(self, sandbox: Sandbox) -> PurePosixPath:
         """Make the pages visible in a sandbox and return their root; a user's directory is shared."""
         if self.directory is not None:
             return sandbox.directory / "shared"
         root = sandbox.directory / "content"
-        sandbox.write(root / INDEX, FileState(content=BUILTIN_PAGE))
+        for name, content in self.files.items():
+            sandbox.write(root / name, FileState(content=content, mode=0o644))
         return root
 
 
@@ -72,11 +56,18 @@ def open_content(content: str, path: str, *, base: Path | None = None) -> Conten
         raise UsageError(f"load.path: {path!r} does not begin with a slash. Write /{path}.")
     page = PurePosixPath(unquote(urlsplit(path).path))
     if content == BUILTIN:
-        if str(page) not in {"/", f"/{INDEX}"}:
-            raise UsageError(f"load.path: {path}: the built-in content has no such page. Request /{INDEX}.")
-        return Content(directory=None, path=path, body_bytes=len(BUILTIN_PAGE))
+        return _open_builtin(path, page)
     root = _open_root(content, base)
     return Content(directory=PurePosixPath(root), path=path, body_bytes=_length(root, page, content))
+
+
+def _open_builtin(path: str, page: PurePosixPath) -> Content:
+    name = f"/{INDEX}" if str(page) == "/" else str(page)
+    if name not in BUILTIN_PAGES:
+        known = " or ".join(BUILTIN_PAGES)
+        raise UsageError(f"load.path: {path}: the built-in content has no such page. Request {known}.")
+    found = BUILTIN_PAGES[name]()
+    return Content(directory=None, path=path, body_bytes=len(found.body), body=found.body, files=found.files)
 
 
 def _open_root(content: str, base: Path | None) -> Path:

@@ -254,7 +254,7 @@ class SandboxTarget:
             answer = readiness.await_answer(
                 ask, body_bytes=self.content.body_bytes, url=self.url, retry_s=deadlines.retry_s
             )
-            self._refuse_page_errors(sandbox, started, answer)
+            self._refuse_wrong_page(sandbox, started, answer)
         except NotReady as error:
             check_alive()
             complaints = [
@@ -267,10 +267,12 @@ class SandboxTarget:
             raise NotReady(f"{names}: {error}{logged}") from error
         return answer
 
-    def _refuse_page_errors(
+    def _refuse_wrong_page(
         self, sandbox: Sandbox, started: Sequence[Instance], answer: readiness.Answer
     ) -> None:
-        """Raise NotReady when a program behind the page failed, whatever the status: it is no reference."""
+        """Raise NotReady when the page is another, or its program failed, whatever the status."""
+        if self.content.body not in {None, answer.body}:
+            raise NotReady(f"{self.url} answered with another page of the right length: {answer.said!r}.")
         backends = [each.server for each in started if isinstance(each.server, BackendServer)]
         if not backends:
             return

@@ -107,7 +107,7 @@ def _read_servers(fields: Fields, target: TargetSettings) -> tuple[tuple[str, ..
 
 def _read_server(fields: Fields, index: int) -> tuple[str, str]:
     """Read one entry of `servers:`, a name or `{name: NAME, backend: NAME}`; an empty text for no backend."""
-    entry = fields.document.data["servers"][index]
+    entry = fields.value(("servers",))[index]
     if isinstance(entry, str):
         return str(entry), ""
     if not isinstance(entry, Mapping):

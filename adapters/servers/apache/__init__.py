@@ -17,6 +17,8 @@ from tuner.adapters.servers.apache.installation import find_apache, make_tree, r
 from tuner.errors import NotReady
 from tuner.kit import programs, readback, services
 from tuner.ports import (
+    FASTCGI,
+    HTTP,
     Argv,
     Completed,
     Config,
@@ -86,6 +88,7 @@ class Apache:
             cores=programs.read_online_cpus(host),
             has_thread_per_connection=True,
             drop_in=DROP_IN,
+            passes_to=frozenset({HTTP, FASTCGI}),
         )
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.page_server import KernelSettings, PageServer, split
+from tuner.deploy.builtin_pages import BUILTIN_PAGE
 from tuner.deploy.chain import link
-from tuner.deploy.content import BUILTIN_PAGE, Content, open_content
+from tuner.deploy.content import Content, open_content
 from tuner.deploy.sandbox import Deadlines, SandboxTarget
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.hosts.placement import place
