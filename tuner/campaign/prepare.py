@@ -3,22 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tuner import plugins
 from tuner.deploy.chain import Chain, link
-from tuner.deploy.content import open_content
+from tuner.deploy.content import Content, open_content
 from tuner.deploy.deployment import Target
 from tuner.deploy.discovery import choose_url, find_installed, read_page
 from tuner.deploy.managed import ManagedTarget
+from tuner.deploy.mix import learn_mix, origin_of
+from tuner.deploy.readiness import ANSWER_S, Answer, request
 from tuner.deploy.sandbox import SandboxTarget
-from tuner.errors import TargetError, UsageError
+from tuner.errors import NotReady, TargetError, UsageError
 from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
 from tuner.measure.window import Load, copy_shape
-from tuner.ports import Config, Facts, Host, Server
+from tuner.ports import Config, Facts, Host, RequestKind, Server
 from tuner.records import Fingerprint
 from tuner.space import (
     Space,
@@ -32,6 +35,7 @@ from tuner.space import (
 )
 from tuner.study import Study
 from tuner.study.facts import MovedLoad
+from tuner.study.settings import LoadSettings
 
 T = TypeVar("T", SandboxTarget, ManagedTarget)
 
@@ -102,7 +106,7 @@ def prepare(settings: Study) -> Setup:
     return Setup(
         settings=settings, host=host, servers=servers, facts=found.facts, space=found.space,
         space_facts=found.space_facts, target=found.target, load=load,
-        fixed_rate=_fixed_rate(load, load_hosts), placement=found.placement,
+        fixed_rate=_fixed_rate(load, settings.load, load_hosts), placement=found.placement,
         fingerprint=_fingerprint(found.machine, found.facts, described, found.placement),
     )  # fmt: skip
 
@@ -121,7 +125,11 @@ class Found(Generic[T]):
 
 def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     """Return the target for private instances, with the load generator beside them."""
-    content = open_content(settings.content, settings.load.path, base=settings.path.parent)
+    load = settings.load
+    content = open_content(
+        settings.content, load.path, base=settings.path.parent,
+        others=[each.path for each in load.requests if each.status == HTTPStatus.OK],
+    )  # fmt: skip
     servers = {name: plugins.make_private_server(name) for name in settings.servers}
     with host.sandbox() as sandbox:
         # A new network namespace has other values than the host.
@@ -136,11 +144,22 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
         host=host, servers=servers, facts=facts, content=content, chain=chain,
         split=partial(_split, space, _packaged(chain, space, facts_from_json(space_facts))),
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
+        requests=_expect(settings, content),
     )  # fmt: skip
     return Found(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
         placement=placement,
     )  # fmt: skip
+
+
+def _expect(settings: Study, content: Content) -> tuple[RequestKind, ...]:
+    """Return the mix with the length of those responses that are files, and so known before any start."""
+    return tuple(
+        replace(each, body_bytes=content.lengths[each.path])
+        if (each.method, each.status, each.body_bytes, dict(each.headers)) == ("GET", HTTPStatus.OK, None, {})
+        else each
+        for each in settings.load.requests
+    )
 
 
 def _split(space: Space, packaged: Mapping[str, Config], config: Config, server: str) -> Config:
@@ -179,6 +198,7 @@ def find_target(
     servers = find_installed(host, adapters)
     url = choose_url(settings, servers)
     page = read_page(host, url, keepalive=settings.load.keepalive, servers=adapters.values())
+    mix = _learn_from(host, url, settings)
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
     allowed = machine.allowed
@@ -188,7 +208,7 @@ def find_target(
     )
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
-        url=url, page=page, keepalive=settings.load.keepalive, study=settings.name,
+        url=url, page=page, requests=mix, keepalive=settings.load.keepalive, study=settings.name,
         watchdog_s=settings.target.watchdog_s, load_hosts=load_hosts or {},
         generator_cpus=placement.generator_cpus if is_beside else frozenset(),
         token_directory=settings.load.token_directory,
@@ -198,6 +218,19 @@ def find_target(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
         placement=placement,
     )  # fmt: skip
+
+
+def _learn_from(host: Host, url: str, settings: Study) -> tuple[RequestKind, ...]:
+    """Learn a mix from the installed servers. Raises TargetError where they answer otherwise than it says."""
+
+    def ask(kind: RequestKind) -> Answer:
+        asked = f"{origin_of(url)}{kind.path}"
+        return request(host, asked, kind=kind, keepalive=settings.load.keepalive, timeout_s=ANSWER_S)
+
+    try:
+        return learn_mix(ask, settings.load.requests)
+    except NotReady as error:
+        raise TargetError(f"{host.name}: before anything is changed: {error}") from error
 
 
 def _load_space(
@@ -259,9 +292,9 @@ class _Paths:
         return self.told[path]
 
 
-def _fixed_rate(load: Load, hosts: Mapping[str, Host]) -> Load | None:
-    """Return the load with a generator that can keep a rate, when it is there and connections are kept."""
-    if not load.shape.keepalive:
+def _fixed_rate(load: Load, settings: LoadSettings, hosts: Mapping[str, Host]) -> Load | None:
+    """Return the load with a generator that can keep a rate, when it is there and can send it."""
+    if not load.shape.keepalive or settings.requests:
         return None
     generator = plugins.make_rate_generator()
     if generator is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.errors import NotReady
-from tuner.ports import Argv, Command, Completed, Sandbox, Upstream
+from tuner.ports import Argv, Command, Completed, Host, RequestKind, Sandbox, Upstream
 
 WAITING = """\
 left=$1
@@ -147,18 +147,32 @@ def waiting_request(url: str, *, keepalive: bool, timeout_s: float) -> Command:
     )
 
 
-def request(sandbox: Sandbox, url: str, *, keepalive: bool, timeout_s: float) -> Answer:
-    """Send one request from inside, with curl. Raises TargetError when curl is missing."""
-    return read_answer(
-        sandbox.run(_curl(url, keepalive=keepalive, timeout_s=timeout_s), timeout_s=timeout_s + 1)
-    )
+def request(
+    host: Host, url: str, *, keepalive: bool, timeout_s: float, kind: RequestKind | None = None
+) -> Answer:
+    """Send one request from a host, or from inside a sandbox, with curl: GET, unless it is of another kind.
+
+    Raises TargetError when curl is missing.
+    """
+    more = () if kind is None else _options_of(kind)
+    command = _curl(url, *more, keepalive=keepalive, timeout_s=timeout_s)
+    return read_answer(host.run(command, timeout_s=timeout_s + 1))
 
 
-def _curl(url: str, *, keepalive: bool, timeout_s: float) -> Argv:
+def _options_of(kind: RequestKind) -> Argv:
+    """Return curl's options for method and headers; an empty body is one whose length is announced."""
+    headers = (f"{name}: {value}" if value else f"{name};" for name, value in kind.headers.items())
+    body = ("--data-raw", "") if kind.method in {"POST", "PUT", "PATCH"} else ()
+    return (
+        "--request", kind.method, *body, *(word for header in headers for word in ("--header", header)),
+    )  # fmt: skip
+
+
+def _curl(url: str, *more: str, keepalive: bool, timeout_s: float) -> Argv:
     return (
         "curl", "--disable", "--silent", "--show-error", "--globoff", "--noproxy", "*", "--http1.1",
         "--max-time", f"{timeout_s:g}",
-        "--header", f"Connection: {'keep-alive' if keepalive else 'close'}",
+        "--header", f"Connection: {'keep-alive' if keepalive else 'close'}", *more,
         "--write-out", "%{stderr}\n%{http_code} %{size_download} %{size_header}",
         "--", url,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from tuner.deploy import readiness
 from tuner.deploy.chain import Chain, endpoint
 from tuner.deploy.content import Content
 from tuner.deploy.deployment import Deployment
+from tuner.deploy.mix import learn_mix, origin_of
 from tuner.deploy.server_log import LOG_TAIL_BYTES, quote_words, tail_command
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.hosts.load_places import LoadPlace
@@ -24,6 +25,7 @@ from tuner.ports import (
     Host,
     PrivateServer,
     Process,
+    RequestKind,
     Sandbox,
     Scalar,
     Site,
@@ -153,6 +155,8 @@ class SandboxTarget:
     placement: Placement
     keepalive: bool = True
     path: str = "/index.html"
+    requests: tuple[RequestKind, ...] = ()
+    """The mix that the load sends; empty for the path alone."""
     deadlines: Deadlines = Deadlines()
 
     @property
@@ -191,6 +195,7 @@ class SandboxTarget:
                 each.put_in_place(sandbox, self.deadlines.check_s)
                 started.append(each.start(sandbox, self.placement.server_cpus))
             answer = self._await_ready(sandbox, started)
+            mix = learn_mix(partial(self._ask, sandbox, started), self.requests)
             for each in started:
                 effective |= each.require_effect(sandbox)
             self._check_alive(sandbox, started)
@@ -205,7 +210,7 @@ class SandboxTarget:
                 server_pids={each.name: each.process.pid for each in started if each.process},
                 server_cpus=self.placement.server_cpus,
                 config=MappingProxyType(dict(config)), effective=effective, url=self.url,
-                body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
+                requests=mix, body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
                 duration_s=time.monotonic() - began_s,
             )  # fmt: skip
 
@@ -232,6 +237,15 @@ class SandboxTarget:
             site=replace(site, directory=site.directory / name),
         )  # fmt: skip
 
+    def _ask(self, sandbox: Sandbox, started: Sequence[Instance], kind: RequestKind) -> readiness.Answer:
+        """Ask for one request of the mix. Raises NotReady when its program failed."""
+        answer = readiness.request(
+            sandbox, f"{origin_of(self.url)}{kind.path}", kind=kind, keepalive=self.keepalive,
+            timeout_s=self.deadlines.answer_s,
+        )  # fmt: skip
+        self._refuse_page_errors(sandbox, started, answer)
+        return answer
+
     def _check_alive(self, sandbox: Sandbox, started: Sequence[Instance]) -> None:
         for each in started:
             each.check_alive(sandbox, self.deadlines.log_s)
@@ -254,7 +268,10 @@ class SandboxTarget:
             answer = readiness.await_answer(
                 ask, body_bytes=self.content.body_bytes, url=self.url, retry_s=deadlines.retry_s
             )
-            self._refuse_wrong_page(sandbox, started, answer)
+            self._refuse_page_errors(sandbox, started, answer)
+            if self.content.body not in {None, answer.body}:
+                another = f"{self.url} answered with another page of the right length: {answer.said!r}."
+                raise NotReady(another)  # noqa: TRY301 - like all others, it is told with the logs
         except NotReady as error:
             check_alive()
             complaints = [
@@ -267,12 +284,10 @@ class SandboxTarget:
             raise NotReady(f"{names}: {error}{logged}") from error
         return answer
 
-    def _refuse_wrong_page(
+    def _refuse_page_errors(
         self, sandbox: Sandbox, started: Sequence[Instance], answer: readiness.Answer
     ) -> None:
-        """Raise NotReady when the page is another, or its program failed, whatever the status."""
-        if self.content.body not in {None, answer.body}:
-            raise NotReady(f"{self.url} answered with another page of the right length: {answer.said!r}.")
+        """Raise NotReady when a program behind the page failed, whatever the status: it is no reference."""
         backends = [each.server for each in started if isinstance(each.server, BackendServer)]
         if not backends:
             return

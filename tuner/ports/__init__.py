@@ -26,6 +26,7 @@ from tuner.ports.load import (
     Latency,
     LoadGenerator,
     LoadResult,
+    RequestKind,
     Workload,
 )
 from tuner.ports.server import (
@@ -75,6 +76,7 @@ __all__ = [
     "Needs",
     "PrivateServer",
     "Process",
+    "RequestKind",
     "Sandbox",
     "Scalar",
     "Server",

@@ -11,6 +11,7 @@ from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import Document, read_yaml
 from tuner.study.fields import Fields
 from tuner.study.load_bounds import MOST_CONNECTIONS
+from tuner.study.mix import read_mix, read_path
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
 from tuner.study.presets import PRESETS
 from tuner.study.settings import DEFAULT_GENERATOR, LOCAL, LoadSettings, Study, TargetSettings
@@ -142,7 +143,7 @@ def _read_target(fields: Fields) -> TargetSettings:
 def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettings:
     keys = (
         "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
-        "result", "script", "token_directory",
+        "result", "script", "token_directory", "requests",
     )  # fmt: skip
     fields.refuse_unknown(("load",), keys)
     connections = fields.number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
@@ -157,10 +158,12 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
             ("load", "host"), f"{len(hosts)} hosts for {connections} connections", "Use fewer hosts"
         )
     script = fields.value(("load", "script"))
+    mix = read_mix(fields)
     return LoadSettings(
         generator=fields.text(("load", "generator"), DEFAULT_GENERATOR),
         hosts=hosts,
-        path=_read_load_path(fields, target),
+        path=_read_load_path(fields, target, mix[0].path if mix else "/index.html"),
+        requests=mix,
         token_directory=_read_token_directory(fields, target),
         connections=connections,
         keepalive=fields.truth(("load", "keepalive"), default=True),
@@ -190,14 +193,12 @@ def _read_load_hosts(fields: Fields, target: TargetSettings) -> tuple[str, ...]:
     return hosts
 
 
-def _read_load_path(fields: Fields, target: TargetSettings) -> str:
+def _read_load_path(fields: Fields, target: TargetSettings, default: str) -> str:
     keys = ("load", "path")
-    path = fields.text(keys, "/index.html")
+    path = fields.text(keys, default)
     if target.is_managed and "://" in path:
         return parse_url(path, where=fields.where(keys)).text
-    if not path.startswith("/") or not path.isprintable() or " " in path:
-        raise fields.wrong(keys, f"{quote(path)} is not a path on the server", "Begin with /, without spaces")
-    return path
+    return read_path(fields, keys, default)
 
 
 def _read_token_directory(fields: Fields, target: TargetSettings) -> PurePosixPath | None:

@@ -37,6 +37,11 @@ def name_programs(settings: Study) -> tuple[str, ...]:
         found.append(f"load.command runs `{shlex.join(load.command)}`")
     if load.script is not None:
         found.append(f"load.script runs {load.script}")
+    if settings.target.is_managed:  # in a sandbox, what they change ends with it
+        changing = (each for each in load.requests if each.method not in {"GET", "OPTIONS"})
+        found += [
+            f"load.requests sends {each.method} {each.path} to an installed service" for each in changing
+        ]
     return tuple(found)
 
 
