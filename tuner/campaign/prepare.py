@@ -3,13 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tuner import plugins
-from tuner.deploy.chain import Chain, link
-from tuner.deploy.content import Content, open_content
+from tuner.deploy.arrangement import (
+    expect_lengths,
+    find_application,
+    find_packaged,
+    find_ready_paths,
+    link_servers,
+    open_pages,
+    split_packaged,
+)
 from tuner.deploy.deployment import Target
 from tuner.deploy.discovery import choose_url, find_installed, read_page
 from tuner.deploy.managed import ManagedTarget
@@ -21,14 +26,13 @@ from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
 from tuner.measure.window import Load, copy_shape
-from tuner.ports import Config, Facts, Host, RequestKind, Server
+from tuner.ports import Facts, Host, RequestKind, Server
 from tuner.records import Fingerprint
 from tuner.space import (
     Space,
     SpaceFacts,
     available_spaces,
     describe_space,
-    describe_spaces,
     facts_from_json,
     facts_to_json,
     load_space,
@@ -100,7 +104,7 @@ def prepare(settings: Study) -> Setup:
         load_hosts = {LOCAL: host}
         version = find_generators(generator, load_hosts)
         found = _make_sandbox_target(settings, host)
-        servers = found.target.servers
+        servers = {name: found.target.servers[name] for name in settings.servers}
     load = Load.prepare(generator, settings.load, host)
     described = f"{generator.name} {version}".strip()
     return Setup(
@@ -125,58 +129,29 @@ class Found(Generic[T]):
 
 def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     """Return the target for private instances, with the load generator beside them."""
-    load = settings.load
-    content = open_content(
-        settings.content, load.path, base=settings.path.parent,
-        others=[each.path for each in load.requests if each.status == HTTPStatus.OK],
-    )  # fmt: skip
+    content = open_pages(settings)
     servers = {name: plugins.make_private_server(name) for name in settings.servers}
     with host.sandbox() as sandbox:
         # A new network namespace has other values than the host.
         machine = read_machine(sandbox)
         facts = {name: server.detect(sandbox) for name, server in servers.items()}
-    chain = link(facts, settings.backends, where=f"{settings.path}: servers")
+    beside = find_application(settings)
+    all_facts = facts | {name: each.detect(host) for name, each in beside.items()}
+    chain = link_servers(settings, all_facts)
     placement = place(machine.allowed, read_cores(host, machine.allowed))
     space, space_facts = _load_space(
         settings, host, machine, facts, sandbox=True, loopback=True, page_bytes=content.body_bytes
     )
     target = SandboxTarget(
-        host=host, servers=servers, facts=facts, content=content, chain=chain,
-        split=partial(_split, space, _packaged(chain, space, facts_from_json(space_facts))),
+        host=host, servers={**servers, **beside}, facts=all_facts, content=content, chain=chain,
+        split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
-        requests=_expect(settings, content),
+        requests=expect_lengths(settings, content), ready=find_ready_paths(settings),
     )  # fmt: skip
     return Found(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
         placement=placement,
     )  # fmt: skip
-
-
-def _expect(settings: Study, content: Content) -> tuple[RequestKind, ...]:
-    """Return the mix with the length of those responses that are files, and so known before any start."""
-    return tuple(
-        replace(each, body_bytes=content.lengths[each.path])
-        if (each.method, each.status, each.body_bytes, dict(each.headers)) == ("GET", HTTPStatus.OK, None, {})
-        else each
-        for each in settings.load.requests
-    )
-
-
-def _split(space: Space, packaged: Mapping[str, Config], config: Config, server: str) -> Config:
-    """Return one server's part of a configuration; of one that is not tuned, what its package ships."""
-    return space.for_server(config, server) or packaged.get(server, {})
-
-
-def _packaged(chain: Chain, space: Space, facts: SpaceFacts) -> Mapping[str, Config]:
-    """Return the defaults of those servers of a chain that the space does not tune, by their first own space.
-
-    A server alone is left as the program has it, as it always was in studies of the kernel's settings.
-    """
-    tuned = {each.server for each in space.parameters}
-    names = {row["server"]: row["name"] for row in reversed(describe_spaces())}
-    untuned = [name for name in chain.ports if name not in tuned and name in names and len(chain.ports) > 1]
-    spaces = {name: load_space([names[name]], facts=facts, base=Path()) for name in untuned}
-    return {name: own.for_server(own.default(), name) for name, own in spaces.items()}
 
 
 def find_target(

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
@@ -157,6 +157,8 @@ class SandboxTarget:
     path: str = "/index.html"
     requests: tuple[RequestKind, ...] = ()
     """The mix that the load sends; empty for the path alone."""
+    ready: Mapping[str, str] = field(default_factory=dict)
+    """Server → the path that it answers with 200 when it is ready; the others are as soon as they listen."""
     deadlines: Deadlines = Deadlines()
 
     @property
@@ -265,6 +267,7 @@ class SandboxTarget:
                 readiness.await_listener(
                     sandbox, each.endpoint, timeout_s=deadlines.listen_s, check_alive=check_alive
                 )
+                self._await_own_answer(sandbox, each, check_alive)
             answer = readiness.await_answer(
                 ask, body_bytes=self.content.body_bytes, url=self.url, retry_s=deadlines.retry_s
             )
@@ -283,6 +286,23 @@ class SandboxTarget:
             names = ", ".join(each.name for each in reversed(started))
             raise NotReady(f"{names}: {error}{logged}") from error
         return answer
+
+    def _await_own_answer(
+        self, sandbox: Sandbox, instance: Instance, check_alive: Callable[[], None]
+    ) -> None:
+        """Wait until a server answers by itself that it is ready, where the study says how."""
+        path = self.ready.get(instance.name)
+        if path is None:
+            return
+        url = f"http://{instance.endpoint.address}{path}"
+
+        def ask() -> readiness.Answer:
+            check_alive()
+            return readiness.request(
+                sandbox, url, keepalive=False, timeout_s=self.deadlines.answer_s
+            )  # fmt: skip
+
+        readiness.await_answer(ask, body_bytes=None, url=url, retry_s=self.deadlines.listen_s)
 
     def _refuse_page_errors(
         self, sandbox: Sandbox, started: Sequence[Instance], answer: readiness.Answer

@@ -9,6 +9,7 @@ from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZER
 from tuner.ports import Scalar
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import Document, read_yaml
+from tuner.study.backend import read_backend
 from tuner.study.fields import Fields
 from tuner.study.load_bounds import MOST_CONNECTIONS
 from tuner.study.mix import read_mix, read_path
@@ -52,7 +53,7 @@ def _read_bytes(path: Path, remedy: str) -> bytes:
 def _read_study(fields: Fields, path: Path) -> Study:
     known = (
         "study", "servers", "space", "target", "load", "content", "objective", "constraints", "budget",
-        "storage", "seed", "optimizer", "line_price", "warm_start",
+        "storage", "backend", "seed", "optimizer", "line_price", "warm_start",
     )  # fmt: skip
     fields.refuse_unknown((), known)
     for key in ("study", "servers", "space"):
@@ -69,6 +70,7 @@ def _read_study(fields: Fields, path: Path) -> Study:
         name=name,
         servers=servers,
         backends=backends,
+        backend=read_backend(fields, is_managed=target.is_managed),
         space=_read_space(fields),
         target=target,
         load=_read_load(fields, path, target),

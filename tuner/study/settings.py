@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
 from tuner.ports import RequestKind, Scalar
 from tuner.space.yaml_text import Document
+from tuner.study.backend import BackendSettings
 from tuner.study.folder import DATABASE
 from tuner.study.mix import define_mix, describe_mix
 from tuner.study.objective import Constraint, Objective
@@ -130,6 +131,8 @@ class Study:
     """A name, or the import path of an Optuna sampler."""
     backends: Mapping[str, str] = field(default_factory=dict)
     """Server → the one that it passes requests to; empty where each passes them to the next."""
+    backend: BackendSettings | None = None
+    """The application that is started behind the servers."""
     warm_start: tuple[Path, ...] = ()
     """Study files of earlier studies."""
 
@@ -153,6 +156,7 @@ class Study:
             "study": self.name,
             "servers": ", ".join(self.servers),
             **{f"backend of {name}": backend for name, backend in sorted(self.backends.items())},
+            **({"backend": shlex.join(self.backend.command)} if self.backend else {}),
             "load": f"{load.describe()}, {load.threads} threads",
             "load.command": shlex.join(load.command),
             "load.result": str(load.result or ""),
