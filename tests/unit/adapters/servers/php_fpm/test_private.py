@@ -2,9 +2,10 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from tests.unit.adapters.servers.php_fpm.layouts import BOOKWORM, find_pool
 from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.errors import ConfigRejected, UsageError
-from tuner.ports import FASTCGI, Facts, Site, Upstream
+from tuner.ports import FASTCGI, Facts, Scalar, Site, Upstream
 
 SITE = Site(directory=PurePosixPath("/sandbox/php-fpm"), document_root=PurePosixPath("/www"), port=9000)
 FACTS = Facts(program=PurePosixPath("/usr/sbin/php-fpm8.2"))
@@ -86,3 +87,17 @@ def test_the_server_before_it_is_told_the_socket_or_the_port():
 
     assert PhpFpm().upstream({}, SITE) == Upstream(protocol=FASTCGI, socket=socket)
     assert PhpFpm().upstream({"listen": "tcp"}, SITE) == Upstream(protocol=FASTCGI, port=9000)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("opcache.memory_consumption", 64, r"is set in php\.ini, for all pools\. Write it there by hand"),
+        ("listen", "tcp", "stands in the web server's configuration, too"),
+    ],
+)
+def test_what_no_pool_file_of_an_installed_service_holds_is_refused_with_where_it_stands(
+    name: str, value: Scalar, said: str
+):
+    with pytest.raises(ConfigRejected, match=said):
+        PhpFpm().rewrite({name: value}, find_pool(BOOKWORM))
