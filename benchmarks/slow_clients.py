@@ -24,7 +24,8 @@ from statistics import median
 
 from tuner import Study, load_study, read
 from tuner.campaign.prepare import Setup, prepare
-from tuner.deploy.content import BUILTIN, BUILTIN_PAGE, INDEX
+from tuner.deploy.builtin_pages import BUILTIN_PAGE
+from tuner.deploy.content import BUILTIN, INDEX
 from tuner.deploy.deployment import Deployment
 from tuner.deploy.sandbox import SandboxDeployment
 from tuner.measure.window import run_window

@@ -8,7 +8,20 @@ import sys
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tuner.ports import Argv, Completed, Config, Facts, Files, Host, Needs, Process, Scalar, Site
+from tuner.ports import (
+    FASTCGI,
+    HTTP,
+    Argv,
+    Completed,
+    Config,
+    Facts,
+    Files,
+    Host,
+    Needs,
+    Process,
+    Scalar,
+    Site,
+)
 
 SCRIPT = b"""
 import json, os, socket, sys, time
@@ -53,13 +66,18 @@ class PageServer:
 
     def detect(self, host: Host) -> Facts:
         _ = host
-        return Facts(program=PurePosixPath(sys.executable), version=sys.version_info[:3])
+        return Facts(
+            program=PurePosixPath(sys.executable),
+            version=sys.version_info[:3],
+            passes_to=frozenset({HTTP, FASTCGI}),
+        )
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:
         _ = facts
         settings = {
             **config,
             "port": site.port,
+            "backend": site.backend.address if site.backend else None,
             "page": str(site.document_root / "index.html"),
             "log": str(site.directory / "error.log"),
         }

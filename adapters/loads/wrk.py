@@ -9,16 +9,18 @@ What wrk counts, by its source (wrk.c, stats.c, script.c of 4.1.0; 4.2.0 has the
   was left; that connection is never tried again. A refusal by the server comes later, as `errors.read`.
 * `errors.read` are resets and responses that end before their length.
 * A response() function in the script, called for every response, was measured to add about 2 µs of CPU to the
-  19 µs that a request of 2 kB costs over loopback, so single responses are not looked at.
+  19 µs that a request of 2 kB costs over loopback, so single responses are looked at only in a mix.
 * Latencies are "corrected": samples are made up for every latency above twice the mean cycle (stats_correct).
 """
 
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
+from tuner.adapters.loads._wrk_mix import read_mix, write_script
 from tuner.kit.bodies import Totals, has_wrong_responses
 from tuner.kit.latency import latency_of_quantiles
 from tuner.kit.load_command import interrupted_after, is_whole, refuse_unsendable
@@ -45,7 +47,7 @@ _GRID = (
 )
 
 _SCRIPT = """\
--- Written by tuner. Only done() is defined: a response() function would be called for every response.
+-- Written by tuner. Without a mix only done() is defined: response() would be called for every response.
 local grid = {%s}
 
 function done(summary, latency, requests)
@@ -57,8 +59,8 @@ function done(summary, latency, requests)
     end
     values[#values + 1] = string.format("%%.0f", latency.max)
   end
-  io.write(string.format(
-    '{"duration_us": %%.0f, "requests": %%.0f, "bytes": %%.0f, "mean_us": %%.3f, "latency_us": [%%s], ' ..
+  io.write('{', mix and mix() or '', string.format(
+    '"duration_us": %%.0f, "requests": %%.0f, "bytes": %%.0f, "mean_us": %%.3f, "latency_us": [%%s], ' ..
     '"errors": {"connect": %%.0f, "read": %%.0f, "write": %%.0f, "status": %%.0f, "timeout": %%.0f}}\\n',
     summary.duration, summary.requests, summary.bytes, latency.mean, table.concat(values, ", "),
     errors.connect, errors.read, errors.write, errors.status, errors.timeout))
@@ -81,10 +83,11 @@ class Wrk:
 
     def files(self, workload: Workload) -> Files:
         grid = ", ".join(f"{quantile:.5f}" for quantile in _GRID)
-        return {_script_path(workload): (_SCRIPT % grid).encode()}
+        mix = write_script(workload.requests) if workload.requests else ""
+        return {_script_path(workload): (mix + _SCRIPT % grid).encode()}
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload)
+        refuse_unsendable(self.name, workload, mixes=True)
         seconds = math.ceil(workload.duration_s)
         argv = (
             "wrk",
@@ -131,6 +134,8 @@ def _threads(workload: Workload) -> int:
 
 def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
     errors = {kind: whole(count) for kind, count in table(summary["errors"]).items()}
+    if workload.requests:
+        return _result_of_mix(summary, errors, workload)
     requests, received = whole(summary["requests"]), whole(summary["bytes"])
     late = errors["timeout"]
     answered = requests - errors["status"] - late
@@ -140,7 +145,6 @@ def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
         answered=answered, refused=errors["status"], broken=errors["read"] + late, received_bytes=received
     )
     wrong = answered if has_wrong_responses(totals, workload) else 0
-    is_plain = workload.url.startswith("http://")
     return LoadResult(
         duration_s=positive(summary["duration_us"]) / 1e6,
         correct=answered - wrong,
@@ -154,12 +158,33 @@ def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
         ),
         bytes=received,
         latency=_latency(summary, requests) if answered > wrong else None,
-        generator_fault=(
-            f"{errors['connect']} sockets could not be opened: no local port or no open file was left"
-            if errors["connect"] and is_plain
-            else None
-        ),
+        generator_fault=_own_fault(errors, workload),
     )
+
+
+def _result_of_mix(
+    summary: Mapping[str, object], errors: Mapping[str, int], workload: Workload
+) -> LoadResult:
+    """Read the counts of a mix, of which every response was looked at."""
+    requests = whole(summary["requests"])
+    correct, wrong = read_mix(summary["mix"])
+    unheard = errors["timeout"] + _unanswered(requests, errors, workload)
+    return LoadResult(
+        duration_s=positive(summary["duration_us"]) / 1e6,
+        correct=correct,
+        failures=replace(
+            wrong, connect=errors["connect"], read=errors["read"], write=errors["write"], timeout=unheard
+        ),
+        bytes=whole(summary["bytes"]),
+        latency=_latency(summary, requests) if correct else None,
+        generator_fault=_own_fault(errors, workload),
+    )
+
+
+def _own_fault(errors: Mapping[str, int], workload: Workload) -> str | None:
+    if not errors["connect"] or not workload.url.startswith("http://"):
+        return None
+    return f"{errors['connect']} sockets could not be opened: no local port or no open file was left"
 
 
 def _unanswered(requests: int, errors: Mapping[str, int], workload: Workload) -> int:

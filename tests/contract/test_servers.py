@@ -5,8 +5,7 @@ from typing import cast
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.errors import UsageError
-from tuner.plugins import Kind, adapter_names, make_private_server
+from tuner.plugins import Kind, adapter_names
 from tuner.ports import Host, Sandbox
 from tuner.testing.machines import ANSWER_S, CopiedMachine, succeed
 from tuner.testing.servers import contract_of
@@ -50,8 +49,3 @@ def test_every_registered_server_is_among_them():
     applied = {*apaches, TestH2o, TestNginx, TestPhpFpm, TestSysctl}
 
     assert {each.name for each in applied} == set(adapter_names(Kind.SERVER))
-
-
-def test_a_private_instance_of_what_has_none_is_refused():
-    with pytest.raises(UsageError, match="`mode: managed` under `target:`"):
-        make_private_server("php-fpm")

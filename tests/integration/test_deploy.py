@@ -11,6 +11,7 @@ import pytest
 from tests.integration.waiting import is_running, wait_until
 from tests.page_server import KernelSettings, PageServer, split
 from tuner.adapters.hosts.local import LocalHost
+from tuner.deploy.chain import link
 from tuner.deploy.content import open_content
 from tuner.deploy.sandbox import Deadlines, SandboxTarget
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
@@ -24,10 +25,12 @@ SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
 def plan() -> SandboxTarget:
     host = LocalHost()
     servers: Mapping[str, Any] = {"kernel": KernelSettings(), "page": PageServer()}
+    facts = {name: server.detect(host) for name, server in servers.items()}
     return SandboxTarget(
         host=host,
         servers=servers,
-        facts={name: server.detect(host) for name, server in servers.items()},
+        facts=facts,
+        chain=link(facts, {}),
         split=split,
         content=open_content("builtin", "/index.html"),
         placement=place(os.sched_getaffinity(0)),

@@ -41,14 +41,24 @@ def test_a_running_php_fpm_gets_a_managed_study_that_a_check_accepts(tmp_path: P
     assert "mode: managed" in (tmp_path / "php-fpm.yaml").read_text()
 
 
+def test_php_fpm_without_a_page_of_its_own_gets_a_study_of_a_private_instance_behind_a_web_server(
+    tmp_path: Path,
+):
+    done = run_apart(tmp_path, f"{TUNER} init php-fpm\n{TUNER} check php-fpm.yaml")
+
+    assert done.returncode == 0, done.stderr
+    assert "ready      tuner run php-fpm.yaml" in done.stdout
+    assert "servers: [apache, php-fpm]" in (tmp_path / "php-fpm.yaml").read_text()
+    assert "path: /page.php" in (tmp_path / "php-fpm.yaml").read_text()
+
+
 @pytest.mark.parametrize(
     ("prepare", "arguments", "code", "words"),
     [
-        (SERVE, "", 2, "Name one: tuner init php-fpm --url http://127.0.0.1/index.php"),
         (SERVE, "--url http://127.0.0.1:8000/none.php", 3, "gives 404"),
         ("mount -t tmpfs tmpfs /run", "--url http://127.0.0.1/", 3, "does not run. Start it first"),
     ],
-    ids=["no page is named", "the page does not answer", "php-fpm does not run"],
+    ids=["the page does not answer", "php-fpm does not run"],
 )
 def test_init_says_what_is_missing_and_writes_nothing(tmp_path: Path, prepare, arguments, code, words):
     done = run_apart(tmp_path, f"{prepare}\n{TUNER} init php-fpm {arguments}")

@@ -9,7 +9,7 @@ from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
 from tuner.deploy.readiness import await_listener, request
-from tuner.ports import FileState, LoadGenerator, LoadResult, Process, Sandbox, Workload
+from tuner.ports import FileState, LoadGenerator, LoadResult, Process, Sandbox, Upstream, Workload
 
 BODY = b"a page of this length\n" * 20
 PORT = 8080
@@ -65,7 +65,7 @@ def _serve(sandbox: Sandbox, template: str, program: tuple[str, ...], requests: 
     def check_alive() -> None:
         assert process.poll() is None, process.output().decode()
 
-    await_listener(sandbox, PORT, timeout_s=10, check_alive=check_alive)
+    await_listener(sandbox, Upstream(port=PORT), timeout_s=10, check_alive=check_alive)
     return process
 
 

@@ -13,6 +13,7 @@ from tests.integration.waiting import is_running, wait_until
 from tests.page_server import PageServer, split
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.wrk import Wrk
+from tuner.deploy.chain import link
 from tuner.deploy.content import open_content
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import Crashed
@@ -63,8 +64,9 @@ def test_a_server_that_leaks_until_the_kernel_kills_it_has_crashed(small_memory:
     host = LocalHost()
     servers: Mapping[str, Any] = {"page": PageServer()}
     placement = place(os.sched_getaffinity(0))
+    facts = {"page": servers["page"].detect(host)}
     plan = SandboxTarget(
-        host=host, servers=servers, facts={"page": servers["page"].detect(host)}, split=split,
+        host=host, servers=servers, facts=facts, chain=link(facts, {}), split=split,
         content=open_content("builtin", "/index.html"), placement=placement, keepalive=False,
     )  # fmt: skip
     load = Load.prepare(Wrk(), Shape(), host)

@@ -2,24 +2,44 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from tuner import plugins
-from tuner.deploy.content import open_content
+from tuner.deploy.arrangement import (
+    expect_lengths,
+    find_application,
+    find_packaged,
+    find_ready_paths,
+    link_servers,
+    open_pages,
+    split_packaged,
+)
 from tuner.deploy.deployment import Target
 from tuner.deploy.discovery import choose_url, find_installed, read_page
 from tuner.deploy.managed import ManagedTarget
+from tuner.deploy.mix import learn_mix, origin_of
+from tuner.deploy.readiness import ANSWER_S, Answer, request
 from tuner.deploy.sandbox import SandboxTarget
-from tuner.errors import TargetError, UsageError
+from tuner.errors import NotReady, TargetError, UsageError
 from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
 from tuner.measure.window import Load, copy_shape
-from tuner.ports import Facts, Host, Server
+from tuner.ports import Facts, Host, RequestKind, Server
 from tuner.records import Fingerprint
-from tuner.space import Space, SpaceFacts, available_spaces, describe_space, facts_to_json, load_space
+from tuner.space import (
+    Space,
+    SpaceFacts,
+    available_spaces,
+    describe_space,
+    facts_from_json,
+    facts_to_json,
+    load_space,
+)
 from tuner.study import Study
 from tuner.study.facts import MovedLoad
+from tuner.study.settings import LoadSettings
 
 T = TypeVar("T", SandboxTarget, ManagedTarget)
 
@@ -84,13 +104,13 @@ def prepare(settings: Study) -> Setup:
         load_hosts = {LOCAL: host}
         version = find_generators(generator, load_hosts)
         found = _make_sandbox_target(settings, host)
-        servers = found.target.servers
+        servers = {name: found.target.servers[name] for name in settings.servers}
     load = Load.prepare(generator, settings.load, host)
     described = f"{generator.name} {version}".strip()
     return Setup(
         settings=settings, host=host, servers=servers, facts=found.facts, space=found.space,
         space_facts=found.space_facts, target=found.target, load=load,
-        fixed_rate=_fixed_rate(load, load_hosts), placement=found.placement,
+        fixed_rate=_fixed_rate(load, settings.load, load_hosts), placement=found.placement,
         fingerprint=_fingerprint(found.machine, found.facts, described, found.placement),
     )  # fmt: skip
 
@@ -109,20 +129,24 @@ class Found(Generic[T]):
 
 def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     """Return the target for private instances, with the load generator beside them."""
-    content = open_content(settings.content, settings.load.path, base=settings.path.parent)
+    content = open_pages(settings)
     servers = {name: plugins.make_private_server(name) for name in settings.servers}
     with host.sandbox() as sandbox:
         # A new network namespace has other values than the host.
         machine = read_machine(sandbox)
         facts = {name: server.detect(sandbox) for name, server in servers.items()}
-    _refuse_several_ports(settings, facts)
+    beside = find_application(settings)
+    all_facts = facts | {name: each.detect(host) for name, each in beside.items()}
+    chain = link_servers(settings, all_facts)
     placement = place(machine.allowed, read_cores(host, machine.allowed))
     space, space_facts = _load_space(
         settings, host, machine, facts, sandbox=True, loopback=True, page_bytes=content.body_bytes
     )
     target = SandboxTarget(
-        host=host, servers=servers, facts=facts, split=space.for_server, content=content,
+        host=host, servers={**servers, **beside}, facts=all_facts, content=content, chain=chain,
+        split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
+        requests=expect_lengths(settings, content), ready=find_ready_paths(settings),
     )  # fmt: skip
     return Found(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
@@ -148,7 +172,8 @@ def find_target(
     adapters = {name: plugins.make_installed_server(name) for name in settings.servers}
     servers = find_installed(host, adapters)
     url = choose_url(settings, servers)
-    page = read_page(host, url, keepalive=settings.load.keepalive)
+    page = read_page(host, url, keepalive=settings.load.keepalive, servers=adapters.values())
+    mix = _learn_from(host, url, settings)
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
     allowed = machine.allowed
@@ -158,7 +183,7 @@ def find_target(
     )
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
-        url=url, page=page, keepalive=settings.load.keepalive, study=settings.name,
+        url=url, page=page, requests=mix, keepalive=settings.load.keepalive, study=settings.name,
         watchdog_s=settings.target.watchdog_s, load_hosts=load_hosts or {},
         generator_cpus=placement.generator_cpus if is_beside else frozenset(),
         token_directory=settings.load.token_directory,
@@ -168,6 +193,19 @@ def find_target(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
         placement=placement,
     )  # fmt: skip
+
+
+def _learn_from(host: Host, url: str, settings: Study) -> tuple[RequestKind, ...]:
+    """Learn a mix from the installed servers. Raises TargetError where they answer otherwise than it says."""
+
+    def ask(kind: RequestKind) -> Answer:
+        asked = f"{origin_of(url)}{kind.path}"
+        return request(host, asked, kind=kind, keepalive=settings.load.keepalive, timeout_s=ANSWER_S)
+
+    try:
+        return learn_mix(ask, settings.load.requests)
+    except NotReady as error:
+        raise TargetError(f"{host.name}: before anything is changed: {error}") from error
 
 
 def _load_space(
@@ -229,9 +267,9 @@ class _Paths:
         return self.told[path]
 
 
-def _fixed_rate(load: Load, hosts: Mapping[str, Host]) -> Load | None:
-    """Return the load with a generator that can keep a rate, when it is there and connections are kept."""
-    if not load.shape.keepalive:
+def _fixed_rate(load: Load, settings: LoadSettings, hosts: Mapping[str, Host]) -> Load | None:
+    """Return the load with a generator that can keep a rate, when it is there and can send it."""
+    if not load.shape.keepalive or settings.requests:
         return None
     generator = plugins.make_rate_generator()
     if generator is None:
@@ -241,17 +279,6 @@ def _fixed_rate(load: Load, hosts: Mapping[str, Host]) -> Load | None:
     except TargetError:
         return None
     return replace(load, generator=generator)
-
-
-def _refuse_several_ports(settings: Study, facts: Mapping[str, Facts]) -> None:
-    """Raise UsageError unless exactly one of the private servers answers the load."""
-    answering = [name for name, each in facts.items() if each.port is not None]
-    if len(answering) != 1:
-        found = " and ".join(answering) or "none"
-        raise UsageError(
-            f"{settings.path}: servers: one private server answers the load, and here it is {found}. Name "
-            "one of them, with others that it runs beside."
-        )
 
 
 def _refuse_strangers(settings: Study, space: Space) -> None:

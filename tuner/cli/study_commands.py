@@ -34,9 +34,7 @@ class Preset(StrEnum):
 def init(
     server: Annotated[str, typer.Argument(help="Which server to tune: apache, nginx …")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
-    url: Annotated[
-        str | None, typer.Option(help="For php-fpm: a page that it makes, as its web server answers it.")
-    ] = None,
+    url: Annotated[str | None, typer.Option(help="For an installed php-fpm: a page that it makes.")] = None,
 ) -> None:
     """Detect the server and write a commented study file."""
     from tuner.commands.template import write_study

@@ -10,7 +10,7 @@ from tuner import plugins
 from tuner.deploy.discovery import LOCAL, find_installed, read_page
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
-from tuner.ports import Facts, Host, PrivateServer, Server
+from tuner.ports import HTTP, Facts, Host, PrivateServer, Server
 from tuner.space import describe_spaces
 from tuner.study.settings import DEFAULT_GENERATOR
 
@@ -35,11 +35,11 @@ target: {{host: local, mode: sandbox}}
 
 load:
   generator: {generator}          # {generators}
-  path: /index.html
+  path: {page}
   connections: 100
   keepalive: {keepalive}
 
-content: builtin          # one small page; or the path of a document root
+content: builtin          # small pages, /index.html and /page.php; or the path of a document root
 """
 MANAGED = """\
 # The installed service is changed while a run measures, and is given back as it was; elsewhere:
@@ -76,8 +76,12 @@ class Kind(StrEnum):
     """How a server can be tuned here."""
 
     PRIVATE = "as a private instance"
-    INSTALLED = "as an installed service only"
+    INSTALLED = "as an installed service"
     SETTINGS = "while another one serves"
+    BEHIND = "as a private instance behind another one"
+
+
+ALONE = (Kind.PRIVATE, Kind.INSTALLED)
 
 
 def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
@@ -97,14 +101,14 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
         raise UsageError(f"{path}: this is a folder. Give the name of a file with -o.")
     host, adapter = plugins.make_host(LOCAL), plugins.make_server(server)
     facts = adapter.detect(host)
-    kind = _kind_of(adapter, facts)
+    kind = _kind_of(adapter, facts, url)
     if kind is Kind.INSTALLED:
         _refuse_what_a_check_would(host, adapter, url)
     elif url is not None:
         raise UsageError(
             f"--url: {server} is tuned as a private instance, which has its own page. Leave it out."
         )
-    serving, facts_serving = _find_serving(host, server) if kind is Kind.SETTINGS else (server, facts)
+    serving, facts_serving = (server, facts) if kind in ALONE else _find_serving(host, server, facts)
     space = space_for(server)
     version = ".".join(map(str, facts.version))
     text = (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
@@ -112,6 +116,7 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
         name=_name_after(path, server),
         server=server,
         servers=server if serving == server else f"{serving}, {server}",
+        page="/page.php" if kind is Kind.BEHIND else "/index.html",
         url=json.dumps(url),
         space=space,
         detected=f"Found here: {server} {version}." if version else "",
@@ -136,11 +141,13 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
     return path
 
 
-def _kind_of(adapter: Server, facts: Facts) -> Kind:
-    """Return how a server can be tuned, by what its adapter can do."""
-    if not isinstance(adapter, PrivateServer):
+def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> Kind:
+    """Return how a server can be tuned, by what its adapter can do; with the URL of a page, where it runs."""
+    if not isinstance(adapter, PrivateServer) or (facts.speaks != HTTP and url is not None):
         return Kind.INSTALLED
-    return Kind.SETTINGS if facts.port is None else Kind.PRIVATE
+    if facts.port is None:
+        return Kind.SETTINGS
+    return Kind.PRIVATE if facts.speaks == HTTP else Kind.BEHIND
 
 
 def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> None:
@@ -152,11 +159,11 @@ def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> 
             f"makes is not known. Name one: tuner init {adapter.name} --url http://127.0.0.1/index.php"
         )
     parse_url(url, where="--url")
-    read_page(host, url, keepalive=True)
+    read_page(host, url, keepalive=True, servers=(adapter,))
 
 
-def _find_serving(host: Host, settings: str) -> tuple[str, Facts]:
-    """Return an installed server that answers requests while other settings are tuned."""
+def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
+    """Return an installed server that answers requests meanwhile, of the tuned one where it can be asked."""
     packages: list[str] = []
     for name in plugins.adapter_names(plugins.Kind.SERVER):
         adapter = plugins.make_server(name)
@@ -165,10 +172,11 @@ def _find_serving(host: Host, settings: str) -> tuple[str, Facts]:
             facts = adapter.detect(host)
         except TargetError:  # it is not installed
             continue
-        if _kind_of(adapter, facts) is Kind.PRIVATE:
+        passes_on = asked.port is None or asked.speaks in facts.passes_to
+        if _kind_of(adapter, facts) is Kind.PRIVATE and passes_on:
             return name, facts
     raise TargetError(
-        f"{settings}: it serves nothing itself, and no server is installed that could meanwhile. Install "
+        f"{tuned}: it serves nothing itself, and no server is installed that could meanwhile. Install "
         f"one of {', '.join(packages)}, as with: apt-get install {packages[0]}"
     )
 

@@ -1,10 +1,12 @@
 """What the tuned server serves: the built-in page, or a document root of the user."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
+from tuner.deploy.builtin_pages import BUILTIN_PAGES, BuiltinPage
 from tuner.errors import UsageError
 from tuner.ports import FileState, Sandbox
 
@@ -12,29 +14,6 @@ BUILTIN = "builtin"
 INDEX = "index.html"
 DYNAMIC_SUFFIXES = frozenset({".cgi", ".fcgi", ".php", ".phtml", ".pl", ".py", ".shtml"})
 """Files that are not served as they are: the response has another length."""
-
-BUILTIN_PAGE = b"""\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>A page to measure</title>
-<style>
-body { font-family: sans-serif; margin: 4em auto; max-width: 36em; }
-</style>
-</head>
-<body>
-<h1>A page to measure</h1>
-<p>tuner serves this page from a private instance of the web server while it
-looks for settings that serve it better. It is about as long as the page that
-web servers show after installation, so results can be compared with
-what others have published.</p>
-<p>It never changes: every response has the same length, and a response of
-another length is counted as a failure.</p>
-</body>
-</html>
-"""
-"""As long as nginx's index.html (612 to 615 bytes, by version): the page of most published comparisons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,36 +26,66 @@ class Content:
     """What is requested: `/index.html`."""
     body_bytes: int | None
     """Length of the correct body; None when it cannot be known before it is served."""
+    body: bytes | None = None
+    """The correct body itself, where it is known."""
+    lengths: Mapping[str, int | None] = field(default_factory=dict)
+    """Path → length of the correct body, of all pages that are requested."""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    """Of the built-in pages: what lies in the document root, by name."""
 
     def put_into(self, sandbox: Sandbox) -> PurePosixPath:
         """Make the pages visible in a sandbox and return their root; a user's directory is shared."""
         if self.directory is not None:
             return sandbox.directory / "shared"
         root = sandbox.directory / "content"
-        sandbox.write(root / INDEX, FileState(content=BUILTIN_PAGE))
+        for name, content in self.files.items():
+            sandbox.write(root / name, FileState(content=content, mode=0o644))
         return root
 
 
-def open_content(content: str, path: str, *, base: Path | None = None) -> Content:
+def open_content(
+    content: str, path: str, *, base: Path | None = None, others: Collection[str] = ()
+) -> Content:
     """Check what a study wants to be served.
 
     Args:
         content: `builtin`, or the path of a document root.
         path: what the load requests, from `/` on.
         base: what a relative document root is relative to; the current directory by default.
+        others: what is requested besides, and has to be there.
 
     Raises:
         UsageError: it does not exist, cannot be read, or has no such page.
     """
     if not path.startswith("/"):
         raise UsageError(f"load.path: {path!r} does not begin with a slash. Write /{path}.")
-    page = PurePosixPath(unquote(urlsplit(path).path))
     if content == BUILTIN:
-        if str(page) not in {"/", f"/{INDEX}"}:
-            raise UsageError(f"load.path: {path}: the built-in content has no such page. Request /{INDEX}.")
-        return Content(directory=None, path=path, body_bytes=len(BUILTIN_PAGE))
+        return _open_builtin(path, others)
     root = _open_root(content, base)
-    return Content(directory=PurePosixPath(root), path=path, body_bytes=_length(root, page, content))
+    lengths = {each: _length(root, _page_of(each), content) for each in (path, *others)}
+    return Content(directory=PurePosixPath(root), path=path, body_bytes=lengths[path], lengths=lengths)
+
+
+def _page_of(path: str) -> PurePosixPath:
+    """Return what a path asks for, without its query."""
+    return PurePosixPath(unquote(urlsplit(path).path))
+
+
+def _open_builtin(path: str, others: Collection[str]) -> Content:
+    pages = {each: _builtin_page(each) for each in (path, *others)}
+    files = {name: content for page in pages.values() for name, content in page.files.items()}
+    lengths = {each: len(page.body) for each, page in pages.items()}
+    body = pages[path].body
+    return Content(directory=None, path=path, body_bytes=len(body), body=body, lengths=lengths, files=files)
+
+
+def _builtin_page(path: str) -> BuiltinPage:
+    page = str(_page_of(path))
+    name = f"/{INDEX}" if page == "/" else page
+    if name not in BUILTIN_PAGES:
+        known = " or ".join(BUILTIN_PAGES)
+        raise UsageError(f"load.path: {path}: the built-in content has no such page. Request {known}.")
+    return BUILTIN_PAGES[name]()
 
 
 def _open_root(content: str, base: Path | None) -> Path:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tuner.hosts.load_places import LoadPlace
-from tuner.ports import Config, CpuSet, Lookable
+from tuner.ports import Config, CpuSet, Lookable, RequestKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,8 @@ class Deployment(ABC):
     """Length of the correct body; None when it differs from response to response."""
     response_bytes: int | None
     """Header and body of one correct response of this start; None like `body_bytes`."""
+    requests: tuple[RequestKind, ...] = ()
+    """The mix of the load, with the correct responses of this start; empty for the URL alone."""
     duration_s: float
     """Time from the request to deploy until it was in force."""
 

@@ -1,7 +1,7 @@
 """Finds the installed servers of a study on a host, where they answer, and with what page."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -9,7 +9,16 @@ from tuner.deploy.readiness import OK, Answer, Page, read_answer, waiting_reques
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
-from tuner.ports import Command, Completed, Host, Installation, InstalledServer, Service
+from tuner.ports import (
+    BackendServer,
+    Command,
+    Completed,
+    Host,
+    Installation,
+    InstalledServer,
+    Server,
+    Service,
+)
 from tuner.restore.keeper import requests
 from tuner.restore.recovery import describe_use
 from tuner.study import Study
@@ -69,10 +78,10 @@ def choose_url(settings: Study, servers: tuple[DiscoveredServer, ...]) -> str:
     return f"http://{shown}:{port}{path}"
 
 
-def read_page(host: Host, url: str, *, keepalive: bool) -> Page:
+def read_page(host: Host, url: str, *, keepalive: bool, servers: Iterable[Server] = ()) -> Page:
     """Request the page as the original configuration serves it.
 
-    Raises TargetError when it does not answer with 200.
+    Raises TargetError when it does not answer with 200, or shows that a program of the servers failed.
     """
     ask = waiting_request(url, keepalive=keepalive, timeout_s=ANSWER_S)
     answers = [read_answer(completed) for completed in host.run_all([ask] * ASKED_TWICE)]
@@ -86,12 +95,23 @@ def read_page(host: Host, url: str, *, keepalive: bool) -> Page:
                 f"{host.name}: {url} gives {came} before anything is changed, where 200 is needed. Correct "
                 "load.path, or the server."
             )
+    _refuse_page_errors(host, url, first.body, servers)
     is_same = first.body_bytes == second.body_bytes
     return Page(
         status=OK,
         body_bytes=first.body_bytes if is_same else None,
         response_bytes=first.response_bytes if first.response_bytes == second.response_bytes else None,
     )
+
+
+def _refuse_page_errors(host: Host, url: str, page: bytes, servers: Iterable[Server]) -> None:
+    for server in servers:
+        errors = server.page_errors(page, b"") if isinstance(server, BackendServer) else ()
+        if errors:
+            raise TargetError(
+                f"{host.name}: {url} answers 200, but its program failed: {quote_words(errors, b'')}. "
+                "Correct the page; a failed one is nothing to measure."
+            )
 
 
 def first_process(service: Service) -> Command:

@@ -23,7 +23,18 @@ from tuner.hosts.file_cache import FileCache
 from tuner.hosts.load_places import LoadPlace, open_load_places
 from tuner.hosts.url import parse_url
 from tuner.interrupts import uninterrupted
-from tuner.ports import Config, CpuSet, FileReader, Files, Host, PrivateServer, Scalar, Service, Site
+from tuner.ports import (
+    Config,
+    CpuSet,
+    FileReader,
+    Files,
+    Host,
+    PrivateServer,
+    RequestKind,
+    Scalar,
+    Service,
+    Site,
+)
 from tuner.restore.journal import open_journal
 from tuner.restore.lease import Lease
 
@@ -76,6 +87,8 @@ class ManagedTarget:
     """CPUs of a generator on the target itself."""
     token_directory: PurePosixPath | None = None
     """Document root of the site, where its address is another host's (a load balancer)."""
+    requests: tuple[RequestKind, ...] = ()
+    """The mix that the load sends, with its correct responses; empty for the URL alone."""
     tuned: frozenset[str] = frozenset()
     """Parameters that trials change."""
     load_places: tuple[LoadPlace, ...] = field(default=(), init=False)
@@ -206,7 +219,7 @@ class ManagedTarget:
             target=self, host=watched, network_pid=next(iter(pids.values()), 1), server_pids=pids,
             server_cpus=frozenset(), load_places=self.load_places, config=config, effective=effective,
             url=self.url,
-            body_bytes=self.page.body_bytes, response_bytes=self.page.response_bytes,
+            requests=self.requests, body_bytes=self.page.body_bytes, response_bytes=self.page.response_bytes,
             duration_s=time.monotonic() - began_s,
         )  # fmt: skip
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.errors import NotReady
-from tuner.ports import Argv, Command, Completed, Sandbox
+from tuner.ports import Argv, Command, Completed, Host, RequestKind, Sandbox, Upstream
 
 WAITING = """\
 left=$1
@@ -28,6 +28,8 @@ POLL_S = 0.003
 """A look at /proc/PID/net/tcp takes tens of microseconds; nginx listens some 20 ms after its start."""
 TCP_LISTEN = "0A"
 """TCP_LISTEN of include/net/tcp_states.h, as /proc/net/tcp shows it (proc(5))."""
+ACCEPTS_CONNECTIONS = 1 << 16
+"""__SO_ACCEPTCON of include/linux/net.h, among the flags of /proc/net/unix."""
 EXCERPT_BYTES = 300
 OK = 200
 PASSING = frozenset({0, 502, 503, 504})
@@ -45,6 +47,7 @@ class Answer:
     """Header and body, as they went over the wire."""
     said: str
     """Beginning of the body, or what went wrong."""
+    body: bytes = b""
 
     @property
     def missing(self) -> str:
@@ -69,22 +72,27 @@ class Page:
         raise NotReady(f"{url} gave {came}, where the original configuration gives {wanted}.")
 
 
-def await_listener(sandbox: Sandbox, port: int, *, timeout_s: float, check_alive: Callable[[], None]) -> None:
-    """Wait until something listens on the port inside the sandbox.
+def await_listener(
+    sandbox: Sandbox, where: Upstream, *, timeout_s: float, check_alive: Callable[[], None]
+) -> None:
+    """Wait until something listens there inside the sandbox.
 
     `check_alive` raises when waiting has become useless. Raises NotReady when nothing listens in time.
     """
     deadline_s = time.monotonic() + timeout_s
-    while not is_listening(sandbox, port):
+    while not is_listening(sandbox, where):
         check_alive()
         if time.monotonic() > deadline_s:
-            raise NotReady(f"nothing listens on port {port} after {timeout_s:g} s.")
+            place = f"port {where.port}" if where.socket is None else where.socket
+            raise NotReady(f"nothing listens on {place} after {timeout_s:g} s.")
         time.sleep(POLL_S)
 
 
-def is_listening(sandbox: Sandbox, port: int) -> bool:
-    """Check whether a socket of the sandbox's network listens on the port."""
-    local = f":{port:04X}"
+def is_listening(sandbox: Sandbox, where: Upstream) -> bool:
+    """Check whether a socket of the sandbox's network listens on the port, or at the path."""
+    if where.socket is not None:
+        return _has_unix_listener(sandbox, str(where.socket))
+    local = f":{where.port:04X}"
     for table in ("tcp", "tcp6"):
         content = sandbox.read(PurePosixPath(f"/proc/{sandbox.pid}/net/{table}")).content or b""
         for line in content.decode().splitlines()[1:]:
@@ -92,6 +100,13 @@ def is_listening(sandbox: Sandbox, port: int) -> bool:
             if fields[1].endswith(local) and fields[3] == TCP_LISTEN:
                 return True
     return False
+
+
+def _has_unix_listener(sandbox: Sandbox, path: str) -> bool:
+    """Read the table of Unix sockets: address, users, protocol, flags, type, state, inode, path."""
+    table = sandbox.read(PurePosixPath(f"/proc/{sandbox.pid}/net/unix")).content or b""
+    rows = (line.split(maxsplit=7) for line in table.decode(errors="replace").splitlines()[1:])
+    return any(row[7:] == [path] and int(row[3], 16) & ACCEPTS_CONNECTIONS for row in rows)
 
 
 def await_answer(ask: Callable[[], Answer], *, body_bytes: int | None, url: str, retry_s: float) -> Answer:
@@ -130,18 +145,32 @@ def waiting_request(url: str, *, keepalive: bool, timeout_s: float) -> Command:
     )
 
 
-def request(sandbox: Sandbox, url: str, *, keepalive: bool, timeout_s: float) -> Answer:
-    """Send one request from inside, with curl. Raises TargetError when curl is missing."""
-    return read_answer(
-        sandbox.run(_curl(url, keepalive=keepalive, timeout_s=timeout_s), timeout_s=timeout_s + 1)
-    )
+def request(
+    host: Host, url: str, *, keepalive: bool, timeout_s: float, kind: RequestKind | None = None
+) -> Answer:
+    """Send one request from a host, or from inside a sandbox, with curl: GET, unless it is of another kind.
+
+    Raises TargetError when curl is missing.
+    """
+    more = () if kind is None else _options_of(kind)
+    command = _curl(url, *more, keepalive=keepalive, timeout_s=timeout_s)
+    return read_answer(host.run(command, timeout_s=timeout_s + 1))
 
 
-def _curl(url: str, *, keepalive: bool, timeout_s: float) -> Argv:
+def _options_of(kind: RequestKind) -> Argv:
+    """Return curl's options for method and headers; an empty body is one whose length is announced."""
+    headers = (f"{name}: {value}" if value else f"{name};" for name, value in kind.headers.items())
+    body = ("--data-raw", "") if kind.method in {"POST", "PUT", "PATCH"} else ()
+    return (
+        "--request", kind.method, *body, *(word for header in headers for word in ("--header", header)),
+    )  # fmt: skip
+
+
+def _curl(url: str, *more: str, keepalive: bool, timeout_s: float) -> Argv:
     return (
         "curl", "--disable", "--silent", "--show-error", "--globoff", "--noproxy", "*", "--http1.1",
         "--max-time", f"{timeout_s:g}",
-        "--header", f"Connection: {'keep-alive' if keepalive else 'close'}",
+        "--header", f"Connection: {'keep-alive' if keepalive else 'close'}", *more,
         "--write-out", "%{stderr}\n%{http_code} %{size_download} %{size_header}",
         "--", url,
     )  # fmt: skip
@@ -161,4 +190,5 @@ def read_answer(completed: Completed) -> Answer:
         body_bytes=body_bytes,
         response_bytes=header_bytes + body_bytes,
         said=completed.stdout[:EXCERPT_BYTES].decode(errors="replace"),
+        body=completed.stdout,
     )

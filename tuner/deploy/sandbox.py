@@ -3,18 +3,34 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
 from tuner.deploy import readiness
+from tuner.deploy.chain import Chain, endpoint
 from tuner.deploy.content import Content
 from tuner.deploy.deployment import Deployment
+from tuner.deploy.mix import learn_mix, origin_of
 from tuner.deploy.server_log import LOG_TAIL_BYTES, quote_words, tail_command
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.hosts.load_places import LoadPlace
 from tuner.hosts.placement import Placement
-from tuner.ports import Config, CpuSet, Facts, FileState, Host, PrivateServer, Process, Sandbox, Scalar, Site
+from tuner.ports import (
+    BackendServer,
+    Config,
+    CpuSet,
+    Facts,
+    FileState,
+    Host,
+    PrivateServer,
+    Process,
+    RequestKind,
+    Sandbox,
+    Scalar,
+    Site,
+    Upstream,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +55,11 @@ class Instance:
     site: Site
     config: Config
     process: Process | None = None
+
+    @property
+    def endpoint(self) -> Upstream:
+        """Where it is asked."""
+        return endpoint(self.server, self.config, self.site)
 
     def put_in_place(self, sandbox: Sandbox, timeout_s: float) -> None:
         """Write the server's files and let it check them itself. Raises ConfigRejected."""
@@ -130,20 +151,20 @@ class SandboxTarget:
     split: Callable[[Config, str], Config]
     """Picks one server's part of a configuration, by the server's name."""
     content: Content
+    chain: Chain
     placement: Placement
     keepalive: bool = True
     path: str = "/index.html"
+    requests: tuple[RequestKind, ...] = ()
+    """The mix that the load sends; empty for the path alone."""
+    ready: Mapping[str, str] = field(default_factory=dict)
+    """Server → the path that it answers with 200 when it is ready; the others are as soon as they listen."""
     deadlines: Deadlines = Deadlines()
-
-    @property
-    def port(self) -> int:
-        """Where the one server answers that is under load."""
-        return next(facts.port for facts in self.facts.values() if facts.port is not None)
 
     @property
     def url(self) -> str:
         """What is requested, seen from inside the sandbox."""
-        return f"http://127.0.0.1:{self.port}{self.path}"
+        return f"http://127.0.0.1:{self.chain.port}{self.path}"
 
     def hold(self, warn: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002
         """Do nothing: each deployment has a sandbox of its own."""
@@ -176,6 +197,7 @@ class SandboxTarget:
                 each.put_in_place(sandbox, self.deadlines.check_s)
                 started.append(each.start(sandbox, self.placement.server_cpus))
             answer = self._await_ready(sandbox, started)
+            mix = learn_mix(partial(self._ask, sandbox, started), self.requests)
             for each in started:
                 effective |= each.require_effect(sandbox)
             self._check_alive(sandbox, started)
@@ -190,35 +212,48 @@ class SandboxTarget:
                 server_pids={each.name: each.process.pid for each in started if each.process},
                 server_cpus=self.placement.server_cpus,
                 config=MappingProxyType(dict(config)), effective=effective, url=self.url,
-                body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
+                requests=mix, body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
                 duration_s=time.monotonic() - began_s,
             )  # fmt: skip
 
     def _divide(self, config: Config, sandbox: Sandbox) -> tuple[list[Instance], list[Instance]]:
-        """Split a configuration into settings, which are only written, and programs, which are started."""
-        document_root = self.content.put_into(sandbox)
-        settings: list[Instance] = []
-        programs: list[Instance] = []
-        for name, server in self.servers.items():
-            facts = self.facts[name]
-            site = Site(
-                directory=sandbox.directory / name,
-                document_root=document_root,
-                port=facts.port or self.port,
-                cpus=self.placement.server_cpus,
-            )
-            instance = Instance(
-                name=name, server=server, facts=facts, site=site, config=self.split(config, name)
-            )
-            (settings if server.start(site, facts) is None else programs).append(instance)
-        return settings, programs
+        """Split a configuration into settings, which are only written, and programs, first to start first."""
+        root = Site(
+            directory=sandbox.directory,
+            document_root=self.content.put_into(sandbox),
+            port=self.chain.port,
+            cpus=self.placement.server_cpus,
+        )
+        beside = [self._instance(name, config, root) for name in self.servers if name not in self.chain.ports]
+        settings = [each for each in beside if each.server.start(each.site, each.facts) is None]
+        programs = {each.name: each for each in beside if each not in settings}
+        for name in self.chain.from_the_end:
+            behind = programs.get(self.chain.backends.get(name, ""))
+            site = replace(root, port=self.chain.ports[name], backend=behind.endpoint if behind else None)
+            programs[name] = self._instance(name, config, site)
+        return settings, list(programs.values())
+
+    def _instance(self, name: str, config: Config, site: Site) -> Instance:
+        return Instance(
+            name=name, server=self.servers[name], facts=self.facts[name], config=self.split(config, name),
+            site=replace(site, directory=site.directory / name),
+        )  # fmt: skip
+
+    def _ask(self, sandbox: Sandbox, started: Sequence[Instance], kind: RequestKind) -> readiness.Answer:
+        """Ask for one request of the mix. Raises NotReady when its program failed."""
+        answer = readiness.request(
+            sandbox, f"{origin_of(self.url)}{kind.path}", kind=kind, keepalive=self.keepalive,
+            timeout_s=self.deadlines.answer_s,
+        )  # fmt: skip
+        self._refuse_page_errors(sandbox, started, answer)
+        return answer
 
     def _check_alive(self, sandbox: Sandbox, started: Sequence[Instance]) -> None:
         for each in started:
             each.check_alive(sandbox, self.deadlines.log_s)
 
     def _await_ready(self, sandbox: Sandbox, started: Sequence[Instance]) -> readiness.Answer:
-        """Wait for the listener, then request the page once, as the load will."""
+        """Wait for the listeners, then request the page once, as the load will."""
         deadlines, check_alive = self.deadlines, partial(self._check_alive, sandbox, started)
 
         def ask() -> readiness.Answer:
@@ -228,12 +263,18 @@ class SandboxTarget:
             )
 
         try:
-            readiness.await_listener(
-                sandbox, self.port, timeout_s=deadlines.listen_s, check_alive=check_alive
-            )
-            return readiness.await_answer(
+            for each in (each for each in started if each.name in self.chain.ports):
+                readiness.await_listener(
+                    sandbox, each.endpoint, timeout_s=deadlines.listen_s, check_alive=check_alive
+                )
+                self._await_own_answer(sandbox, each, check_alive)
+            answer = readiness.await_answer(
                 ask, body_bytes=self.content.body_bytes, url=self.url, retry_s=deadlines.retry_s
             )
+            self._refuse_page_errors(sandbox, started, answer)
+            if self.content.body not in {None, answer.body}:
+                another = f"{self.url} answered with another page of the right length: {answer.said!r}."
+                raise NotReady(another)  # noqa: TRY301 - like all others, it is told with the logs
         except NotReady as error:
             check_alive()
             complaints = [
@@ -242,4 +283,38 @@ class SandboxTarget:
                 for complaint in each.server.complaints(each.read_log(sandbox, deadlines.log_s))
             ]
             logged = f" Its log says: {quote_words(complaints, b'')}" if complaints else ""
-            raise NotReady(f"{', '.join(each.name for each in started)}: {error}{logged}") from error
+            names = ", ".join(each.name for each in reversed(started))
+            raise NotReady(f"{names}: {error}{logged}") from error
+        return answer
+
+    def _await_own_answer(
+        self, sandbox: Sandbox, instance: Instance, check_alive: Callable[[], None]
+    ) -> None:
+        """Wait until a server answers by itself that it is ready, where the study says how."""
+        path = self.ready.get(instance.name)
+        if path is None:
+            return
+        url = f"http://{instance.endpoint.address}{path}"
+
+        def ask() -> readiness.Answer:
+            check_alive()
+            return readiness.request(
+                sandbox, url, keepalive=False, timeout_s=self.deadlines.answer_s
+            )  # fmt: skip
+
+        readiness.await_answer(ask, body_bytes=None, url=url, retry_s=self.deadlines.listen_s)
+
+    def _refuse_page_errors(
+        self, sandbox: Sandbox, started: Sequence[Instance], answer: readiness.Answer
+    ) -> None:
+        """Raise NotReady when a program behind the page failed, whatever the status: it is no reference."""
+        backends = [each.server for each in started if isinstance(each.server, BackendServer)]
+        if not backends:
+            return
+        log = b"".join(each.read_log(sandbox, self.deadlines.log_s) for each in started)
+        found = [error for each in backends for error in each.page_errors(answer.body, log)]
+        if found:
+            raise NotReady(
+                f"{self.url} answered {answer.status}, but its program failed: {quote_words(found, b'')}. "
+                "Correct the page; a failed one is nothing to measure."
+            )

@@ -16,6 +16,7 @@ def refuse_unsendable(
     *,
     protocols: Collection[str] = ("http/1.1",),
     rates: bool = False,
+    mixes: bool = False,
 ) -> None:
     """Raise UsageError for a workload that this generator cannot send."""
     where = f"load generator {generator}"
@@ -33,6 +34,10 @@ def refuse_unsendable(
         raise UsageError(
             f"{where}: it speaks {' and '.join(protocols)}, not {workload.protocol!r}. "
             "Change the protocol, or take another generator (h2load speaks HTTP/2)."
+        )
+    if workload.requests and not mixes:
+        raise UsageError(
+            f"{where}: it sends one kind of request, not a mix. Use wrk, or leave `load.requests:` out."
         )
     if workload.rate_rps is not None and not rates:
         raise UsageError(

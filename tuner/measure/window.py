@@ -142,6 +142,7 @@ def describe_workload(
         threads=load.shape.threads,
         rate_rps=load.rate_rps if rate_rps is None else rate_rps,
         protocol=load.shape.protocol,
+        requests=deployment.requests,
         body_bytes=deployment.body_bytes,
         response_bytes=deployment.response_bytes,
     )

@@ -26,9 +26,13 @@ from tuner.ports.load import (
     Latency,
     LoadGenerator,
     LoadResult,
+    RequestKind,
     Workload,
 )
 from tuner.ports.server import (
+    FASTCGI,
+    HTTP,
+    BackendServer,
     Config,
     DropIn,
     Facts,
@@ -40,12 +44,16 @@ from tuner.ports.server import (
     Server,
     Service,
     Site,
+    Upstream,
 )
 
 __all__ = [
     "ABSENT",
     "FAILURE_KINDS",
+    "FASTCGI",
+    "HTTP",
     "Argv",
+    "BackendServer",
     "Clock",
     "Command",
     "Completed",
@@ -68,10 +76,12 @@ __all__ = [
     "Needs",
     "PrivateServer",
     "Process",
+    "RequestKind",
     "Sandbox",
     "Scalar",
     "Server",
     "Service",
     "Site",
+    "Upstream",
     "Workload",
 ]

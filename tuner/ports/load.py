@@ -9,6 +9,23 @@ from tuner.ports.host import Argv, Completed, Files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestKind:
+    """One kind of request in a mix, and the response that is correct for it."""
+
+    path: str
+    """From `/` on; at the origin of the workload's URL."""
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 200
+    body_bytes: int | None = None
+    """Length of the correct body; None accepts any."""
+    sha256: str = ""
+    """Checksum of the correct body; empty accepts any. Looked at once in each start, not under load."""
+    weight: float = 1.0
+    """Its share of the mix, relative to the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """What the load generator sends during one window."""
 
@@ -21,6 +38,8 @@ class Workload:
     """Requests per second over all connections; None sends as fast as answers come (closed loop)."""
     protocol: str = "http/1.1"
     """`http/1.1`, `h2c` (HTTP/2 over cleartext TCP, known beforehand) or `h2` (HTTP/2 over TLS)."""
+    requests: tuple[RequestKind, ...] = ()
+    """The mix that is sent; empty for GET of the URL alone."""
     body_bytes: int | None = None
     """Length of the correct body; None accepts any."""
     response_bytes: int | None = None

@@ -11,6 +11,10 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from tuner.ports.host import Argv, Completed, CpuSet, FileReader, Files, Host, Process
 
+HTTP = "http"
+FASTCGI = "fastcgi"
+"""https://fastcgi-archives.github.io/FastCGI_Specification.html"""
+
 Scalar = bool | int | float | str
 Config = Mapping[str, Scalar]
 """One value for every active parameter (derived settings included), by parameter name."""
@@ -43,11 +47,31 @@ class Facts:
     """Values in force before anything is changed, by parameter name (used by sysctl)."""
     cores: int = 1
     port: int | None = 8080
-    """Where a private instance answers HTTP; None for what answers none."""
+    """Where a private instance accepts connections when no other server of the study does so there; None for
+    what accepts none."""
+    speaks: str = HTTP
+    """The protocol in which a private instance is asked."""
+    passes_to: frozenset[str] = frozenset()
+    """Protocols in which a private instance can ask another server (`Site.backend`)."""
     has_thread_per_connection: bool = False
     """An open connection occupies a thread: settings then differ most when connections are not kept."""
     drop_in: DropIn | None = None
     """Where an installed server takes settings besides its own files; None where these have to be changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstream:
+    """Where a private instance is asked by the server before it, inside their sandbox."""
+
+    protocol: str = HTTP
+    port: int = 0
+    socket: PurePosixPath | None = None
+    """A Unix socket instead of the port."""
+
+    @property
+    def address(self) -> str:
+        """Return where it listens: `127.0.0.1:PORT`, or `unix:PATH`."""
+        return f"127.0.0.1:{self.port}" if self.socket is None else f"unix:{self.socket}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +81,8 @@ class Site:
     directory: PurePosixPath
     document_root: PurePosixPath
     port: int = 8080
+    backend: Upstream | None = None
+    """The server that the instance passes requests to; None where it answers all of them itself."""
     cpus: CpuSet = frozenset()
     """CPUs that the instance was given, for servers that pin their own workers; empty means all."""
 
@@ -155,6 +181,17 @@ class PrivateServer(Server, Protocol):
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
         """Read back what is really in force, for those parameters that can be read back."""
+
+
+@runtime_checkable
+class BackendServer(PrivateServer, Protocol):
+    """A private server with a say in how the server before it asks; others are asked on `Site.port`."""
+
+    def upstream(self, config: Config, site: Site) -> Upstream:
+        """Return where an instance with this configuration listens. Pure."""
+
+    def page_errors(self, page: bytes, log: bytes) -> tuple[str, ...]:
+        """Find what a failed program left in a page, whatever its status, and in the servers' logs. Pure."""
 
 
 @runtime_checkable

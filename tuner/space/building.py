@@ -179,6 +179,13 @@ def _pinned(merged: Merged, draft: Draft) -> str:
     return "" if risk in merged.allowed else f"{risk}, and `allow:` does not name {risk}"
 
 
+_OUT_OF_SCOPE = {
+    ("host", True): "it is one value for the whole host, which a sandbox does not touch",
+    ("private", False): "it is a setting of private instances, which no file of the installed service holds",
+}
+"""Scope and whether the study is one of a sandbox → why the parameter is left out."""
+
+
 def _reason_to_leave_out(draft: Draft, facts: SpaceFacts) -> str:
     fields = draft.fields
     version = facts.versions.get(draft.server, ())
@@ -187,8 +194,8 @@ def _reason_to_leave_out(draft: Draft, facts: SpaceFacts) -> str:
         return f"it exists since {fields['since']}, {shown}"
     if "until" in fields and version and is_at_least(version, parse_version(fields["until"])):
         return f"it is gone since {fields['until']}, {shown}"
-    if fields.get("scope") == "host" and facts.sandbox:
-        return "it is one value for the whole host, which a sandbox does not touch"
+    if reason := _OUT_OF_SCOPE.get((fields.get("scope", ""), facts.sandbox)):
+        return reason
     if fields.get("loopback") is False and facts.loopback:
         return "it has no effect on load over loopback"
     if "exists" in fields and not facts.exists(fields["exists"]):

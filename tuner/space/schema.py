@@ -212,8 +212,10 @@ class ParameterEntry(_SettingEntry):
         None, description="Where that is known from: the server's code or its manual."
     )
     hint: HintEntry | None = Field(None, description="What experts know of it, as odds.")
-    scope: Annotated[str, *_enum("netns", "host")] | None = Field(
-        None, description="host: one value for the machine, which a sandbox does not touch."
+    scope: Annotated[str, *_enum("netns", "host", "private")] | None = Field(
+        None,
+        description="host: one value for the machine, which a sandbox does not touch. private: of private "
+        "instances only, as no file of an installed service holds it.",
     )
     loopback: Flag | None = Field(None, description="false: without effect when the load is on loopback.")
 

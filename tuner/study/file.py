@@ -9,8 +9,10 @@ from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZER
 from tuner.ports import Scalar
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import Document, read_yaml
+from tuner.study.backend import read_backend
 from tuner.study.fields import Fields
 from tuner.study.load_bounds import MOST_CONNECTIONS
+from tuner.study.mix import read_mix, read_path
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
 from tuner.study.presets import PRESETS
 from tuner.study.settings import DEFAULT_GENERATOR, LOCAL, LoadSettings, Study, TargetSettings
@@ -51,7 +53,7 @@ def _read_bytes(path: Path, remedy: str) -> bytes:
 def _read_study(fields: Fields, path: Path) -> Study:
     known = (
         "study", "servers", "space", "target", "load", "content", "objective", "constraints", "budget",
-        "storage", "seed", "optimizer", "line_price", "warm_start",
+        "storage", "backend", "seed", "optimizer", "line_price", "warm_start",
     )  # fmt: skip
     fields.refuse_unknown((), known)
     for key in ("study", "servers", "space"):
@@ -60,15 +62,15 @@ def _read_study(fields: Fields, path: Path) -> Study:
     name = fields.text(("study",), "")
     if not NAME.fullmatch(name):
         raise fields.wrong(("study",), f"{quote(name)} cannot be a name", "Use letters, digits, . _ and -")
-    servers = fields.texts(("servers",))
-    if not servers or len(set(servers)) < len(servers):
-        raise fields.wrong(("servers",), f"{quote(servers)} is not a list of adapters", "Name each once")
-    budget = _read_budget(fields)
     target = _read_target(fields)
+    servers, backends = _read_servers(fields, target)
+    budget = _read_budget(fields)
     return Study(
         path=path,
         name=name,
         servers=servers,
+        backends=backends,
+        backend=read_backend(fields, is_managed=target.is_managed),
         space=_read_space(fields),
         target=target,
         load=_read_load(fields, path, target),
@@ -87,6 +89,40 @@ def _read_study(fields: Fields, path: Path) -> Study:
         line_price=fields.number(("line_price",), 0.01, float, low=0, high=1),
         warm_start=tuple(path.parent / each for each in fields.texts(("warm_start",))),
     )
+
+
+def _read_servers(fields: Fields, target: TargetSettings) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """Read the names of the servers, and to whom they pass requests where the study says so."""
+    given = fields.value(("servers",))
+    entries = [_read_server(fields, index) for index in range(len(given))] if isinstance(given, list) else []
+    servers = tuple(name for name, _ in entries)
+    if not servers or len(set(servers)) < len(servers):
+        raise fields.wrong(("servers",), f"{quote(given)} is not a list of adapters", "Name each once")
+    backends = {name: backend for name, backend in entries if backend}
+    if backends and target.is_managed:
+        raise fields.wrong(
+            ("servers",),
+            "installed servers pass requests on as their own files say",
+            "Leave `backend:` out, or tune private instances with `target: {mode: sandbox}`",
+        )
+    return servers, backends
+
+
+def _read_server(fields: Fields, index: int) -> tuple[str, str]:
+    """Read one entry of `servers:`, a name or `{name: NAME, backend: NAME}`; an empty text for no backend."""
+    entry = fields.value(("servers",))[index]
+    if isinstance(entry, str):
+        return str(entry), ""
+    if not isinstance(entry, Mapping):
+        raise fields.wrong(("servers", index), f"{quote(entry)} is no server", "Write its adapter's name")
+    own = Fields(fields.document.below(("servers", index)))
+    own.refuse_unknown((), ("name", "backend"))
+    name, backend = own.text(("name",), ""), own.text(("backend",), "")
+    if not name or backend == name:
+        raise own.wrong(
+            (), f"{quote(dict(entry))} is no server with its backend", "Write {name: A, backend: B}"
+        )
+    return name, backend
 
 
 def _read_budget(fields: Fields) -> tuple[str, float | None, int | None]:
@@ -109,7 +145,7 @@ def _read_target(fields: Fields) -> TargetSettings:
 def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettings:
     keys = (
         "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
-        "result", "script", "token_directory",
+        "result", "script", "token_directory", "requests",
     )  # fmt: skip
     fields.refuse_unknown(("load",), keys)
     connections = fields.number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
@@ -124,10 +160,12 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
             ("load", "host"), f"{len(hosts)} hosts for {connections} connections", "Use fewer hosts"
         )
     script = fields.value(("load", "script"))
+    mix = read_mix(fields)
     return LoadSettings(
         generator=fields.text(("load", "generator"), DEFAULT_GENERATOR),
         hosts=hosts,
-        path=_read_load_path(fields, target),
+        path=_read_load_path(fields, target, mix[0].path if mix else "/index.html"),
+        requests=mix,
         token_directory=_read_token_directory(fields, target),
         connections=connections,
         keepalive=fields.truth(("load", "keepalive"), default=True),
@@ -157,14 +195,12 @@ def _read_load_hosts(fields: Fields, target: TargetSettings) -> tuple[str, ...]:
     return hosts
 
 
-def _read_load_path(fields: Fields, target: TargetSettings) -> str:
+def _read_load_path(fields: Fields, target: TargetSettings, default: str) -> str:
     keys = ("load", "path")
-    path = fields.text(keys, "/index.html")
+    path = fields.text(keys, default)
     if target.is_managed and "://" in path:
         return parse_url(path, where=fields.where(keys)).text
-    if not path.startswith("/") or not path.isprintable() or " " in path:
-        raise fields.wrong(keys, f"{quote(path)} is not a path on the server", "Begin with /, without spaces")
-    return path
+    return read_path(fields, keys, default)
 
 
 def _read_token_directory(fields: Fields, target: TargetSettings) -> PurePosixPath | None:

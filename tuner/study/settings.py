@@ -2,14 +2,16 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
-from tuner.ports import Scalar
+from tuner.ports import RequestKind, Scalar
 from tuner.space.yaml_text import Document
+from tuner.study.backend import BackendSettings
 from tuner.study.folder import DATABASE
+from tuner.study.mix import define_mix, describe_mix
 from tuner.study.objective import Constraint, Objective
 from tuner.study.storage_url import sqlite_url
 
@@ -48,7 +50,9 @@ class LoadSettings:
     hosts: tuple[str, ...] = (LOCAL,)
     """Where the load comes from: `local`, or `ssh://user@host:port`; in sandbox mode from inside of it."""
     path: str = "/index.html"
-    """On the server; in managed mode it may be a whole URL."""
+    """On the server; in managed mode it may be a whole URL. With a mix, the page that is waited for."""
+    requests: tuple[RequestKind, ...] = ()
+    """The mix that is sent; empty for the path alone."""
     connections: int = 100
     keepalive: bool = True
     threads: int = 1
@@ -85,20 +89,19 @@ class LoadSettings:
             "keepalive": self.keepalive,
             "protocol": self.protocol,
             "tls": self.protocol == "h2" or self.path.startswith("https:"),
-            "pages": 1,
+            "pages": max(1, len({each.path for each in self.requests})),
             # No load generator sends a request before the answer to the last one, or data with its SYN.
             "pipelining": False,
             "fastopen": False,
-            **({} if page_bytes is None else {"page_bytes": page_bytes}),
+            **({} if page_bytes is None or self.requests else {"page_bytes": page_bytes}),
         }
 
     def describe(self) -> str:
         """Return the workload in one line."""
         kept = "keep-alive" if self.keepalive else "Connection: close"
         there = "" if self.hosts == (LOCAL,) else f" on {', '.join(self.hosts)}"
-        return (
-            f"{self.generator}{there}, {self.path}, {self.connections} connections, {kept}, {self.protocol}"
-        )
+        asked = describe_mix(self.requests) or self.path
+        return f"{self.generator}{there}, {asked}, {self.connections} connections, {kept}, {self.protocol}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +111,7 @@ class Study:
     path: Path
     name: str
     servers: tuple[str, ...]
+    """In a sandbox, those that accept connections stand behind each other, the one under load first."""
     space: tuple[str | Document, ...]
     """Names, paths and refinements, each of which knows its line."""
     target: TargetSettings
@@ -125,6 +129,10 @@ class Study:
     line_price: float = 0.01
     """Gain that each changed setting has to bring to be shipped, as a share; at most a tenth of the gain."""
     """A name, or the import path of an Optuna sampler."""
+    backends: Mapping[str, str] = field(default_factory=dict)
+    """Server → the one that it passes requests to; empty where each passes them to the next."""
+    backend: BackendSettings | None = None
+    """The application that is started behind the servers."""
     warm_start: tuple[Path, ...] = ()
     """Study files of earlier studies."""
 
@@ -147,10 +155,13 @@ class Study:
         return {
             "study": self.name,
             "servers": ", ".join(self.servers),
+            **{f"backend of {name}": backend for name, backend in sorted(self.backends.items())},
+            **({"backend": shlex.join(self.backend.command)} if self.backend else {}),
             "load": f"{load.describe()}, {load.threads} threads",
             "load.command": shlex.join(load.command),
             "load.result": str(load.result or ""),
             "load.script": load.script.name if load.script else "",
+            **({"load.requests": define_mix(load.requests)} if load.requests else {}),
             "content": self.content,
             "objective": str(self.objective),
             CONSTRAINTS: ", ".join(map(str, self.constraints)),

@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
+from tuner.deploy.readiness import await_listener
 from tuner.errors import TargetError
 from tuner.plugins import make_host
 from tuner.ports import (
     ABSENT,
+    BackendServer,
     Command,
     Completed,
     Config,
@@ -27,6 +29,7 @@ from tuner.ports import (
     Server,
     Service,
     Site,
+    Upstream,
 )
 from tuner.space import Space, SpaceFacts, describe_spaces, load_space
 
@@ -170,16 +173,24 @@ def put_in_place(server: PrivateServer, config: Config, sandbox: Sandbox, site: 
 def start(
     server: PrivateServer, config: Config, sandbox: Sandbox, site: Site, facts: Facts
 ) -> Process | None:
-    """Start a private instance and wait until it serves the page; None for settings without a process."""
+    """Start a private instance and wait until it serves the page, or listens; None for settings."""
     command = server.start(site, facts)
     if command is None:
         return None
     process = sandbox.start(command, open_files=server.needs(config).open_files)
+    if isinstance(server, BackendServer):
+        _await_listener(sandbox, server.upstream(config, site))
+        return process
     url = f"http://127.0.0.1:{site.port}/index.html"
     again = ("--retry", "50", "--retry-delay", "0", "--retry-connrefused", "--max-time", "10")
     answer = sandbox.run(("curl", "-s", *again, url), timeout_s=ANSWER_S)
     assert answer.stdout == PAGE, process.output().decode()
     return process
+
+
+def _await_listener(sandbox: Sandbox, where: Upstream) -> None:
+    """Wait until a server that does not speak HTTP listens."""
+    await_listener(sandbox, where, timeout_s=ANSWER_S, check_alive=lambda: None)
 
 
 def files_open_for_writing(pid: int) -> Iterator[PurePosixPath]:
@@ -192,7 +203,11 @@ def files_open_for_writing(pid: int) -> Iterator[PurePosixPath]:
         except FileNotFoundError:  # closed by now
             continue
         is_written = int(flags, 8) & (os.O_WRONLY | os.O_RDWR)
-        if target.startswith("/") and not target.startswith(("/dev/null", "/dev/zero")) and is_written:
+        if (
+            target.startswith("/")
+            and not target.startswith(("/dev/null", "/dev/zero", "/memfd:"))
+            and is_written
+        ):
             yield PurePosixPath(target)
     for child in (process / "task" / str(pid) / "children").read_text().split():
         yield from files_open_for_writing(int(child))

@@ -20,6 +20,8 @@ from tuner.adapters.servers.apache.mpm import EVENT, PREFORK, WORKER, count_own_
 from tuner.errors import NotReady
 from tuner.kit import programs, readback, services
 from tuner.ports import (
+    FASTCGI,
+    HTTP,
     Argv,
     Completed,
     Config,
@@ -95,6 +97,7 @@ class ApacheMpm:
             modules=frozenset(re.findall(r"mod_(\w+)\.c", compiled_in)),
             cores=programs.read_online_cpus(host),
             has_thread_per_connection=True,
+            passes_to=frozenset({HTTP, FASTCGI}),
         )
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:

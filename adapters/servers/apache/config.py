@@ -6,11 +6,12 @@ language reads (AddIcon, AddLanguage, AddCharset) are left out, as is what only 
 """
 
 from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
 
+from tuner.adapters.servers.apache.backend import modules_for, write_backend
 from tuner.adapters.servers.apache.mpm import DIRECTIVES, MPMS, SETTING
 from tuner.adapters.servers.apache.settings import DEFAULTS, OF_MODULES, WORDS, write_value
-from tuner.errors import ConfigRejected, UsageError
+from tuner.adapters.servers.apache.syntax import quote
+from tuner.errors import ConfigRejected
 from tuner.ports import Config, Facts, Scalar, Site
 
 CONFIG_FILE = "apache2.conf"
@@ -118,7 +119,7 @@ CustomLog "{directory}/other_vhosts_access.log" vhost_combined
     ServerAdmin webmaster@localhost
     DocumentRoot "{document_root}"
     ErrorLog "{error_log}"
-{custom_log}</VirtualHost>
+{backend}{custom_log}</VirtualHost>
 """
 
 
@@ -134,7 +135,7 @@ def write_configuration(config: Config, site: Site, facts: Facts, *, mpm: str) -
     directory = quote(site.directory)
     log_format = words.get("CustomLog", "combined")
     custom_log = "" if log_format == "off" else f'    CustomLog "{quote(site.access_log)}" {log_format}\n'
-    wanted = sorted((f"mpm_{mpm}", *PACKAGED_MODULES))
+    wanted = (*sorted((f"mpm_{mpm}", *PACKAGED_MODULES)), *modules_for(site.backend))
     modules = (module for module in wanted if module not in facts.modules)
     return _SITE.format(
         directory=directory,
@@ -146,14 +147,8 @@ def write_configuration(config: Config, site: Site, facts: Facts, *, mpm: str) -
         ),
         directives="\n".join((*_directives(words), *_special_directives(words))),
         custom_log=custom_log,
+        backend=write_backend(site.backend),
     )
-
-
-def quote(path: PurePosixPath) -> str:
-    """Refuse a path that Apache would read as syntax between double quotes."""
-    if bad := [character for character in str(path) if character in '"\\\n$%{}']:
-        raise UsageError(f"apache: the path {str(path)!r} contains {bad[0]!r}. Use a folder without it.")
-    return str(path)
 
 
 def _choose_mpm(name: Scalar) -> str:

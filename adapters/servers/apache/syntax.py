@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
+from tuner.errors import UsageError
 from tuner.kit.config_files import inside, matching
 from tuner.ports import Files
 
@@ -200,3 +201,10 @@ def _is_version(condition: str, version: tuple[int, ...]) -> bool:
 
 def _three(version: tuple[int, ...]) -> tuple[int, ...]:
     return (*version, 0, 0, 0)[:3]
+
+
+def quote(path: PurePosixPath) -> str:
+    """Refuse a path that Apache would read as syntax between double quotes."""
+    if bad := [character for character in str(path) if character in '"\\\n$%{}']:
+        raise UsageError(f"apache: the path {str(path)!r} contains {bad[0]!r}. Use a folder without it.")
+    return str(path)

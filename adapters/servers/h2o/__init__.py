@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
@@ -9,6 +10,8 @@ from tuner.adapters.servers.h2o.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.h2o.installation import find_installed, rewrite_files
 from tuner.kit import programs, readback
 from tuner.ports import (
+    FASTCGI,
+    HTTP,
     Argv,
     Completed,
     Config,
@@ -40,7 +43,8 @@ class H2o:
 
     def detect(self, host: Host) -> Facts:
         names = ("h2o", "/usr/bin/h2o")
-        return programs.detect_program(host, names, "-v", before="h2o version ", package=self.package)
+        facts = programs.detect_program(host, names, "-v", before="h2o version ", package=self.package)
+        return replace(facts, passes_to=frozenset({HTTP, FASTCGI}))
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
         return {site.directory / CONFIG_FILE: write_configuration(config, site).encode()}

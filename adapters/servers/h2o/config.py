@@ -7,7 +7,7 @@ import json
 
 from tuner.adapters.servers.h2o.settings import SETTINGS
 from tuner.errors import ConfigRejected
-from tuner.ports import Config, Scalar, Site
+from tuner.ports import FASTCGI, Config, Scalar, Site
 
 CONFIG_FILE = "h2o.conf"
 
@@ -22,10 +22,20 @@ hosts:
   default:
     paths:
       /:
-        file.dir: {document_root}
+{answer}
       /server-status:
         status: ON
 """
+
+
+_FILES = """\
+        file.dir: {document_root}"""
+_PROGRAMS = """
+        file.custom-handler:
+          extension: .php
+          fastcgi.connect: {address}"""
+_PROXY = """\
+        proxy.reverse.url: "http://{address}/\""""
 
 
 def write_configuration(config: Config, site: Site) -> str:
@@ -37,8 +47,20 @@ def write_configuration(config: Config, site: Site) -> str:
         error_log=_quote(site.error_log),
         settings="\n".join(lines),
         port=site.port,
-        document_root=_quote(site.document_root),
+        answer=_answer(site),
     )
+
+
+def _answer(site: Site) -> str:
+    """Write what answers requests: files, another web server for all of them, or programs for some."""
+    backend, files = site.backend, _FILES.format(document_root=_quote(site.document_root))
+    if backend is None:
+        return files
+    if backend.protocol != FASTCGI:
+        return _PROXY.format(address=backend.address)
+    place = {"host": "127.0.0.1", "port": backend.port, "type": "tcp"}
+    socket = {"port": str(backend.socket), "type": "unix"}
+    return files + _PROGRAMS.format(address=json.dumps(place if backend.socket is None else socket))
 
 
 def _is_logged(value: Scalar) -> bool:

@@ -10,6 +10,8 @@ from tuner.adapters.servers.nginx.rewrite import rewrite_files
 from tuner.adapters.servers.nginx.running import read_running
 from tuner.kit import programs, services
 from tuner.ports import (
+    FASTCGI,
+    HTTP,
     Argv,
     Completed,
     Config,
@@ -103,6 +105,7 @@ class Nginx:
             program=PurePosixPath(program),
             modules=frozenset(re.findall(r"--with-(\S+)", printed)),
             cores=programs.read_online_cpus(host),
+            passes_to=frozenset({HTTP, FASTCGI}),
         )
         return facts, printed
 

@@ -5,7 +5,7 @@ an effect on a page; only paths and the port are the instance's own. TLS lines a
 so is the second listener on [::], which a sandbox's loopback may not have.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from tuner.adapters.servers.nginx.edit import join_words
@@ -21,7 +21,7 @@ from tuner.adapters.servers.nginx.settings import (
     WorkerAffinity,
 )
 from tuner.errors import ConfigRejected, UsageError
-from tuner.ports import Config, CpuSet, Facts, Site
+from tuner.ports import FASTCGI, Config, CpuSet, Facts, Site, Upstream
 
 CONFIG_FILE = "nginx.conf"
 
@@ -60,11 +60,30 @@ http {{
         index index.html index.htm index.nginx-debian.html;
         server_name _;
         location / {{
-            try_files $uri $uri/ =404;
-        }}
+{answer}
+        }}{programs}
     }}
 }}
 """
+
+
+_FILES = """\
+            try_files $uri $uri/ =404;"""
+# As /etc/nginx/proxy_params of Debian 12 has it.
+_PROXY = """\
+            proxy_pass http://{address};
+            proxy_set_header Host $host;
+            proxy_set_header X-Real-IP $remote_addr;
+            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            proxy_set_header X-Forwarded-Proto $scheme;"""
+# As sites-available/default has it in its comments, with the lines of snippets/fastcgi-php.conf that matter.
+_PROGRAMS = """
+        location ~ \\.php$ {{
+            try_files $fastcgi_script_name =404;
+            include /etc/nginx/fastcgi_params;
+            fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
+            fastcgi_pass {address};
+        }}"""
 
 
 def write_configuration(config: Config, site: Site, facts: Facts) -> str:
@@ -87,7 +106,19 @@ def write_configuration(config: Config, site: Site, facts: Facts) -> str:
         directory=directory,
         document_root=quote(site.document_root),
         error_log=quote(site.error_log),
+        **_backend(site.backend),
     )
+
+
+def _backend(backend: Upstream | None) -> Mapping[str, str]:
+    """Write what answers requests: files, another web server for all of them, or programs for some."""
+    if backend is None:
+        return {"answer": _FILES, "programs": ""}
+    if backend.socket is not None:
+        quote(backend.socket)
+    if backend.protocol == FASTCGI:
+        return {"answer": _FILES, "programs": _PROGRAMS.format(address=backend.address)}
+    return {"answer": _PROXY.format(address=backend.address), "programs": ""}
 
 
 def quote(path: PurePosixPath) -> str:

@@ -1,24 +1,31 @@
-"""php-fpm, the FastCGI process manager of PHP: one pool of an installed service.
+"""php-fpm, the FastCGI process manager of PHP: one pool, behind the web server that passes requests to it.
 
-It does not speak HTTP, so that a private instance of it alone could not be put under load: it is tuned in
-place, behind the web server that is there. A drop-in opens the pool's section again; what it says wins.
+A private instance has a pool as Debian packages it. Of an installed service a drop-in opens the pool's
+section again; what it says wins.
 """
 
 import re
+from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers.php_fpm import private as private
 from tuner.adapters.servers.php_fpm.drop_in import write_drop_in
 from tuner.adapters.servers.php_fpm.installation import (
     FIND_PROGRAMS,
+    TO_STDERR,
     find_php_fpm,
     newest_program,
     pool_of,
     read_version,
 )
+from tuner.adapters.servers.php_fpm.page_errors import find_page_errors
 from tuner.adapters.servers.php_fpm.pools import read_entries
 from tuner.kit import programs, readback, services
 from tuner.ports import (
+    FASTCGI,
+    Argv,
+    BackendServer,
     Completed,
     Config,
     Facts,
@@ -28,9 +35,14 @@ from tuner.ports import (
     Installation,
     InstalledServer,
     Needs,
+    Process,
     Scalar,
+    Site,
+    Upstream,
 )
 
+PORT = 9000
+"""Where PHP's own documentation lets it listen."""
 BACKLOG = "pool.listen.backlog"
 _LINE = re.compile(r"^(?:\[[^\]]*\] )?((?:WARNING|ERROR|ALERT): .*)$", re.MULTILINE)
 _COMPLAINT = re.compile(
@@ -40,7 +52,7 @@ _LOG_PREFIX = re.compile(r"^\[[^\]]*\d{4} [^\]]*\] ")
 
 
 class PhpFpm:
-    """The server adapter for php-fpm; for installed services only."""
+    """The server adapter for php-fpm."""
 
     name: ClassVar[str] = "php-fpm"
     package: ClassVar[str] = "php-fpm"
@@ -58,7 +70,37 @@ class PhpFpm:
             version=read_version(about),
             program=PurePosixPath(program),
             cores=programs.read_online_cpus(host),
+            port=PORT,
+            speaks=FASTCGI,
         )
+
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+        return private.write_files(config, site)
+
+    def check(self, site: Site, facts: Facts) -> Argv | None:
+        return private.command(site, facts, "-t", *TO_STDERR)
+
+    def start(self, site: Site, facts: Facts) -> Argv | None:
+        return private.command(site, facts, "--nodaemonize")
+
+    def upstream(self, config: Config, site: Site) -> Upstream:
+        return private.upstream_of(config, site)
+
+    def page_errors(self, page: bytes, log: bytes) -> tuple[str, ...]:
+        return find_page_errors(page, log)
+
+    def effective(
+        self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
+    ) -> Config:
+        found = _read_queue(host, str(private.upstream_of(config, site).socket or f":{site.port}"))
+        if found:  # something listens on the kind of socket that was asked for
+            found[private.SOCKET] = config.get(private.SOCKET, "unix")
+        if int(config.get(BACKLOG, -1)) == -1:  # net.core.somaxconn, whatever that is
+            found.pop(BACKLOG, None)
+        if process is not None and process.pid:
+            found |= _settled_children(host, config, process.pid)
+        found |= private.read_directives(host, config, site, facts)
+        return {name: value for name, value in found.items() if name in config}
 
     def find(self, host: Host) -> Installation:
         return find_php_fpm(host, self.package)
@@ -105,6 +147,14 @@ def _read_queue(host: Host, listen: str) -> dict[str, Scalar]:
     return {BACKLOG: min(queues)} if queues else {}
 
 
+def _settled_children(host: Host, config: Config, parent: int) -> dict[str, Scalar]:
+    """Tell what was asked of a private pool once all processes of its start are there."""
+    judge = partial(_judge_children, host, config, parent, private.POOL)
+    name = "pm.max_children" if config.get("pm") == "static" else "pm.start_servers"
+    readback.settle(lambda: int(judge().get(name, 0)), int(config.get(name, 0)))
+    return judge()
+
+
 def _judge_children(look: FileReader, config: Config, parent: int, pool: str) -> dict[str, Scalar]:
     """Tell from the pool's processes what was asked of it; ondemand has none until a request comes."""
     title = f"php-fpm: pool {pool}"
@@ -124,4 +174,5 @@ def _judge_children(look: FileReader, config: Config, parent: int, pool: str) ->
 
 
 if TYPE_CHECKING:
+    _private: BackendServer = PhpFpm()
     _installed: InstalledServer = PhpFpm()

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from tuner.adapters.servers.php_fpm.installation import KEYS, SPARE, pool_of
 from tuner.adapters.servers.php_fpm.pools import included_directories, read_entries
+from tuner.adapters.servers.php_fpm.private import OF_OPCACHE, SOCKET
 from tuner.errors import ConfigRejected, TargetError
 from tuner.kit.config_files import DROP_IN_HEAD, DROP_IN_NAME
 from tuner.ports import Config, Files, Installation, Scalar
@@ -36,6 +37,12 @@ def write_drop_in(config: Config, installation: Installation) -> Files:
 
 def _refuse_nonsense(name: str, value: Scalar, current: Mapping[str, Scalar]) -> None:
     """Refuse what is not one value of the setting: it never reaches a file."""
+    if name in OF_OPCACHE:
+        raise ConfigRejected(f"php-fpm: {name} is set in php.ini, for all pools. Write it there by hand.")
+    if name == SOCKET:
+        raise ConfigRejected(
+            f"php-fpm: {name} stands in the web server's configuration, too. Change both by hand."
+        )
     if name not in current:
         raise ConfigRejected(
             f"php-fpm: {name[:80]!r} is no setting of a pool here whose value is known. "

@@ -25,7 +25,7 @@ PROTECTIONS = frozenset({"clear_env", "process.dumpable", "rlimit_core"})
 
 _FIND_FILES = ("find", *CONFIGURATIONS, "-name", "*.conf")
 # Otherwise every test of the configuration is written into the service's own error log, too.
-_TO_STDERR = ("--nodaemonize", "--force-stderr")
+TO_STDERR = ("--nodaemonize", "--force-stderr")
 _PROGRAM = re.compile(r"^/\S*/php-fpm(\d+\.\d+)?$", re.MULTILINE)
 _VERSION = re.compile(r"^PHP (\d+(?:\.\d+)*)", re.MULTILINE)
 _DUMPED = re.compile(r"NOTICE: (?:\[(?P<section>[^\]]+)\]|\t(?P<key>[^=]+?) = (?P<value>.*))$", re.MULTILINE)
@@ -52,7 +52,7 @@ def find_php_fpm(host: Host, package: str) -> Installation:
     about, dumped, found, *probed = host.run_all(
         (
             Command(argv=(program, "-v")),
-            Command(argv=(program, "-tt", *_TO_STDERR), as_root=True, may_fail=True),
+            Command(argv=(program, "-tt", *TO_STDERR), as_root=True, may_fail=True),
             Command(argv=_FIND_FILES, may_fail=True),
             *probe_service(service_name),
         )
@@ -77,7 +77,7 @@ def find_php_fpm(host: Host, package: str) -> Installation:
         service=describe_service(
             service_name,
             probed,
-            check=(program, "-t", *_TO_STDERR),
+            check=(program, "-t", *TO_STDERR),
             start=(program, "--daemonize"),
             reload=None,
             title="php-fpm: master process",

@@ -2,7 +2,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tuner.deploy.content import BUILTIN_PAGE, open_content
+from tuner.deploy.builtin_pages import BUILTIN_PAGE, expect_page
+from tuner.deploy.content import open_content
 from tuner.errors import UsageError
 from tuner.testing.fakes import MemorySandbox
 
@@ -20,6 +21,7 @@ def test_the_builtin_page_is_as_long_as_the_one_that_nginx_installs():
     assert len(BUILTIN_PAGE) == 615
     assert open_content("builtin", "/index.html").body_bytes == 615
     assert open_content("builtin", "/").body_bytes == 615
+    assert open_content("builtin", "/page.php?a=b").body_bytes == len(expect_page())
 
 
 def test_the_builtin_page_is_written_into_the_sandbox():

@@ -1,10 +1,12 @@
 from collections.abc import Callable, Iterator
+from pathlib import PurePosixPath
 
 import pytest
 
 from tuner.deploy.readiness import Answer, await_answer, await_listener, is_listening, request
 from tuner.errors import NotReady, TargetError
-from tuner.testing.fakes import MemorySandbox, completed, curl_gets
+from tuner.ports import FileState, Upstream
+from tuner.testing.fakes import SANDBOX_PID, MemorySandbox, completed, curl_gets
 
 URL = "http://127.0.0.1:8080/index.html"
 
@@ -21,21 +23,31 @@ def answering(*answers: Answer) -> Callable[[], Answer]:
     return lambda: next(following)
 
 
+UNIX_TABLE = b"""\
+Num       RefCount Protocol Flags    Type St Inode Path
+0000000000000000: 00000002 00000000 00010000 0001 01 4711 /run/a page.sock
+0000000000000000: 00000003 00000000 00000000 0001 03 4712 /run/connected.sock
+0000000000000000: 00000003 00000000 00000000 0001 03 4713
+"""
+
+
 def answer(status: int, body_bytes: int = 5, said: str = "hello") -> Answer:
-    return Answer(status=status, body_bytes=body_bytes, response_bytes=body_bytes + 100, said=said)
+    return Answer(
+        status=status, body_bytes=body_bytes, response_bytes=body_bytes + 100, said=said, body=said.encode()
+    )
 
 
 def test_only_a_listener_on_the_very_port_counts():
     sandbox = MemorySandbox(listening={80, 18080})
 
-    assert not is_listening(sandbox, 8080)
+    assert not is_listening(sandbox, Upstream(port=8080))
     sandbox.listening.add(8080)
-    assert is_listening(sandbox, 8080)
+    assert is_listening(sandbox, Upstream(port=8080))
 
 
 def test_waiting_for_a_listener_ends_at_the_deadline():
     with pytest.raises(NotReady, match=r"nothing listens on port 8080 after 0\.01 s"):
-        await_listener(MemorySandbox(), 8080, timeout_s=0.01, check_alive=lambda: None)
+        await_listener(MemorySandbox(), Upstream(port=8080), timeout_s=0.01, check_alive=lambda: None)
 
 
 def test_waiting_for_a_listener_ends_at_once_when_the_server_is_gone():
@@ -43,7 +55,7 @@ def test_waiting_for_a_listener_ends_at_once_when_the_server_is_gone():
         raise TargetError
 
     with pytest.raises(TargetError):
-        await_listener(MemorySandbox(), 8080, timeout_s=3600, check_alive=gone)
+        await_listener(MemorySandbox(), Upstream(port=8080), timeout_s=3600, check_alive=gone)
 
 
 def test_the_right_answer_is_given_back():
@@ -88,7 +100,7 @@ def test_a_request_counts_header_and_body():
     sandbox = MemorySandbox(commands={"curl": curl_gets(200, b"hello", header_bytes=231)})
 
     assert request(sandbox, URL, keepalive=True, timeout_s=5) == Answer(
-        status=200, body_bytes=5, response_bytes=236, said="hello"
+        status=200, body_bytes=5, response_bytes=236, said="hello", body=b"hello"
     )
 
 
@@ -112,3 +124,14 @@ def test_a_request_that_was_killed_is_no_answer():
     sandbox = MemorySandbox(commands={"curl": lambda *_: completed(returncode=-9)})
 
     assert request(sandbox, URL, keepalive=True, timeout_s=5).status == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "listens"),
+    [("/run/a page.sock", True), ("/run/connected.sock", False), ("/run/a", False), ("/page.sock", False)],
+)
+def test_a_unix_socket_counts_when_it_accepts_connections_at_the_very_path(path: str, *, listens: bool):
+    table = PurePosixPath(f"/proc/{SANDBOX_PID}/net/unix")
+    sandbox = MemorySandbox(files={table: FileState(content=UNIX_TABLE)})
+
+    assert is_listening(sandbox, Upstream(socket=PurePosixPath(path))) is listens

@@ -1,17 +1,20 @@
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from tests.page_server import KernelSettings, PageServer, split
-from tuner.deploy.content import BUILTIN_PAGE, Content, open_content
+from tuner.deploy.builtin_pages import BUILTIN_PAGE
+from tuner.deploy.chain import link
+from tuner.deploy.content import Content, open_content
 from tuner.deploy.sandbox import Deadlines, SandboxTarget
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.hosts.placement import place
-from tuner.ports import Argv, Completed, FileState
+from tuner.ports import Argv, Completed, Config, FileState, Site, Upstream
 from tuner.testing.fakes import Command, MemoryHost, MemoryProcess, Program, completed, curl_gets, tail
 
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
@@ -27,7 +30,7 @@ def serve(host: MemoryHost, argv: Argv, process: MemoryProcess) -> None:
         host.files[LOG] = FileState(content=b"notice: up\nerror: " + settings["last_words"].encode() + b"\n")
         process.end(1)
     elif not settings.get("never_listens"):
-        host.listening.add(settings["port"])
+        host.listening.add(settings.get("own_port", settings["port"]))
 
 
 def check(host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
@@ -52,15 +55,39 @@ def plan(
         programs={sys.executable: program},
     )
     servers: Mapping[str, Any] = {"page": PageServer(), "kernel": KernelSettings()}
+    facts = {name: server.detect(host) for name, server in servers.items()}
     return SandboxTarget(
         host=host,
         servers=servers,
-        facts={name: server.detect(host) for name, server in servers.items()},
+        facts=facts,
+        chain=link(facts, {}),
         split=split,
         content=content or open_content("builtin", "/index.html"),
         placement=place({0, 1}),
         deadlines=HASTY,
     )
+
+
+class Programs(PageServer):
+    """A server behind another, which says where it listens and knows the errors of its pages."""
+
+    denied: ClassVar[tuple[str, ...]] = ()
+
+    def upstream(self, config: Config, site: Site) -> Upstream:
+        return Upstream(port=int(config.get("own_port", site.port)))
+
+    def page_errors(self, page: bytes, log: bytes) -> tuple[str, ...]:
+        return tuple(line.decode() for line in (page + log).splitlines() if line.startswith(b"Fatal"))
+
+
+def plan_in_two(config: Mapping[str, Any], *, page: bytes = BUILTIN_PAGE) -> SandboxTarget:
+    single = plan(curl=curl_gets(200, page))
+    facts = {"page": single.facts["page"], "programs": single.facts["page"]}
+    return replace(
+        single, servers={"page": PageServer(), "programs": Programs()}, facts=facts, chain=link(facts, {}),
+        split=lambda _, name: config if name == "programs" else {},
+        content=Content(directory=None, path="/index.html", body_bytes=None),
+    )  # fmt: skip
 
 
 def host_of(site_plan: SandboxTarget) -> MemoryHost:
@@ -107,6 +134,53 @@ def test_kernel_settings_are_written_before_any_server_starts():
 
     with plan(program=refuse_to_start_early).deploy({"net.core.somaxconn": 512}) as deployment:
         deployment.check_alive()
+
+
+def test_a_server_starts_after_the_one_that_it_passes_requests_to_and_knows_where_that_is():
+    with plan_in_two({"own_port": 9000}).deploy({}) as deployment:
+        written = deployment.sandbox.read(PurePosixPath("/sandbox/page/settings.json")).content
+        assert list(deployment.processes) == ["programs", "page"]
+        assert deployment.url == "http://127.0.0.1:8080/index.html"
+
+    assert json.loads(written or b"")["backend"] == "127.0.0.1:9000"
+
+
+def test_a_server_behind_another_has_a_port_of_its_own_and_must_listen_there():
+    with (
+        pytest.raises(NotReady, match=r"^page, programs: nothing listens on port 8081"),
+        plan_in_two({"never_listens": True}).deploy({}),
+    ):
+        pass
+
+
+def test_a_server_behind_another_that_dies_has_crashed_by_its_name():
+    with plan_in_two({}).deploy({}) as deployment:
+        process = deployment.processes["programs"]
+        assert isinstance(process, MemoryProcess)
+        process.end(1)
+
+        with pytest.raises(Crashed, match=r"^programs: it ended by itself"):
+            deployment.check_alive()
+
+
+def test_a_failed_page_is_no_reference_whatever_its_status():
+    with (
+        pytest.raises(NotReady, match=r"answered 200, but its program failed: Fatal error: no db\. Correct"),
+        plan_in_two({}, page=b"<p>\nFatal error: no db\n").deploy({}),
+    ):
+        pass
+
+
+def test_a_failure_that_only_the_log_tells_is_found_too():
+    def failing(host: MemoryHost, argv: Argv, process: MemoryProcess) -> None:
+        host.files[LOG] = FileState(content=b"Fatal error: cut short\n")
+        serve(host, argv, process)
+
+    site_plan = plan_in_two({})
+    host_of(site_plan).programs[sys.executable] = failing
+
+    with pytest.raises(NotReady, match="its program failed: Fatal error: cut short"), site_plan.deploy({}):
+        pass
 
 
 def test_nothing_is_written_outside_the_sandbox():

@@ -25,7 +25,7 @@ INT = "kind: int, low: 1, high: 9, default: 3"
         (f"{INT}, risk: dangerous", "'dangerous' is none of safe, semantic, risky"),
         (f"{INT}, risk: rsky", "Did you mean risky"),
         (f"{INT}, apply: now", "'now' is none of live, reload, restart"),
-        (f"{INT}, scope: net", "'net' is none of netns, host. Did you mean netns"),
+        (f"{INT}, scope: net", "'net' is none of netns, host, private. Did you mean netns"),
         (f"{INT}, loopback: maybe", "'maybe' is neither true nor false"),
         (f"{INT}, since: new", "'new' is not a version"),
         (f"{INT}, why: ''", "why: there is no text"),

@@ -43,6 +43,16 @@ def test_three_keys_are_enough_and_everything_else_has_its_default(study, tmp_pa
     assert found.storage_url == f"sqlite:///{tmp_path / 'study.study' / 'study.db'}"
 
 
+def test_a_server_may_say_to_whom_it_passes_requests(write):
+    found = load_study(
+        write("study: a\nservers: [{name: nginx, backend: h2o}, apache, {name: h2o}]\nspace: [nginx]\n")
+    )
+
+    assert found.servers == ("nginx", "apache", "h2o")
+    assert found.backends == {"nginx": "h2o"}
+    assert found.definition(space_of("sendfile"))["backend of nginx"] == "h2o"
+
+
 def test_every_key_is_read(study, tmp_path):
     found = study(
         "target: {host: local, mode: sandbox}\n"
@@ -200,6 +210,15 @@ def test_where_the_load_comes_from_belongs_to_what_is_measured(study):
         ("study: a\nservers: nginx\nspace: [nginx]\n", ":2: servers: 'nginx' is not a list"),
         ("study: a\nservers: []\nspace: [nginx]\n", "is not a list of adapters"),
         ("study: a\nservers: [nginx, nginx]\nspace: [nginx]\n", "Name each once"),
+        ("study: a\nservers: [nginx, {name: nginx}]\nspace: [nginx]\n", "Name each once"),
+        ("study: a\nservers: [nginx, [b]]\nspace: [nginx]\n", "is no server. Write its adapter's name"),
+        ("study: a\nservers: [{name: b, backed: c}]\nspace: [nginx]\n", "Did you mean backend?"),
+        ("study: a\nservers: [{backend: c}]\nspace: [nginx]\n", "is no server with its backend"),
+        ("study: a\nservers: [{name: c, backend: c}]\nspace: [nginx]\n", "is no server with its backend"),
+        (
+            "study: a\nservers: [{name: b, backend: c}, c]\nspace: [nginx]\ntarget: {mode: managed}\n",
+            "installed servers pass requests on as their own files say. Leave `backend:` out",
+        ),
         ("study: a\nservers: [nginx]\nspace: nginx\n", ":3: space: 'nginx' is not a list. Write `space:"),
         ("study: a\nservers: [nginx]\nspace: []\n", "is not a list"),
         ("study: a\nservers: [nginx]\nspace: [[nginx]]\n", ":3: "),

@@ -1,0 +1,153 @@
+"""The script with which wrk sends a mix of requests, and how its counts are read.
+
+wrk does not tell which request a response belongs to. So responses are sorted by status and length, and no
+more of a sort are taken for correct than requests that want it were sent: what is above that was the answer
+to another request. A response() function costs wrk some 2 µs of CPU for each response, which is why one kind
+of request is sent without it.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from tuner.kit.load_output import series, table, whole
+from tuner.ports import Failures, RequestKind
+
+STEPS = 1000
+"""Of one round of a mix, at most: shares are kept to a thousandth."""
+ANY = -1
+"""Stands for any length."""
+_PLAIN = frozenset(range(32, 127)) - set(b'"\\')
+# wrk keeps what was sent and what came for each of its threads.
+SCRIPT = """\
+-- Written by tuner.
+local order = {%(order)s}
+local kinds = {%(kinds)s}
+local sorts = {%(sorts)s}
+local threads = {}
+local texts = {}
+local position = 0
+sent, got, wrong = {}, {}, {0, 0}
+
+function setup(thread)
+  thread:set("first", #threads * 7)
+  threads[#threads + 1] = thread
+end
+
+function init()
+  for index, kind in ipairs(kinds) do
+    local headers = {}
+    for name, value in pairs(wrk.headers) do headers[name] = value end
+    for name, value in pairs(kind.headers) do headers[name] = value end
+    texts[index] = wrk.format(kind.method, kind.path, headers, kind.body)
+  end
+  for index = 1, %(count)d do sent[index], got[index] = 0, 0 end
+  position = first or 0
+end
+
+function request()
+  position = position %% #order + 1
+  local kind = order[position]
+  sent[kinds[kind].sort] = sent[kinds[kind].sort] + 1
+  return texts[kind]
+end
+
+function response(status, headers, body)
+  local lengths = sorts[status]
+  if not lengths then
+    wrong[1] = wrong[1] + 1
+    return
+  end
+  local sort = lengths[#body] or lengths[-1]
+  if sort then got[sort] = got[sort] + 1 else wrong[2] = wrong[2] + 1 end
+end
+
+function mix()
+  local function add(name, count)
+    local sums = {}
+    for index = 1, count do
+      sums[index] = 0
+      for _, thread in ipairs(threads) do sums[index] = sums[index] + thread:get(name)[index] end
+      sums[index] = string.format("%%.0f", sums[index])
+    end
+    return table.concat(sums, ", ")
+  end
+  return string.format('"mix": {"sent": [%%s], "got": [%%s], "wrong": [%%s]}, ',
+    add("sent", %(count)d), add("got", %(count)d), add("wrong", 2))
+end
+"""
+
+
+def write_script(kinds: Sequence[RequestKind]) -> str:
+    """Write the part of the script that sends the mix and sorts what comes."""
+    sorts = _sorts(kinds)
+    by_status: dict[int, list[str]] = {}
+    for number, (status, length) in enumerate(sorts, start=1):
+        by_status.setdefault(status, []).append(f"[{length}] = {number}")
+    return SCRIPT % {
+        "order": ", ".join(str(index + 1) for index in order_of([each.weight for each in kinds])),
+        "kinds": ", ".join(_write_kind(each, _sort_of(each, sorts)) for each in kinds),
+        "sorts": ", ".join(f"[{status}] = {{{', '.join(lengths)}}}" for status, lengths in by_status.items()),
+        "count": len(sorts),
+    }
+
+
+def order_of(weights: Sequence[float]) -> tuple[int, ...]:
+    """Return one round of a mix: each kind's share is kept all along, not only at the end.
+
+    The smooth weighted round-robin of nginx (ngx_http_upstream_round_robin.c): who is furthest behind its
+    share comes next.
+    """
+    steps, total = _round_of(weights), sum(weights)
+    due = [0.0] * len(weights)
+    order = []
+    for _ in range(steps):
+        due = [behind + weight for behind, weight in zip(due, weights, strict=True)]
+        chosen = max(range(len(due)), key=due.__getitem__)
+        due[chosen] -= total
+        order.append(chosen)
+    return tuple(order)
+
+
+def read_mix(values: object) -> tuple[int, Failures]:
+    """Read how many responses were correct, and which were not. Raises ValueError for an odd shape."""
+    mix = table(values)
+    sent, got, wrong = ([whole(each) for each in series(mix[name])] for name in ("sent", "got", "wrong"))
+    correct = [min(asked, came) for asked, came in zip(sent, got, strict=True)]
+    crossed = sum(got) - sum(correct)
+    return sum(correct), Failures(status=wrong[0], length=wrong[1] + crossed)
+
+
+def _round_of(weights: Sequence[float]) -> int:
+    """Return the least number of steps in which whole weights come out even, or a thousand."""
+    total = sum(weights)
+    is_whole = all(float(each).is_integer() for each in weights)
+    return int(total) if is_whole and total <= STEPS else STEPS
+
+
+def _sorts(kinds: Sequence[RequestKind]) -> list[tuple[int, int]]:
+    """Return the sorts of correct responses: status and length, or any length where one kind accepts any."""
+    is_open = {each.status for each in kinds if each.body_bytes is None}
+    found = ((each.status, ANY if each.status in is_open else each.body_bytes or 0) for each in kinds)
+    return list(dict.fromkeys(found))
+
+
+def _sort_of(kind: RequestKind, sorts: Sequence[tuple[int, int]]) -> int:
+    """Return the number of the sort that a kind's correct responses are of, from 1 on."""
+    wanted = {(kind.status, ANY), (kind.status, kind.body_bytes)}
+    return next(number for number, sort in enumerate(sorts, start=1) if sort in wanted)
+
+
+def _write_kind(kind: RequestKind, sort: int) -> str:
+    # Without a body wrk announces no length, and a server may wait for it (RFC 9110, section 8.6).
+    body = '""' if kind.method in {"POST", "PUT", "PATCH"} else "nil"
+    asked = f"method = {_quote(kind.method)}, path = {_quote(kind.path)}, body = {body}"
+    return f"{{{asked}, headers = {_write_headers(kind.headers)}, sort = {sort}}}"
+
+
+def _write_headers(headers: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"[{_quote(name)}] = {_quote(value)}" for name, value in headers.items()) + "}"
+
+
+def _quote(text: str) -> str:
+    """Write a text as Lua reads it: only printable ASCII stands for itself."""
+    plain = (chr(byte) if byte in _PLAIN else f"\\{byte:03}" for byte in text.encode())
+    return f'"{"".join(plain)}"'

@@ -1,0 +1,59 @@
+"""A mix of requests, sent by a real wrk to a real server."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from tuner.adapters.hosts.local import LocalHost
+from tuner.adapters.loads.wrk import Wrk
+from tuner.deploy.chain import link
+from tuner.deploy.content import open_content
+from tuner.deploy.sandbox import SandboxTarget
+from tuner.errors import NotReady
+from tuner.hosts.placement import place
+from tuner.measure.window import FixedShape, Load, run_window
+from tuner.plugins import make_private_server
+from tuner.ports import RequestKind
+
+PAGE = RequestKind(path="/index.html", body_bytes=615, weight=3)
+MISSING = RequestKind(path="/none", status=404, headers={"X-A": 'b"c'})
+POSTED = RequestKind(path="/index.html", method="POST", status=405)
+SHAPE = FixedShape(connections=16, keepalive=True, threads=2, protocol="http/1.1")
+
+
+def target(*kinds: RequestKind) -> SandboxTarget:
+    host = LocalHost()
+    servers = {"nginx": make_private_server("nginx")}
+    facts = {"nginx": servers["nginx"].detect(host)}
+    return SandboxTarget(
+        host=host, servers=servers, facts=facts, chain=link(facts, {}), split=lambda *_: {},
+        content=open_content("builtin", "/index.html"), placement=place(os.sched_getaffinity(0)),
+        requests=kinds,
+    )  # fmt: skip
+
+
+def test_every_response_of_a_mix_is_looked_at():
+    with target(PAGE, MISSING, POSTED).deploy({}) as deployment:
+        load = Load.prepare(Wrk(), SHAPE, LocalHost())
+        window = run_window(deployment, load, 1.0)
+        learned = deployment.requests
+        # What the server gives for one fifth of the requests is now wrong by its length, then by its status.
+        shorter = replace(deployment, requests=(learned[0], replace(learned[1], body_bytes=1), learned[2]))
+        other = replace(deployment, requests=(learned[0], replace(learned[1], status=410), learned[2]))
+        wrong_length, wrong_status = (run_window(each, load, 1.0) for each in (shorter, other))
+
+    assert window.correct > 1000
+    assert window.failures.total == 0
+    share = wrong_length.failures.length / (wrong_length.correct + wrong_length.failures.total)
+    assert share == pytest.approx(1 / 5, abs=0.01)
+    share = wrong_status.failures.status / (wrong_status.correct + wrong_status.failures.total)
+    assert share == pytest.approx(1 / 5, abs=0.01)
+
+
+def test_a_mix_that_is_answered_otherwise_than_the_study_says_is_refused_before_any_load():
+    with (
+        pytest.raises(NotReady, match=r"load\.requests: GET /none gave 404 .* where 200 was expected"),
+        target(replace(MISSING, status=200)).deploy({}),
+    ):
+        pass

@@ -1,0 +1,76 @@
+"""An application that a study starts itself, behind the web server that is tuned."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tuner.ports import (
+    Argv,
+    Completed,
+    Config,
+    Facts,
+    Files,
+    Host,
+    Needs,
+    Process,
+    Site,
+)
+
+NAME = "backend"
+"""Of the application among the servers of a study."""
+PORT = 9000
+"""Where it is told to listen, unless another server does so there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    """A program of the study's author as a private server: it is started, and has no settings."""
+
+    command: Sequence[str]
+    """With `{port}` and `{folder}`."""
+    folder: str
+    """Of the study file."""
+    port: int | None = None
+    """Where it listens when it cannot be told."""
+
+    name: ClassVar[str] = NAME
+    package: ClassVar[str] = ""
+    denied: ClassVar[tuple[str, ...]] = ()
+
+    def detect(self, host: Host) -> Facts:  # noqa: ARG002 - nothing is known of it
+        return Facts(port=self.port or PORT)
+
+    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - nothing is known of it
+        return Needs()
+
+    def refusals(self, checked: Completed) -> tuple[str, ...]:  # noqa: ARG002 - it has no check
+        return ()
+
+    def complaints(self, log: bytes) -> tuple[str, ...]:  # noqa: ARG002 - its last lines are quoted
+        return ()
+
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+        return {}
+
+    def check(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - the port's signature
+        return None
+
+    def start(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - the port's signature
+        values = {"{port}": str(site.port), "{folder}": self.folder}
+        return tuple(_fill(word, values) for word in self.command)
+
+    def effective(
+        self,
+        host: Host,  # noqa: ARG002 - the port's signature
+        config: Config,  # noqa: ARG002 - the port's signature
+        site: Site,  # noqa: ARG002 - the port's signature
+        facts: Facts,  # noqa: ARG002 - the port's signature
+        process: Process | None,  # noqa: ARG002 - the port's signature
+    ) -> Config:
+        return {}
+
+
+def _fill(word: str, values: dict[str, str]) -> str:
+    for placeholder, value in values.items():
+        word = word.replace(placeholder, value)
+    return word
