@@ -65,8 +65,8 @@ def test_an_interrupted_study_searches_in_all_its_sessions_what_it_began_with(
         begin(settings, knows_load=knows_load)
         for number in (1, 2):
             run_until_searched(tuner, settings, sessions=number)
+        shown = json.loads(tuner.run("show", settings.path, "--json").stdout)
 
     sessions = searched_by_session(settings)
     assert {is_searched for starts in sessions.values() for is_searched in starts} == {not knows_load}
-    shown = json.loads(tuner.run("show", settings.path, "--json").stdout)
     assert (INERT in shown["cannot_act"]) is knows_load
