@@ -8,6 +8,7 @@ from tuner.commands.compare import resolve
 from tuner.errors import UsageError
 from tuner.ports import Config, Scalar
 from tuner.space.grid import GridPoint, choose_values, find_parameter, place_value
+from tuner.space.parameters import NOT_ALLOWED
 from tuner.space.space import Space
 from tuner.space.values import accept_at, find_special
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
@@ -38,6 +39,10 @@ def plan_sweep(
     _refuse_bases(at=at, around=around)
     space, free = setup.space, setup.space.open()
     known = find_parameter(free, parameter)
+    if NOT_ALLOWED in known.pinned:
+        raise UsageError(
+            f"{parameter}: it is {known.pinned}. Allow it in {settings.path}, or take another parameter."
+        )
     bases = {base: resolve(settings, setup, base) for base in BASES if base in {at, around}}
     base = bases[at]
     if parameter not in base:

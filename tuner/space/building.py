@@ -19,7 +19,16 @@ from tuner.space.expressions import (
     parse_version,
 )
 from tuner.space.hints import read_hint
-from tuner.space.parameters import CURRENT, Derived, Figure, Item, Parameter, SpaceFacts, identifier
+from tuner.space.parameters import (
+    CURRENT,
+    NOT_ALLOWED,
+    Derived,
+    Figure,
+    Item,
+    Parameter,
+    SpaceFacts,
+    identifier,
+)
 from tuner.space.presets import with_presets
 from tuner.space.problems import problem
 from tuner.space.reading import Reader
@@ -176,7 +185,7 @@ def _pinned(merged: Merged, draft: Draft) -> str:
     risk = draft.fields.get("risk", "safe")
     if draft.name in merged.pinned:
         return merged.pinned[draft.name]
-    return "" if risk in merged.allowed else f"{risk}, and `allow:` does not name {risk}"
+    return "" if risk in merged.allowed else f"{risk}, and {NOT_ALLOWED} {risk}"
 
 
 _OUT_OF_SCOPE = {

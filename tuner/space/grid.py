@@ -10,16 +10,15 @@ from tuner.space.parameters import Derived, Parameter
 from tuner.space.problems import problem, quote
 from tuner.space.rules import evaluate_bounds
 from tuner.space.space import Space
-from tuner.space.values import accept_at, as_number, find_special, fit_number
+from tuner.space.values import BYTE_UNITS, accept_at, as_number, find_special, fit_number, grid_step
 
 MOST_VALUES = 8
 """Of a grid, those included that have to be in it; a study's choices may be more."""
 LEAST_NUMBERS = 3
-NEARBY_FACTOR = 3.0
-"""A grid around a value reaches from a third of it to three times, on a logarithmic scale …"""
+NEARBY_FACTOR = 4.0
+"""A grid around a value reaches from a quarter of it to four times, on a logarithmic scale …"""
 NEARBY_SHARE = 1 / 6
 """… and else so much of the range to either side."""
-BYTES = "bytes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +91,8 @@ def choose_values(
     parameter = find_parameter(space, name)
     wanted = [*with_values, *parameter.special.values()]
     if parameter.is_numeric:
-        candidates = _spread(parameter, _range(space, base, parameter, around), wanted)
+        bounds = evaluate_bounds(parameter, space.rules.scope(base))
+        candidates = _spread(parameter, bounds, _near(parameter, bounds, around), wanted)
     else:
         candidates = [*parameter.choices] if parameter.kind == "categorical" else [False, True]
     valid = list(_valid(space, base, name, candidates))
@@ -119,62 +119,56 @@ def _nothing_to_vary(space: Space, base: Config, name: str, candidates: Sequence
     return problem(name, "it has only one value here", "Take another parameter")
 
 
-def _range(
-    space: Space, base: Config, parameter: Parameter, around: Scalar | None
-) -> tuple[int | float, int | float]:
-    """Return the bounds beside the base's other values, or those of the neighbourhood within them."""
-    low, high = evaluate_bounds(parameter, space.rules.scope(base))
+Bounds = tuple[int | float, int | float]
+
+
+def _near(parameter: Parameter, bounds: Bounds, around: Scalar | None) -> Bounds:
+    """Return the bounds of the neighbourhood of a value, or all of the range."""
+    low, high = bounds
     middle = None if around is None or find_special(parameter.special, around) else as_number(around)
     if middle is None:
-        return low, high
+        return bounds
     if _is_log(parameter, low):
-        near, far = middle / NEARBY_FACTOR, middle * NEARBY_FACTOR
-    else:
-        near, far = middle - NEARBY_SHARE * (high - low), middle + NEARBY_SHARE * (high - low)
-    return max(low, near), min(high, far)
+        return max(low, middle / NEARBY_FACTOR), min(high, middle * NEARBY_FACTOR)
+    reach = max(NEARBY_SHARE * (high - low), LEAST_NUMBERS * grid_step(parameter))
+    return max(low, middle - reach), min(high, middle + reach)
 
 
 def _is_log(parameter: Parameter, low: float) -> bool:
     return parameter.log and low > 0
 
 
-def _spread(
-    parameter: Parameter, bounds: tuple[int | float, int | float], wanted: Sequence[Scalar]
-) -> list[Scalar]:
+def _spread(parameter: Parameter, bounds: Bounds, near: Bounds, wanted: Sequence[Scalar]) -> list[Scalar]:
     """Return as many numbers as fit into a grid beside those that are wanted, in order; specials last."""
     apart = [value for value in wanted if find_special(parameter.special, value) is not None]
     fixed = [number for value in wanted if value not in apart and (number := as_number(value)) is not None]
     numbers: list[int | float] = sorted(set(fixed))
     for count in range(MOST_VALUES, LEAST_NUMBERS - 1, -1):
-        numbers = sorted({*fixed, *_between(parameter, bounds, fixed, count)})
+        numbers = sorted({*fixed, *_between(parameter, bounds, near, fixed, count)})
         if len(numbers) + len(set(apart)) <= MOST_VALUES:
             break
     return [*numbers, *dict.fromkeys(apart)]
 
 
 def _between(
-    parameter: Parameter, bounds: tuple[int | float, int | float], fixed: Sequence[float], count: int
+    parameter: Parameter, bounds: Bounds, near: Bounds, fixed: Sequence[float], count: int
 ) -> Iterator[int | float]:
     """Yield an even grid, but for what is nearer to a fixed value than half a step."""
-    low, high = bounds
-    if high <= low:
-        yield low
-        return
+    (low, high), (first, last) = bounds, near
     log = _is_log(parameter, low)
     scale = math.log if log else float
-    start, end = scale(low), scale(high)
-    step = (end - start) / (count - 1)
+    step = (scale(last) - scale(first)) / (count - 1)
     taken = [scale(number) for number in fixed if number > 0 or not log]
     for index in range(count):
-        at = start + index * step
+        at = scale(first) + index * step
         number = fit_number(_round(math.exp(at) if log else at, parameter), parameter, low, high)
         if all(abs(scale(number) - each) > step / 2 for each in taken):
             yield number
 
 
 def _round(value: float, parameter: Parameter) -> float:
-    """Round to what people would write: powers of two for bytes, else two digits."""
-    if parameter.unit == BYTES and value >= 1:
+    """Round to what people would write: powers of two for bytes on a logarithmic scale, else two digits."""
+    if parameter.unit in BYTE_UNITS and parameter.log and value >= 1:
         return float(2 ** round(math.log2(value)))
     return float(f"{value:.2g}")
 

@@ -15,6 +15,8 @@ Direction = Literal["up", "down"]
 Bound = int | float | Expression
 
 MOST_ODDS = 20
+NOT_ALLOWED = "`allow:` does not name"
+"""Part of the reason why a parameter is pinned that a study has to allow."""
 CURRENT = "current"
 """Default that means: what is in force on the host."""
 SPECIAL_SUFFIX = ":special"

@@ -18,7 +18,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]{1,19}")
 _FLOAT = re.compile(
     r"[-+]?(?:[0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40}|[0-9]{1,40}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?"
 )
-_BYTE_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
+BYTE_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _MEASURES = frozenset({"ns", "us", "µs", "ms", "s", "min", "h", "%", "pages"})
 """Units that belong behind a number; what is counted (processes, requests) is left to the name."""
 
@@ -191,12 +191,12 @@ def show_value(item: Item | None, value: Scalar) -> str:
 
 def show_quantity(value: float, unit: str) -> str:
     """Return a number with its unit, bytes in the largest unit that divides them."""
-    if unit in _BYTE_UNITS:
-        rank = _BYTE_UNITS.index(unit)
-        while value and isinstance(value, int) and value % 1024 == 0 and rank < len(_BYTE_UNITS) - 1:
+    if unit in BYTE_UNITS:
+        rank = BYTE_UNITS.index(unit)
+        while value and isinstance(value, int) and value % 1024 == 0 and rank < len(BYTE_UNITS) - 1:
             value //= 1024
             rank += 1
-        unit = _BYTE_UNITS[rank]
+        unit = BYTE_UNITS[rank]
     elif unit not in _MEASURES:
         unit = ""
     return f"{format_number(value)} {unit}".rstrip()

@@ -60,8 +60,8 @@ def test_a_grid_around_a_value_is_finer(space):
     values = choose_values(space, space.default(), "threads", with_values=[60], around=60)
 
     assert 60 in values
-    assert min(values) >= 20
-    assert max(values) <= 180
+    assert min(values) >= 15
+    assert max(values) <= 240
     assert len(values) >= 5
 
 
@@ -132,3 +132,12 @@ def test_labels_and_notation_are_read_as_the_space_reads_them(space):
     assert place_value(space, space.default(), "requests", "unlimited").value == 0
     assert place_value(space, space.default(), "threads", "64").value == 64
     assert find_parameter(space, "threads").default == 25
+
+
+@pytest.mark.parametrize("name", ["buffer.size", "chunk", "processes", "share", "pair[1]"])
+def test_a_grid_around_any_value_is_on_the_steps_of_its_range(space, name):
+    for middle in choose_values(space, space.default(), name):
+        values = choose_values(space, space.default(), name, with_values=[middle], around=middle)
+
+        assert middle in values
+        assert len(values) >= 2
