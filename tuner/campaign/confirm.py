@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from tuner.campaign.experiment import Experiment
+from tuner.campaign.experiment import WRAP_UP_S, Experiment
 from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs, read_starts
 from tuner.ports import Config
 from tuner.records import Role, Start
@@ -14,7 +14,7 @@ from tuner.statistics.paired_gain import Gain, judge_pairs, needs_extension
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study.facts import CONFIRMATION, REFUSALS, Confirmation
 from tuner.study.objective import Constraint
-from tuner.study.storage import Storage
+from tuner.study.storage import Opening, Storage
 
 CONFIRMED = "confirmed"
 INFEASIBLE = "not confirmed: the winner"
@@ -43,6 +43,10 @@ def confirm(experiment: Experiment, winner: Config) -> str:
         gain = read_gain(storage, experiment.starts, experiment.default, constraints)
     if failed is not None:
         return f"not confirmed: {failed}"
+    pairs = _judge(storage, experiment.starts, experiment.default)
+    if pairs is not None and pairs.verdict == "improved":
+        _measure_doubted(experiment, planned)
+        gain = read_gain(storage, experiment.starts, experiment.default, constraints)
     known = Feasibility(experiment.starts, constraints, experiment.default)
     if doubts := known.doubts(planned.config):
         verb = "breaks" if known.is_ruled_out(planned.config) else "may break"
@@ -94,6 +98,30 @@ def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
     ).failed
 
 
+def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
+    """Start winner and default until it is shown that constraints are kept, or broken.
+
+    At most as often as in the pairs, and while there is time. These starts are no part of the gain: it comes
+    from the planned pairs alone.
+    """
+    winner, constraints = planned.config, experiment.setup.settings.constraints
+    openings = [
+        Opening(role=Role.REPEAT, config=winner, point=experiment.setup.space.encode(winner)),
+        Opening(role=Role.CONTROL, config=experiment.default, arm=DEFAULT_ARM),
+    ]
+    while (made := _count_since_pairs(experiment.starts)) < 2 * planned.pairs:
+        known = Feasibility(experiment.starts, constraints, experiment.default)
+        has_time = experiment.time_left_s() >= experiment.mean_cost_s() + WRAP_UP_S
+        if known.may_ship(winner) or known.is_ruled_out(winner) or not has_time:
+            return
+        experiment.make(openings[made % len(openings)])
+
+
+def _count_since_pairs(starts: Sequence[Start]) -> int:
+    """Return how many starts were made since the last one of a pair."""
+    return next((back for back, start in enumerate(reversed(starts)) if start.role is Role.CONFIRM), 0)
+
+
 def _pairing(planned: Confirmation, default: Config, seed: int = 0) -> Pairing:
     return Pairing(
         role=Role.CONFIRM,
@@ -112,6 +140,18 @@ def read_gain(
     A winner that breaks a constraint, by all its starts, has improved nothing, nor has one of which it is not
     shown that it keeps them.
     """
+    planned, gain = storage.recall(CONFIRMATION), _judge(storage, starts, default)
+    if planned is None or gain is None:
+        return None
+    known = Feasibility(starts, constraints, default)
+    if known.is_ruled_out(planned.config):
+        return replace(gain, verdict="infeasible")
+    is_shown = gain.verdict != "improved" or known.may_ship(planned.config)
+    return gain if is_shown else replace(gain, verdict="not proven")
+
+
+def _judge(storage: Storage, starts: Sequence[Start], default: Config) -> Gain | None:
+    """Return what the stored pairs show, whatever constraints say; None before all of them are there."""
     planned = storage.recall(CONFIRMATION)
     if planned is None:
         return None
@@ -120,9 +160,4 @@ def read_gain(
     if len(logs) < planned.pairs:
         return None
     age = find_age(*read_starts(starts, pairing))
-    gain = replace(judge_pairs(logs, looks=planned.looks), metric=storage.metric, age=age)
-    known = Feasibility(starts, constraints, default)
-    if known.is_ruled_out(planned.config):
-        return replace(gain, verdict="infeasible")
-    is_shown = gain.verdict != "improved" or known.may_ship(planned.config)
-    return gain if is_shown else replace(gain, verdict="not proven")
+    return replace(judge_pairs(logs, looks=planned.looks), metric=storage.metric, age=age)

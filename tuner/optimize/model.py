@@ -50,8 +50,20 @@ class Model:
     """Of a single observation, typically."""
 
     @classmethod
-    def of(cls, history: History, encoding: Encoding, values: Array, variances: Array, *, seed: int) -> Self:
-        """Fit to the trials of a study, of which `values` and `variances` (n,) are what they are worth."""
+    def of(
+        cls,
+        history: History,
+        encoding: Encoding,
+        values: Array,
+        variances: Array,
+        *,
+        seed: int,
+        trend: Score = lambda points: np.zeros(len(points)),
+    ) -> Self:
+        """Fit to the trials of a study, of which `values` and `variances` (n,) are what they are worth.
+
+        What `trend` says of points (m, d) is expected beforehand: the objective is what comes on top of it.
+        """
         space = encoding.space
         measured = encoding.encode(fitting(history.measured, space))
         failed = encoding.encode(fitting(history.failed, space))
@@ -59,7 +71,7 @@ class Model:
         conditions = Conditions.learn(tried, encoding.is_choice)
         columns = Columns(encoding.is_choice, conditions.conditional, encoding.levels)
         single, is_noise_known = single_variances(history, measured, values, variances)
-        points, values, variances = merge(measured, values, single)
+        points, values, variances = merge(measured, values - trend(measured), single)
         objective = GaussianProcess.fit(
             columns,
             points,

@@ -22,7 +22,7 @@ from tuner.optimize.replay import (
     values_of,
     worst_for_missing,
 )
-from tuner.optimize.sparse import draw_sparse
+from tuner.optimize.sparse import draw_sparse, follow_hints
 from tuner.ports import Scalar
 from tuner.space import Dimension
 
@@ -59,9 +59,12 @@ class NoisyGp:
         refused: int = 0,
     ) -> Suggestion:
         """Return a point within the dimensions; the same arguments give the same point."""
-        drawn = seed_of(seed, observations, refused)
+        hinted = _follow_untried(dimensions, self._default, observations, seed)
+        if refused < len(hinted):
+            return Suggestion(point=hinted[refused])
+        refused -= len(hinted)
         if sum(seen.log_ratio is not None for seen in observations) < SPARSE_TRIALS:
-            rng = Random(drawn)  # noqa: S311 - no secret
+            rng = Random(seed_of(seed, observations, refused))  # noqa: S311 - no secret
             return Suggestion(point=draw_sparse(dimensions, self._default, rng=rng))
         space = shared(dimensions)
         free = {name: each for name, each in space.items() if not each.single()}
@@ -77,6 +80,15 @@ class NoisyGp:
         number = study.ask().number
         proposal = sampler.propose(study, study.get_trials(deepcopy=False)[number], free)
         return Suggestion(point={**self._default, **proposal.params}, expected_gain=proposal.improvement)
+
+
+def _follow_untried(
+    dimensions: Sequence[Dimension], default: Point, observations: Sequence[Observation], seed: int
+) -> list[dict[str, Scalar]]:
+    """Return the points that follow hints and were not tried; of one seed they are always the same."""
+    rng = Random(f"{seed}/hints")  # noqa: S311 - no secret
+    tried = [dict(seen.point) for seen in observations]
+    return [point for point in follow_hints(dimensions, default, rng=rng) if point not in tried]
 
 
 class Tpe:
@@ -95,7 +107,10 @@ class Tpe:
         refused: int = 0,
     ) -> Suggestion:
         """Return a point within the dimensions; the same arguments give the same point."""
-        drawn = seed_of(seed, observations, refused)
+        hinted = _follow_untried(dimensions, self._default, observations, seed)
+        if refused < len(hinted):
+            return Suggestion(point=hinted[refused])
+        drawn = seed_of(seed, observations, refused - len(hinted))
         if len(observations) < STARTUP_TRIALS:
             rng = Random(drawn)  # noqa: S311 - no secret
             return Suggestion(point=draw_sparse(dimensions, self._default, rng=rng))

@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from tuner.optimize.acquisition import NoisyExpectedImprovement, Score, are_new, maximise
 from tuner.optimize.encoding import Encoding, Points
 from tuner.optimize.history import fitting, gather, scalarise, union_space, widened
-from tuner.optimize.leaning import Leaning
+from tuner.optimize.leaning import HINT_PRICES, Leaning
 from tuner.optimize.model import Model, merge, single_variances
 from tuner.space import Hint
 
@@ -95,7 +95,8 @@ class NoisyGPSampler(BaseSampler):
             reference: parameters of what is in use today. Single ones are put back to it, so that what does
                 not help is not carried along for ever.
             price: of each parameter that differs from the reference, in the objective's units.
-            hints: what experts know, by parameter name. Two thirds of the changes lean on them.
+            hints: what experts know, by parameter name. Two thirds of the changes lean on them, and each is
+                expected to be worth some prices when it is right and the reference does not follow it.
         """
         warm = warm if isinstance(warm, Mapping | str) else tuple(warm)
         _checked(seed, startup_trials, warm)
@@ -150,11 +151,17 @@ class NoisyGPSampler(BaseSampler):
         if len(history.measured) < max(1, self._startup_trials):
             return Proposal(params=encoding.decode(self._spread(encoding, trial.number)))
         values, variances = scalarise(history.values, history.variances, rng)
-        model = Model.of(history, encoding, values, variances, seed=self._seed)
+        leaning = Leaning.of(self._hints, encoding) if self._hints else None
+        of_hints = partial(self._expect, leaning, encoding)
+        model = Model.of(history, encoding, values, variances, seed=self._seed, trend=of_hints)
         pending = model.conditions.apply(encoding.encode(fitting(history.pending, search_space)))
         known = np.concatenate([model.tried, pending])
         reference = model.conditions.apply(encoding.encode(self._reference))
-        bonus = partial(_less_price, reference, self._price)
+        less_price = partial(_less_price, reference, self._price)
+
+        def bonus(points: Points) -> NDArray[np.float64]:
+            return less_price(points) + of_hints(points)
+
         expected = NoisyExpectedImprovement(model.objective, model.constraints, pending, rng, bonus)
         is_exploring = trial.number % EXPLORE_EVERY == EXPLORE_EVERY - 1
         score: Score = model.doubt if is_exploring else expected
@@ -166,7 +173,7 @@ class NoisyGPSampler(BaseSampler):
             model.conditions,
             np.concatenate([good, earlier]),
             rng,
-            Leaning.of(self._hints, encoding) if self._hints else None,
+            leaning,
             reference=reference,
         )
         is_left = are_new(point[None], known)[0] and expected.is_hopeful(point)
@@ -180,6 +187,12 @@ class NoisyGPSampler(BaseSampler):
         return Proposal(
             params=encoding.decode(point), improvement=expected.improvement(point) if is_told else None
         )
+
+    def _expect(self, leaning: Leaning | None, encoding: Encoding, points: Points) -> NDArray[np.float64]:
+        """Return what hints promise of points (m, d), in the objective's units; shape (m,)."""
+        if leaning is None or not self._reference:
+            return np.zeros(len(points))
+        return HINT_PRICES * self._price * leaning.expect(points, encoding.encode(self._reference)[0])
 
     def incumbent(self, study: "Study") -> FrozenTrial | None:
         """Return the feasible trial with the best posterior mean; None where no trial is feasible."""

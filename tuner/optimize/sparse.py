@@ -7,17 +7,51 @@ better than uniform ones before anything is known.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from random import Random
 
-from tuner.optimize.leaning import UNIFORM
+from tuner.optimize.leaning import FAR, UNIFORM
 from tuner.optimize.optimizer import Point
 from tuner.ports import Scalar
 from tuner.space import Dimension, Hint
 
 MOST_DRAWS = 100
 """A switch is drawn as it was every other time; after so many draws nothing can be changed at all."""
+
+
+def follow_hints(dimensions: Sequence[Dimension], default: Point, *, rng: Random) -> list[dict[str, Scalar]]:
+    """Return the default with all hints followed, then with a random half of them, then with the other half.
+
+    The two halves are a fold-over pair (Box & Hunter 1961, The 2^(k-p) Fractional Factorial Designs,
+    Technometrics 3): what is wrong with the whole is right with one of them. Where there is one hint, or
+    none, there are no halves.
+    """
+    hinted = sorted(_hinted(dimensions, default))
+    rng.shuffle(hinted)
+    middle = len(hinted) // 2
+    chosen = [hinted, hinted[:middle], hinted[middle:]] if middle else [hinted] if hinted else []
+    return [_follow(dimensions, default, frozenset(names)) for names in chosen]
+
+
+def _follow(dimensions: Sequence[Dimension], default: Point, names: Collection[str]) -> dict[str, Scalar]:
+    return {
+        each.name: _target(each, default[each.name]) if each.parameter in names else default[each.name]
+        for each in dimensions
+    }
+
+
+def _target(dimension: Dimension, at: Scalar) -> Scalar:
+    """Return where a hint leads from a coordinate; the coordinate itself where none leads away from it."""
+    hint = dimension.hint
+    if hint is None or not _is_open(dimension, hint, at):
+        return at
+    if hint.value is not None or isinstance(at, str):
+        return at if hint.value is None else hint.value
+    end = dimension.high if hint.direction == "up" else dimension.low
+    if dimension.log:
+        return _fit(dimension, math.exp((1 - FAR) * math.log(at) + FAR * math.log(end)))
+    return _fit(dimension, (1 - FAR) * at + FAR * end)
 
 
 def draw_sparse(
@@ -95,8 +129,12 @@ def draw(dimension: Dimension, rng: Random) -> Scalar:
         return rng.choice(dimension.choices)
     low, high = dimension.low, dimension.high
     value = rng.uniform(math.log(low), math.log(high)) if dimension.log else rng.uniform(low, high)
-    value = math.exp(value) if dimension.log else value
+    return _fit(dimension, math.exp(value) if dimension.log else value)
+
+
+def _fit(dimension: Dimension, value: float) -> int | float:
+    """Move a number onto the dimension's grid and within its bounds."""
     if dimension.step:
-        value = low + round((value - low) / dimension.step) * dimension.step
-    value = min(max(value, low), high)
+        value = dimension.low + round((value - dimension.low) / dimension.step) * dimension.step
+    value = min(max(value, dimension.low), dimension.high)
     return round(value) if dimension.kind == "int" else value

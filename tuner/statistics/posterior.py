@@ -12,7 +12,7 @@ level of the host, cancels out (Ax relativises against a status quo per trial fo
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,12 +21,16 @@ from numpy.typing import NDArray
 from tuner.optimize.acquisition import gradient_of_knowledge
 from tuner.optimize.encoding import Encoding, Points
 from tuner.optimize.gp import GaussianProcess
+from tuner.optimize.leaning import HINT_PRICES, Leaning
 from tuner.ports import Config
 from tuner.records import Start
 from tuner.space import Space
 from tuner.statistics.control_level import Speedup, middle_s
 from tuner.statistics.noise import Noise, start_variance
 from tuner.statistics.observations import Observations, Walk, encode, is_certain
+
+HINT_GAIN = HINT_PRICES * 0.01
+"""Log points that a right hint is expected to bring, before anything was measured."""
 
 Array = NDArray[np.float64]
 
@@ -42,18 +46,28 @@ class Posterior:
     times: Array
     """When each start of the process was measured, shape (n,), in seconds since the epoch."""
     encoding: Encoding = field(repr=False)
+    leaning: Leaning | None = None
+    """What hints say, of which the process is what comes on top; None where nobody is asked."""
 
     @classmethod
-    def fit(cls, space: Space, starts: Sequence[Start], *, seed: int = 0) -> "Posterior | None":
+    def fit(
+        cls, space: Space, starts: Sequence[Start], *, seed: int = 0, asks_experts: bool = False
+    ) -> "Posterior | None":
         """Fit to every start that counts; None before the default was measured.
 
         Args:
             space: of the study.
             starts: of any role; those of the confirmation and at a fixed rate are left out.
             seed: of the choice among very many starts.
+            asks_experts: whether hints count beforehand, as when something is to be chosen.
         """
         seen = Observations.of(space, starts)
-        return None if seen is None else cls._around(space, seen, seen.fit(seed))
+        if seen is None:
+            return None
+        leaning = _lean(space, seen.encoding) if asks_experts else None
+        expected = _expect(leaning, seen.points, encode(space, seen.encoding, [space.default()]))
+        on_top = replace(seen, values=seen.values - expected)
+        return cls._around(space, seen, on_top.fit(seed), leaning)
 
     @classmethod
     def sample(cls, space: Space, seen: Observations, *, count: int, seed: int = 0) -> "list[Posterior]":
@@ -61,7 +75,9 @@ class Posterior:
         return [cls._around(space, seen, process) for process in seen.sample(count, seed)]
 
     @classmethod
-    def _around(cls, space: Space, seen: Observations, process: GaussianProcess) -> "Posterior":
+    def _around(
+        cls, space: Space, seen: Observations, process: GaussianProcess, leaning: Leaning | None = None
+    ) -> "Posterior":
         return cls(
             space=space,
             noise=seen.noise,
@@ -69,6 +85,7 @@ class Posterior:
             walk=seen.walk,
             times=seen.times,
             encoding=seen.encoding,
+            leaning=leaning,
         )
 
     def gains(self, configs: Sequence[Config], *, is_rough: bool = True) -> tuple[Array, Array]:
@@ -84,7 +101,7 @@ class Posterior:
         apart = contrast @ covariances @ contrast.T
         # The default's own gain is 0 without any doubt, but for rounding.
         apart[np.diag_indices(len(apart))] = np.maximum(apart.diagonal(), 0.0)
-        return contrast @ means, apart
+        return contrast @ means + _expect(self.leaning, points[1:], self._default), apart
 
     def gains_apart(self, configs: Sequence[Config]) -> list[Speedup]:
         """Return the log gain of each configuration over the default."""
@@ -148,7 +165,8 @@ class Posterior:
         between = self.walk.covariances(now, now) * np.outer(is_start, is_start)
         means, covariances = self.process.joint(asked, is_rough=True, across=across, between=between)
         contrast = _against_first(count + 1)
-        gains = contrast @ means[: count + 1] + (0.0 if bonus is None else bonus)
+        gains = contrast @ means[: count + 1] + _expect(self.leaning, points, self._default)
+        gains += 0.0 if bonus is None else bonus
         shown = covariances.diagonal()[count + 1 :] + start_variance(self.noise, windows)
         moved = contrast @ covariances[: count + 1, count + 1 :] / np.sqrt(shown)
         return gradient_of_knowledge(gains, moved)
@@ -159,6 +177,17 @@ class Posterior:
 
     def _points(self, configs: Sequence[Config]) -> Points:
         return encode(self.space, self.encoding, configs)
+
+
+def _lean(space: Space, encoding: Encoding) -> Leaning | None:
+    """Return what the hints of a space say; None where it has none."""
+    hints = {each.name: each.hint for each in space.dimensions if each.hint is not None}
+    return Leaning.of(hints, encoding) if hints else None
+
+
+def _expect(leaning: Leaning | None, points: Points, default: Points) -> Array:
+    """Return what hints promise of points (m, d) over the default (1, d), in log points; shape (m,)."""
+    return np.zeros(len(points)) if leaning is None else HINT_GAIN * leaning.expect(points, default[0])
 
 
 def _against_first(count: int) -> Array:

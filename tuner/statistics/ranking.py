@@ -89,7 +89,7 @@ def follow_incumbent(starts: Sequence[Start], ranking: Ranking) -> tuple[tuple[i
 def rank(space: Space, starts: Sequence[Start], constraints: Sequence[Constraint]) -> Ranking:
     """Rank all configurations anew: every start revises what is known of each."""
     # As they were made: the default's side of a confirmation is no control here.
-    posterior = Posterior.fit(space, starts)
+    posterior = Posterior.fit(space, starts, asks_experts=True)
     starts = as_controls(starts)
     noise = estimate_noise(starts) if posterior is None else posterior.noise
     by_start = speedups(starts, noise)

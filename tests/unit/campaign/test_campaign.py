@@ -1,5 +1,6 @@
 from collections import Counter
 from dataclasses import replace
+from itertools import takewhile
 
 import pytest
 
@@ -27,7 +28,7 @@ from tuner.records import Failure, Role, State
 from tuner.space import SpaceFacts, load_space
 from tuner.statistics.noise import control_interval
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, WINNER_ARM, config_key
-from tuner.study.facts import CONFIRMATION, FINALIST, IS_SEARCHED
+from tuner.study.facts import CONFIRMATION, FINALIST, IS_SEARCHED, REFUSALS
 from tuner.study.presets import PRESETS
 
 DEFAULT = space_of(*TUNED).default()
@@ -230,14 +231,16 @@ def test_a_server_that_answers_503_quickly_never_wins(settings):
 
 
 @pytest.mark.parametrize(
-    ("rate", "said", "judged"), [(0.05, "breaks", "infeasible"), (0.002, "may break", "not proven")]
+    ("minutes", "rate", "said", "judged"),
+    [(4, 0.05, "breaks", "infeasible"), (1, 0.002, "may break", "not proven")],
 )
 def test_a_winner_that_fails_too_many_requests_in_the_confirmation_is_not_confirmed(
-    settings, rate, said, judged
+    settings, minutes, rate, said, judged
 ):
-    """It failed none before: how sure that is depends on how many it fails now."""
+    """It failed none before: how sure that is depends on how many it fails now, and on the time to see it."""
     host = SimulatedHost()
-    campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=SHORT_PLAN)
+    plan = replace(SMALL_PLAN, minutes=minutes)
+    campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=plan)
     host.failure_rate = lambda config: (
         rate if campaign.storage.recall(CONFIRMATION) and not is_default(config) else 0.0
     )
@@ -246,6 +249,26 @@ def test_a_winner_that_fails_too_many_requests_in_the_confirmation_is_not_confir
 
     assert verdict == f"not confirmed: the winner {said} failure_rate <= default"
     assert gain_of(campaign).verdict == judged
+
+
+def test_a_proven_winner_that_may_fail_too_much_is_started_until_that_is_known(settings):
+    host = SimulatedHost()
+    campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=SHORT_PLAN)
+    host.failure_rate = lambda config: (
+        0.002 if campaign.storage.recall(CONFIRMATION) and not is_default(config) else 0.0
+    )
+
+    run_campaign(campaign)
+
+    first, *_ = campaign.storage.recall(REFUSALS)
+    pairs = of_role(campaign, Role.CONFIRM)[: 2 * SHORT_PLAN.pairs]
+    after = campaign.starts[campaign.starts.index(pairs[-1]) + 1 :]
+    more = [*takewhile(lambda start: start.role in {Role.REPEAT, Role.CONTROL}, after)]
+    again = [start.config for start in more if start.role is Role.REPEAT]
+    assert 0 < len(more) <= 2 * SHORT_PLAN.pairs
+    assert "breaks failure_rate" in first.reason or len(more) == 2 * SHORT_PLAN.pairs
+    assert again == [first.config] * len(again)
+    assert len(again) >= len(more) / 2
 
 
 def test_one_failed_start_of_the_winner_is_counted_and_is_no_verdict(settings):
@@ -333,7 +356,7 @@ def test_a_configuration_that_crashes_in_the_race_leaves_it_and_another_one_is_c
 
 def test_a_host_that_changes_its_speed_has_the_doubtful_starts_measured_again(settings):
     host = SimulatedHost()
-    jump_s = host.clock.now_s + 40
+    jump_s = host.clock.now_s + 50
     host.level = lambda time_s: 0.0 if time_s < jump_s else -0.4
 
     campaign, verdict = run(settings, host, plan=replace(SMALL_PLAN, trials=16))

@@ -11,8 +11,9 @@ from tuner.optimize.acquisition import change
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.encoding import Encoding
 from tuner.optimize.leaning import UNIFORM, Leaning
+from tuner.optimize.optimizer import Observation
 from tuner.optimize.replay import shared
-from tuner.optimize.sparse import draw_sparse, lean
+from tuner.optimize.sparse import draw_sparse, follow_hints, lean
 from tuner.space import Dimension, Hint
 
 DRAWS = 3000
@@ -106,6 +107,121 @@ def test_what_the_default_follows_already_is_drawn_as_without_a_hint():
         plain = replace(followed, hint=None)
 
         assert sparse(followed, draws=50) == sparse(plain, draws=50)
+
+
+class TestPointsThatFollowHints:
+    SPACE = (
+        hinted(NUMBER, direction="up"),
+        hinted(SWITCH, value=True),
+        hinted(CHOICE, value="c"),
+        replace(hinted(OTHERS[0], direction="down"), log=True, low=0.01),
+        hinted(OTHERS[1], value=0.5),
+        *OTHERS[2:],
+    )
+
+    def follow(self, *dimensions: Dimension, seed: int | str = 1) -> list[dict]:
+        default = {each.name: DEFAULT[each.name] for each in dimensions}
+        return follow_hints(dimensions, default, rng=Random(seed))  # noqa: S311 - no secret
+
+    def changed(self, point: dict) -> set[str]:
+        return {name for name in point if point[name] != DEFAULT[name]}
+
+    def test_the_first_follows_all_that_the_default_does_not_follow_already(self):
+        point = self.follow(*self.SPACE)[0]
+
+        assert self.changed(point) == {"number", "switch", "choice", "other0"}
+        assert (point["switch"], point["choice"]) == (True, "c")
+        assert point["number"] == round(0.25 * 50 + 0.75 * 100)
+        assert math.isclose(math.log(point["other0"] / 0.01), 0.25 * math.log(0.5 / 0.01))
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_the_others_are_two_halves_of_it(self, seed):
+        whole, first, second = self.follow(*self.SPACE, seed=seed)
+
+        assert self.changed(first) | self.changed(second) == self.changed(whole)
+        assert not self.changed(first) & self.changed(second)
+        assert len(self.changed(first)) == len(self.changed(second))
+        assert whole == first | {name: second[name] for name in self.changed(second)}
+
+    def test_of_one_hint_there_are_no_halves_and_of_none_there_is_nothing(self):
+        assert len(self.follow(self.SPACE[0], *OTHERS)) == 1
+        assert self.follow(NUMBER, hinted(CHOICE, value="a"), *OTHERS) == []
+
+    @pytest.mark.parametrize("name", ["noisy-gp", "tpe"])
+    def test_they_come_first_each_of_them_once_whatever_became_of_it(self, name):
+        wanted = self.follow(*self.SPACE, seed="7/hints")
+        optimizer, seen = make_optimizer(name, {each.name: DEFAULT[each.name] for each in self.SPACE}), []
+        for log_ratio in (0.1, None, -0.2, 0.0):
+            point = optimizer.suggest(self.SPACE, seen, seed=7).point
+            seen.append(Observation(point=point, log_ratio=log_ratio, variance=1e-4, constraints={}))
+
+        assert [seen[row].point for row in range(3)] == wanted
+        assert seen[3].point not in wanted
+
+    def test_one_that_cannot_be_used_is_passed_over(self):
+        wanted = self.follow(*self.SPACE, seed="7/hints")
+        optimizer = make_optimizer("noisy-gp", {each.name: DEFAULT[each.name] for each in self.SPACE})
+
+        assert optimizer.suggest(self.SPACE, [], seed=7, refused=1).point == wanted[1]
+        assert optimizer.suggest(self.SPACE, [], seed=7, refused=3).point not in wanted
+
+
+class TestWhatIsExpectedOfPoints:
+    """Up to three prices of a line for a hint that is three to one."""
+
+    SPACE = (
+        hinted(NUMBER, direction="up"),
+        hinted(SWITCH, value=True),
+        hinted(CHOICE, value="c"),
+        hinted(OTHERS[0], value=0.9),
+        hinted(OTHERS[1], value=0.5),
+        *OTHERS[2:],
+    )
+
+    def expect(self, *changed: dict) -> np.ndarray:
+        encoding = Encoding(shared(self.SPACE))
+        leaning = Leaning.of({each.name: each.hint for each in self.SPACE if each.hint}, encoding)
+        default = {each.name: DEFAULT[each.name] for each in self.SPACE}
+        points = encoding.encode([default | each for each in changed])
+        return leaning.expect(points, encoding.encode([default])[0])
+
+    def test_nothing_is_expected_of_the_default_nor_of_what_no_hint_names(self):
+        assert not self.expect({}, {"other1": 0.2}, {"other4": 1.0}, {"choice": "b"}, {"number": 0}).any()
+
+    def test_the_chances_of_all_that_is_followed_add_up(self):
+        one, two, all_of_them = self.expect(
+            {"switch": True},
+            {"switch": True, "choice": "c"},
+            {"switch": True, "choice": "c", "number": 100, "other0": 0.9},
+        )
+
+        assert (one, two, all_of_them) == pytest.approx((0.75, 1.5, 3.0))
+
+    def test_of_a_number_the_more_the_nearer_it_comes(self):
+        to_value = self.expect(*({"other0": 0.5 + step / 100} for step in range(51)))
+        upwards = self.expect(*({"number": number} for number in range(50, 101)))
+
+        assert int(to_value.argmax()) == 40
+        assert (np.diff(to_value[:41]) > 0).all()
+        assert (np.diff(to_value[40:]) < 0).all()
+        assert (np.diff(upwards) >= 0).all()
+        assert upwards[-1] == pytest.approx(0.75)
+
+    def test_a_number_that_follows_a_direction_as_the_first_points_do_follows_it_wholly(self):
+        default = {each.name: DEFAULT[each.name] for each in self.SPACE}
+        whole, first, second = follow_hints(self.SPACE, default, rng=Random(1))  # noqa: S311 - no secret
+        expected = self.expect(whole, first, second)
+
+        assert expected[0] == pytest.approx(3.0, abs=0.02)
+        assert expected[1] + expected[2] == pytest.approx(expected[0])
+
+    def test_what_is_off_follows_nothing(self):
+        encoding = Encoding(shared(self.SPACE))
+        leaning = Leaning.of({each.name: each.hint for each in self.SPACE if each.hint}, encoding)
+        nowhere = np.full((1, len(self.SPACE)), np.nan)
+
+        assert leaning.expect(nowhere, encoding.encode([DEFAULT])[0]) == pytest.approx([0.0])
+        assert np.isfinite(leaning.expect(encoding.encode([DEFAULT]), nowhere[0])).all()
 
 
 class TestChangesOfGoodPoints:

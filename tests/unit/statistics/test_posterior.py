@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from tests.unit.simulated_study import small_space
-from tests.unit.simulation import TUNED, space_of
+from tests.unit.simulation import TUNED, space_of, without_hints
 from tests.unit.statistics.made_starts import BASE, make_start
 from tuner.optimize.sparse import draw_sparse
 from tuner.records import Role, State
+from tuner.space import Hint
 from tuner.statistics.control_level import ControlLevel
-from tuner.statistics.posterior import Posterior
+from tuner.statistics.posterior import HINT_GAIN, Posterior
 
 SPACE = space_of(*TUNED)
 DEFAULT = SPACE.default()
@@ -248,3 +249,42 @@ def test_a_start_of_what_is_hardly_known_tells_more_than_one_of_what_is_known_we
 
     assert worth_of.argmax() == 1
     assert (worth_of >= -1e-9).all()
+
+
+class TestHints:
+    """One setting is hinted; nothing was seen of it yet, or much."""
+
+    HINTED = replace(
+        without_hints(SPACE),
+        parameters=tuple(
+            replace(each, hint=Hint(odds=3, value=True) if each.name == "multi_accept" else None)
+            for each in SPACE.parameters
+        ),
+    )
+
+    def gain(self, bench, config, *, asks_experts=True):
+        return Posterior.fit(self.HINTED, bench.starts, asks_experts=asks_experts).gain(config)
+
+    def test_what_was_not_tried_is_worth_what_is_expected_of_it(self):
+        bench = Bench(3).controls(6)
+        expected = 0.75 * HINT_GAIN
+
+        assert self.gain(bench, EAGER).log_ratio == pytest.approx(expected, abs=0.01)
+        assert self.gain(bench, EAGER, asks_experts=False).log_ratio == pytest.approx(0.0, abs=0.01)
+        assert self.gain(bench, DEFAULT).log_ratio == 0.0
+
+    def test_what_was_measured_often_is_worth_what_was_seen(self):
+        bench = Bench(3, sigma_start=0.005, sigma_window=0.005).controls(6)
+        for _ in range(10):
+            bench.measure(EAGER, Role.SEARCH).measure()
+
+        assert self.gain(bench, EAGER).log_ratio == pytest.approx(worth(EAGER), abs=0.008)
+
+    def test_the_level_and_what_starts_show_are_as_without_hints(self):
+        bench = Bench(5).controls(4).search(8)
+        with_hints, without = (
+            Posterior.fit(self.HINTED, bench.starts, asks_experts=each) for each in (True, False)
+        )
+        at_s = bench.starts[-1].started_s
+
+        assert with_hints.level(at_s)[0] == pytest.approx(without.level(at_s)[0], abs=0.02)
