@@ -60,10 +60,12 @@ def find_results(settings: Study) -> Results:
 def write_report(reading: Reading, output: Path | None) -> Path:
     """Write the report; beside the study by default."""
     from tuner.report.page import render_report
+    from tuner.report.sweep import read_sweeps
 
     folder = reading.settings.folder
     # A name that is not UTF-8 comes from Python with signs that cannot be encoded.
-    content = render_report(reading.summary).encode(errors="replace")
+    sweeps = read_sweeps(reading.settings, reading.summary.space)
+    content = render_report(reading.summary, sweeps).encode(errors="replace")
     if output is not None:
         _write(output, content)
         return output

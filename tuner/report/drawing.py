@@ -1,116 +1,141 @@
-"""What the report's figures share: colours, axes, layout, points; plain lists, the same for the same summary.
+"""Parts of the report's figures: points, lines and bars at places; the page's template writes them as SVG.
 
-Names and reasons come from configurations and logs: whatever becomes text in a figure goes through
-`as_text`, because plotly reads a small part of HTML in labels.
+Why no plotting library: plotly.js alone is 4.8 MB, its Python half needs seconds for the fifty figures of a
+study, and neither follows a reader's colour scheme or lays labels out for a narrow screen. What the figures
+need is a dozen shapes at known places: static SVG, styled by the page, drawn without any script.
+
+x is a percentage of a figure's width, so that it fits any window; y is in pixels from its top.
 """
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import plotly.graph_objects as go
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tuner.records import Role
-from tuner.report.wording import make_printable
+from tuner.report.axes import Axis, Label
 
 if TYPE_CHECKING:
     from tuner.statistics.control_level import Speedup
 
-INK, SOFT, RULE = "#1c2733", "#55636f", "#dfe4e9"
-BLUE, GREY, GREEN, AMBER, RED, PALE = "#1d5fa8", "#7d8995", "#157347", "#b45309", "#b3261e", "#9dbcdf"
-TEXT_ALONE = "%{text}<extra></extra>"
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"
-
 ROLES: Mapping[Role, tuple[str, str, str]] = {
-    Role.CONTROL: ("control (the default)", GREY, "square-open"),
-    Role.SEARCH: ("search", BLUE, "circle"),
-    Role.REPEAT: ("repeat", BLUE, "diamond"),
-    Role.RACE: ("race", AMBER, "triangle-up"),
-    Role.ABLATION: ("simplify", AMBER, "cross"),
-    Role.CONFIRM: ("confirm", GREEN, "star"),
+    Role.CONTROL: ("control (the default)", "grey", "square"),
+    Role.SEARCH: ("search", "blue", "circle"),
+    Role.REPEAT: ("repeat", "blue", "diamond"),
+    Role.RACE: ("race", "amber", "triangle"),
+    Role.ABLATION: ("simplify", "amber", "plus"),
+    Role.CONFIRM: ("confirm", "good", "star"),
 }
 """Name in the legend, colour and symbol: never told apart by colour alone."""
 
 
-def as_text(value: object) -> str:
-    """Make any string safe as a label: printable, and nothing in it is markup."""
-    text = make_printable(str(value))
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One symbol, and what is shown when it is pointed at."""
+
+    x: float
+    y: float
+    start: int | None = None
+    """Number of the start that it stands for; the page describes each start once."""
+    tip: str = ""
+    """The description, where it is no single start."""
+    is_hollow: bool = False
 
 
-def make_layout(**more: Any) -> go.Layout:  # noqa: ANN401 - plotly's own properties
-    """Return the layout that all figures share."""
-    axis = {"gridcolor": RULE, "linecolor": SOFT, "zeroline": False, "automargin": True, "ticks": "outside"}
-    layout = go.Layout(
-        template=None,
-        font={"family": FONT, "size": 13, "color": INK},
-        paper_bgcolor="#ffffff",
-        plot_bgcolor="#ffffff",
-        margin={"l": 12, "r": 12, "t": 12, "b": 12},
-        hoverlabel={"font": {"family": FONT, "size": 13}, "align": "left"},
-        showlegend=False,
-        dragmode=False,
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "font": {"size": 12}},
-        xaxis=axis,
-        yaxis=axis,
-    )
-    return layout.update(more)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stroke:
+    """A straight line; its ends are x in percent and y in pixels."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
 
 
-def ratio_axis(ratios: Iterable[float], *, title: str | None = "speedup") -> dict[str, Any]:
-    """Make a logarithmic axis for ratios with ticks that read as speedups."""
-    values = [ratio for ratio in ratios if ratio > 0 and math.isfinite(ratio)] or [1.0]
-    low, high = min(*values, 1.0), max(*values, 1.0)
-    room = max(0.04, 0.06 * math.log10(high / low))
-    steps = choose_ratio_ticks(low, high)
-    return {
-        "type": "log",
-        "range": [math.log10(low) - room, math.log10(high) + room],
-        "tickvals": steps,
-        "ticktext": [f"{step:g}×" for step in steps],
-        "title": {"text": title} if title else None,
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Points and lines of one kind."""
+
+    tone: str
+    """The colour, by its name in the style sheet."""
+    symbol: str = "circle"
+    name: str = ""
+    """Name in the legend; empty for none."""
+    points: tuple[Point, ...] = ()
+    lines: tuple[Stroke, ...] = ()
+    style: str = "thin"
+    """How its lines are drawn: thin, bold, faint, dotted or dashed."""
 
 
-def choose_ratio_ticks(low: float, high: float) -> list[float]:
-    """Choose up to seven round ratios between low and high, 1 among them."""
-    for step in (0.02, 0.05, 0.1, 0.2, 0.25, 0.5):
-        first, last = math.floor(low / step), math.ceil(high / step)
-        if last - first <= 6:  # noqa: PLR2004 - seven ticks
-            return [round(step * index, 2) for index in range(max(1, first), last + 1)]
-    wide = [tick for decade in range(-4, 5) for tick in (10.0**decade, 2 * 10.0**decade, 5 * 10.0**decade)]
-    chosen = [tick for tick in wide if low / 2 <= tick <= high * 2]
-    return chosen if len(chosen) <= 7 else [tick for tick in chosen if math.log10(tick) % 1 == 0]  # noqa: PLR2004
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A text within a figure."""
+
+    x: float
+    y: float
+    text: str
+    anchor: str = "start"
 
 
-def error_bars(speedups: Sequence["Speedup"], colour: str) -> dict[str, Any]:
-    """Draw 95 % intervals, paler than their points."""
-    ends = [speedup.interval() for speedup in speedups]
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [shorten(high - each.ratio) for each, (_, high) in zip(speedups, ends, strict=True)],
-        "arrayminus": [shorten(each.ratio - low) for each, (low, _) in zip(speedups, ends, strict=True)],
-        "thickness": 1,
-        "width": 0,
-        "color": make_pale(colour),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """One figure with two axes."""
+
+    name: str
+    title: str
+    height: int
+    series: tuple[Series, ...]
+    caption: str = ""
+    x_labels: tuple[Label, ...] = ()
+    x_title: str = ""
+    y_labels: tuple[Label, ...] = ()
+    """Their places are percentages of the height, from the bottom."""
+    y_title: str = ""
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def legend(self) -> tuple[Series, ...]:
+        """Return the series that have a name."""
+        return tuple(each for each in self.series if each.name)
+
+    @property
+    def label_rows(self) -> int:
+        """Return how many rows of labels stand below the figure."""
+        return 1 + max((label.row for label in self.x_labels), default=-1)
+
+    @property
+    def left_characters(self) -> int:
+        """Return how many characters of room the labels at the left need."""
+        return max((len(label.text) for label in self.y_labels), default=0)
+
+    @property
+    def count(self) -> int:
+        """Return how many points it has."""
+        return sum(len(each.points) for each in self.series)
 
 
-def shorten(number: float) -> float:
-    """Round to the digits that can be seen: a page holds tens of thousands of numbers."""
-    return float(f"{number:.4g}")
+def height_of(axis: Axis, value: float, height: int) -> float:
+    """Return how far below the figure's top a value stands, in pixels."""
+    return round(height * (1 - axis.share(value)), 1)
 
 
-def make_pale(colour: str) -> str:
-    """Make a colour of the form #rrggbb half transparent."""
-    red, green, blue = (int(colour[index : index + 2], 16) for index in (1, 3, 5))
-    return f"rgba({red}, {green}, {blue}, 0.45)"
+def level_line(axis: Axis, value: float, height: int, *, tone: str = "grey", style: str = "thin") -> Series:
+    """Draw a line across the whole width."""
+    y = height_of(axis, value, height)
+    return Series(tone=tone, style=style, lines=(Stroke(x1=0, y1=y, x2=100, y2=y),))
 
 
-def draw_points(
-    xs: Sequence[float], ratios: Sequence[float], texts: Sequence[str], **more: object
-) -> go.Scatter:
-    """Draw one point per start, with its text when the mouse is over it."""
-    ys = [shorten(ratio) for ratio in ratios]
-    return go.Scatter(x=xs, y=ys, mode="markers", text=texts, hovertemplate=TEXT_ALONE, **more)
+def upright_line(x: float, height: int, *, tone: str = "grey", style: str = "thin") -> Series:
+    """Draw a line over the whole height."""
+    return Series(tone=tone, style=style, lines=(Stroke(x1=x, y1=0, x2=x, y2=height),))
+
+
+def interval_lines(
+    xs: Sequence[float], speedups: Sequence["Speedup"], axis: Axis, height: int
+) -> tuple[Stroke, ...]:
+    """Draw the 95 % interval of each speedup."""
+    lines = []
+    for x, speedup in zip(xs, speedups, strict=True):
+        low, high = speedup.interval()
+        y1, y2 = height_of(axis, low, height), height_of(axis, high, height)
+        lines.append(Stroke(x1=x, y1=y1, x2=x, y2=y2))
+    return tuple(lines)

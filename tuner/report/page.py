@@ -1,17 +1,12 @@
-"""The report: one self-contained HTML page, the same bytes for the same summary.
-
-Every string in it may come from a log or a configuration. HTML is escaped by Jinja2, labels in figures by
-`drawing.as_text`, and the figures' JSON by `embed`, because `</script>` ends a script wherever it stands.
-"""
+"""The report: one self-contained HTML page, the same bytes for the same summary."""
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
-from tuner.report.rows import TABLES, describe_limit
+from tuner.report.markup import embed, load_templates
+from tuner.report.rows import TABLES, Row, describe_limit
 from tuner.report.wording import (
     NOTHING_BETTER,
     capitalize,
@@ -26,38 +21,16 @@ from tuner.report.wording import (
 )
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
+    from collections.abc import Sequence
 
+    from tuner.report.bars import BarChart
+    from tuner.report.drawing import Chart
     from tuner.report.summary import Summary
+    from tuner.report.sweep import Sweep
     from tuner.statistics.age import Age
 
 
 STATES = (State.COMPLETE, State.PRUNED, State.FAILED, State.INVALID, State.RUNNING)
-
-CAPTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "pairs": "Each diamond is one pair of fresh starts, measured next to each other in random order.",
-        "timeline": "Speedup relative to the level of the control at that time, with 95 % intervals; open "
-        "symbols were stopped early. Logarithmic axis.",
-        "front": "Numbers are the picks of the table below; up is more goodput, left is cheaper, both "
-        "relative to the default. Dots are single starts as they were measured; a pick's goodput is an "
-        "estimate, drawn towards the others' the fewer starts speak for it. Logarithmic axes.",
-        "parallel": "One line per start of the search through the parameters that matter most; off and other "
-        "special values stand below the range.",
-        "failures": "Starts that gave no measurement.",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageFigure:
-    """One figure of the page."""
-
-    name: str
-    title: str
-    caption: str
-    height: int
-    json: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,22 +43,19 @@ class Headline:
     text: str
 
 
-def render_report(summary: "Summary") -> str:
-    """Render the page. Takes about a second: plotly and Jinja2 are imported here and nowhere else."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from plotly.offline import get_plotlyjs
+def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = ()) -> str:
+    """Render the page, with the sweeps of the study. What draws is imported here and nowhere else."""
+    from tuner.report.setting_figures import draw_slices
+    from tuner.report.start_figures import describe_starts
+    from tuner.report.sweep.page import draw_figure
 
     age = summary.gain.age if summary.gain is not None else None
-    environment = Environment(
-        loader=PackageLoader("tuner", ""), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    return environment.get_template("report_page.html.j2").render(
-        summary=summary, headline=describe_verdict(summary),
-        conclusions=summary.explanation.conclusions if summary.explanation else (),
+    return load_templates().get_template("page.html.j2").render(
+        summary=summary, headline=describe_verdict(summary), found=summary.explanation,
         age=describe_age(age), trends=describe_trends(age),
         figures=draw_figures(summary), slices=draw_slices(summary), counts=count_starts(summary),
-        plotly_js=get_plotlyjs(), limit=describe_limit(summary),
+        sweeps=[(sweep, draw_figure(sweep)) for sweep in sweeps],
+        tips=embed(describe_starts(summary)), limit=describe_limit(summary),
         **{name: rows_of(summary) for name, rows_of in TABLES.items()},
     )  # fmt: skip
 
@@ -141,59 +111,27 @@ def _say_end(summary: "Summary") -> str:
     return said + (f"{summary.reason} " if summary.reason else "")
 
 
-def draw_figures(summary: "Summary") -> dict[str, PageFigure | None]:
+def draw_figures(summary: "Summary") -> dict[str, "Chart | BarChart | None"]:
     """Draw every figure for which there is something to show; the others are None."""
-    from tuner.report import setting_figures, start_figures
+    from tuner.report import explanation_figures, setting_figures, start_figures
 
-    made = (
-        ("pairs", "Confirmation, pair by pair", start_figures.draw_pairs(summary)),
-        (
-            "timeline",
-            "Every start over time",
-            start_figures.draw_timeline(summary) if summary.speedups else None,
-        ),
-        ("front", "Goodput against its cost", start_figures.draw_front(summary)),
-        ("parallel", "Parallel coordinates", setting_figures.draw_parallel(summary)),
-        ("failures", "Failed starts by class", setting_figures.draw_failures(summary)),
-    )
+    found, space = summary.explanation, summary.space
     return {
-        name: None if figure is None else make_page_figure(name, title, CAPTIONS[name], figure)
-        for name, title, figure in made
+        "worths": explanation_figures.draw_worths(space, found) if found else None,
+        "others": explanation_figures.draw_others(space, found) if found else None,
+        "costs": explanation_figures.draw_costs(space, found) if found else None,
+        "pairs": start_figures.draw_pairs(summary),
+        "timeline": start_figures.draw_timeline(summary),
+        "front": start_figures.draw_front(summary),
+        "parallel": setting_figures.draw_parallel(summary),
     }
 
 
-def draw_slices(summary: "Summary") -> list[PageFigure]:
-    """Draw one small figure per parameter, what is changed first."""
-    from tuner.report import setting_figures
-
-    drawn = []
-    for index, name in enumerate(setting_figures.varied_parameters(summary)):
-        figure = setting_figures.draw_slice(summary, name)
-        if figure is not None:
-            drawn.append(make_page_figure(f"slice-{index}", name, "", figure))
-    return drawn
-
-
-def make_page_figure(name: str, title: str, caption: str, figure: "go.Figure") -> PageFigure:
-    """Join a figure and its texts; the page reserves its height, so that nothing jumps while it is drawn."""
-    return PageFigure(
-        name=name, title=title, caption=caption, height=int(figure.layout.height), json=embed(figure)
-    )
-
-
-def embed(figure: "go.Figure") -> str:
-    """Write a figure as JSON that may stand inside a script element."""
-    text: str = figure.to_json(engine="json")
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
-
-
-def count_starts(summary: "Summary") -> list[tuple[str, list[int]]]:
+def count_starts(summary: "Summary") -> list[Row]:
     """Count starts by role (rows) and state (columns of the page's table)."""
     counts = Counter((start.role, start.state) for start in summary.starts)
     return [
-        (role.value, [counts[role, state] for state in STATES])
+        (role.value, *(str(counts[role, state]) for state in STATES))
         for role in Role
         if any(counts[role, state] for state in STATES)
     ]

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from tuner.explain.explanation import Finding
 from tuner.records import Blame, Metric, Role
 from tuner.report.conclusions import say_worth
 from tuner.report.wording import (
@@ -12,6 +13,7 @@ from tuner.report.wording import (
     LOWER_BOUND,
     NOTHING,
     capitalize,
+    say_count,
     say_duration,
     say_failures,
     say_gain,
@@ -158,53 +160,73 @@ def other_load_rows(summary: "Summary") -> list[Row]:
 
 
 def mechanism_rows(summary: "Summary") -> list[Row]:
-    """Return what differed on the machine between default and winner: name, values, ratio, meaning."""
+    """Return what differed on the machine between default and winner: name, values, ratio."""
     return [
-        (each.name, f"{each.default:,.4g}", f"{each.winner:,.4g}", say_ratio(each.ratio), each.sentence)
+        (
+            each.name,
+            say_count(each.default, each.unit),
+            say_count(each.winner, each.unit),
+            say_ratio(each.ratio),
+        )
         for each in summary.mechanisms
     ]
 
 
-def line_rows(summary: "Summary") -> list[Row]:
-    """Return what each line is worth: name, default, value, worth, put back alone, finding."""
-    space, found = summary.space, summary.explanation
-    return [
-        (
-            line.parameter,
-            space.show(line.parameter, line.default),
-            space.show(line.parameter, line.value),
-            say_worth(line.worth),
-            say_worth(line.alone),
-            line.finding.value,
-        )
-        for line in (found.lines if found is not None else ())
-    ]
+def idle_rows(summary: "Summary") -> list[Row]:
+    """Return the other settings of which no effect is known: name, finding, bound or reason.
 
-
-def other_rows(summary: "Summary") -> list[Row]:
-    """Return what other settings would do: name, finding, what is known of it."""
-    space, found = summary.space, summary.explanation
+    Those that cannot act have a table of their own, with sources.
+    """
+    found = summary.explanation
     rows: list[Row] = []
     for each in found.others if found is not None else ():
-        said = each.reason
-        if each.effect is not None and each.value is not None:
-            said = f"{space.show(each.parameter, each.value)}: {say_worth(each.effect)}"
-        elif each.bound is not None:
-            said = f"none beyond ± {say_percent(each.bound)}"
-        rows.append((each.parameter, each.finding.value, said))
+        if each.effect is None and each.finding is not Finding.CANNOT_ACT:
+            bound = each.reason if each.bound is None else f"none beyond ± {say_percent(each.bound)}"
+            rows.append((each.parameter, each.finding.value, bound or NOTHING))
     return rows
 
 
+def tolerance_rows(summary: "Summary") -> list[Row]:
+    """Return where the gain stays: setting, value, from, to, what is lost there at the most."""
+    found, show = summary.explanation, summary.space.show
+    return [
+        (
+            each.parameter,
+            show(each.parameter, each.value),
+            show(each.parameter, each.low) + (", lowest searched" if each.is_open_below else ""),
+            show(each.parameter, each.high) + (", highest searched" if each.is_open_above else ""),
+            say_percent(each.loss),
+        )
+        for each in (found.tolerances if found is not None else ())
+    ]
+
+
+def interaction_rows(summary: "Summary") -> list[Row]:
+    """Return what two lines give together beyond what each gives alone."""
+    found = summary.explanation
+    return [
+        (
+            " and ".join(each.parameters),
+            say_worth(each.worth),
+            "help each other" if each.worth.ratio > 1 else "share what they give",
+        )
+        for each in (found.interactions if found is not None else ())
+    ]
+
+
 def failure_rows(summary: "Summary") -> list[Row]:
-    """Count starts without a measurement by class, with one reason each."""
-    lost = [(start.failure, start.number) for start in summary.starts if start.failure is not None]
-    counts = Counter(failure.kind for failure, _ in lost)
+    """Count starts without a measurement by class: class, starts, their roles, one reason."""
+    lost = [(start, start.failure) for start in summary.starts if start.failure is not None]
+    counts = Counter(failure.kind for _, failure in lost)
     rows: list[Row] = []
     for kind, count in counts.most_common():
-        failure, number = next((failure, number) for failure, number in lost if failure.kind == kind)
+        of_kind = [(start, failure) for start, failure in lost if failure.kind == kind]
+        roles = Counter(start.role.value for start, _ in of_kind)
+        while_ = ", ".join(f"{role} {times}" for role, times in roles.most_common())
+        start, failure = of_kind[0]
         reason = failure.reason.strip()
         cut = reason if len(reason) <= LONGEST_REASON else reason[:LONGEST_REASON] + " …"
-        rows.append((kind, str(count), f"start {number}: {cut}"))
+        rows.append((kind, str(count), while_, f"start {start.number}: {cut}"))
     return rows
 
 
@@ -358,8 +380,9 @@ TABLES: Mapping[str, Callable[["Summary"], list[Row]]] = {
     "capacity": capacity_rows,
     "inert": inert_rows,
     "constraints": constraint_rows,
-    "lines": line_rows,
-    "others": other_rows,
+    "idle": idle_rows,
+    "tolerances": tolerance_rows,
+    "interactions": interaction_rows,
     "mechanisms": mechanism_rows,
     "front": front_rows,
     "other_loads": other_load_rows,

@@ -1,33 +1,26 @@
-"""Figures of the settings: a slice per parameter, parallel coordinates, failures by class."""
+"""Figures of the settings: a slice per parameter, parallel coordinates."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
-
-import plotly.graph_objects as go
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from tuner.ports import Scalar
 from tuner.records import Role, Start
+from tuner.report.axes import Axis, Label, arrange_labels, number_labels, ratio_axis, ratio_labels
 from tuner.report.drawing import (
-    AMBER,
-    BLUE,
-    GREEN,
-    GREY,
-    INK,
-    PALE,
-    RED,
-    ROLES,
-    TEXT_ALONE,
-    as_text,
-    draw_points,
-    error_bars,
-    make_layout,
-    ratio_axis,
-    shorten,
+    Chart,
+    Note,
+    Point,
+    Series,
+    Stroke,
+    height_of,
+    interval_lines,
+    level_line,
+    upright_line,
 )
 from tuner.report.value_groups import ValueScale, is_same, make_scale
-from tuner.report.wording import say_speedup
+from tuner.report.wording import say_roughly
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -35,14 +28,20 @@ if TYPE_CHECKING:
 AXES_AT_MOST = 7
 GOLDEN = (math.sqrt(5) - 1) / 2
 SIDES = {
-    "default": (GREY, "square-open"),
-    "other": (BLUE, "circle"),
-    "winner": (GREEN, "star"),
+    "default": ("grey", "square"),
+    "other": ("blue", "circle"),
+    "winner": ("good", "star"),
 }
+"""Colour and symbol; the winner's points are drawn last."""
+SLICE_PX, PARALLEL_PX = 150, 380
+"""Heights."""
+SLICE_NARROW_PX, PARALLEL_NARROW_PX = 230, 600
+"""Least widths within the axes."""
 SPECIAL_STEP = 0.25
 """Distance of a special value from the range and from the next one, in widths of the range."""
-APART = 0.22
-"""Least distance between two values that are written at an axis."""
+EDGE, EDGE_OF_CHOICES = 0.06, 0.5
+"""Room at both ends of a slice: in widths of the range, in steps between choices."""
+BEST_SHARE = 0.1
 
 
 def place(scale: ValueScale, value: Scalar) -> float:
@@ -54,34 +53,40 @@ def place(scale: ValueScale, value: Scalar) -> float:
     return -SPECIAL_STEP * (len(scale.choices) - index) if scale.has_range else float(index)
 
 
-def stretch(scale: ValueScale, value: Scalar) -> float:
-    """Compute a value's place from 0 to 1, special values included."""
-    at = place(scale, value)
+def places_axis(scale: ValueScale) -> Axis:
+    """Return the axis over all places of a scale, special values included, without room at its ends."""
     if not scale.has_range:
-        return at / (len(scale.choices) - 1) if len(scale.choices) > 1 else 0.5
-    lowest = -SPECIAL_STEP * len(scale.choices)
-    return (at - lowest) / (1 - lowest)
+        return Axis(low=0, high=len(scale.choices) - 1)
+    return Axis(low=-SPECIAL_STEP * len(scale.choices), high=1)
 
 
-def choose_marks(scale: ValueScale, most: int) -> list[Scalar]:
-    """Choose the values that are written at a scale: all choices, and up to `most` numbers with both ends."""
+def with_room(axis: Axis, scale: ValueScale) -> Axis:
+    """Return the axis with room at both ends, so that no point stands on the edge."""
+    room = EDGE if scale.has_range else EDGE_OF_CHOICES
+    return Axis(low=axis.low - room, high=axis.high + room)
+
+
+def value_labels(summary: "Summary", scale: ValueScale, axis: Axis, *, width_px: float) -> tuple[Label, ...]:
+    """Label the values of a parameter: special values and choices by name, numbers by round ones."""
+    show = summary.space.show
+    named = [(axis.share(place(scale, each)), show(scale.parameter, each)) for each in scale.choices]
     if not scale.has_range:
-        return list(scale.choices)
-    whole = scale.low.is_integer() and scale.high.is_integer()
-    marks: list[float] = []
-    for index in range(most):
-        mark = scale.value_at(index / (most - 1))
-        if 0 < index < most - 1:
-            mark = 2.0 ** round(math.log2(mark)) if scale.is_log else float(f"{mark:.2g}")
-        marks.append(round(mark) if whole else float(f"{mark:.3g}"))
-    low, *middle, high = marks
-    kept = [low]
-    for mark in middle:
-        if scale.position(mark) - scale.position(kept[-1]) >= APART <= 1 - scale.position(mark):
-            kept.append(mark)
-    if high > low:
-        kept.append(high)
-    return [*scale.choices, *(int(mark) if whole else mark for mark in kept)]
+        return arrange_labels(named, width_px=width_px, rows=3)
+    numbers = Axis(low=scale.low, high=scale.high, is_log=scale.is_log)
+    return number_labels(
+        numbers, unit=unit_of(summary, scale.parameter), width_px=width_px, taken=named,
+        place=lambda number: axis.share(numbers.share(number)), is_whole=is_whole(scale),
+    )  # fmt: skip
+
+
+def is_whole(scale: ValueScale) -> bool:
+    """Return whether a range has whole numbers only, by its ends."""
+    return scale.low.is_integer() and scale.high.is_integer()
+
+
+def unit_of(summary: "Summary", name: str) -> str:
+    """Return the unit of a parameter."""
+    return next((each.unit for each in summary.space.parameters if each.name == name), "")
 
 
 def varied_parameters(summary: "Summary") -> tuple[str, ...]:
@@ -107,56 +112,61 @@ def side_of(summary: "Summary", start: Start) -> str:
     return "winner" if summary.is_winner(start.config) else "other"
 
 
-def name_start(summary: "Summary", start: Start) -> str:
-    """Return number and speedup of a start; the figure over time shows the rest."""
-    return f"start {start.number}: {say_speedup(summary.speedups[start.number])}"
+def draw_slices(summary: "Summary") -> list[Chart]:
+    """Draw one small figure per parameter of which two values were measured, what is changed first."""
+    drawn = (
+        draw_slice(summary, name, number=number)
+        for number, name in enumerate(varied_parameters(summary))
+        if len({start.config.get(name) for start in measured_starts(summary)}) > 1
+    )
+    return [chart for chart in drawn if chart is not None]
 
 
-def draw_slice(summary: "Summary", name: str) -> go.Figure | None:
+def draw_slice(summary: "Summary", name: str, *, number: int = 0) -> Chart | None:
     """Draw the speedup of every start against its value of one parameter, where it has one."""
     starts = [start for start in measured_starts(summary) if name in start.config]
-    default = summary.default.config.get(name)
     if not starts:
         return None
+    default = summary.default.config.get(name)
     winner = summary.winner.config.get(name) if summary.winner is not None else None
     # What another setting switches off has no value there.
     marked = [each for each in (default, winner) if each is not None]
     scale = make_scale(summary.space, name, [*(start.config[name] for start in starts), *marked])
-    axis = ratio_axis(summary.speedups[start.number].ratio for start in measured_starts(summary))
-    spread = 0.012 if scale.has_range else 0.14
-    traces = []
-    for side, (colour, symbol) in SIDES.items():
-        group = [start for start in starts if side_of(summary, start) == side]
-        speedups = [summary.speedups[start.number] for start in group]
-        traces.append(
-            draw_points(
-                [
-                    shorten(place(scale, start.config[name]) + spread * jitter(start.number))
-                    for start in group
-                ],
-                [speedup.ratio for speedup in speedups],
-                [name_start(summary, start) for start in group],
-                error_y=error_bars(speedups, colour) if side == "other" else None,
-                marker={"color": colour, "symbol": symbol, "size": 7 if side == "winner" else 6},
-            )
-        )
-    lines = [] if default is None else [vertical_line(place(scale, default), GREY, "dash")]
+    x_axis = with_room(places_axis(scale), scale)
+    y_axis = ratio_axis(summary.speedups[start.number].ratio for start in measured_starts(summary))
+    series = [level_line(y_axis, 1, SLICE_PX)]
+    if default is not None:
+        series.append(upright_line(x_axis.percent(place(scale, default)), SLICE_PX, style="dashed"))
     if winner is not None and (default is None or not is_same(winner, default)):
-        lines.append(vertical_line(place(scale, winner), GREEN, "solid"))
-    marks = choose_marks(scale, 3 if scale.choices else 4)
-    layout = make_layout(height=220, shapes=lines, margin={"l": 8, "r": 26, "t": 6, "b": 8})
-    room = 0.06 if scale.has_range else 0.5
-    places = [place(scale, mark) for mark in marks]
-    layout.xaxis.update(
-        tickvals=places,
-        ticktext=[as_text(summary.space.show(name, mark)) for mark in marks],
-        tickfont={"size": 11},
-        tickangle=0 if scale.has_range else None,
-        ticklabeloverflow="allow",
-        range=[min(places) - room, max(places) + room],
+        series.append(upright_line(x_axis.percent(place(scale, winner)), SLICE_PX, tone="good"))
+    for side in SIDES:
+        group = [start for start in starts if side_of(summary, start) == side]
+        series.append(_draw_side(summary, side, group, (x_axis, y_axis), scale))
+    return Chart(
+        name=f"slice-{number}", title=name, height=SLICE_PX, series=tuple(series),
+        x_labels=value_labels(summary, scale, x_axis, width_px=SLICE_NARROW_PX),
+        y_labels=ratio_labels(y_axis, length_px=SLICE_PX, is_upright=True),
+    )  # fmt: skip
+
+
+def _draw_side(
+    summary: "Summary", side: str, starts: Sequence[Start], axes: tuple[Axis, Axis], scale: ValueScale
+) -> Series:
+    """Draw the starts of one side of a slice; only other configurations than these two have intervals."""
+    x_axis, y_axis = axes
+    tone, symbol = SIDES[side]
+    spread = 0.012 if scale.has_range else 0.14
+    xs = [
+        x_axis.percent(place(scale, start.config[scale.parameter]) + spread * jitter(start.number))
+        for start in starts
+    ]
+    speedups = [summary.speedups[start.number] for start in starts]
+    points = tuple(
+        Point(x=x, y=height_of(y_axis, speedup.ratio, SLICE_PX), start=start.number)
+        for x, speedup, start in zip(xs, speedups, starts, strict=True)
     )
-    layout.yaxis.update({**axis, "title": None, "tickfont": {"size": 11}})
-    return go.Figure(traces, layout)
+    lines = interval_lines(xs, speedups, y_axis, SLICE_PX) if side == "other" else ()
+    return Series(tone=tone, symbol=symbol, points=points, lines=lines, style="faint")
 
 
 def jitter(number: int) -> float:
@@ -164,15 +174,7 @@ def jitter(number: int) -> float:
     return 2 * (number * GOLDEN % 1) - 1
 
 
-def vertical_line(x: float, colour: str, dash: str) -> dict[str, Any]:
-    """Draw a line over the whole height."""
-    return {
-        "type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": x, "x1": x, "layer": "below",
-        "line": {"color": colour, "width": 1.5, "dash": dash},
-    }  # fmt: skip
-
-
-def draw_parallel(summary: "Summary") -> go.Figure | None:
+def draw_parallel(summary: "Summary") -> Chart | None:
     """Draw every start as a line over the parameters that matter most, coloured by speedup."""
     starts = [start for start in measured_starts(summary) if start.role in {Role.SEARCH, Role.REPEAT}]
     names = [
@@ -180,85 +182,72 @@ def draw_parallel(summary: "Summary") -> go.Figure | None:
     ][:AXES_AT_MOST]  # fmt: skip
     if len(names) < 2 or not starts:  # noqa: PLR2004 - lines need two ends
         return None
-    scales = {
-        name: make_scale(
-            summary.space, name, [start.config[name] for start in starts if name in start.config]
-        )
+    scales = [
+        make_scale(summary.space, name, [start.config[name] for start in starts if name in start.config])
         for name in names
-    }
-    ratios = sorted(summary.speedups[start.number].ratio for start in starts)
-    top = ratios[max(0, math.ceil(0.9 * len(ratios)) - 1)]
-    groups: tuple[tuple[str, str, float, Callable[[float], bool]], ...] = (
-        ("below the default", PALE, 1.0, lambda ratio: ratio < min(1.0, top)),
-        ("above the default", BLUE, 1.0, lambda ratio: 1.0 <= ratio < top),
-        ("best tenth", GREEN, 2.5, lambda ratio: ratio >= top),
-    )
-    traces: list[Any] = []
-    for title, colour, width, belongs in groups:
-        chosen = [start for start in starts if belongs(summary.speedups[start.number].ratio)]
-        xs, ys, words = join_lines(summary, chosen, names, scales)
-        traces.append(
-            go.Scatter(
-                x=xs, y=ys, text=words, mode="lines+markers", name=title, connectgaps=False,
-                line={"color": colour, "width": width}, marker={"size": 4},
-                opacity=0.75, hovertemplate=TEXT_ALONE,
-            )
-        )  # fmt: skip
-    notes, shapes = [], []
-    for column, name in enumerate(names):
-        shapes.append({**vertical_line(column, INK, "solid"), "line": {"color": INK, "width": 1}})
-        notes += [
-            {"x": column, "y": stretch(scales[name], mark), "showarrow": False,
-             "text": as_text(summary.space.show(name, mark)), "xanchor": "left", "xshift": 4,
-             "font": {"size": 11}, "bgcolor": "rgba(255,255,255,0.8)"}
-            for mark in choose_marks(scales[name], 2)
-        ]  # fmt: skip
-    layout = make_layout(height=460, showlegend=True, shapes=shapes, annotations=notes)
-    layout.xaxis.update(
-        tickvals=list(range(len(names))), ticktext=[as_text(name) for name in names], tickangle=30,
-        showgrid=False, range=[-0.15, len(names) - 0.5],
+    ]
+    columns = Axis(low=-0.1, high=len(names) - 0.5)
+    xs = [columns.percent(index) for index in range(len(names))]
+    labels = [(columns.share(index), name) for index, name in enumerate(names)]
+    return Chart(
+        name="parallel", title="Parallel coordinates", height=PARALLEL_PX,
+        caption="One line per start of the search through the parameters that matter most; off and other "
+        "special values stand below the range.",
+        series=(
+            *(upright_line(x, PARALLEL_PX, tone="ink") for x in xs),
+            *_draw_lines(summary, starts, scales, xs),
+        ),
+        notes=tuple(
+            note for x, scale in zip(xs, scales, strict=True) for note in _note_values(summary, scale, x)
+        ),
+        x_labels=arrange_labels(labels, width_px=PARALLEL_NARROW_PX, rows=4),
     )  # fmt: skip
-    layout.yaxis.update(visible=False, range=[-0.06, 1.06])
-    return go.Figure(traces, layout)
 
 
-def join_lines(
-    summary: "Summary", starts: Sequence[Start], names: Sequence[str], scales: dict[str, ValueScale]
-) -> tuple[list[int | None], list[float | None], list[str]]:
-    """Join the lines of several starts into one trace, with a gap after each."""
-    xs: list[int | None] = []
-    ys: list[float | None] = []
-    words: list[str] = []
-    for start in starts:
-        word = name_start(summary, start)
-        for column, name in enumerate(names):
-            value = start.config.get(name)
-            xs.append(column)
-            ys.append(None if value is None else shorten(stretch(scales[name], value)))
-            words.append(word)
-        xs.append(None)
-        ys.append(None)
-        words.append("")
-    return xs, ys, words
+def _draw_lines(
+    summary: "Summary", starts: Sequence[Start], scales: Sequence[ValueScale], xs: Sequence[float]
+) -> list[Series]:
+    """Draw the starts in three groups, the best tenth last and boldest."""
+    ratios = sorted(summary.speedups[start.number].ratio for start in starts)
+    top = ratios[max(0, math.ceil((1 - BEST_SHARE) * len(ratios)) - 1)]
+    groups: tuple[tuple[str, str, str, Callable[[float], bool]], ...] = (
+        ("below the default", "pale", "thin", lambda ratio: ratio < min(1.0, top)),
+        ("above the default", "blue", "thin", lambda ratio: 1.0 <= ratio < top),
+        ("best tenth", "good", "bold", lambda ratio: ratio >= top),
+    )
+    drawn = []
+    for name, tone, style, belongs in groups:
+        points: list[Point] = []
+        lines: list[Stroke] = []
+        for start in (each for each in starts if belongs(summary.speedups[each.number].ratio)):
+            own = [
+                None if (value := start.config.get(scale.parameter)) is None
+                else Point(x=x, y=_stretch(scale, value), start=start.number)
+                for x, scale in zip(xs, scales, strict=True)
+            ]  # fmt: skip
+            points += [point for point in own if point is not None]
+            lines += [
+                Stroke(x1=here.x, y1=here.y, x2=there.x, y2=there.y)
+                for here, there in pairwise(own)
+                if here is not None and there is not None
+            ]
+        drawn.append(
+            Series(name=name, tone=tone, style=style, points=tuple(points), lines=tuple(lines))
+        )  # fmt: skip
+    return [each for each in drawn if each.points]
 
 
-def draw_failures(summary: "Summary") -> go.Figure | None:
-    """Draw how many starts were lost, by class and by stage."""
-    lost = [start for start in summary.starts if start.failure is not None]
-    if not lost:
-        return None
-    kinds = [kind for kind, _ in Counter(start.failure.kind for start in lost if start.failure).most_common()]
-    traces = []
-    for role, (title, _, _) in ROLES.items():
-        of_role = Counter(start.failure.kind for start in lost if start.failure and start.role is role)
-        counts = [of_role[kind] for kind in kinds]
-        if any(counts):
-            colour = {Role.CONTROL: GREY, Role.SEARCH: RED}.get(role, AMBER)
-            traces.append(
-                go.Bar(x=counts, y=[as_text(kind) for kind in kinds], orientation="h", name=title,
-                       marker={"color": colour})
-            )  # fmt: skip
-    figure = go.Figure(traces, make_layout(height=110 + 28 * len(kinds), barmode="stack", showlegend=True))
-    figure.layout.xaxis.update(title={"text": "starts"}, dtick=math.ceil(len(lost) / 8), rangemode="tozero")
-    figure.layout.yaxis.update(autorange="reversed", type="category")
-    return figure
+def _stretch(scale: ValueScale, value: Scalar) -> float:
+    """Return a value's height along an upright scale."""
+    return height_of(places_axis(scale), place(scale, value), PARALLEL_PX)
+
+
+def _note_values(summary: "Summary", scale: ValueScale, x: float) -> list[Note]:
+    """Write special values, choices and both ends of the range beside an upright scale."""
+    notes = [(_stretch(scale, each), summary.space.show(scale.parameter, each)) for each in scale.choices]
+    if scale.has_range:
+        unit = unit_of(summary, scale.parameter)
+        ends = dict.fromkeys((scale.low, scale.high))
+        axis = places_axis(scale)
+        notes += [(height_of(axis, scale.position(end), PARALLEL_PX), say_roughly(end, unit)) for end in ends]
+    return [Note(x=x, y=y, text=text) for y, text in notes]

@@ -2,7 +2,7 @@
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tuner.ports import Scalar
@@ -23,6 +23,17 @@ LATER = "standard"
 """Preset whose windows begin later than those of a quick study."""
 MINUTE_S = 60
 HOUR_S = 3600
+
+Ladder = Mapping[str, tuple[float, float]]
+"""Units, smallest first: from which number on the next one is used, and how many of it make one of those."""
+BYTES: Ladder = {
+    "bytes": (1024, 1024), "KiB": (1024, 1024), "MiB": (1024, 1024), "GiB": (1024, 1024),
+    "TiB": (math.inf, 1),
+}  # fmt: skip
+TIMES: Ladder = {
+    "ns": (1000, 1000), "µs": (1000, 1000), "ms": (1000, 1000), "s": (3600, 3600), "h": (math.inf, 1),
+}  # fmt: skip
+COUNTS: Ladder = {"": (10_000, 1000), "k": (1000, 1000), "M": (1000, 1000), "G": (math.inf, 1)}
 
 
 def say_ratio(ratio: float) -> str:
@@ -185,6 +196,29 @@ def say_percent(share: float, digits: int = 1) -> str:
         return NOTHING
     text = f"{100 * share:.{digits}f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text) + " %"
+
+
+def say_count(value: float, unit: str = "") -> str:
+    """Write a counter's value with three digits: 1,234 or 0.0123 or 41.5 %."""
+    shown = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - digits, not a limit
+    return f"{shown}{unit}"
+
+
+def say_roughly(value: float, unit: str = "") -> str:
+    """Write a number with about three digits and the unit that suits it: 2.2 MiB, 133k, 75 s; for axes.
+
+    What is counted (processes, requests) is left to the name of the setting, as it is everywhere else.
+    """
+    ladder = next((ladder for ladder in (BYTES, TIMES) if unit in ladder), COUNTS)
+    rungs = list(ladder)
+    rung = rungs.index(unit) if unit in ladder else 0
+    while abs(value) >= ladder[rungs[rung]][0]:
+        value /= ladder[rungs[rung]][1]
+        rung += 1
+    shown = f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"  # noqa: PLR2004 - digits, not a limit
+    if ladder is COUNTS:
+        return f"{shown}{rungs[rung]}{f' {unit}' if unit in {'%', 'pages'} else ''}"
+    return f"{shown} {rungs[rung]}"
 
 
 def say_value(value: Scalar) -> str:

@@ -33,6 +33,8 @@ class Mechanism:
     ratio: float
     """Winner over default; infinite when the default has none of it."""
     sentence: str
+    unit: str = ""
+    """As it stands behind a value: a blank first where there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,7 @@ def _describe_move(figure: Figure, first: float, then: float) -> Mechanism:
         winner=then,
         ratio=then / first if first else math.inf,
         sentence=f"{figure.name} {_write(first, figure)} → {_write(then, figure)}{figure.unit}",
+        unit=figure.unit,
     )
 
 

@@ -3,15 +3,18 @@
 import json
 import re
 from dataclasses import replace
+from html import unescape
 from io import StringIO
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from tests.unit.simulated_study import make_summary
 from tests.unit.simulation import TUNED, space_of
 from tests.unit.starts import start
 from tuner.records import Failure, Metric, Role, State
+from tuner.report.page import render_report
 from tuner.report.summary import gather_arm
 from tuner.report.sweep import Sweep, list_followers, say_tolerance, sweep_json
 from tuner.report.sweep.page import draw_figure, draw_marks, render_sweep
@@ -168,6 +171,16 @@ def test_the_page_loads_nothing_and_has_every_value(peaked):
 def test_the_figure_stands_in_a_notebook_and_in_the_report_alike(peaked):
     assert peaked._repr_html_() == draw_figure(peaked)
     assert draw_figure(peaked) in render_sweep(peaked)
+
+
+def test_the_report_shows_sweeps_with_what_to_do_and_in_its_own_colours(peaked):
+    shown = render_report(make_summary(searches=3), [peaked])
+
+    assert "Measured response curves" in shown
+    assert peaked.advice in unescape(shown)
+    assert draw_figure(peaked) in shown
+    assert "main figure.sweep { --ink: inherit;" in shown
+    assert "Measured response curves" not in render_report(make_summary(searches=3))
 
 
 def test_every_mark_is_inside_the_figure(peaked):

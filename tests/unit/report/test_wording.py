@@ -41,3 +41,33 @@ def test_an_interval_without_an_end_stays_open() -> None:
 @pytest.mark.parametrize("sign", ["\n", "\r", "\x1b", "\x9b", "\u202e", "\u2028", "\x00"])
 def test_what_steers_a_terminal_is_replaced(sign: str) -> None:
     assert wording.make_printable(f"a{sign}b") == "a b"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "expected"),
+    [
+        (2306881, "bytes", "2.2 MiB"),
+        (136192, "bytes", "133 KiB"),
+        (1023, "bytes", "1023 bytes"),
+        (64, "KiB", "64 KiB"),
+        (5000, "ms", "5 s"),
+        (75, "s", "75 s"),
+        (7200, "s", "2 h"),
+        (1000, "", "1000"),
+        (1048576, "requests", "1.05M"),
+        (133000, "", "133k"),
+        (20, "%", "20 %"),
+        (0.25, "", "0.25"),
+        (0, "bytes", "0 bytes"),
+        (1e15, "", "1000000G"),
+    ],
+)
+def test_a_number_at_an_axis_has_the_unit_that_suits_it(value: float, unit: str, expected: str) -> None:
+    assert wording.say_roughly(value, unit) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "expected"), [(1234.5, "", "1,234"), (0.0123, "", "0.0123"), (41.52, " %", "41.5 %")]
+)
+def test_a_counter_has_three_digits(value: float, unit: str, expected: str) -> None:
+    assert wording.say_count(value, unit) == expected

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tuner.report.drawing import choose_ratio_ticks
+from tuner.report.axes import choose_ratio_ticks
+from tuner.report.markup import load_templates
 from tuner.report.sweep import (
     Sweep,
     advise,
@@ -24,8 +25,6 @@ from tuner.statistics.response_curve import Estimate
 from tuner.statistics.sweep import places_of
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from tuner.statistics.sweep import Tried
 
 HEIGHT = 300
@@ -63,7 +62,7 @@ class Tick:
 
 def render_sweep(sweep: Sweep) -> str:
     """Render one self-contained page, the same bytes for the same sweep."""
-    return _environment().get_template("sweep_page.html.j2").render(
+    return load_templates().get_template("sweep_page.html.j2").render(
         sweep=sweep, title=name_best(sweep), advice=advise(sweep), tolerance=say_tolerance(sweep),
         effort=say_effort(sweep), rows=list_rows(sweep), faults=list_faults(sweep),
         followers=list_followers(sweep), labels=[sweep.show(value) for value in sweep.values],
@@ -75,7 +74,7 @@ def draw_figure(sweep: Sweep) -> str:
     """Return the figure as HTML that brings its own colours, light and dark."""
     marks, ticks = draw_marks(sweep), draw_ticks(sweep)
     curve = [mark for mark in marks if mark.y is not None and not sweep.plan.special]
-    return _environment().get_template("sweep_figure.html.j2").render(
+    return load_templates().get_template("sweep_figure.html.j2").render(
         sweep=sweep, marks=marks, ticks=ticks, height=HEIGHT, lines=list(pairwise(curve)),
         level=_Axis.fit(sweep).y(1.0), title=name_best(sweep),
     )  # fmt: skip
@@ -163,12 +162,3 @@ class _Axis:
 
     def y(self, ratio: float) -> float:
         return round(HEIGHT * (self.high - ratio) / (self.high - self.low), 1)
-
-
-def _environment() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("tuner", ""), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
