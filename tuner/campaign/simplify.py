@@ -85,11 +85,12 @@ def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) 
     """Return minus the price of each configuration's lines, shape (n,), in log points."""
     space, posterior = experiment.setup.space, experiment.ranking().posterior
     gain = posterior.gain(finalist).log_ratio if posterior is not None else 0.0
-    price = min(math.log1p(experiment.setup.settings.line_price), PRICE_SHARE * max(gain, 0.0))
+    most = PRICE_SHARE * max(gain, 0.0)
+    price = min(math.log1p(experiment.setup.settings.line_price), most)
     hinted = {each.name for each in space.parameters if each.hint is not None}
 
     def price_of(name: str) -> float:
-        return price / UNHINTED_SHARE if hinted and name not in hinted else price
+        return min(price / UNHINTED_SHARE, most) if hinted and name not in hinted else price
 
     return np.array([-math.fsum(map(price_of, space.changes(config))) for config in configs])
 
