@@ -18,6 +18,9 @@ HOSTS = {
     "usual": {"cores": 4, "memory_mib": 8192},
     "large": {"cores": 64, "memory_mib": 262144, "connections": 2000},
 }
+MOST_REFUSED = {("apache-mpm", "small"): 20}
+"""Of 40 points. With worker or prefork, 450 connections take 450 workers, and where each may keep memory without
+a limit (MaxMemFree, every other point) that is more than a small host has."""
 OUTAGES = [
     {"ThreadsPerChild": 25, "Processes": 1},
     {"ThreadsPerChild": 2, "Processes": 1, "StartServers": 1, "MinSpareThreads": 4, "MaxSpareThreads": 7},
@@ -91,7 +94,7 @@ class TestEveryBuiltInSpace:
         chance = Random(name + host)  # noqa: S311 - a fixed selection
         refused = [space.violations(space.decode(draw(space, chance))) for _ in range(40)]
 
-        assert sum(map(bool, refused)) <= 8
+        assert sum(map(bool, refused)) <= MOST_REFUSED.get((name, host), 8)
         assert all("it may take" in sentence for sentences in refused for sentence in sentences)
 
     def test_the_default_is_the_same_with_and_without_the_guard(self, name, host):
