@@ -154,6 +154,7 @@ class _Truth:
         self._server, self._space, self._config = server, space, config
         self._changes = list_changes(space, config)
         self._searched = set(searched(space))
+        self._effects: dict[str, list[float]] = {}
         self.gain = self._of(config) - self._of(space.default())
         self.worths = self._split()
 
@@ -190,8 +191,11 @@ class _Truth:
         """Return what the values of a parameter would give; none where it is not searched, or is off."""
         if name not in self._searched or name not in self._config:
             return []
-        values = list_values(self._space, self._config, name).every
-        return [effect for value in values if (effect := self.effect(name, value)) is not None]
+        if name not in self._effects:
+            values = list_values(self._space, self._config, name).every
+            known = [self.effect(name, value) for value in values]
+            self._effects[name] = [effect for effect in known if effect is not None]
+        return self._effects[name]
 
     def most(self, name: str) -> float:
         return max(map(abs, self.effects(name)), default=0.0)

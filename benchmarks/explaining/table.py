@@ -52,7 +52,7 @@ def _worths(lines: Sequence[Row]) -> list[Target]:
 
 
 def _findings(lines: Sequence[Row], others: Sequence[Row]) -> list[Target]:
-    said = [line["alone"]["truth"] for line in lines if line["finding"] == HELPS]
+    said = [_truth(line) for line in lines if line["finding"] == HELPS]
     said += [each["effect"]["truth"] for each in others if each["finding"] == HELPS]
     none = [(abs(line["alone"]["truth"]), line["bound"]) for line in lines if line["finding"] == NO_EFFECT]
     none += [(each["most"], each["bound"]) for each in others if each["finding"] == NO_EFFECT]
@@ -65,12 +65,17 @@ def _findings(lines: Sequence[Row], others: Sequence[Row]) -> list[Target]:
     ]  # fmt: skip
 
 
+def _truth(line: Row) -> float:
+    """Return the most that a line truly gives: its share of the gain, or what putting it back costs."""
+    return max(float(line["worth"]["truth"]), float(line["alone"]["truth"]))
+
+
 def _named(lines: Sequence[Row], others: Sequence[Row]) -> list[Target]:
     """Return how many of the parameters that are worth much are named.
 
-    A line is worth what putting it back costs, another parameter what its best value would give.
+    A line is worth its share, another parameter what its best value would give.
     """
-    great = [line["finding"] == HELPS for line in lines if line["alone"]["truth"] >= GREAT]
+    great = [line["finding"] == HELPS for line in lines if line["worth"]["truth"] >= GREAT]
     missed = [each["finding"] == HELPS for each in others if each["best"] >= GREAT]
     return [
         *_share("lines worth ≥ 8 % that are named", sum(great), len(great), "≥", 0.8),

@@ -52,9 +52,9 @@ class Line:
     alone: Worth
     """What it gives last: the configuration over the same one with this line put back."""
     chance: float
-    """Probability that `alone` is more than 0.5 %."""
+    """Probability that it is worth more than 0.5 %."""
     finding: Finding
-    """By `alone`; of NO_EFFECT, within `bound`."""
+    """It helps by `worth` or by `alone`; that it harms or has no effect is said by `alone`."""
     bound: float | None = None
     """Share beyond which it has no effect, 0.02 is 2 %; None where none can be told."""
     mechanisms: "tuple[Mechanism, ...]" = ()

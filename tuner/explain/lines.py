@@ -100,7 +100,10 @@ class _Contrasts:
 
 
 def _describe_line(beliefs: Beliefs, name: str, worth: Array, alone: Array, config: Config) -> Line:
+    chance = float((worth > NEGLIGIBLE).mean())
     finding, bound, _ = find(alone[:, None])
+    if chance >= SURE:
+        finding, bound = Finding.HELPS, None
     if name in beliefs.space.inert_but_tuned:
         finding, bound = Finding.CANNOT_ACT, None
     return Line(
@@ -109,7 +112,7 @@ def _describe_line(beliefs: Beliefs, name: str, worth: Array, alone: Array, conf
         value=config[name],
         worth=read_worth(worth),
         alone=read_worth(alone),
-        chance=float((alone > NEGLIGIBLE).mean()),
+        chance=chance,
         finding=finding,
         bound=bound,
     )

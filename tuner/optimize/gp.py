@@ -53,6 +53,12 @@ ADDITIVE_PRIOR = (-0.5, 1.0)
 AMPLITUDE_PRIOR = (0.5, 0.8)
 NUGGET_PRIOR = (-4.0, 1.0)
 """Mean and standard deviation of the log, in units of the values' variance."""
+SEARCHED = (ADDITIVE_PRIOR, AMPLITUDE_PRIOR)
+EXPLAINED = ((0.5, 1.0), (-1.0, 0.8))
+"""Priors of the additive part and of the other one. A search must not miss what only several settings give
+together, and so expects much of it. What settings are worth is asked with the principle of effect hierarchy
+(Wu & Hamada, Experiments, 2nd ed. 2009, section 4.6): what each does alone is beforehand four times what they
+do together. The observations may say otherwise."""
 BURN_IN, THINNING = 200, 20
 """States of the chain of kernels: left out at its beginning, and from one that is kept to the next."""
 OTHERS = 4
@@ -217,7 +223,7 @@ class GaussianProcess:
         One kernel, the most probable one, knows which parameters matter; what it says of the others is too
         sure. Arguments as for `fit`, and how many to draw.
         """
-        evidence = _Evidence.of(columns, points, values, noise, seed)
+        evidence = _Evidence.of(columns, points, values, noise, seed, EXPLAINED)
         most = LOG_NUGGET_MOST_KNOWN if is_noise_known else LOG_NUGGET_BOUNDS[1]
         drawn = [evidence.unpack(theta) for theta in evidence.sample(count, most, seed)]
         return [
@@ -295,7 +301,14 @@ class _Evidence:
     scale of the noise. Only pairs i < j are kept: the covariances are symmetric.
     """
 
-    def __init__(self, columns: Columns, points: Points, standard: Array, noise: ObservationNoise) -> None:
+    def __init__(
+        self,
+        columns: Columns,
+        points: Points,
+        standard: Array,
+        noise: ObservationNoise,
+        parts: tuple[tuple[float, float], tuple[float, float]] = SEARCHED,
+    ) -> None:
         self._columns = columns
         self._standard = standard
         self._own = noise.own
@@ -315,17 +328,25 @@ class _Evidence:
         # A scale that is known is held by its bounds, and its prior never asked.
         scale_prior = (0.0, noise.scale_spread or 1.0)
         self._log_scale_bounds = LOG_SCALE_BOUNDS if noise.scale_spread else (0.0, 0.0)
-        others = (ADDITIVE_PRIOR, AMPLITUDE_PRIOR, NUGGET_PRIOR, scale_prior)
+        others = (*parts, NUGGET_PRIOR, scale_prior)
         self._middle = np.array([*middles, *(middle for middle, _ in others)])
         self._spread = np.array([*[LENGTH_PRIOR[1]] * dimensions, *(spread for _, spread in others)])
 
     @classmethod
-    def of(cls, columns: Columns, points: Points, values: Array, noise: ObservationNoise, seed: int) -> Self:
+    def of(
+        cls,
+        columns: Columns,
+        points: Points,
+        values: Array,
+        noise: ObservationNoise,
+        seed: int,
+        parts: tuple[tuple[float, float], tuple[float, float]] = SEARCHED,
+    ) -> Self:
         """Standardise observations, and choose among them where there are many."""
         chosen = _choose(values, seed)
         scale = Scale.of(values, noise.own)
         standard = (values[chosen] - scale.middle) / scale.spread
-        return cls(columns, points[chosen], standard, noise.choose(chosen).standardise(scale))
+        return cls(columns, points[chosen], standard, noise.choose(chosen).standardise(scale), parts)
 
     def maximise(self, log_nugget_most: float = LOG_NUGGET_BOUNDS[1]) -> Array:
         """Return the most probable θ."""
