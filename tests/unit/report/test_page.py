@@ -68,7 +68,7 @@ def test_every_part_is_there() -> None:
     text = without_plotly(page())
 
     for title in (
-        "Confirmation", "What the changed settings do", "Every start over time", "What mattered",
+        "Confirmation", "What the changed settings do", "Every start over time", "What each line is worth",
         "A slice per parameter", "Parallel coordinates", "Failures", "Validity gates", "Noise", "Environment",
         "Timing", "Provenance", f"All {len(summary().starts)} starts as a table",
     ):  # fmt: skip
@@ -76,7 +76,7 @@ def test_every_part_is_there() -> None:
     words = (
         "co-located: server on CPU 0, load generator on CPU 1",
         "p99, corrected",
-        "too few starts to tell",
+        "What the other settings would do",
     )
     for word in words:
         assert word in text, word
