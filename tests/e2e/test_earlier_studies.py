@@ -69,4 +69,4 @@ def test_an_interrupted_study_searches_in_all_its_sessions_what_it_began_with(
 
     sessions = searched_by_session(settings)
     assert {is_searched for starts in sessions.values() for is_searched in starts} == {not knows_load}
-    assert (INERT in shown["cannot_act"]) is knows_load
+    assert (INERT in shown["not_searched"].get("cannot_act", {})) is knows_load

@@ -9,7 +9,7 @@ import numpy as np
 from tuner.explain.beliefs import Array, Beliefs, read_worth
 from tuner.explain.coalitions import Coalition, weigh_coalitions
 from tuner.explain.explanation import Finding, Interaction, Line, Worth
-from tuner.explain.findings import NEGLIGIBLE, SURE, find
+from tuner.explain.findings import DOUBT, NEGLIGIBLE, find, is_beyond
 from tuner.explain.variation import is_allowed, is_same, keep_lines, list_changes
 from tuner.ports import Config
 from tuner.records import Start
@@ -100,10 +100,11 @@ class _Contrasts:
 
 
 def _describe_line(beliefs: Beliefs, name: str, worth: Array, alone: Array, config: Config) -> Line:
-    chance = float((worth > NEGLIGIBLE).mean())
     finding, bound, _ = find(alone[:, None])
-    if chance >= SURE:
+    if is_beyond(np.column_stack([worth, alone]), questions=2).any():
         finding, bound = Finding.HELPS, None
+    elif finding is Finding.HELPS:
+        finding = Finding.UNKNOWN
     if name in beliefs.space.inert_but_tuned:
         finding, bound = Finding.CANNOT_ACT, None
     return Line(
@@ -112,7 +113,7 @@ def _describe_line(beliefs: Beliefs, name: str, worth: Array, alone: Array, conf
         value=config[name],
         worth=read_worth(worth),
         alone=read_worth(alone),
-        chance=chance,
+        chance=float((worth > NEGLIGIBLE).mean()),
         finding=finding,
         bound=bound,
     )
@@ -121,7 +122,7 @@ def _describe_line(beliefs: Beliefs, name: str, worth: Array, alone: Array, conf
 def _describe_interactions(pairs: Sequence[tuple[str, str]], draws: Array) -> tuple[Interaction, ...]:
     found = []
     for pair, drawn in zip(pairs, draws.T, strict=True):
-        is_sure = max((drawn > 0).mean(), (drawn < 0).mean()) >= SURE
+        is_sure = max((drawn > 0).mean(), (drawn < 0).mean()) >= 1 - DOUBT / len(pairs)
         if is_sure and abs(drawn.mean()) >= LEAST_INTERACTION:
             found.append(Interaction(parameters=pair, worth=read_worth(drawn)))
     return tuple(sorted(found, key=lambda each: -abs(each.worth.log)))

@@ -47,7 +47,7 @@ def explain(
     if beliefs is None:
         return Explanation(metric=metric, refusal="The default has not been measured yet.")
     found = _explain(beliefs, starts, config, metric)
-    if gain is None or gain.verdict != "improved":
+    if gain is None or gain.verdict not in {"improved", "infeasible"}:
         found = replace(found, proof=_plan(beliefs, found, starts))
     if cost is not None:
         found = replace(found, beside=_explain_cost(space, starts, config, cost, seed))

@@ -34,8 +34,8 @@ def conclude(space: "Space", found: Explanation, gain: "Gain | None" = None, rea
         for each in found.interactions
     ]
     said += [*_say_others(space, found.others)]
-    if proof is not None:
-        said = [*([reason] if reason else []), proof.sentence, *said]
+    first = [reason, proof.sentence if proof is not None else ""]
+    said = [*(each for each in first if each), *said]
     return replace(found, conclusions=tuple(said), proof=proof)
 
 

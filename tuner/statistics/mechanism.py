@@ -191,7 +191,12 @@ def _level(counter: str, *, scale: float = 1.0) -> Callable[[Window], float | No
     return measure
 
 
+def _failed(window: Window) -> float:
+    return 100 * window.failure_rate
+
+
 FIGURES = (
+    Figure(name="failed requests", measure=_failed, floor=0.01, unit=" %"),
     Figure(name="context switches per request", measure=_per_request("context_switches"), floor=0.01),
     Figure(
         name="server preemptions per request",

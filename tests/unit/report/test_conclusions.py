@@ -1,0 +1,102 @@
+"""What is concluded: sentences to act on, and what `explain` prints of a study."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.simulated_study import make_summary
+from tuner.explain.explanation import Explanation, Finding, Proof, Worth
+from tuner.report.conclusions import conclude, say_proof
+from tuner.report.explanation_json import depth_json, explanation_json
+from tuner.report.explanation_text import depth_text, explain_summary
+
+
+@pytest.fixture(scope="module")
+def summary():
+    return make_summary()
+
+
+def worth(ratio, low=0.5, high=2.0):
+    return Worth(ratio=ratio, low=low, high=high)
+
+
+def test_what_makes_the_gain_is_named_with_its_share(summary):
+    helping = [line for line in summary.explanation.lines if line.finding is Finding.HELPS]
+
+    kept = next(each for each in summary.explanation.conclusions if each.startswith("Keep "))
+
+    assert helping
+    assert all(line.parameter in kept for line in helping)
+    assert "% of the gain" in kept
+
+
+def test_a_line_that_does_nothing_may_go_and_one_that_harms_is_put_back(summary):
+    first, second, *rest = summary.explanation.lines
+    lines = (
+        replace(first, finding=Finding.NO_EFFECT, bound=0.02),
+        replace(second, finding=Finding.HARMFUL),
+        *rest,
+    )
+
+    said = conclude(summary.space, replace(summary.explanation, lines=lines)).conclusions
+
+    assert any(each.startswith(f"{first.parameter} may go back") for each in said)
+    assert any(each.startswith(f"Put back {second.parameter}") for each in said)
+
+
+def test_pairs_that_contradict_all_starts_are_what_counts(summary):
+    gain = replace(summary.gain, ratio=2.5, low=2.2, high=2.8)
+
+    said = conclude(summary.space, summary.explanation, gain).conclusions
+
+    assert any("trust the pairs" in each and "2.50×" in each for each in said)
+
+
+def test_what_is_not_proven_begins_with_why_and_what_would_prove_it(summary):
+    proof = Proof(pairs=12, seconds=100.0, noise=0.06, expected=worth(1.04))
+
+    found = conclude(
+        summary.space, replace(summary.explanation, proof=proof), reason="The pairs do not decide."
+    )
+
+    assert found.conclusions[0] == "The pairs do not decide."
+    assert "12 fresh pairs (about 1 min 40 s)" in found.conclusions[1]
+    assert found.proof.sentence == found.conclusions[1]
+    assert "no number of pairs" in say_proof(replace(proof, pairs=None), 40)
+
+
+def test_the_screen_has_80_columns_and_names_every_parameter(summary):
+    printed = explain_summary(summary)
+
+    assert max(map(len, printed.splitlines())) <= 80
+    told = summary.explanation
+    assert all(each.parameter in printed for each in (*told.lines, *told.others))
+    assert "–" not in explain_summary(make_summary(pairs=0)).split("\n\n")[0]
+
+
+def test_a_refusal_is_all_that_is_printed(summary):
+    refused = replace(summary, explanation=Explanation(metric="goodput_rps", refusal="Nothing to vary."))
+
+    assert explain_summary(refused).count("\n") <= 2
+    assert "Nothing to vary." in explain_summary(refused)
+
+
+def test_one_parameter_is_printed_and_written_whole(summary):
+    depth = summary.look_into("keepalive_requests")
+
+    printed = depth_text(summary.space, depth)
+
+    assert max(map(len, printed.splitlines())) <= 80
+    assert "Requests of one connection." in printed
+    assert len(depth_json(depth)["curve"]) == len(depth.curve)
+
+
+def test_json_has_every_line_with_its_interval(summary):
+    written = explanation_json(summary.explanation)
+
+    assert [line["parameter"] for line in written["lines"]] == [
+        line.parameter for line in summary.explanation.lines
+    ]
+    for line in written["lines"]:
+        assert line["worth"]["low"] <= line["worth"]["ratio"] <= line["worth"]["high"]
+        assert line["finding"] in {each.value for each in Finding}
