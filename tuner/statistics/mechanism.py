@@ -191,8 +191,8 @@ def _level(counter: str, *, scale: float = 1.0) -> Callable[[Window], float | No
     return measure
 
 
-def _failed(window: Window) -> float:
-    return 100 * window.failure_rate
+def _failed(window: Window) -> float | None:
+    return 100 * window.failure_rate if window.correct or window.failures.total else None
 
 
 FIGURES = (
