@@ -70,13 +70,15 @@ class DiskRoom:
                 raise TargetError(self._too_full(disk, written))
 
     def _too_full(self, disk: Disk, written: int) -> str:
-        left = f"{self.host_name}: {disk.mount_point} has only {_mib(disk.free_bytes)} of {_mib(disk.size_bytes)} left"
+        left = f"{_mib(disk.free_bytes)} of {_mib(disk.size_bytes)} left"
+        where = f"{self.host_name}: {disk.mount_point} has only {left}"
         if not written:
-            return f"{left}, and a server under load writes logs. Make room: {_mib(disk.reserve_bytes)} at least."
+            least = _mib(disk.reserve_bytes)
+            return f"{where}, and a server under load writes logs. Make room: {least} at least."
         return (
-            f"{left}, and one start under load wrote {_mib(written)} there, as access logs do: stopped before it is "
-            "full. Make room (`logrotate --force /etc/logrotate.conf`), or log elsewhere or not at all while "
-            "tuning; then run the same command again."
+            f"{where}, and one start under load wrote {_mib(written)} there, as access logs do: stopped "
+            "before it is full. Make room (`logrotate --force /etc/logrotate.conf`), or log elsewhere or "
+            "not at all while tuning; then run the same command again."
         )
 
 
@@ -89,9 +91,7 @@ def _disks(printed: str) -> Iterator[Disk]:
     for line in printed.splitlines()[1:]:
         words = line.split(maxsplit=5)
         if len(words) == 6 and words[1].isdecimal() and words[3].isdecimal():  # noqa: PLR2004 - df(1)
-            yield Disk(
-                mount_point=words[5], size_bytes=int(words[1]) * KIB, free_bytes=int(words[3]) * KIB
-            )
+            yield Disk(mount_point=words[5], size_bytes=int(words[1]) * KIB, free_bytes=int(words[3]) * KIB)
 
 
 def _mib(count: int) -> str:
