@@ -79,6 +79,7 @@ class Kind(StrEnum):
     INSTALLED = "as an installed service"
     SETTINGS = "while another one serves"
     BEHIND = "as a private instance behind another one"
+    BEFORE = "as a private instance before another one"
 
 
 ALONE = (Kind.PRIVATE, Kind.INSTALLED)
@@ -109,20 +110,22 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
             f"--url: {server} is tuned as a private instance, which has its own page. Leave it out."
         )
     serving, facts_serving = (server, facts) if kind in ALONE else _find_serving(host, server, facts)
+    servers = (server, serving) if kind is Kind.BEFORE else (serving, server)
+    front = facts if kind is Kind.BEFORE else facts_serving
     space = space_for(server)
     version = ".".join(map(str, facts.version))
     text = (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
         path=path,
         name=_name_after(path, server),
         server=server,
-        servers=server if serving == server else f"{serving}, {server}",
+        servers=", ".join(dict.fromkeys(servers)),
         page="/page.php" if kind is Kind.BEHIND else "/index.html",
         url=json.dumps(url),
         space=space,
         detected=f"Found here: {server} {version}." if version else "",
         generator=DEFAULT_GENERATOR,
         generators=", ".join(plugins.adapter_names(plugins.Kind.LOAD_GENERATOR)),
-        keepalive="false" if facts_serving.has_thread_per_connection else "true",
+        keepalive="false" if front.has_thread_per_connection else "true",
         folder=path.with_suffix(".study").name,
     )
     try:
@@ -147,6 +150,8 @@ def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> Kind:
         return Kind.INSTALLED
     if facts.port is None:
         return Kind.SETTINGS
+    if facts.needs_backend:
+        return Kind.BEFORE
     return Kind.PRIVATE if facts.speaks == HTTP else Kind.BEHIND
 
 
@@ -163,7 +168,7 @@ def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> 
 
 
 def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
-    """Return an installed server that answers requests meanwhile, of the tuned one where it can be asked."""
+    """Return an installed server that answers requests meanwhile, before the tuned one or behind it."""
     packages: list[str] = []
     for name in plugins.adapter_names(plugins.Kind.SERVER):
         adapter = plugins.make_server(name)
@@ -172,8 +177,9 @@ def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
             facts = adapter.detect(host)
         except TargetError:  # it is not installed
             continue
-        passes_on = asked.port is None or asked.speaks in facts.passes_to
-        if _kind_of(adapter, facts) is Kind.PRIVATE and passes_on:
+        speaker, passing = (facts, asked) if asked.needs_backend else (asked, facts)
+        fits = asked.port is None or speaker.speaks in passing.passes_to
+        if _kind_of(adapter, facts) is Kind.PRIVATE and fits:
             return name, facts
     raise TargetError(
         f"{tuned}: it serves nothing itself, and no server is installed that could meanwhile. Install "

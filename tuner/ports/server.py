@@ -53,6 +53,8 @@ class Facts:
     """The protocol in which a private instance is asked."""
     passes_to: frozenset[str] = frozenset()
     """Protocols in which a private instance can ask another server (`Site.backend`)."""
+    needs_backend: bool = False
+    """A private instance answers nothing itself: another server has to stand behind it."""
     has_thread_per_connection: bool = False
     """An open connection occupies a thread: settings then differ most when connections are not kept."""
     drop_in: DropIn | None = None
