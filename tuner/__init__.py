@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from tuner.commands.compare import compare
     from tuner.commands.session import Reading, read, run
     from tuner.commands.sweep import sweep
+    from tuner.commands.versus import versus
     from tuner.errors import TargetError, TunerError, UsageError
+    from tuner.report.contest import Contest
     from tuner.report.progress import LineProgress
     from tuner.report.summary import Comparison, Summary
     from tuner.report.sweep import Sweep
@@ -28,15 +30,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Comparison", "LineProgress", "Reading", "Study", "Summary", "Sweep", "TargetError", "TunerError",
-    "UsageError", "combine", "compare", "load_study", "read", "run", "sweep",
+    "Comparison", "Contest", "LineProgress", "Reading", "Study", "Summary", "Sweep", "TargetError",
+    "TunerError", "UsageError", "combine", "compare", "load_study", "read", "run", "sweep", "versus",
 ]  # fmt: skip
 
 _HOMES = {
     "tuner.commands.compare": ("compare",),
     "tuner.commands.session": ("Reading", "read", "run"),
     "tuner.commands.sweep": ("sweep",),
+    "tuner.commands.versus": ("versus",),
     "tuner.errors": ("TargetError", "TunerError", "UsageError"),
+    "tuner.report.contest": ("Contest",),
     "tuner.report.progress": ("LineProgress",),
     "tuner.report.summary": ("Comparison", "Summary"),
     "tuner.report.sweep": ("Sweep",),

@@ -15,10 +15,11 @@ from tuner.cli.list_commands import adapters, spaces
 from tuner.cli.printing import say
 from tuner.cli.study_commands import check, compare, explain, export, init, report, run, show
 from tuner.cli.sweep_command import sweep
+from tuner.cli.versus_command import versus
 from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    init, check, run, show, explain, report, export, compare, sweep, apply, confirm, restore, spaces,
+    init, check, run, show, explain, report, export, compare, sweep, versus, apply, confirm, restore, spaces,
     adapters,
 )  # fmt: skip
 """As `tuner --help` lists them."""
