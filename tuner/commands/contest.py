@@ -15,9 +15,11 @@ from tuner.commands.session import name_session
 from tuner.commands.sweep import OF_THE_LOAD, start_s
 from tuner.measure.garbage_collection import short_collections
 from tuner.measure.gates import RetryBudget
+from tuner.ports import Config
 from tuner.records import Metric, Role, Start, State
 from tuner.report.contest import CONTESTS, Contest, count_blocks, gather_contest
 from tuner.report.wording import say_duration
+from tuner.space import Space
 from tuner.statistics.arms.faults import find_failure
 from tuner.study.facts import CONTEST, FINGERPRINT, METRIC, ContestPlan
 from tuner.study.folder import make_folder, require_own_database
@@ -66,6 +68,11 @@ def hold_contest(
     holding.measure()
     settings = {name: setup.settings for name, setup in setups.items()}
     return gather_contest(settings, {name: setup.space for name, setup in setups.items()}, storage)
+
+
+def say_lacks(space: Space, config: Config) -> tuple[str, ...]:
+    """Return what an entrant holds less than the default, a sentence for each."""
+    return tuple(f"it holds less than the default: {lack}" for lack in space.lacks(config))
 
 
 def expect_s(entrants: int, preset: str, blocks: int | None = None) -> float:

@@ -8,11 +8,10 @@ from itertools import pairwise
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress, Silence
 from tuner.commands.compare import list_presets, prepare_as_begun
-from tuner.commands.contest import expect_s, hold_contest
+from tuner.commands.contest import expect_s, hold_contest, say_lacks
 from tuner.commands.session import Reading, is_finished, read, run, settle_preset
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
-from tuner.ports import Config
 from tuner.records import Metric
 from tuner.report.contest import Contest
 from tuner.report.wording import say_duration
@@ -243,7 +242,7 @@ def _enter_winners(setups: Mapping[str, Setup], notes: Sequence[str]) -> Contest
             continue
         said.append(f"{name}: tuned in {took}")
         config = summary.winner.config
-        entrants.append(Entrant(study=name, name=TUNED, config=config, notes=_say_lacks(setup.space, config)))
+        entrants.append(Entrant(study=name, name=TUNED, config=config, notes=say_lacks(setup.space, config)))
     return ContestPlan(entrants=tuple(entrants), notes=tuple(said))
 
 
@@ -270,9 +269,5 @@ def _names_of(settings: Study) -> list[str]:
 
 def _enter_preset(study: str, space: Space, preset: Preset) -> Entrant:
     config = space.complete(preset.values)
-    fitted = tuple(f"{name} is fitted to this host: {why}" for name, why in preset.adjusted.items())
-    return Entrant(study=study, name=preset.name, config=config, notes=(*fitted, *_say_lacks(space, config)))
-
-
-def _say_lacks(space: Space, config: Config) -> tuple[str, ...]:
-    return tuple(f"it holds less than the default: {lack}" for lack in space.lacks(config))
+    fitted = tuple(f"{name} is not as written: {why}" for name, why in preset.adjusted.items())
+    return Entrant(study=study, name=preset.name, config=config, notes=(*fitted, *say_lacks(space, config)))

@@ -3,7 +3,7 @@
 from tuner.report.axes import ratio_axis, ratio_labels
 from tuner.report.bars import BARS_PX, Bar, BarChart
 from tuner.report.contest import Contest
-from tuner.report.contest.tables import SIDES, entrant_rows, pair_rows, to_control
+from tuner.report.contest.tables import entrant_columns, entrant_rows, pair_rows, to_control
 from tuner.report.contest.words import (
     list_claims,
     list_remarks,
@@ -19,7 +19,8 @@ from tuner.statistics.response_curve import Estimate
 def render_contest(contest: Contest) -> str:
     """Render one self-contained page, the same bytes for the same contest."""
     return load_templates().get_template("contest_page.html.j2").render(
-        contest=contest, title=name_leader(contest), figure=draw_ratios(contest), sides=SIDES,
+        contest=contest, title=name_leader(contest), figure=draw_ratios(contest),
+        sides=entrant_columns(contest),
         rows=list(zip(contest.labels, entrant_rows(contest), strict=True)), claims=list_claims(contest),
         pairs=list(zip(contest.labels, pair_rows(contest), strict=True)), remarks=list_remarks(contest),
         changes=list_changes(contest), effort=say_effort(contest), intervals=say_intervals(contest),

@@ -46,7 +46,7 @@ def _entrants(contest: Contest) -> Table:
     for index, title in enumerate(("", *SIDES)):
         table.add_column(title, justify="right" if index else "left")
     for label, row in zip(contest.labels, entrant_rows(contest), strict=True):
-        table.add_row(make_printable(label), *row)
+        table.add_row(make_printable(label), *row[: len(SIDES)])
     return table
 
 

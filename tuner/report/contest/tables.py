@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tuner.ports import ConnectTime
 from tuner.report.contest import Contest
 from tuner.report.contest.words import list_claims, list_remarks, name_leader, say_effort, say_intervals
 from tuner.report.wording import (
@@ -17,18 +18,33 @@ from tuner.statistics.response_curve import Estimate
 SIDES = ("requests/s", "p99", "CPU/request", "failures", "starts")
 
 
+def entrant_columns(contest: Contest) -> tuple[str, ...]:
+    """Return the titles of what is known of each entrant; connect times where a generator says them."""
+    is_timed = any(arm.connect_time is not None for arm in contest.arms)
+    return (*SIDES, "connecting, min / mean / max") if is_timed else SIDES
+
+
 def entrant_rows(contest: Contest) -> list[tuple[str, ...]]:
-    """Return of each entrant requests/s, p99, CPU per request, failures and starts."""
-    return [
-        (
+    """Return a row for each entrant, in the order of `entrant_columns`."""
+    rows = []
+    for arm, cpu_us in zip(contest.arms, contest.cpu_us, strict=True):
+        row = (
             f"≥ {say_rate(arm.goodput_rps)}" if arm.is_lower_bound else say_rate(arm.goodput_rps),
             say_milliseconds(arm.latency_p99_ms),
             NOTHING if cpu_us is None else f"{cpu_us:.1f} µs",
             say_failures(arm.failures, arm.requests),
             f"{arm.starts}, {arm.failed_starts} failed" if arm.failed_starts else str(arm.starts),
+            _say_connect_time(arm.connect_time),
         )
-        for arm, cpu_us in zip(contest.arms, contest.cpu_us, strict=True)
-    ]
+        rows.append(row[: len(entrant_columns(contest))])
+    return rows
+
+
+def _say_connect_time(found: ConnectTime | None) -> str:
+    if found is None:
+        return NOTHING
+    least, mean, most = map(say_milliseconds, (found.min_ms, found.mean_ms, found.max_ms))
+    return f"{least.removesuffix(' ms')} / {mean.removesuffix(' ms')} / {most}"
 
 
 def to_control(contest: Contest) -> list[Estimate | None]:
@@ -52,7 +68,7 @@ def _say_pair(contest: Contest, over: int, under: int) -> str:
 def contest_markdown(contest: Contest) -> str:
     """Return a contest as Markdown: who leads, the table of entrants, what is claimed."""
     ratios = [say_estimate(each) if each else NOTHING for each in to_control(contest)]
-    head = ("", f"of {contest.labels[0]}", *SIDES)
+    head = ("", f"of {contest.labels[0]}", *entrant_columns(contest))
     rows = [
         (label, ratio, *row)
         for label, ratio, row in zip(contest.labels, ratios, entrant_rows(contest), strict=True)
@@ -102,6 +118,7 @@ def contest_json(contest: Contest) -> dict[str, Any]:
 
 def _entrant_json(contest: Contest, index: int) -> dict[str, Any]:
     entrant, arm = contest.plan.entrants[index], contest.arms[index]
+    timed = arm.connect_time
     return {
         "label": contest.labels[index],
         "study": entrant.study,
@@ -111,6 +128,9 @@ def _entrant_json(contest: Contest, index: int) -> dict[str, Any]:
         "requests_per_cpu_s": arm.requests_per_cpu_s,
         "latency_p99_ms": arm.latency_p99_ms,
         "cpu_us_per_request": contest.cpu_us[index],
+        "connect_ms": None if timed is None else {
+            "min": timed.min_ms, "mean": timed.mean_ms, "max": timed.max_ms,
+        },
         "failures": arm.failures,
         "requests": arm.requests,
         "starts": arm.starts,
@@ -122,4 +142,4 @@ def _entrant_json(contest: Contest, index: int) -> dict[str, Any]:
             for name, (default, value) in contest.changes(index).items()
         },
         "config": dict(entrant.config),
-    }
+    }  # fmt: skip
