@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Comparison", "Contest", "LineProgress", "Reading", "Study", "Summary", "Sweep", "TargetError",
-    "TunerError", "UsageError", "combine", "compare", "compare_several", "copy_study", "load_study", "read", "run", "sweep",
-    "versus",
+    "TunerError", "UsageError", "combine", "compare", "compare_several", "copy_study", "load_study", "read",
+    "run", "sweep", "versus",
 ]  # fmt: skip
 
 _HOMES = {

@@ -120,8 +120,8 @@ def versus(
 def print_contest(found: "Contest", output: Path | None, *, as_json: bool) -> None:
     """Print a contest, and write its page where one is asked for."""
     from tuner.commands.outputs import write_contest
+    from tuner.report.contest.rows import contest_json
     from tuner.report.contest.screen import contest_screen
-    from tuner.report.contest.tables import contest_json
 
     if as_json:
         print_json(contest_json(found))

@@ -51,7 +51,7 @@ def _list_searched(study: Path, name: str | None, *, as_json: bool) -> None:
 
 def studies(as_json: AsJson = False) -> None:
     """List the studies that come with tuner, experiments of others to be made again; `tuner init --study`."""
-    from tuner.study.named import load_named
+    from tuner.study.named_studies import load_named
 
     found = load_named()
     if as_json:

@@ -88,7 +88,7 @@ def write_contest(contest: Contest, output: Path) -> None:
         TargetError: it cannot be written.
     """
     from tuner.report.contest.page import render_contest
-    from tuner.report.contest.tables import contest_markdown
+    from tuner.report.contest.rows import contest_markdown
 
     render = contest_markdown if output.suffix == ".md" else render_contest
     _write(output, render(contest).encode(errors="replace"))

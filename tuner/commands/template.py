@@ -12,7 +12,7 @@ from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.ports import HTTP, Facts, Host, PrivateServer, Server
 from tuner.space import describe_spaces
-from tuner.study.named import find_named
+from tuner.study.named_studies import find_named
 from tuner.study.settings import DEFAULT_GENERATOR
 
 HEAD = """\

@@ -17,9 +17,9 @@ from tuner.ports import ConnectTime
 from tuner.records import Failure, Metric, Role, State
 from tuner.report.contest import gather_contest
 from tuner.report.contest.page import render_contest, render_figure
+from tuner.report.contest.rows import contest_json, contest_markdown
 from tuner.report.contest.screen import contest_screen, draw_rows
-from tuner.report.contest.tables import contest_json, contest_markdown
-from tuner.report.contest.words import list_claims, list_remarks, name_leader
+from tuner.report.contest.wording import list_claims, list_remarks, name_leader
 from tuner.study.facts import CONTEST, METRIC, ContestPlan, Entrant
 from tuner.study.objective import parse_constraint
 

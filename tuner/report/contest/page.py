@@ -3,8 +3,8 @@
 from tuner.report.axes import ratio_axis, ratio_labels
 from tuner.report.bars import BARS_PX, Bar, BarChart
 from tuner.report.contest import Contest
-from tuner.report.contest.tables import entrant_columns, entrant_rows, pair_rows, to_control
-from tuner.report.contest.words import (
+from tuner.report.contest.rows import entrant_columns, entrant_rows, pair_rows, to_control
+from tuner.report.contest.wording import (
     list_claims,
     list_remarks,
     name_leader,

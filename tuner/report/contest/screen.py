@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tuner.report.contest import Contest
-from tuner.report.contest.tables import SIDES, entrant_rows, to_control
-from tuner.report.contest.words import (
+from tuner.report.contest.rows import SIDES, entrant_rows, to_control
+from tuner.report.contest.wording import (
     list_claims,
     list_remarks,
     name_leader,

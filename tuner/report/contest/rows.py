@@ -4,7 +4,7 @@ from typing import Any
 
 from tuner.ports import ConnectTime
 from tuner.report.contest import Contest
-from tuner.report.contest.words import list_claims, list_remarks, name_leader, say_effort, say_intervals
+from tuner.report.contest.wording import list_claims, list_remarks, name_leader, say_effort, say_intervals
 from tuner.report.wording import (
     NOTHING,
     make_printable,

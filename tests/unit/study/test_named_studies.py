@@ -8,7 +8,7 @@ from tuner.commands.template import copy_study
 from tuner.errors import UsageError
 from tuner.space.yaml_text import Document
 from tuner.study import load_study
-from tuner.study.named import find_named, load_named, named_studies
+from tuner.study.named_studies import find_named, load_named, named_studies
 
 STUDIES = load_named()
 YEARS = {"2004", "2012", "2015"}
