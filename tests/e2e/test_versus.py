@@ -90,6 +90,25 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, arguments, said):
     assert refused.stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("default", "cached", "default"), "one is named twice"),
+        (("default", "cached", "cachd"), "Did you mean cached"),
+        (("default", "cached", "article-2015", "--pairs", "2"), "Give at least 3"),
+        (("default", "cached", "-o", "page.html"), "two configurations have no page"),
+    ],
+)
+def test_configurations_that_cannot_be_compared_are_refused(tmp_path: Path, arguments, said):
+    tuner = CommandLine(tmp_path)
+    tuner.write("nginx.yaml", name="nginx")
+
+    refused = tuner.run("compare", "nginx.yaml", *arguments)
+
+    assert refused.returncode == 2
+    assert said in refused.stderr
+
+
 def test_a_study_that_comes_with_tuner_is_listed_written_and_checked(tmp_path: Path):
     tuner = CommandLine(tmp_path)
 

@@ -58,17 +58,14 @@ def versus(
     progress = progress or Silence()
     _refuse_twins(studies, least=1 if with_presets else 2)
     with signals_interrupt():
-        setups = _prepare(studies)[0]
-        _refuse_other_terms(setups)
-        name = _settle_budget(studies, preset, None if with_presets else minutes)
-        if not with_presets:
-            waiting = [each for each in studies if not is_finished(each)]
-            agenda = Agenda(
-                waiting={each.name: 60 * _budget_minutes(each, name, minutes) for each in waiting},
-                entrants=2 * len(studies), contest_s=expect_s(2 * len(studies), name, blocks),
-            )  # fmt: skip
+        _refuse_other_terms(_prepare(studies)[0])
+        if with_presets:
+            name = preset or studies[0].preset
+        else:
+            name = _settle_budget(studies, preset, minutes)
+            agenda = _plan_agenda(studies, name, minutes, blocks)
             progress.note(str(agenda))
-            for each in waiting:
+            for each in agenda.waiting:
                 progress.note(f"{each.name}: it is tuned first")
                 when_tuned(run(each, preset=name, minutes=minutes, progress=progress))
         with ExitStack() as held:
@@ -76,10 +73,6 @@ def versus(
                 held.enter_context(locked(each))
             setups, metric, notes = _prepare(studies)
             planned = _enter_presets(setups, notes) if with_presets else _enter_winners(setups, notes)
-            if len(planned.entrants) == 1:
-                raise UsageError(
-                    f"{studies[0].path}: space: it names no presets. Write some under `presets:`."
-                )
             return hold_contest(planned, setups, metric=metric, preset=name, blocks=blocks, progress=progress)
 
 
@@ -207,26 +200,34 @@ def _refuse_unfair(what: str, found: Mapping[str, object]) -> None:
         )
 
 
-def _budget_minutes(settings: Study, preset: str, minutes: float | None) -> float:
-    return minutes or settings.minutes or PRESETS[preset].minutes
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agenda:
     """What is to come, and how long it takes."""
 
-    waiting: Mapping[str, float]
-    """Study that is not finished → seconds of its tuning, at the most."""
+    waiting: Sequence[Study]
+    """Those that are not finished."""
+    each_s: float
+    """Of the tuning of one, at the most."""
     entrants: int
     contest_s: float
 
     def __str__(self) -> str:
-        tuning = ", ".join(f"{name} {say_duration(seconds)}" for name, seconds in self.waiting.items())
-        total_s = sum(self.waiting.values()) + self.contest_s
+        tuning = ", ".join(f"{each.name} {say_duration(self.each_s)}" for each in self.waiting)
+        total_s = len(self.waiting) * self.each_s + self.contest_s
         return (
             f"to tune: {tuning or 'nothing, all are finished'}; then up to {self.entrants} configurations "
             f"against each other, about {say_duration(self.contest_s)}; in all about {say_duration(total_s)}"
         )
+
+
+def _plan_agenda(studies: Sequence[Study], preset: str, minutes: float | None, blocks: int | None) -> Agenda:
+    entrants = 2 * len(studies)
+    return Agenda(
+        waiting=[each for each in studies if not is_finished(each)],
+        each_s=60 * (minutes or studies[0].minutes or PRESETS[preset].minutes),
+        entrants=entrants,
+        contest_s=expect_s(entrants, preset, blocks),
+    )
 
 
 def _enter_winners(setups: Mapping[str, Setup], notes: Sequence[str]) -> ContestPlan:
@@ -247,7 +248,11 @@ def _enter_winners(setups: Mapping[str, Setup], notes: Sequence[str]) -> Contest
 
 
 def _enter_presets(setups: Mapping[str, Setup], notes: Sequence[str]) -> ContestPlan:
-    """Return the plan with the default of each study and the presets that its file names, in order."""
+    """Return the plan with the default of each study and the presets that its file names, in order.
+
+    Raises:
+        UsageError: a single study names none, or none that fits this host.
+    """
     entrants: list[Entrant] = []
     said = list(notes)
     for study, setup in setups.items():
@@ -258,6 +263,9 @@ def _enter_presets(setups: Mapping[str, Setup], notes: Sequence[str]) -> Contest
                 entrants.append(_enter_preset(study, *known[name]))
             else:
                 said.append(f"{study} {name} is left out: {left_out[f'preset {name}']}")
+    if len(entrants) == 1:
+        path = setups[entrants[0].study].settings.path
+        raise UsageError(f"{path}: space: it names no presets. Write some under `presets:`.")
     return ContestPlan(entrants=tuple(entrants), notes=tuple(said), is_stepwise=True)
 
 

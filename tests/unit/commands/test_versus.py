@@ -23,7 +23,6 @@ from tuner.campaign.confirm import confirm
 from tuner.commands import compare as compare_module
 from tuner.commands import contest as contest_module
 from tuner.commands import versus as module
-from tuner.commands.session import Reading, read
 from tuner.errors import TargetError, UsageError
 from tuner.records import Failure, Metric, Role
 from tuner.space import SpaceFacts, facts_to_json, load_space
@@ -112,7 +111,6 @@ def tuned(monkeypatch, host):
     def run(settings, *, preset, **_):
         names.append(settings.name)
         tune(settings, host, preset)
-        return Reading(settings=settings, space=space_of(*TUNED), summary=read(settings).summary)
 
     monkeypatch.setattr(module, "run", run)
     return names
