@@ -49,6 +49,27 @@ def _list_searched(study: Path, name: str | None, *, as_json: bool) -> None:
     print_json(found) if as_json else make_console().print(searched_list(settings.load.describe(), found))
 
 
+def studies(as_json: AsJson = False) -> None:
+    """List the studies that come with tuner, experiments of others to be made again; `tuner init --study`."""
+    from tuner.study.named_studies import load_named
+
+    found = load_named()
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": each.name, "title": each.title, "source": each.source,
+                    "servers": list(each.servers), "load": each.load.describe(),
+                }
+                for each in found
+            ]
+        )  # fmt: skip
+        return
+    from tuner.report.terminal import study_list
+
+    make_console().print(study_list(found))
+
+
 def adapters(as_json: AsJson = False) -> None:
     """List the hosts, servers and load generators that tuner knows."""
     from dataclasses import asdict

@@ -1,5 +1,6 @@
 """Measures two configurations in pairs."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
@@ -15,7 +16,9 @@ from tuner.ports import Config
 from tuner.records import Metric, Role, Start
 from tuner.report.reasons import explain_gain
 from tuner.report.summary import Comparison, gather_arm, pair_seconds
+from tuner.space.parameters import Preset
 from tuner.space.problems import suggest
+from tuner.space.space import Space
 from tuner.statistics.age import find_age
 from tuner.statistics.paired_gain import judge_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
@@ -114,6 +117,16 @@ def _open_study(settings: Study) -> Storage | None:
         return None
 
 
+def list_presets(space: Space) -> Mapping[str, tuple[Space, Preset]]:
+    """Return name → preset, in order, with the space that completes it.
+
+    One that holds less than the default is completed by the space in which it may.
+    """
+    free = space.open()
+    presets = {preset.name: (space, preset) for preset in space.presets}
+    return {preset.name: (free, preset) for preset in free.presets} | presets
+
+
 def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     """Turn `default`, `winner`, a preset's name or values into a whole, valid configuration.
 
@@ -127,8 +140,7 @@ def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
         return _complete(setup, chosen)
     if chosen == DEFAULT_ARM:
         return setup.space.default()
-    presets = {preset.name: (setup.space, preset) for preset in setup.space.presets}
-    presets = {preset.name: (free, preset) for preset in free.presets} | presets
+    presets = list_presets(setup.space)
     if chosen in presets:
         space, preset = presets[chosen]
         return space.complete(preset.values)

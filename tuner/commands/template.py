@@ -12,6 +12,7 @@ from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.ports import HTTP, Facts, Host, PrivateServer, Server
 from tuner.space import describe_spaces
+from tuner.study.named_studies import find_named
 from tuner.study.settings import DEFAULT_GENERATOR
 
 HEAD = """\
@@ -128,6 +129,21 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
         keepalive="false" if front.has_thread_per_connection else "true",
         folder=path.with_suffix(".study").name,
     )
+    return _write_new(path, text)
+
+
+def copy_study(name: str, path: Path) -> Path:
+    """Write the file of a study that comes with tuner.
+
+    Raises:
+        UsageError: there is no such study, or the file is there already.
+        TargetError: the file cannot be written.
+    """
+    return _write_new(path, find_named(name).read_text(encoding="utf-8"))
+
+
+def _write_new(path: Path, text: str) -> Path:
+    """Write a file that is not there yet. Raises UsageError when it is, TargetError when it cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)

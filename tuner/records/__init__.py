@@ -30,6 +30,8 @@ class Role(StrEnum):
     """Under loads that nothing was tuned on, one situation after the other."""
     SWEEP = "sweep"
     """With one parameter at a value whose response is measured; kept apart from the study's own starts."""
+    CONTEST = "contest"
+    """Against configurations of its own or of other studies; kept apart, too."""
 
     @property
     def is_under_study_load(self) -> bool:

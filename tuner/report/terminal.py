@@ -28,6 +28,7 @@ from tuner.report.wording import (
 if TYPE_CHECKING:
     from tuner.report.summary import Comparison, Summary
     from tuner.statistics.paired_gain import Gain
+    from tuner.study import Study
 
 SIDES = ("", "requests/s", "p99", "failures", "starts")
 PAIRED = (" of winner against default", "dim")
@@ -253,6 +254,15 @@ def _say_hint(hint: Mapping[str, Any]) -> str:
 
 def _say_value(value: object) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def study_list(studies: Sequence["Study"]) -> Group:
+    """Return studies with what each asks and where that comes from."""
+    parts: list[RenderableType] = []
+    for each in studies:
+        parts += [Text(make_printable(each.name), style="bold"), _indented(each.title)]
+        parts.append(_indented(each.source, style="dim"))
+    return Group(*parts)
 
 
 def searched_list(load: str, found: Mapping[str, Any]) -> Group:

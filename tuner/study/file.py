@@ -53,7 +53,7 @@ def _read_bytes(path: Path, remedy: str) -> bytes:
 def _read_study(fields: Fields, path: Path) -> Study:
     known = (
         "study", "servers", "space", "target", "load", "content", "objective", "constraints", "budget",
-        "storage", "backend", "seed", "optimizer", "line_price", "warm_start",
+        "storage", "backend", "seed", "optimizer", "line_price", "warm_start", "title", "source",
     )  # fmt: skip
     fields.refuse_unknown((), known)
     for key in ("study", "servers", "space"):
@@ -88,6 +88,8 @@ def _read_study(fields: Fields, path: Path) -> Study:
         optimizer=_read_optimizer(fields),
         line_price=fields.number(("line_price",), 0.01, float, low=0, high=1),
         warm_start=tuple(path.parent / each for each in fields.texts(("warm_start",))),
+        title=fields.text(("title",), ""),
+        source=fields.text(("source",), ""),
     )
 
 

@@ -135,6 +135,10 @@ class Study:
     """The application that is started behind the servers."""
     warm_start: tuple[Path, ...] = ()
     """Study files of earlier studies."""
+    title: str = ""
+    """What it asks, in one line."""
+    source: str = ""
+    """Where its question comes from."""
 
     @property
     def folder(self) -> Path:

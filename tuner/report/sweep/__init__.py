@@ -9,7 +9,7 @@ from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.records import Metric
 from tuner.report.summary import Arm, gather_arm
-from tuner.report.wording import capitalize, say_duration, say_interval, say_metric, say_percent, say_ratio
+from tuner.report.wording import capitalize, say_duration, say_estimate, say_metric, say_percent
 from tuner.space.grid import GridPoint, follows
 from tuner.statistics.response_curve import Estimate
 from tuner.statistics.sweep import NEAR, Sweeping, Tried, judge_sweep
@@ -159,11 +159,6 @@ def advise(sweep: Sweep) -> str:
 
 def _say_what(sweep: Sweep) -> str:
     return "goodput" if sweep.metric is Metric.GOODPUT else say_metric(sweep.metric)
-
-
-def say_estimate(estimate: Estimate) -> str:
-    """Write a ratio with its interval: 1.12× [1.05, 1.19]."""
-    return f"{say_ratio(estimate.ratio)} {say_interval(estimate.low, estimate.high)}"
 
 
 def say_tolerance(sweep: Sweep) -> str:

@@ -1,0 +1,80 @@
+"""The page and the figure of a contest: one self-contained HTML document, light and dark."""
+
+from tuner.report.axes import ratio_axis, ratio_labels
+from tuner.report.bars import BARS_PX, Bar, BarChart
+from tuner.report.contest import Contest
+from tuner.report.contest.rows import entrant_columns, entrant_rows, pair_rows, to_control
+from tuner.report.contest.wording import (
+    list_claims,
+    list_remarks,
+    name_leader,
+    say_effort,
+    say_intervals,
+)
+from tuner.report.markup import load_templates
+from tuner.report.wording import NOTHING, say_estimate, say_ratio
+from tuner.statistics.response_curve import Estimate
+
+
+def render_contest(contest: Contest) -> str:
+    """Render one self-contained page, the same bytes for the same contest."""
+    return load_templates().get_template("contest_page.html.j2").render(
+        contest=contest, title=name_leader(contest), figure=draw_ratios(contest),
+        sides=entrant_columns(contest),
+        rows=list(zip(contest.labels, entrant_rows(contest), strict=True)), claims=list_claims(contest),
+        pairs=list(zip(contest.labels, pair_rows(contest), strict=True)), remarks=list_remarks(contest),
+        changes=list_changes(contest), effort=say_effort(contest), intervals=say_intervals(contest),
+    )  # fmt: skip
+
+
+def render_figure(contest: Contest) -> str:
+    """Return the figure as HTML that brings its own style, for notebooks."""
+    return (
+        load_templates()
+        .get_template("contest_figure.html.j2")
+        .render(figure=draw_ratios(contest), title=name_leader(contest))
+    )
+
+
+def draw_ratios(contest: Contest) -> BarChart:
+    """Draw the ratio of each entrant to the first one, with its interval."""
+    estimates = to_control(contest)
+    axis = ratio_axis(end for each in estimates if each for end in (each.low, each.high))
+    rates = [row[0] for row in entrant_rows(contest)]
+    bars = []
+    for index, (label, estimate, rate) in enumerate(zip(contest.labels, estimates, rates, strict=True)):
+        leads = index in contest.leaders
+        place = {} if estimate is None else {
+            "low": axis.percent(estimate.low), "high": axis.percent(estimate.high),
+            "dot": axis.percent(estimate.ratio),
+        }  # fmt: skip
+        bars.append(
+            Bar(
+                label=label, cells=(rate, _say_ratio(index, estimate)),
+                tone="bad" if index in contest.faults else "good" if leads else "blue",
+                symbol="diamond" if leads else "circle", **place,
+            )
+        )  # fmt: skip
+    return BarChart(
+        name="contest", title=f"Ratios to {contest.labels[0]}",
+        columns=("", "requests/s", f"of {contest.labels[0]}"), numbers=2, bars=tuple(bars),
+        origin=axis.percent(1), labels=ratio_labels(axis, length_px=BARS_PX),
+        caption="Green diamonds: nobody is shown to be ahead of them. Red: not named best, as said below.",
+    )  # fmt: skip
+
+
+def _say_ratio(index: int, estimate: Estimate | None) -> str:
+    if estimate is None:
+        return NOTHING
+    return say_estimate(estimate) if index else say_ratio(1.0)
+
+
+def list_changes(contest: Contest) -> list[tuple[str, list[str]]]:
+    """Return what each entrant changes, as name and value; entrants that change nothing are left out."""
+    found = []
+    for index, label in enumerate(contest.labels):
+        space = contest.spaces[contest.plan.entrants[index].study]
+        shown = [f"{name} {space.show(name, value)}" for name, (_, value) in contest.changes(index).items()]
+        if shown:
+            found.append((label, shown))
+    return found
