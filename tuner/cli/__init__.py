@@ -11,7 +11,7 @@ from tuner import __doc__ as about
 from tuner import __version__
 from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.host_commands import apply, confirm, restore
-from tuner.cli.list_commands import adapters, spaces
+from tuner.cli.list_commands import adapters, loads, spaces
 from tuner.cli.printing import say
 from tuner.cli.study_commands import check, compare, explain, export, init, report, run, show
 from tuner.cli.sweep_command import sweep
@@ -19,7 +19,7 @@ from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     init, check, run, show, explain, report, export, compare, sweep, apply, confirm, restore, spaces,
-    adapters,
+    loads, adapters,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 

@@ -35,11 +35,12 @@ def init(
     server: Annotated[str, typer.Argument(help="Which server to tune: apache, nginx …")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
     url: Annotated[str | None, typer.Option(help="For an installed php-fpm: a page that it makes.")] = None,
+    content: Annotated[str | None, typer.Option(help="Built-in content to ask for; `tuner loads`.")] = None,
 ) -> None:
     """Detect the server and write a commented study file."""
     from tuner.commands.template import write_study
 
-    path = write_study(server, output or Path(f"{server}.yaml"), url=url)
+    path = write_study(server, output or Path(f"{server}.yaml"), url=url, content=content)
     print_text(str(path))
 
 

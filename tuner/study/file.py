@@ -10,6 +10,7 @@ from tuner.ports import Scalar
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import Document, read_yaml
 from tuner.study.backend import read_backend
+from tuner.study.builtin_loads import BUILTIN, read_builtin_load
 from tuner.study.fields import Fields
 from tuner.study.load_bounds import MOST_CONNECTIONS
 from tuner.study.mix import read_mix, read_path
@@ -74,7 +75,7 @@ def _read_study(fields: Fields, path: Path) -> Study:
         space=_read_space(fields),
         target=target,
         load=_read_load(fields, path, target),
-        content=fields.text(("content",), "builtin"),
+        content=fields.text(("content",), BUILTIN),
         objective=_read_objective(fields),
         constraints=tuple(
             parse_constraint(text, fields.where(("constraints", index)))
@@ -145,7 +146,7 @@ def _read_target(fields: Fields) -> TargetSettings:
 def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettings:
     keys = (
         "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
-        "result", "script", "token_directory", "requests",
+        "result", "script", "token_directory", "requests", "content",
     )  # fmt: skip
     fields.refuse_unknown(("load",), keys)
     connections = fields.number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
@@ -160,12 +161,15 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
             ("load", "host"), f"{len(hosts)} hosts for {connections} connections", "Use fewer hosts"
         )
     script = fields.value(("load", "script"))
-    mix = read_mix(fields)
+    builtin = read_builtin_load(fields, is_managed=target.is_managed)
+    mix = read_mix(fields) if builtin is None else builtin.requests
+    page = builtin.path if builtin else mix[0].path if mix else "/index.html"
     return LoadSettings(
         generator=fields.text(("load", "generator"), DEFAULT_GENERATOR),
         hosts=hosts,
-        path=_read_load_path(fields, target, mix[0].path if mix else "/index.html"),
+        path=_read_load_path(fields, target, page),
         requests=mix,
+        content="" if builtin is None else builtin.name,
         token_directory=_read_token_directory(fields, target),
         connections=connections,
         keepalive=fields.truth(("load", "keepalive"), default=True),

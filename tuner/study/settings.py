@@ -10,6 +10,7 @@ from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
 from tuner.ports import RequestKind, Scalar
 from tuner.space.yaml_text import Document
 from tuner.study.backend import BackendSettings
+from tuner.study.builtin_loads import BUILTIN_LOADS
 from tuner.study.folder import DATABASE
 from tuner.study.mix import define_mix, describe_mix
 from tuner.study.objective import Constraint, Objective
@@ -53,6 +54,8 @@ class LoadSettings:
     """On the server; in managed mode it may be a whole URL. With a mix, the page that is waited for."""
     requests: tuple[RequestKind, ...] = ()
     """The mix that is sent; empty for the path alone."""
+    content: str = ""
+    """Name of the built-in content that path and mix are of; empty for the study's own."""
     connections: int = 100
     keepalive: bool = True
     threads: int = 1
@@ -100,7 +103,8 @@ class LoadSettings:
         """Return the workload in one line."""
         kept = "keep-alive" if self.keepalive else "Connection: close"
         there = "" if self.hosts == (LOCAL,) else f" on {', '.join(self.hosts)}"
-        asked = describe_mix(self.requests) or self.path
+        builtin = BUILTIN_LOADS.get(self.content)
+        asked = builtin.title if builtin else describe_mix(self.requests) or self.path
         return f"{self.generator}{there}, {asked}, {self.connections} connections, {kept}, {self.protocol}"
 
 
