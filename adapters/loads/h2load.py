@@ -1,6 +1,6 @@
 """h2load of nghttp2 1.52: HTTP/1.1 and HTTP/2, closed loop or a fixed rate, every response in a log.
 
-What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D:
+What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D, or with -n where that is said:
 
 * `done` are the lines of --log-file: start in µs, status (-1 for a stream that failed), latency in µs. Their
   number is compared with `done`, so that half a log is noticed.
@@ -17,6 +17,9 @@ What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D:
 * A socket that cannot be had (no local port, no open file) ends it by an assertion.
 * With --rps a client sends at its rate, but one request at a time over HTTP/1.1: a late answer delays the
   next request, and the latency is counted from when it was really sent.
+* With -n each client has its share of the requests beforehand. One that loses its connection gives up what
+  is left of its share, and the others do not take it over: that is counted as failed. It ends when all have,
+  so that slow connections are waited for; `timeout` ends it at the time limit.
 * --log-file is appended to, so an empty file is written before each run.
 """
 
@@ -87,7 +90,7 @@ class H2load:
         return {_log_path(workload): b""}
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"), rates=True)
+        refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"), rates=True, counts=True)
         if not workload.keepalive:
             raise UsageError(
                 "load generator h2load: it never ends with `keepalive: false`, as a connection that is being "
@@ -97,7 +100,7 @@ class H2load:
             "h2load",
             f"--clients={workload.connections}",
             f"--threads={min(workload.threads, workload.connections)}",
-            f"--duration={round(workload.duration_s * 1000)}ms",
+            _end(workload),
             f"--log-file={_log_path(workload)}",
             *_PROTOCOLS[workload.protocol],
             *(
@@ -107,7 +110,8 @@ class H2load:
             ),
             with_path(workload.url),
         )
-        return ended_after(workload.duration_s + GRACE_S, argv)
+        limit_s = workload.duration_s + (GRACE_S if workload.requests_total is None else 0)
+        return ended_after(limit_s, argv)
 
     def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:
         return (_log_path(workload),)
@@ -120,6 +124,8 @@ class H2load:
             if completed.returncode not in {0, ENDED_STATUS}:
                 raise unreadable(self.name, "it failed", completed)
             log = read_log(outputs.get(_log_path(workload), b""))
+            if workload.requests_total is not None:
+                return _result_of_requests(log, completed, workload)
             if completed.returncode == ENDED_STATUS:
                 return _without_summary(log, workload)
             text = text_of(completed.stdout)
@@ -131,6 +137,13 @@ _PROTOCOLS: Mapping[str, Argv] = {
     "h2c": ("--no-tls-proto=h2c",),
     "h2": ("--npn-list=h2",),
 }
+
+
+def _end(workload: Workload) -> str:
+    """Return the option that says when it ends: after so many requests, or after a time."""
+    if workload.requests_total is not None:
+        return f"--requests={workload.requests_total}"
+    return f"--duration={round(workload.duration_s * 1000)}ms"
 
 
 def _log_path(workload: Workload) -> PurePosixPath:
@@ -183,6 +196,35 @@ def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workl
             else None
         ),
     )
+
+
+def _result_of_requests(log: Log, completed: Completed, workload: Workload) -> LoadResult:
+    """Read a run that ends after so many requests, or at its time limit, and then has no summary."""
+    late = completed.returncode == ENDED_STATUS
+    text = text_of(completed.stdout)
+    summary = None if late else _summary(text)
+    correct_us = log.correct_us
+    refused = len(log) - len(correct_us) - log.broken
+    totals = Totals(
+        answered=len(correct_us), refused=refused, broken=log.broken,
+        received_bytes=summary.body_bytes if summary else 0,
+    )  # fmt: skip
+    wrong = len(correct_us) if summary and has_wrong_bodies(totals, workload) else 0
+    missing = max(0, (workload.requests_total or 0) - len(log))
+    return LoadResult(
+        duration_s=workload.duration_s if late else log.span_s or completed.duration_s,
+        correct=len(correct_us) - wrong,
+        failures=Failures(
+            read=log.broken, status=refused, length=wrong,
+            **{"timeout" if late else "other": missing},
+        ),
+        bytes=summary.received_bytes if summary else 0,
+        latency=None if wrong else latency_of_samples(correct_us),
+        connect_time=_connect_time(text) if summary and summary.started else None,
+        aborted=(
+            "the time was up before all requests were answered; lengths were not checked" if late else None
+        ),
+    )  # fmt: skip
 
 
 def _closed_in_order(summary: _Summary, workload: Workload) -> int:

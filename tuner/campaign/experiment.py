@@ -192,6 +192,13 @@ class Experiment:
         ]
         return sum(costs) / len(costs) if costs else 1.0
 
+    def window_s(self) -> float:
+        """Return the length of a window: the plan's, or that of the default's where requests are counted."""
+        lasted = [window.duration_s for each in self.controls() for window in each.valid_windows]
+        if self.setup.load.requests_total is None or not lasted:
+            return self.plan.window_s
+        return median(lasted)
+
     def spent_s(self, role: Role) -> float:
         """Return the seconds that starts in a role have taken."""
         return sum(cost_s(start) for start in self.starts if start.role is role)
@@ -219,7 +226,7 @@ class Experiment:
             least=plan.pairs,
             seconds=min(plan.confirm_s, max(0.0, self.time_left_s() - WRAP_UP_S)),
             start_cost_s=self.mean_deploy_s() + plan.warmup_s,
-            window_s=plan.window_s,
+            window_s=self.window_s(),
         )
 
     def _final_s(self) -> float:
@@ -228,7 +235,7 @@ class Experiment:
         pairs, windows = self.plan_confirmation(None if best is None else best.posterior)
         each_s = self.mean_cost_s()
         if plan.confirm_s:
-            confirm_s = 2 * pairs * (self.mean_deploy_s() + plan.warmup_s + windows * plan.window_s)
+            confirm_s = 2 * pairs * (self.mean_deploy_s() + plan.warmup_s + windows * self.window_s())
         else:
             confirm_s = 2 * plan.extend_to * each_s
         rate_s = 2 * plan.rate_pairs * (each_s + plan.rate_window_s)

@@ -26,7 +26,7 @@ from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
 from tuner.measure.window import Load, copy_shape
-from tuner.ports import Facts, Host, RequestKind, Server
+from tuner.ports import Facts, Host, LoadGenerator, RequestKind, Server, Workload
 from tuner.records import Fingerprint
 from tuner.space import (
     Space,
@@ -91,6 +91,7 @@ def prepare(settings: Study) -> Setup:
     """
     host = plugins.make_host(settings.target.host)
     generator = plugins.make_load_generator(settings.load.generator, **settings.load.options())
+    _refuse_unsendable(settings, generator)
     found: Found[ManagedTarget] | Found[SandboxTarget]
     if settings.target.is_managed:
         names = settings.load.hosts
@@ -105,7 +106,10 @@ def prepare(settings: Study) -> Setup:
         version = find_generators(generator, load_hosts)
         found = _make_sandbox_target(settings, host)
         servers = {name: found.target.servers[name] for name in settings.servers}
-    load = Load.prepare(generator, settings.load, host)
+    load = replace(
+        Load.prepare(generator, settings.load, host), requests_total=settings.load.requests_total,
+        time_limit_s=settings.load.time_limit_s,
+    )  # fmt: skip
     described = f"{generator.name} {version}".strip()
     return Setup(
         settings=settings, host=host, servers=servers, facts=found.facts, space=found.space,
@@ -278,7 +282,24 @@ def _fixed_rate(load: Load, settings: LoadSettings, hosts: Mapping[str, Host]) -
         find_generators(generator, hosts)
     except TargetError:
         return None
-    return replace(load, generator=generator)
+    return replace(load, generator=generator, requests_total=None)
+
+
+def _refuse_unsendable(settings: Study, generator: LoadGenerator) -> None:
+    """Raise UsageError for a load that this generator cannot send, before anything is started for it."""
+    load = settings.load
+    example = Workload(
+        url=load.path if "://" in load.path else f"http://127.0.0.1{load.path}", connections=load.connections,
+        keepalive=load.keepalive, duration_s=1.0, threads=load.threads, protocol=load.protocol,
+        requests=load.requests,
+    )  # fmt: skip
+    counted = replace(example, requests_total=load.requests_total, duration_s=load.time_limit_s)
+    try:
+        # It warms up by time, and is then measured as the study says.
+        for each in (example, counted if load.requests_total else example):
+            generator.command(each)
+    except UsageError as error:
+        raise UsageError(f"{settings.path}: load: {error}") from error
 
 
 def _refuse_strangers(settings: Study, space: Space) -> None:

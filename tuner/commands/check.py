@@ -14,7 +14,7 @@ from tuner.deploy.managed import ManagedTarget
 from tuner.errors import TargetError, TrialFailed
 from tuner.hosts.conflicts import Conflict
 from tuner.interrupts import signals_interrupt
-from tuner.measure.window import Load, run_window
+from tuner.measure.window import Load, run_counted_window, run_window
 from tuner.ports import Host
 from tuner.records import Role, Start, State, Window
 from tuner.restore.recovery import describe_use
@@ -224,7 +224,7 @@ def capacity_lines(setup: Setup, name: str) -> list[str]:
 def measure_default(deployment: Deployment, load: Load) -> Window:
     """Return the first window without too many failures, or the last of those that all had too many."""
     for _ in range(MOST_WINDOWS):
-        window = run_window(deployment, load, WINDOW_S)
+        window = run_counted_window(deployment, load, WINDOW_S)
         if window.failure_rate <= MOST_FAILURES:
             break
     return window

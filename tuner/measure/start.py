@@ -9,7 +9,7 @@ from typing import Protocol
 from tuner.deploy.deployment import Deployment
 from tuner.errors import LoadFailed, Stalled
 from tuner.measure.gates import HEALTHY, ControlFacts, RetryBudget
-from tuner.measure.window import Load, run_window
+from tuner.measure.window import Load, run_counted_window, run_window
 from tuner.records import Blame, Gate, Window
 from tuner.statistics.steady import is_steady
 from tuner.study.presets import Plan
@@ -69,7 +69,8 @@ def measure_start(
         LoadFailed: the load generator failed again and again.
     """
     retries.begin_start()
-    measure = partial(_window, deployment, load, control=judges.control)
+    measure = partial(_window, run_window, deployment, load, control=judges.control)
+    measure_counted = partial(_window, run_counted_window, deployment, load, control=judges.control)
     slices, steady = warm_up(measure, plan, spread=judges.spread)
     # What spoiled the warm-up is not held against the configuration.
     reason = judges.gate_zero(slices[-1]) if slices[-1].is_valid else None
@@ -79,7 +80,7 @@ def measure_start(
     first_look, most = plan.windows
     valid: list[Window] = []
     while len(valid) < most:
-        window = _window_with_retries(measure, plan.window_s, retries, keep)
+        window = _window_with_retries(measure_counted, plan.window_s, retries, keep)
         if not window.is_valid:
             break
         valid.append(window)
@@ -131,10 +132,16 @@ def warm_up(measure: Measure, plan: Plan, *, spread: float) -> tuple[list[Window
 
 
 def _window(
-    deployment: Deployment, load: Load, duration_s: float, *, control: ControlFacts, problems_before: int = 0
+    run: Callable[..., Window],
+    deployment: Deployment,
+    load: Load,
+    duration_s: float,
+    *,
+    control: ControlFacts,
+    problems_before: int = 0,
 ) -> Window:
     """Run one window; a server from which nothing comes is not slow, it is broken."""
-    window = run_window(deployment, load, duration_s, problems_before=problems_before, control=control)
+    window = run(deployment, load, duration_s, problems_before=problems_before, control=control)
     deployment.check_alive()
     if window.correct == 0 and not _generator_failed(window):
         said = "; ".join(verdict.reason for verdict in window.verdicts) or "nothing was answered."

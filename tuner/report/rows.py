@@ -81,7 +81,7 @@ def constraint_rows(summary: "Summary") -> list[Row]:
 
 
 def response_rows(summary: "Summary") -> list[Row]:
-    """Return response times at a fixed rate, and how long connections took to be established."""
+    """Return response times at a fixed rate and under the load, and how long connections took to be made."""
     rows: list[Row] = []
     claim = summary.latency
     if claim is not None:
@@ -92,10 +92,24 @@ def response_rows(summary: "Summary") -> list[Row]:
             ("p99 of the winner over the default's", say_gain(claim.ratio)),
         ]
     for name, arm in (("default", summary.default), ("winner", summary.winner)):
-        if arm is not None and arm.connect_time is not None:
-            times = (arm.connect_time.min_ms, arm.connect_time.mean_ms, arm.connect_time.max_ms)
-            shown = " / ".join(say_milliseconds(each) for each in times)
-            rows.append((f"connection establishment of the {name}, min / mean / max", shown))
+        if arm is not None:
+            rows += _arm_responses(summary, name, arm)
+    return rows
+
+
+def _arm_responses(summary: "Summary", name: str, arm: "Arm") -> list[Row]:
+    """Show one side as benchmarks that end after so many requests report it."""
+    rows: list[Row] = []
+    if summary.requests_total is not None:
+        count = f"{summary.requests_total:,} requests"
+        rows.append((f"time for {count} of the {name}, median", f"{arm.window_s:.3g} s"))
+        times = {quantile: say_milliseconds(value) for quantile, value in arm.latency_ms.items()}
+        if times:
+            rows.append((f"response times of the {name}, {' / '.join(times)}", " / ".join(times.values())))
+    if arm.connect_time is not None:
+        bounds = (arm.connect_time.min_ms, arm.connect_time.mean_ms, arm.connect_time.max_ms)
+        shown = " / ".join(say_milliseconds(each) for each in bounds)
+        rows.append((f"connection establishment of the {name}, min / mean / max", shown))
     return rows
 
 

@@ -14,7 +14,7 @@ from tuner.campaign.suggest import left_to_gain
 from tuner.errors import UsageError
 from tuner.explain.explanation import Depth, Explanation
 from tuner.explain.study import explain, explain_parameter
-from tuner.ports import Config, ConnectTime, Scalar
+from tuner.ports import Config, ConnectTime, Latency, Scalar
 from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tuner.study.storage import Storage
 
 P99 = 0.99
+SHOWN_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": P99}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,10 @@ class Arm:
     """Correct responses per CPU second of the server; None where that is not what the study maximizes."""
     connect_time: ConnectTime | None = None
     """Of all connections; None where the load generator does not say, or keeps its connections."""
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+    """Response times of all windows in milliseconds: p50, p90, p99 and max, those that are known."""
+    window_s: float = 0.0
+    """Median length of its windows."""
     failed_starts: int = 0
     """Besides `starts`, those that gave no measurement by its own fault."""
 
@@ -120,6 +125,8 @@ class Summary:
     """Finalists that were passed over, in order."""
     other_loads: tuple[OtherLoads, ...] = ()
     """What candidates gave under loads that nothing was tuned on, in the order in which they came."""
+    requests_total: int | None = None
+    """Requests after which each window ended; None for windows by time."""
     cost: str | None = None
     """The metric that is minimized beside goodput."""
     front: tuple[Choice, ...] = ()
@@ -239,6 +246,7 @@ def summarize(
         latency=read_latency(storage, starts, default) if gain else None,
         refusals=storage.recall(REFUSALS) or (),
         other_loads=read_other_loads(storage, starts, default),
+        requests_total=settings.load.requests_total,
         cost=settings.objective.cost,
         front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
         if settings.objective.cost else (),
@@ -280,12 +288,13 @@ def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
     windows = [window for start in counted for window in start.valid_windows]
     latencies = [window.latency for window in windows if window.latency is not None]
     p99 = [each.quantiles_ms[P99] for each in latencies if P99 in each.quantiles_ms]
-    merged = merge(latencies).quantiles_ms.get(P99) if latencies else None
+    merged = merge(latencies) if latencies else None
+    merged_p99 = None if merged is None else merged.quantiles_ms.get(P99)
     failures = sum(window.failures.total for window in windows)
     return Arm(
         config=config,
         goodput_rps=_median([window.goodput_rps for window in windows]),
-        latency_p99_ms=merged if merged is not None else (median(p99) if p99 else None),
+        latency_p99_ms=merged_p99 if merged_p99 is not None else (median(p99) if p99 else None),
         latency_corrected=any(each.corrected for each in latencies),
         failures=failures,
         requests=failures + sum(window.correct for window in windows),
@@ -293,6 +302,8 @@ def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
         is_lower_bound=is_censored(windows),
         requests_per_cpu_s=_per_cpu(windows),
         connect_time=_merge_connect_times(windows),
+        latency_ms={} if merged is None else _name_quantiles(merged),
+        window_s=_median([window.duration_s for window in windows]),
         failed_starts=sum(start.state is State.FAILED for start in starts),
     )
 
@@ -301,6 +312,12 @@ def _per_cpu(windows: Sequence[Window]) -> float | None:
     if not any(window.metric is Metric.PER_CPU for window in windows):
         return None
     return _median([math.exp(window.log_value) for window in windows])
+
+
+def _name_quantiles(latency: Latency) -> Mapping[str, float]:
+    """Return the quantiles that benchmarks usually show, by their usual names."""
+    known = {name: latency.quantiles_ms.get(quantile) for name, quantile in SHOWN_QUANTILES.items()}
+    return {name: value for name, value in {**known, "max": latency.max_ms}.items() if value is not None}
 
 
 def _merge_connect_times(windows: Sequence[Window]) -> ConnectTime | None:

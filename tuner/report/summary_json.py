@@ -157,10 +157,12 @@ def _start_json(start: Start, speedup: Speedup | None) -> dict[str, Any]:
         "windows": [
             {
                 "goodput_rps": window.goodput_rps,
+                "duration_s": window.duration_s,
                 # What the study compares: goodput, or where the load generator is the limit, per CPU second.
                 "compared": math.exp(window.log_value),
                 "failures": window.failures.total,
                 "latency_p99_ms": None if window.latency is None else window.latency.quantiles_ms.get(P99),
+                "connect_ms": None if window.connect_time is None else _connect_json(window.connect_time),
                 "valid": window.is_valid,
                 "verdicts": [f"{verdict.gate}: {verdict.reason}" for verdict in window.verdicts],
             }
@@ -201,6 +203,8 @@ def _arm_json(arm: Arm) -> dict[str, Any]:
         "lower_bound": arm.is_lower_bound,
         "requests_per_cpu_s": arm.requests_per_cpu_s,
         "connect_ms": None if arm.connect_time is None else _connect_json(arm.connect_time),
+        "latency_ms": dict(arm.latency_ms),
+        "window_s": arm.window_s,
     }
 
 

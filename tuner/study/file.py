@@ -12,7 +12,7 @@ from tuner.space.yaml_text import Document, read_yaml
 from tuner.study.backend import read_backend
 from tuner.study.builtin_loads import BUILTIN, read_builtin_load
 from tuner.study.fields import Fields
-from tuner.study.load_bounds import MOST_CONNECTIONS
+from tuner.study.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
 from tuner.study.mix import read_mix, read_path
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
 from tuner.study.presets import PRESETS
@@ -146,7 +146,8 @@ def _read_target(fields: Fields) -> TargetSettings:
 def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettings:
     keys = (
         "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
-        "result", "script", "token_directory", "requests", "content",
+        "result", "script", "token_directory", "requests", "content", "requests_total",
+        "time_limit_s",
     )  # fmt: skip
     fields.refuse_unknown(("load",), keys)
     connections = fields.number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
@@ -172,6 +173,8 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
         content="" if builtin is None else builtin.name,
         token_directory=_read_token_directory(fields, target),
         connections=connections,
+        requests_total=_read_requests_total(fields, connections),
+        time_limit_s=fields.number(("load", "time_limit_s"), 60.0, float, low=1, high=MOST_WINDOW_S),
         keepalive=fields.truth(("load", "keepalive"), default=True),
         threads=threads,
         protocol=fields.choice(("load", "protocol"), "http/1.1", PROTOCOLS),
@@ -179,6 +182,19 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
         result=fields.mapping(("load", "result")),
         script=None if script is None else (path.parent / str(script)),
     )
+
+
+def _read_requests_total(fields: Fields, connections: int) -> int | None:
+    """Read after how many requests a window ends, at least one for each connection; None for none."""
+    keys = ("load", "requests_total")
+    if fields.value(keys) is None and fields.value(("load", "time_limit_s")) is not None:
+        raise fields.wrong(
+            ("load", "time_limit_s"),
+            "it bounds windows that end after a number of requests, and there is none",
+            "Write `requests_total:`, or leave it out",
+        )
+    least = max(LEAST_REQUESTS, connections)
+    return fields.number(keys, None, int, low=least, high=MOST_REQUESTS)  # type: ignore[no-any-return]
 
 
 def _read_load_hosts(fields: Fields, target: TargetSettings) -> tuple[str, ...]:

@@ -57,6 +57,10 @@ class LoadSettings:
     content: str = ""
     """Name of the built-in content that path and mix are of; empty for the study's own."""
     connections: int = 100
+    requests_total: int | None = None
+    """Requests after which each window ends; None where windows have the plan's length."""
+    time_limit_s: float = 60.0
+    """Of a window that ends after so many requests: what is not answered by then has failed."""
     keepalive: bool = True
     threads: int = 1
     protocol: str = "http/1.1"
@@ -105,7 +109,9 @@ class LoadSettings:
         there = "" if self.hosts == (LOCAL,) else f" on {', '.join(self.hosts)}"
         builtin = BUILTIN_LOADS.get(self.content)
         asked = builtin.title if builtin else describe_mix(self.requests) or self.path
-        return f"{self.generator}{there}, {asked}, {self.connections} connections, {kept}, {self.protocol}"
+        counted = "" if self.requests_total is None else f", windows of {self.requests_total:,} requests"
+        sent = f"{asked}, {self.connections} connections, {kept}, {self.protocol}"
+        return f"{self.generator}{there}, {sent}{counted}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ def main() -> None:
             keepalive=not options.close,
             duration_s=options.duration,
             rate_rps=options.rate,
+            requests_total=options.requests,
             protocol=options.protocol,
             body_bytes=options.body_bytes,
             response_bytes=None if options.url else response_bytes(keepalive=not options.close),
@@ -100,6 +101,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--duration", type=float, default=1)
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--rate", type=float)
+    parser.add_argument("--requests", type=int, help="end after so many; --duration is the time limit")
     parser.add_argument("--protocol", default="http/1.1")
     parser.add_argument("--close", action="store_true", help="one connection for each request")
     parser.add_argument("--body-bytes", type=int, default=len(BODY))
