@@ -12,9 +12,8 @@ What ab counts, by its source (httpd 2.4 support/ab.c):
   later, upon which ab prints all its counts. -s is set beyond that: upon it ab would print nothing.
 * -t without -n means 50 000 requests; -n after -t lifts that. -n alone ends after so many that ended, well
   or badly; SIGINT at the time limit ends it before, and what is missing then has failed.
-* When a connection cannot even be tried again and again, and without -r at the first reset, it gives up with
-  one line of the error and `Total of N requests completed`. Those N answered in time; what was in the answers
-  is not said.
+* Where connect() itself keeps failing, and without -r at the first reset, it gives up with one line of the
+  error and `Total of N requests completed`. Of those N it says no more; the others have failed.
 * The first request is sent alone; the other connections are opened when its response begins.
 * A connection that is kept alive has a connect time of 0 for all requests but its first.
 * `Connect:` has whole milliseconds: over loopback it reads 0.
@@ -67,7 +66,8 @@ _KINDS = re.compile(
 )
 _CONNECT_ROW = re.compile(rf"^Connect: +{_NUMBER} +{_NUMBER} +[\d.]+ +{_NUMBER} +{_NUMBER}\n", re.MULTILINE)
 _ABORTED = re.compile(r"^(.{1,200} \(\d{1,10}\))$", re.MULTILINE)
-_TOTAL = re.compile(rf"^Total of {_NUMBER} requests completed\n", re.MULTILINE)
+# With -q it stands behind `(be patient)...`, on the same line.
+_TOTAL = re.compile(rf"Total of {_NUMBER} requests completed\n")
 _CSV_ROW = re.compile(r"(\d{1,3}),(\d{1,12}\.\d{3})")
 
 
@@ -134,7 +134,7 @@ def _fail_rest(result: LoadResult, ended: int, workload: Workload) -> LoadResult
     """Count the requests that were left when it gave up as failed: broken off, or without a connection."""
     correct = min(ended, workload.requests_total or 0)
     left = (workload.requests_total or 0) - correct
-    kind = "connect" if "connect" in (result.aborted or "") else "read"
+    kind = "connect" if re.search("connect|refused", result.aborted or "") else "read"
     return replace(result, correct=correct, failures=Failures(**{kind: left}))
 
 

@@ -46,7 +46,7 @@ def _list_searched(study: Path, name: str | None, *, as_json: bool) -> None:
     from tuner.space import describe_searched
 
     found = describe_searched(prepare(settings).space)
-    print_json(found) if as_json else make_console().print(searched_list(settings.load.describe(), found))
+    print_json(found) if as_json else make_console().print(searched_list(settings.describe_load(), found))
 
 
 def loads(as_json: AsJson = False) -> None:

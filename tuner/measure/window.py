@@ -62,6 +62,10 @@ class Load:
     """Requests after which each counted window ends; None where windows have the plan's length."""
     time_limit_s: float = 60.0
     """Of a window that ends after so many requests."""
+    name: str = ""
+    """Of several loads."""
+    beside: tuple["Load", ...] = ()
+    """The others of several loads, which every start is measured under as well."""
 
     @classmethod
     def prepare(cls, generator: LoadGenerator, shape: LoadShape, target: Host) -> "Load":

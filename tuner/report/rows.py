@@ -113,6 +113,25 @@ def _arm_responses(summary: "Summary", name: str, arm: "Arm") -> list[Row]:
     return rows
 
 
+def load_rows(summary: "Summary") -> list[Row]:
+    """Show both sides under each of several loads: weight, requests/s, winner's failures, gain, verdict."""
+    rows: list[Row] = []
+    for each in summary.by_load:
+        winner, gain = each.winner, each.gain
+        rows.append(
+            (
+                each.name,
+                say_percent(each.weight, 0),
+                say_rate(each.default.goodput_rps),
+                NOTHING if winner is None else say_rate(winner.goodput_rps),
+                NOTHING if winner is None else say_failures(winner.failures, winner.requests),
+                NOTHING if gain is None else say_gain(gain),
+                NOTHING if gain is None else gain.verdict,
+            )
+        )
+    return rows
+
+
 def change_rows(summary: "Summary") -> list[Row]:
     """Return each written setting: name, default, value, server, why it is tuned, what else it does."""
     settings: tuple[Parameter | Derived, ...] = (*summary.space.parameters, *summary.space.derived)
@@ -365,7 +384,7 @@ def provenance_rows(summary: "Summary") -> list[Row]:
         ("tuner", summary.version),
         ("preset", summary.preset),
         ("objective", summary.objective),
-        ("compared", say_metric(summary.metric)),
+        ("compared", ", ".join(filter(None, (say_metric(summary.metric), summary.across)))),
         ("constraints", "; ".join(summary.constraints) or "none"),
         ("load", summary.workload),
         ("space", f"{' + '.join(summary.space.names)}: {len(summary.space.dimensions)} dimensions"),
@@ -390,6 +409,7 @@ def start_rows(summary: "Summary") -> list[Row]:
 
 TABLES: Mapping[str, Callable[["Summary"], list[Row]]] = {
     "arms": arm_rows,
+    "loads": load_rows,
     "changes": change_rows,
     "capacity": capacity_rows,
     "inert": inert_rows,

@@ -15,12 +15,13 @@ from tuner.errors import UsageError
 from tuner.explain.explanation import Depth, Explanation
 from tuner.explain.study import explain, explain_parameter
 from tuner.ports import Config, ConnectTime, Latency, Scalar
-from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored
+from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored, under_load
+from tuner.records.blend import Across
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
 from tuner.report.reasons import explain_gain, explain_no_winner
 from tuner.statistics.control_level import Speedup
-from tuner.statistics.feasibility import Assessment, Feasibility
+from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
 from tuner.statistics.other_loads import OtherLoads
 from tuner.statistics.pareto import Choice, find_front
@@ -71,6 +72,19 @@ class Arm:
     """Median length of its windows."""
     failed_starts: int = 0
     """Besides `starts`, those that gave no measurement by its own fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSides:
+    """Default and winner under one of several loads."""
+
+    name: str
+    weight: float
+    """Its share of what counts together."""
+    workload: str
+    default: Arm
+    winner: Arm | None
+    gain: "Gain | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +139,10 @@ class Summary:
     """Finalists that were passed over, in order."""
     other_loads: tuple[OtherLoads, ...] = ()
     """What candidates gave under loads that nothing was tuned on, in the order in which they came."""
+    by_load: tuple[LoadSides, ...] = ()
+    """Both sides under each of several loads; empty for one."""
+    across: str = ""
+    """What counts of them together; empty for one load."""
     requests_total: int | None = None
     """Requests after which each window ended; None for windows by time."""
     cost: str | None = None
@@ -205,7 +223,7 @@ def summarize(
     finished, expected = storage.recall(VERDICT), storage.recall(EXPECTED_GAINS)
     best = ranking.incumbent
     chosen = winner_config or (best.config if best else default)
-    known = Feasibility(starts, settings.constraints, default)
+    known = judge_feasibility(starts, settings.constraints, default)
     confirmed = [start for start in starts if start.role is Role.CONFIRM]
     of_default = [start for start in confirmed if start.arm == DEFAULT_ARM] if gain else [
         start for start in as_controls(starts) if start.role is Role.CONTROL
@@ -226,7 +244,7 @@ def summarize(
         preset=storage.recall(PRESET) or settings.preset,
         created=f"{datetime.fromtimestamp(starts[0].started_s if starts else 0.0, UTC):%Y-%m-%d %H:%M} UTC",
         version=version,
-        workload=settings.load.describe(),
+        workload=settings.describe_load(),
         objective=str(settings.objective),
         constraints=tuple(str(constraint) for constraint in settings.constraints),
         fingerprint=fingerprint,
@@ -246,6 +264,8 @@ def summarize(
         latency=read_latency(storage, starts, default) if gain else None,
         refusals=storage.recall(REFUSALS) or (),
         other_loads=read_other_loads(storage, starts, default),
+        by_load=_sides_by_load(settings, default, of_default, winner_config, of_winner, gain),
+        across=describe_across(settings),
         requests_total=settings.load.requests_total,
         cost=settings.objective.cost,
         front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
@@ -255,6 +275,41 @@ def summarize(
         assessments=known.assess(winner_config) if winner_config else (),
         expected_gain=left_to_gain(expected or ()),
     )  # fmt: skip
+
+
+def _sides_by_load(
+    settings: "Study",
+    default: Config,
+    of_default: Sequence[Start],
+    winner: Config | None,
+    of_winner: Sequence[Start],
+    gain: "Gain | None",
+) -> tuple[LoadSides, ...]:
+    """Return both sides under each of several loads."""
+    blend = settings.blend
+    if blend is None:
+        return ()
+    return tuple(
+        LoadSides(
+            name=each.name,
+            weight=blend.weights[each.name],
+            workload=each.load.describe(),
+            default=gather_arm(default, [under_load(start, each.name) for start in of_default]),
+            winner=None if winner is None else gather_arm(
+                winner, [under_load(start, each.name) for start in of_winner]
+            ),
+            gain=None if gain is None else gain.by_load.get(each.name),
+        )
+        for each in settings.loads
+    )  # fmt: skip
+
+
+def describe_across(settings: "Study") -> str:
+    """Return what counts of several loads together; empty for one."""
+    if not settings.loads:
+        return ""
+    what = "worst ratio" if settings.across is Across.WORST else "weighted mean"
+    return f"{what} of {len(settings.loads)} loads"
 
 
 def name_metric(metric: Metric) -> str:

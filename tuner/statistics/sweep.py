@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tuner.records import Start, State
-from tuner.statistics.feasibility import Feasibility
+from tuner.statistics.feasibility import judge_feasibility
 from tuner.statistics.ranking import LIKELY
 from tuner.statistics.response_curve import Cell, Estimate, ResponseCurve
 from tuner.study.facts import SweepPlan
@@ -162,7 +162,7 @@ def _find_faults(
     plan: SweepPlan, starts: Sequence[Start], constraints: Sequence[Constraint]
 ) -> Mapping[int, str]:
     """Return the values that fail to start, or that break a constraint, with what was seen."""
-    known = Feasibility(starts, constraints, plan.configs[plan.control])
+    known = judge_feasibility(starts, constraints, plan.configs[plan.control])
     found: dict[int, str] = {}
     for index, arm in enumerate(plan.arms):
         own = [start for start in starts if start.arm == arm and start.state is not State.INVALID]

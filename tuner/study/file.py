@@ -16,7 +16,8 @@ from tuner.study.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUE
 from tuner.study.mix import read_mix, read_path
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
 from tuner.study.presets import PRESETS
-from tuner.study.settings import DEFAULT_GENERATOR, LOCAL, LoadSettings, Study, TargetSettings
+from tuner.study.settings import DEFAULT_GENERATOR, LOCAL, LoadSettings, NamedLoad, Study, TargetSettings
+from tuner.study.several_loads import read_across, read_entries
 from tuner.study.storage_url import show_url
 
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
@@ -53,8 +54,8 @@ def _read_bytes(path: Path, remedy: str) -> bytes:
 
 def _read_study(fields: Fields, path: Path) -> Study:
     known = (
-        "study", "servers", "space", "target", "load", "content", "objective", "constraints", "budget",
-        "storage", "backend", "seed", "optimizer", "line_price", "warm_start",
+        "study", "servers", "space", "target", "load", "loads", "across_loads", "content", "objective",
+        "constraints", "budget", "storage", "backend", "seed", "optimizer", "line_price", "warm_start",
     )  # fmt: skip
     fields.refuse_unknown((), known)
     for key in ("study", "servers", "space"):
@@ -66,6 +67,10 @@ def _read_study(fields: Fields, path: Path) -> Study:
     target = _read_target(fields)
     servers, backends = _read_servers(fields, target)
     budget = _read_budget(fields)
+    loads = tuple(
+        NamedLoad(name=each.name, weight=each.weight, load=_read_load(each.fields, path, target))
+        for each in read_entries(fields, is_managed=target.is_managed)
+    )
     return Study(
         path=path,
         name=name,
@@ -74,7 +79,9 @@ def _read_study(fields: Fields, path: Path) -> Study:
         backend=read_backend(fields, is_managed=target.is_managed),
         space=_read_space(fields),
         target=target,
-        load=_read_load(fields, path, target),
+        load=loads[0].load if loads else _read_load(fields, path, target),
+        loads=loads,
+        across=read_across(fields),
         content=fields.text(("content",), BUILTIN),
         objective=_read_objective(fields),
         constraints=tuple(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
 from tuner.ports import RequestKind, Scalar
+from tuner.records.blend import Across, Blend
 from tuner.space.yaml_text import Document
 from tuner.study.backend import BackendSettings
 from tuner.study.builtin_loads import BUILTIN_LOADS
@@ -115,6 +116,16 @@ class LoadSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NamedLoad:
+    """One of several loads of a study."""
+
+    name: str
+    weight: float
+    """Relative to the others."""
+    load: LoadSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
     """One study file."""
 
@@ -126,6 +137,7 @@ class Study:
     """Names, paths and refinements, each of which knows its line."""
     target: TargetSettings
     load: LoadSettings
+    """The load, or the first of several."""
     content: str
     """`builtin`, or a document root."""
     objective: Objective
@@ -139,6 +151,10 @@ class Study:
     line_price: float = 0.01
     """Gain that each changed setting has to bring to be shipped, as a share; at most a tenth of the gain."""
     """A name, or the import path of an Optuna sampler."""
+    loads: tuple[NamedLoad, ...] = ()
+    """All loads of a study with several of them, each measured in every start; empty for one."""
+    across: Across = Across.WEIGHTED
+    """What counts of the gains under several loads."""
     backends: Mapping[str, str] = field(default_factory=dict)
     """Server → the one that it passes requests to; empty where each passes them to the next."""
     backend: BackendSettings | None = None
@@ -158,6 +174,47 @@ class Study:
             return self.storage
         return sqlite_url(self.folder / DATABASE)
 
+    @property
+    def all_loads(self) -> tuple[LoadSettings, ...]:
+        """Return every load, one or several."""
+        return tuple(each.load for each in self.loads) or (self.load,)
+
+    @property
+    def blend(self) -> Blend | None:
+        """Return what counts of several loads; None for one."""
+        if not self.loads:
+            return None
+        total = sum(each.weight for each in self.loads)
+        return Blend(across=self.across, weights={each.name: each.weight / total for each in self.loads})
+
+    def load_facts(
+        self, *, page_bytes: int | None, is_loopback: bool, is_installed: bool
+    ) -> dict[str, Scalar]:
+        """Return what is known of the load for `acts_when` of a space; of several, where they agree.
+
+        Args:
+            page_bytes: length of the body of each correct answer to the first load; None where it changes.
+            is_loopback: whether the load stays on the machine.
+            is_installed: whether it goes to installed services.
+        """
+        first, *others = (
+            each.facts(
+                page_bytes=page_bytes if each is self.load else None,
+                is_loopback=is_loopback, is_installed=is_installed,
+            )
+            for each in self.all_loads
+        )  # fmt: skip
+        return {
+            name: fact for name, fact in first.items() if all(other.get(name) == fact for other in others)
+        }
+
+    def describe_load(self) -> str:
+        """Return the load in one line, or every one of several."""
+        if not self.loads:
+            return self.load.describe()
+        described = (f"{each.name} ({each.weight:g}): {each.load.describe()}" for each in self.loads)
+        return f"{self.across} of {len(self.loads)} loads: {'; '.join(described)}"
+
     def definition(self, space: "Space") -> dict[str, str]:
         """Return all that makes two starts comparable, each part by its name; the budget is not among it."""
         load = self.load
@@ -172,12 +229,22 @@ class Study:
             "load.result": str(load.result or ""),
             "load.script": load.script.name if load.script else "",
             **({"load.requests": define_mix(load.requests)} if load.requests else {}),
+            **({"load.time_limit_s": f"{load.time_limit_s:g}"} if load.requests_total else {}),
+            **({"loads": self._define_loads()} if self.loads else {}),
             "content": self.content,
             "objective": str(self.objective),
             CONSTRAINTS: ", ".join(map(str, self.constraints)),
             **{f"parameter {each.name}": _show_range(each) for each in space.dimensions},
             **{f"default of {name}": value for name, value in sorted(default.items())},
         }
+
+    def _define_loads(self) -> str:
+        parts = (
+            f"{each.load.threads} threads, {define_mix(each.load.requests)}, {each.load.command}, "
+            f"{each.load.result}, {each.load.script}, {each.load.time_limit_s:g} s"
+            for each in self.loads
+        )
+        return f"{self.describe_load()}; {'; '.join(parts)}"
 
 
 def _show_range(dimension: "Dimension") -> str:

@@ -5,10 +5,12 @@ import pytest
 from tests.unit.bench import ScriptedGenerator
 from tests.unit.simulation import make_setup, space_of, write_study
 from tuner.campaign.prepare import _refuse_strangers, prepare
+from tuner.campaign.prepare_load import make_generators, prepare_load
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.ports import RequestKind
 from tuner.study import LoadSettings
+from tuner.study.settings import NamedLoad
 from tuner.testing.fakes import MemoryHost, completed
 
 
@@ -62,6 +64,23 @@ def test_a_load_that_its_generator_cannot_send_is_refused_before_anything_runs(t
 
     with pytest.raises(UsageError, match=message):
         prepare(settings)
+
+
+def test_several_loads_have_their_own_generators_and_are_told_apart_by_name(tmp_path):
+    settings = write_study(tmp_path)
+    loads = tuple(
+        NamedLoad(name=name, weight=1, load=LoadSettings(generator=generator, connections=count))
+        for name, generator, count in (("a", "wrk", 10), ("b", "ab", 20), ("c", "wrk", 30))
+    )
+    settings = replace(settings, load=loads[0].load, loads=loads)
+
+    host = MemoryHost(commands={"sh": lambda _host, argv, _stdin: completed(argv, stdout=b"1")})
+    load = prepare_load(settings, make_generators(settings), host)
+
+    found = (load, *load.beside)
+    assert [(each.name, each.generator.name, each.shape.connections) for each in found] == [
+        ("a", "wrk", 10), ("b", "ab", 20), ("c", "wrk", 30),
+    ]  # fmt: skip
 
 
 def test_a_rig_knows_its_study_and_its_load(tmp_path):

@@ -8,6 +8,7 @@ from it now. Check them against what the server says it sent (printed at the end
 
 import argparse
 import json
+from collections.abc import Collection
 from dataclasses import asdict, replace
 from pathlib import PurePosixPath
 from tempfile import TemporaryDirectory
@@ -40,17 +41,20 @@ def main() -> None:
             directory=PurePosixPath(directory),
         )
         load = ADAPTERS[options.adapter](**options.options)
-        completed, outputs = run(load, workload, options.open_files)
+        completed, outputs = run(load, workload, options.open_files, without=options.without)
         write(load, options.options, options.name or behaviour, completed, outputs, workload)
         print(f"the server saw {server.requests} requests and answered {server.correct} correctly")  # noqa: T201
 
 
-def run(load: LoadGenerator, workload: Workload, open_files: int | None) -> tuple[Completed, Files]:
-    """Run a generator as the core does."""
+def run(
+    load: LoadGenerator, workload: Workload, open_files: int | None, *, without: Collection[str] = ()
+) -> tuple[Completed, Files]:
+    """Run a generator as the core does; or without some options, as others did."""
     host = LocalHost()
     for path, content in load.files(workload).items():
         host.write(path, FileState(content=content, mode=0o644))
-    completed = host.run(load.command(workload), timeout_s=workload.duration_s + 20, open_files=open_files)
+    command = tuple(word for word in load.command(workload) if word not in without)
+    completed = host.run(command, timeout_s=workload.duration_s + 20, open_files=open_files)
     completed = replace(completed, duration_s=round(completed.duration_s, 3))
     states = {path: host.read(path).content for path in load.outputs(workload)}
     return completed, {path: content for path, content in states.items() if content is not None}
@@ -106,6 +110,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--close", action="store_true", help="one connection for each request")
     parser.add_argument("--body-bytes", type=int, default=len(BODY))
     parser.add_argument("--open-files", type=int)
+    parser.add_argument("--without", nargs="*", default=(), help="options to leave out, as in --without=-r")
     return parser.parse_args()
 
 
