@@ -12,7 +12,7 @@ from tuner import __version__
 from tuner.cli.contest_commands import compare, versus
 from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.host_commands import apply, confirm, restore
-from tuner.cli.list_commands import adapters, spaces, studies
+from tuner.cli.list_commands import adapters, loads, spaces, studies
 from tuner.cli.printing import say
 from tuner.cli.study_commands import check, explain, export, init, report, run, show
 from tuner.cli.sweep_command import sweep
@@ -20,7 +20,7 @@ from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     init, check, run, show, explain, report, export, compare, sweep, versus, apply, confirm, restore, spaces,
-    studies, adapters,
+    studies, loads, adapters,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 

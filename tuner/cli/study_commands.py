@@ -38,12 +38,15 @@ def init(
     study: Annotated[
         str | None, typer.Option(metavar="NAME", help="Instead, a study that `tuner studies` lists.")
     ] = None,
+    content: Annotated[str | None, typer.Option(help="Built-in content to ask for; `tuner loads`.")] = None,
 ) -> None:
     """Detect the server and write a commented study file, or write one that comes with tuner."""
     from tuner.commands.template import copy_study, write_study
 
-    if study is not None and (server is not None or url is not None):
-        raise UsageError(f"--study: {study} names its own servers and pages. Leave {server or '--url'} out.")
+    if study is not None and (server is not None or url is not None or content is not None):
+        raise UsageError(
+            f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
+        )
     if study is not None:
         print_text(str(copy_study(study, output or Path(f"{study}.yaml"))))
         return
@@ -51,7 +54,7 @@ def init(
         raise UsageError(
             "init: nothing is named. Give a server (`tuner adapters`) or --study (`tuner studies`)."
         )
-    path = write_study(server, output or Path(f"{server}.yaml"), url=url)
+    path = write_study(server, output or Path(f"{server}.yaml"), url=url, content=content)
     print_text(str(path))
 
 

@@ -44,13 +44,13 @@ def compare_several(
     if len(named) < 2:  # noqa: PLR2004 - to compare takes two
         raise UsageError("compare: a single configuration is nothing to compare. Name two or more.")
     with locked(settings), signals_interrupt():
-        setup, metric = prepare_as_begun(settings)
+        setup, maximized = prepare_as_begun(settings)
         entrants = [
             Entrant(study=settings.name, name=name, config=config, notes=say_lacks(setup.space, config))
             for name, chosen in named.items()
             for config in (resolve(settings, setup, chosen),)
         ]
         return hold_contest(
-            ContestPlan(entrants=tuple(entrants)), {settings.name: setup}, metric=metric,
+            ContestPlan(entrants=tuple(entrants)), {settings.name: setup}, maximized=maximized,
             preset=preset or settings.preset, blocks=blocks, progress=progress or Silence(),
         )  # fmt: skip

@@ -11,17 +11,18 @@ from tuner.campaign.experiment import cost_s
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress
 from tuner.campaign.start_runner import Starter
+from tuner.commands.compare import ComparedMetric
 from tuner.commands.session import name_session
 from tuner.commands.sweep import OF_THE_LOAD, start_s
 from tuner.measure.garbage_collection import short_collections
 from tuner.measure.gates import RetryBudget
 from tuner.ports import Config
-from tuner.records import Metric, Role, Start, State
+from tuner.records import Role, Start, State
 from tuner.report.contest import CONTESTS, Contest, count_blocks, gather_contest
 from tuner.report.wording import say_duration
 from tuner.space import Space
 from tuner.statistics.arms.faults import find_failure
-from tuner.study.facts import CONTEST, FINGERPRINT, METRIC, ContestPlan
+from tuner.study.facts import CONTEST, FINGERPRINT, ContestPlan
 from tuner.study.folder import make_folder, require_own_database
 from tuner.study.presets import PRESETS, Plan
 from tuner.study.storage import Opening, Storage, open_storage
@@ -36,7 +37,7 @@ def hold_contest(
     planned: ContestPlan,
     setups: Mapping[str, Setup],
     *,
-    metric: Metric,
+    maximized: ComparedMetric,
     preset: str,
     blocks: int | None = None,
     progress: Progress,
@@ -49,7 +50,7 @@ def hold_contest(
     Args:
         planned: the entrants.
         setups: of each study, by its name.
-        metric: what is compared.
+        maximized: what is compared.
         preset: for how long each start is loaded.
         blocks: how many there are to be; by default 8, with longer presets 12 or 20.
         progress: told what happens.
@@ -59,7 +60,7 @@ def hold_contest(
     """
     plan = PRESETS[preset]
     storage = _open(planned, setups, plan)
-    storage.remember(METRIC, metric)
+    maximized.tell(storage)
     storage.remember(CONTEST, planned)
     holding = Holding(
         planned=planned, setups=setups, storage=storage, plan=plan, blocks=blocks or BLOCKS[preset],

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress, Silence
-from tuner.commands.compare import list_presets, prepare_as_begun
+from tuner.commands.compare import ComparedMetric, list_presets, prepare_as_begun
 from tuner.commands.contest import expect_s, hold_contest, say_lacks
 from tuner.commands.session import Reading, is_finished, read, run, settle_preset
 from tuner.errors import UsageError
@@ -71,9 +71,11 @@ def versus(
         with ExitStack() as held:
             for each in studies:
                 held.enter_context(locked(each))
-            setups, metric, notes = _prepare(studies)
+            setups, maximized, notes = _prepare(studies)
             planned = _enter_presets(setups, notes) if with_presets else _enter_winners(setups, notes)
-            return hold_contest(planned, setups, metric=metric, preset=name, blocks=blocks, progress=progress)
+            return hold_contest(
+                planned, setups, maximized=maximized, preset=name, blocks=blocks, progress=progress
+            )
 
 
 def _refuse_twins(studies: Sequence[Study], *, least: int) -> None:
@@ -108,17 +110,18 @@ def _find_name(settings: Study) -> str:
     return settings.name
 
 
-def _prepare(studies: Sequence[Study]) -> tuple[Mapping[str, Setup], Metric, list[str]]:
+def _prepare(studies: Sequence[Study]) -> tuple[Mapping[str, Setup], ComparedMetric, list[str]]:
     """Prepare all studies with the load in the same place; return what is compared, and what to say of it."""
     prepared = {each.name: prepare_as_begun(each) for each in studies}
     setups, notes = _give_same_room({name: setup for name, (setup, _) in prepared.items()})
-    limited = [name for name, (_, metric) in prepared.items() if metric is Metric.PER_CPU]
+    limited = [name for name, (_, maximized) in prepared.items() if maximized.metric is Metric.PER_CPU]
     if limited:
         notes.append(
             f"the load generator is the limit of {', '.join(limited)}, so requests per CPU second of the "
             "servers are compared"
         )
-    return setups, Metric.PER_CPU if limited else Metric.GOODPUT, notes
+    (_, of_first), *_ = prepared.values()
+    return setups, replace(of_first, metric=Metric.PER_CPU if limited else Metric.GOODPUT), notes
 
 
 def _give_same_room(setups: Mapping[str, Setup]) -> tuple[Mapping[str, Setup], list[str]]:

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Metric, Situation
 from tuner.records.as_json import fingerprint_from_json
+from tuner.records.blend import Across, Blend
 
 T = TypeVar("T")
 
@@ -200,6 +201,14 @@ def _moved_from_json(data: dict[str, Any]) -> MovedLoad:
 
 
 MOVED_LOAD: Fact[MovedLoad] = Fact("moved_load", _moved_from_json, asdict)
+
+
+def _blend_from_json(data: dict[str, Any]) -> Blend:
+    return Blend(**{**data, "across": Across(data["across"])})
+
+
+BLEND: Fact[Blend] = Fact("blend", _blend_from_json, asdict)
+"""What counts of several loads; absent from studies of one load."""
 METRIC: Fact[Metric] = Fact("metric", Metric, str)
 """What is maximized, as settled after the calibration; studies of the first form maximize goodput."""
 SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts")

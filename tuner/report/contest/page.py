@@ -44,15 +44,14 @@ def draw_ratios(contest: Contest) -> BarChart:
     bars = []
     for index, (label, estimate, rate) in enumerate(zip(contest.labels, estimates, rates, strict=True)):
         leads = index in contest.leaders
-        place = {} if estimate is None else {
-            "low": axis.percent(estimate.low), "high": axis.percent(estimate.high),
-            "dot": axis.percent(estimate.ratio),
-        }  # fmt: skip
         bars.append(
             Bar(
                 label=label, cells=(rate, _say_ratio(index, estimate)),
                 tone="bad" if index in contest.faults else "good" if leads else "blue",
-                symbol="diamond" if leads else "circle", **place,
+                symbol="diamond" if leads else "circle",
+                low=None if estimate is None else axis.percent(estimate.low),
+                high=None if estimate is None else axis.percent(estimate.high),
+                dot=None if estimate is None else axis.percent(estimate.ratio),
             )
         )  # fmt: skip
     return BarChart(

@@ -97,7 +97,7 @@ def gather_sweep(settings: "Study", space: "Space", storage: "Storage") -> Sweep
         raise UsageError(f"{settings.name}: this storage holds no sweep. Make one with `tuner sweep`.")
     starts = storage.starts()
     return Sweep(
-        study=settings.name, workload=settings.load.describe(), space=space, metric=storage.metric,
+        study=settings.name, workload=settings.describe_load(), space=space, metric=storage.metric,
         sweeping=judge_sweep(plan, starts, settings.constraints, seed=settings.seed),
         arms=tuple(
             gather_arm(config, [start for start in starts if start.arm == arm])

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tuner.ports import Config
 from tuner.records import Start, State
-from tuner.statistics.feasibility import Feasibility
+from tuner.statistics.feasibility import judge_feasibility
 from tuner.study.objective import Constraint
 
 MOST_FAILURES = 2
@@ -22,7 +22,7 @@ def find_faults(
         starts: of these arms, finished or not.
         constraints: of the study.
     """
-    known = Feasibility(starts, constraints, control)
+    known = judge_feasibility(starts, constraints, control)
     found: dict[str, str] = {}
     for arm, config in arms.items():
         failure = find_failure(arm, starts)
