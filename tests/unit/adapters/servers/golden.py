@@ -16,7 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.caddy import Caddy
 from tuner.adapters.servers.h2o import H2o
+from tuner.adapters.servers.haproxy import Haproxy
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.errors import TargetError
@@ -24,7 +26,7 @@ from tuner.ports import ABSENT, Completed, Facts, FileState, PrivateServer, Site
 
 FOLDER = Path(__file__).parent
 ADAPTERS: Mapping[str, PrivateServer] = {
-    server.name: server for server in (Apache(), H2o(), Nginx(), Sysctl())
+    server.name: server for server in (Apache(), Caddy(), H2o(), Haproxy(), Nginx(), Sysctl())
 }
 
 
