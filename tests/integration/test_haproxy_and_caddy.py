@@ -18,7 +18,7 @@ ALL = "{allow: [semantic, capacity]}"
 READ_BACK = {
     "haproxy": {
         "nbthread", "maxconn", "frontend.maxconn", "server.maxconn", "server.pool-max-conn", "tune.bufsize",
-        "balance", "bind.shards", "busy-polling",
+        "balance", "bind.shards", "busy-polling", "maxpipes",
     },
     "caddy": {
         "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "keepalive", "keepalive_idle_conns_per_host", "read_buffer",
@@ -27,7 +27,8 @@ READ_BACK = {
 }  # fmt: skip
 """What a running server tells of itself; its own check alone vouches for the rest."""
 BY_ITSELF = {
-    ("nbthread", "auto"), ("maxconn", "auto"), ("frontend.maxconn", 0), ("GOMAXPROCS", "auto"),
+    ("nbthread", "auto"), ("maxconn", "auto"), ("frontend.maxconn", 0), ("maxpipes", 0),
+    ("GOMAXPROCS", "auto"),
     ("GOMEMLIMIT", "off"), ("balance", "random"),
 }  # fmt: skip
 """Values that leave it to the program, or that it has no name for."""

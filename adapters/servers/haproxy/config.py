@@ -54,7 +54,7 @@ class Number:
     directive: str
     least: int = 0
     unit: str = ""
-    by_itself: str | None = None
+    by_itself: Scalar | None = None
     """Value that stands for what the program finds by itself: no line is written for it."""
 
     def write(self, name: str, value: Scalar) -> str:
@@ -93,6 +93,7 @@ def _words(place: str, directive: str, *words: str) -> Choice:
 SETTINGS: Mapping[str, Number | Choice] = {
     "nbthread": Number(place=GLOBAL, directive="nbthread", least=1, by_itself="auto"),
     "maxconn": Number(place=GLOBAL, directive="maxconn", least=1, by_itself="auto"),
+    "maxpipes": Number(place=GLOBAL, directive="maxpipes", by_itself=0),
     "tune.bufsize": Number(place=GLOBAL, directive="tune.bufsize", least=1024),
     "tune.maxaccept": Number(place=GLOBAL, directive="tune.maxaccept", least=-1),
     "tune.maxpollevents": Number(place=GLOBAL, directive="tune.maxpollevents", least=1),

@@ -29,6 +29,7 @@ def read_running(host: Host, config: Config, site: Site) -> Config:
     for name, text in (
         ("nbthread", info.get("Nbthread")),
         ("maxconn", info.get("Maxconn")),
+        ("maxpipes", info.get("Maxpipes")),
         ("tune.bufsize", _first(_BUFFERS, told)),
         ("frontend.maxconn", _of(rows, "web", "FRONTEND", "slim")),
         ("server.maxconn", _of(rows, "behind", "behind", "slim") or "0"),
@@ -53,7 +54,7 @@ def _read_shards(host: Host, port: int, *, threads: int) -> dict[str, Scalar]:
 
 def _is_said(name: str, asked: Scalar) -> bool:
     """Return whether a value says what has to be in force; others leave it to the program."""
-    return asked != "auto" and (name, asked) != ("frontend.maxconn", 0)
+    return asked != "auto" and (name, asked) not in {("frontend.maxconn", 0), ("maxpipes", 0)}
 
 
 def socket_command(site: Site) -> Argv:

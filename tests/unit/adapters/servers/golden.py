@@ -32,7 +32,9 @@ ADAPTERS: Mapping[str, PrivateServer] = {
 
 def cases(kind: str) -> list[Path]:
     """Find every case of one kind, of every adapter."""
-    return [case for adapter in ADAPTERS for case in sorted((FOLDER / adapter).glob(f"{kind}-*.json"))]
+    found = (case for adapter in ADAPTERS for case in sorted((FOLDER / adapter).glob(f"{kind}-*.json")))
+    # A server's own file may be JSON as well: render-NAME.FILE.json
+    return [case for case in found if "." not in case.stem]
 
 
 def read(case: Path) -> tuple[PrivateServer, dict[str, Any]]:
