@@ -135,7 +135,8 @@ class Found(Generic[T]):
 def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     """Return the target for private instances, with the load generator beside them."""
     content = open_pages(settings)
-    servers = {name: plugins.make_private_server(name) for name in settings.servers}
+    options = {name: each.arguments() for name, each in settings.options.items()}
+    servers = {name: plugins.make_private_server(name, **options.get(name, {})) for name in settings.servers}
     with host.sandbox() as sandbox:
         # A new network namespace has other values than the host.
         machine = read_machine(sandbox)

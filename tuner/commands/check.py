@@ -66,7 +66,12 @@ class Findings:
             f"{name} cannot act under this load ({reason}); it is searched because the study names it"
             for name, reason in self.setup.space.inert_but_tuned.items()
         )
-        return (*seen, *gates, *named, *self._bounds_above(), *map(str, self.conflicts))
+        unproven = (
+            f"servers: {name} has no read_back: nothing proves that what is asked is in force"
+            for name, options in self.setup.settings.options.items()
+            if "read_back" not in options.commands
+        )
+        return (*seen, *gates, *named, *unproven, *self._bounds_above(), *map(str, self.conflicts))
 
     def _bounds_above(self) -> Iterator[str]:
         """Yield a sentence for each bound that the default broke in the window that was measured."""

@@ -212,7 +212,7 @@ def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
         packages += [adapter.package] if adapter.package and isinstance(adapter, PrivateServer) else []
         try:
             facts = adapter.detect(host)
-        except TargetError:  # it is not installed
+        except (TargetError, UsageError):  # it is not installed, or known by a study alone
             continue
         speaker, passing = (facts, asked) if asked.needs_backend else (asked, facts)
         fits = asked.port is None or speaker.speaks in passing.passes_to

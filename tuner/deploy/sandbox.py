@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -30,6 +30,7 @@ from tuner.ports import (
     Sandbox,
     Scalar,
     Site,
+    StoppableServer,
     Upstream,
 )
 
@@ -44,6 +45,8 @@ class Deadlines:
     retry_s: float = 1.0
     """Time in which an answer that may still come right is asked for again."""
     log_s: float = 5.0
+    stop_s: float = 5.0
+    """Time that a server may take to end by itself; what is left then is killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +104,17 @@ class Instance:
         if differing:
             raise NotEffective(f"{self.name}: {'; '.join(differing)}.")
         return found
+
+    def ask_to_end(self, sandbox: Sandbox, timeout_s: float) -> None:
+        """Run the command by which the server ends by itself, where it has one.
+
+        Whether it does makes no difference: the sandbox ends all that still runs.
+        """
+        command = (
+            self.server.stop(self.site, self.facts) if isinstance(self.server, StoppableServer) else None
+        )
+        if command is not None:
+            sandbox.run(command, timeout_s=timeout_s)
 
     def check_alive(self, sandbox: Sandbox, timeout_s: float) -> None:
         """Raise Crashed, with the server's own words, when it has ended."""
@@ -188,7 +202,7 @@ class SandboxTarget:
             TargetError: the host cannot do it with any configuration.
         """
         began_s = time.monotonic()
-        with self.host.sandbox(share=self.content.directory) as sandbox:
+        with self.host.sandbox(share=self.content.directory) as sandbox, ExitStack() as running:
             settings, programs = self._divide(config, sandbox)
             effective: dict[str, Scalar] = {}
             # The kernel first: listen() reads somaxconn, sockets their buffers, when they are made.
@@ -199,6 +213,7 @@ class SandboxTarget:
             for each in programs:
                 each.put_in_place(sandbox, self.deadlines.check_s)
                 started.append(each.start(sandbox, self.placement.server_cpus))
+                running.callback(each.ask_to_end, sandbox, self.deadlines.stop_s)
             answer = self._await_ready(sandbox, started)
             mix = learn_mix(partial(self._ask, sandbox, started, self.keepalive), self.requests)
             asked = {name: self._learn(sandbox, started, each) for name, each in self.wanted.items()}

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def describe_origin(summary: "Summary") -> tuple[str, ...]:
     """Return lines about which study found the settings, on what, and what they are worth."""
     fingerprint = summary.fingerprint
-    versions = ", ".join(f"{name} {version}" for name, version in fingerprint.servers.items())
+    versions = ", ".join(f"{name} {version}".strip() for name, version in fingerprint.servers.items())
     where = ", on the same machine (co-located)" if fingerprint.co_located else ""
     machine = (
         f"kernel {fingerprint.kernel}, {fingerprint.cores} cores, {fingerprint.memory_mib} MiB, "

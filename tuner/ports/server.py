@@ -197,6 +197,14 @@ class BackendServer(PrivateServer, Protocol):
 
 
 @runtime_checkable
+class StoppableServer(PrivateServer, Protocol):
+    """A private server that is asked to end before its sandbox is closed; others end with it."""
+
+    def stop(self, site: Site, facts: Facts) -> Argv | None:
+        """Return the command that asks a running instance to end; None when there is none."""
+
+
+@runtime_checkable
 class InstalledServer(Server, Protocol):
     """A server that tuner can change where it is installed (mode: managed)."""
 

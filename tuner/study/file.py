@@ -16,6 +16,8 @@ from tuner.study.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUE
 from tuner.study.mix import read_mix, read_path
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
 from tuner.study.presets import PRESETS
+from tuner.study.server_options import KEYS as OPTIONS
+from tuner.study.server_options import ServerOptions, read_server_options
 from tuner.study.settings import DEFAULT_GENERATOR, LOCAL, LoadSettings, NamedLoad, Study, TargetSettings
 from tuner.study.several_loads import read_across, read_entries
 from tuner.study.storage_url import show_url
@@ -67,6 +69,7 @@ def _read_study(fields: Fields, path: Path) -> Study:
         raise fields.wrong(("study",), f"{quote(name)} cannot be a name", "Use letters, digits, . _ and -")
     target = _read_target(fields)
     servers, backends = _read_servers(fields, target)
+    options = _read_options(fields, servers, path, is_managed=target.is_managed)
     budget = _read_budget(fields)
     loads = tuple(
         NamedLoad(name=each.name, weight=each.weight, load=_read_load(each.fields, path, target))
@@ -77,6 +80,7 @@ def _read_study(fields: Fields, path: Path) -> Study:
         name=name,
         servers=servers,
         backends=backends,
+        options=options,
         backend=read_backend(fields, is_managed=target.is_managed),
         space=_read_space(fields),
         target=target,
@@ -127,13 +131,33 @@ def _read_server(fields: Fields, index: int) -> tuple[str, str]:
     if not isinstance(entry, Mapping):
         raise fields.wrong(("servers", index), f"{quote(entry)} is no server", "Write its adapter's name")
     own = Fields(fields.document.below(("servers", index)))
-    own.refuse_unknown((), ("name", "backend"))
+    own.refuse_unknown((), ("name", "backend", *OPTIONS))
     name, backend = own.text(("name",), ""), own.text(("backend",), "")
     if not name or backend == name:
         raise own.wrong(
             (), f"{quote(dict(entry))} is no server with its backend", "Write {name: A, backend: B}"
         )
     return name, backend
+
+
+def _read_options(
+    fields: Fields, servers: tuple[str, ...], path: Path, *, is_managed: bool
+) -> Mapping[str, ServerOptions]:
+    """Read what is said of servers that the study describes itself, by name."""
+    entries = {
+        name: Fields(fields.document.below(("servers", index)))
+        for index, name in enumerate(servers)
+        if isinstance(fields.value(("servers",))[index], Mapping)
+    }
+    found = {name: read_server_options(own, path.parent) for name, own in entries.items()}
+    options = {name: each for name, each in found.items() if each is not None}
+    if options and is_managed:
+        raise fields.wrong(
+            ("servers",),
+            "templates and commands of the study's own are for private instances",
+            "Leave them out, or write `target: {mode: sandbox}`",
+        )
+    return options
 
 
 def _read_budget(fields: Fields) -> tuple[str, float | None, int | None]:

@@ -15,6 +15,7 @@ from tuner.study.builtin_loads import BUILTIN_LOADS
 from tuner.study.folder import DATABASE
 from tuner.study.mix import define_mix, describe_mix
 from tuner.study.objective import Constraint, Objective
+from tuner.study.server_options import ServerOptions
 from tuner.study.storage_url import sqlite_url
 
 if TYPE_CHECKING:
@@ -157,6 +158,8 @@ class Study:
     """What counts of the gains under several loads."""
     backends: Mapping[str, str] = field(default_factory=dict)
     """Server → the one that it passes requests to; empty where each passes them to the next."""
+    options: Mapping[str, ServerOptions] = field(default_factory=dict)
+    """Server → its templates and commands, where the study describes it itself."""
     backend: BackendSettings | None = None
     """The application that is started behind the servers."""
     warm_start: tuple[Path, ...] = ()
@@ -227,6 +230,7 @@ class Study:
             "study": self.name,
             "servers": ", ".join(self.servers),
             **{f"backend of {name}": backend for name, backend in sorted(self.backends.items())},
+            **{f"server {name}": options.define() for name, options in sorted(self.options.items())},
             **({"backend": shlex.join(self.backend.command)} if self.backend else {}),
             "load": f"{load.describe()}, {load.threads} threads",
             "load.command": shlex.join(load.command),

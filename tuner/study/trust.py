@@ -31,7 +31,7 @@ MOST_NAMED = 5
 
 def name_programs(settings: Study) -> tuple[str, ...]:
     """Return what the author's own programs and requests do when load is sent."""
-    found = []
+    found = [each for name in settings.options for each in _name_options(settings, name)]
     if settings.backend is not None:
         found.append(f"backend.command runs `{shlex.join(settings.backend.command)}`")
     for load in settings.all_loads:
@@ -45,6 +45,14 @@ def name_programs(settings: Study) -> tuple[str, ...]:
             f"load.requests sends {each.method} {each.path} to an installed service" for each in changing
         ]
     return tuple(found)
+
+
+def _name_options(settings: Study, server: str) -> Iterator[str]:
+    options = settings.options[server]
+    for kind, argv in options.commands.items():
+        yield f"servers: {server}: {kind} runs `{shlex.join(argv)}`"
+    for name in options.templates:
+        yield f"servers: {server}: a template writes {name}"
 
 
 def name_own_settings(space: Space, current: Mapping[str, Scalar]) -> tuple[str, ...]:

@@ -2,8 +2,10 @@
 
 import os
 import resource
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from tuner.deploy.readiness import await_listener
@@ -116,11 +118,17 @@ def await_effect(
         time.sleep(PAUSE_S)
 
 
-def open_site(sandbox: Sandbox, name: str) -> Site:
-    """Return a site in the sandbox, with one page."""
+def open_site(sandbox: Sandbox, name: str, facts: Facts) -> Site:
+    """Return a site in the sandbox, with one page; a server that needs another one behind it gets one."""
     site = Site(directory=sandbox.directory / name, document_root=sandbox.directory / "www")
     sandbox.write(site.document_root / "index.html", FileState(content=PAGE, mode=0o644))
-    return site
+    if not facts.needs_backend:
+        return site
+    behind = Upstream(port=site.port + 1)
+    served = ("--bind", "127.0.0.1", "--directory", str(site.document_root))
+    sandbox.start((sys.executable, "-m", "http.server", str(behind.port), *served))
+    _await_listener(sandbox, behind)
+    return replace(site, backend=behind)
 
 
 def spaces_of(name: str, facts: Facts, *, is_installed: bool = False) -> list[Space]:
@@ -189,7 +197,7 @@ def start(
 
 
 def _await_listener(sandbox: Sandbox, where: Upstream) -> None:
-    """Wait until a server that does not speak HTTP listens."""
+    """Wait until a server listens that is not asked for the page itself."""
     await_listener(sandbox, where, timeout_s=ANSWER_S, check_alive=lambda: None)
 
 

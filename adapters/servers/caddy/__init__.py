@@ -22,9 +22,9 @@ from tuner.ports import (
 )
 
 # Messages are JSON objects, one a line; what ends the program comes last, in plain text.
-_REFUSAL = re.compile(r'^Error: (?P<error>.*)$|^\{"level":"warn",.*?"msg":"(?P<warning>[^"]*)"', re.MULTILINE)
+_REFUSAL = re.compile(r"^Error: (.*)$", re.MULTILINE)
 _COMPLAINT = re.compile(
-    r'^Error: |"level":"(?:warn|error|panic|fatal)"|too many open files|^(?:panic|fatal error):'
+    r'^Error: |"level":"(?:error|panic|fatal)"|too many open files|^(?:panic|fatal error):'
 )
 _LOG_PREFIX = re.compile(r'"ts":[\d.]+,')
 # Go reads these variables before any program of its own runs, so that no option of Caddy's comes in time.
@@ -43,7 +43,7 @@ class Caddy:
 
     def detect(self, host: Host) -> Facts:
         names = ("caddy", "/usr/bin/caddy")
-        facts = programs.detect_program(host, names, "version", before="^v?", package=self.package)
+        facts = programs.detect_program(host, names, "version", before=r"\sv?", package=self.package)
         return replace(facts, passes_to=frozenset({HTTP}))
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
@@ -53,8 +53,7 @@ class Caddy:
         return self._command(site, facts, "validate")
 
     def refusals(self, checked: Completed) -> tuple[str, ...]:
-        found = _REFUSAL.finditer(programs.decode(checked))
-        return tuple(dict.fromkeys(each["error"] or each["warning"] for each in found))
+        return tuple(dict.fromkeys(_REFUSAL.findall(programs.decode(checked))))
 
     def start(self, site: Site, facts: Facts) -> Argv | None:
         return self._command(site, facts, "run")

@@ -16,6 +16,8 @@ from tuner.ports import Config, Files, Scalar, Site
 CONFIG_FILE = "caddy.json"
 ENVIRONMENT_FILE = "environment"
 SOCKET = "admin.sock"
+HOST = "localhost"
+"""As which the socket lets itself be asked."""
 SERVER = ("apps", "http", "servers", "web")
 LARGEST = 2**31 - 1
 KEPT = {"probe_interval": "30s", "idle_timeout": "120s", "max_idle_conns_per_host": 32}
@@ -119,7 +121,11 @@ def _configure(config: Config, site: Site) -> dict[str, Any]:
     }
     _put(server, config, OF_THE_SERVER)
     return {
-        "admin": {"listen": f"unix/{site.directory / SOCKET}", "config": {"persist": False}},
+        "admin": {
+            "listen": f"unix/{site.directory / SOCKET}",
+            "origins": [HOST],
+            "config": {"persist": False},
+        },
         "logging": {"logs": {"default": {"level": "INFO", "writer": log}}},
         "apps": {"http": {"servers": {"web": server}}},
     }

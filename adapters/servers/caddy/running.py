@@ -10,6 +10,7 @@ from typing import Any
 
 from tuner.adapters.servers.caddy.config import (
     ENVIRONMENT,
+    HOST,
     OF_THE_PROXY,
     OF_THE_SERVER,
     SERVER,
@@ -37,7 +38,7 @@ def read_running(host: Host, config: Config, site: Site, pid: int) -> Config:
 def config_command(site: Site) -> Argv:
     """Return the command that asks for the configuration that runs."""
     socket = str(site.directory / SOCKET)
-    return ("curl", "-sS", "--max-time", "5", "--unix-socket", socket, "http://localhost/config/")
+    return ("curl", "-sS", "--max-time", "5", "--unix-socket", socket, f"http://{HOST}/config/")
 
 
 def _ask(host: Host, site: Site) -> object:

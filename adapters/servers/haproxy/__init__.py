@@ -73,13 +73,14 @@ class Haproxy:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
 
     def needs(self, config: Config) -> Needs:
-        # Two for each connection, and what threads and the log take (cfgparse of `maxconn`, ulimit-n).
-        connections = config.get("maxconn", "auto")
-        return Needs(open_files=None if isinstance(connections, str) else 2 * int(connections) + SPARE_FILES)
+        if isinstance(config.get("maxconn", "auto"), str):  # then it takes what it is given
+            return Needs()
+        each = 2 * int(config["maxconn"]) + 2 * int(config.get("maxpipes", 0))
+        return Needs(open_files=each + SPARE_FILES)
 
 
 SPARE_FILES = 512
-"""Open files beside those of connections: an epoll and two pipe ends for each thread, listeners, the log."""
+"""Open files beside two for each connection and each pipe: three for each thread, listeners, the log."""
 
 
 if TYPE_CHECKING:

@@ -19,6 +19,9 @@ GLOBAL, DEFAULTS, FRONTEND, BIND, SERVER = "global", "defaults", "frontend", "bi
 LARGEST = 2**31 - 1
 """The program reads numbers with atol() into an int, and says nothing of what does not fit."""
 
+LOGGED = "log stdout format raw local0"
+HTTP_LOG = "    option httplog\n"
+
 _SITE = """\
 global
     stats socket {socket} mode 600 level operator
@@ -27,7 +30,7 @@ global
 defaults
     log global
     mode http
-    option httplog
+{format}\
     option dontlognull
     timeout connect 5000
     timeout client 50000
@@ -51,7 +54,7 @@ class Number:
     directive: str
     least: int = 0
     unit: str = ""
-    by_itself: str | None = None
+    by_itself: Scalar | None = None
     """Value that stands for what the program finds by itself: no line is written for it."""
 
     def write(self, name: str, value: Scalar) -> str:
@@ -90,6 +93,7 @@ def _words(place: str, directive: str, *words: str) -> Choice:
 SETTINGS: Mapping[str, Number | Choice] = {
     "nbthread": Number(place=GLOBAL, directive="nbthread", least=1, by_itself="auto"),
     "maxconn": Number(place=GLOBAL, directive="maxconn", least=1, by_itself="auto"),
+    "maxpipes": Number(place=GLOBAL, directive="maxpipes", by_itself=0),
     "tune.bufsize": Number(place=GLOBAL, directive="tune.bufsize", least=1024),
     "tune.maxaccept": Number(place=GLOBAL, directive="tune.maxaccept", least=-1),
     "tune.maxpollevents": Number(place=GLOBAL, directive="tune.maxpollevents", least=1),
@@ -109,7 +113,7 @@ SETTINGS: Mapping[str, Number | Choice] = {
         GLOBAL, on="tune.sched.low-latency on", off="tune.sched.low-latency off"
     ),
     "busy-polling": _switch(GLOBAL, on="busy-polling"),
-    "log": Choice(place=GLOBAL, lines={"on": "log stdout format raw local0", "off": ""}),
+    "log": Choice(place=GLOBAL, lines={"on": LOGGED, "off": ""}),
     "option.dontlog-normal": _switch(DEFAULTS, on="option dontlog-normal"),
     "option.splice-auto": _switch(DEFAULTS, on="option splice-auto"),
     "option.tcp-smart-accept": _switch(
@@ -143,6 +147,8 @@ def write_configuration(config: Config, site: Site) -> str:
         written[SETTINGS[name].place].append(SETTINGS[name].write(name, value))
     return _SITE.format(
         socket=_path(site),
+        # Without a place for the log, its format would be refused.
+        format=HTTP_LOG if LOGGED in written[GLOBAL] else "",
         port=site.port,
         address=site.backend.address.replace("unix:", "unix@") if site.backend else NOBODY,
         sections={place: _join("    {}\n", lines) for place, lines in written.items()},

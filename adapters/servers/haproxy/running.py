@@ -13,6 +13,8 @@ from tuner.errors import TargetError
 from tuner.kit import programs, readback
 from tuner.ports import Argv, Config, Host, Scalar, Site
 
+NAMELESS = "unknown"
+"""As which HAProxy 2.6 shows the algorithm `random`."""
 _QUESTIONS = b"show info;show pools;show stat\n"
 _INFO = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
 _BUFFERS = re.compile(r"Pool buffer \((\d+) bytes\)")
@@ -27,24 +29,32 @@ def read_running(host: Host, config: Config, site: Site) -> Config:
     for name, text in (
         ("nbthread", info.get("Nbthread")),
         ("maxconn", info.get("Maxconn")),
+        ("maxpipes", info.get("Maxpipes")),
         ("tune.bufsize", _first(_BUFFERS, told)),
         ("frontend.maxconn", _of(rows, "web", "FRONTEND", "slim")),
         ("server.maxconn", _of(rows, "behind", "behind", "slim") or "0"),
-        ("server.pool-max-conn", _of(rows, "behind", "behind", "idle_conn_lim") or "-1"),
+        ("server.pool-max-conn", _of(rows, "behind", "behind", "src_ilim") or "-1"),
     ):
         if text is not None and rows:
             found[name] = int(text)
     if info:
         found["busy-polling"] = info.get("BusyPolling") == "1"
-        found["balance"] = _of(rows, "behind", "BACKEND", "algo") or ""
-    if sockets := readback.read_listening_sockets(host, site.port):
-        found["bind.shards"] = "one" if len(sockets) == 1 else "by-thread"
+        found |= _read_shards(host, site.port, threads=int(info.get("Nbthread", 1)))
+    algorithm = _of(rows, "behind", "BACKEND", "algo")
+    if algorithm not in {None, NAMELESS}:
+        found["balance"] = str(algorithm)
     return {name: found[name] for name, asked in config.items() if name in found and _is_said(name, asked)}
+
+
+def _read_shards(host: Host, port: int, *, threads: int) -> dict[str, Scalar]:
+    """Tell by the listening sockets whether each thread has its own; with one thread that is the same."""
+    count = len(readback.read_listening_sockets(host, port))
+    return {} if threads == 1 or not count else {"bind.shards": "one" if count == 1 else "by-thread"}
 
 
 def _is_said(name: str, asked: Scalar) -> bool:
     """Return whether a value says what has to be in force; others leave it to the program."""
-    return asked != "auto" and (name, asked) != ("frontend.maxconn", 0)
+    return asked != "auto" and (name, asked) not in {("frontend.maxconn", 0), ("maxpipes", 0)}
 
 
 def socket_command(site: Site) -> Argv:
