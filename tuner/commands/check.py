@@ -133,9 +133,10 @@ class Findings:
     def as_json(self) -> Mapping[str, Any]:
         """Return the same for scripts."""
         setup, found = self.setup, self.setup.fingerprint
+        by_load = {name: part.goodput_rps for name, part in self.window.parts.items()}
         measured = {
             "goodput_rps": self.window.goodput_rps, "failures": self.window.failures.total,
-            "by_load": {name: part.goodput_rps for name, part in self.window.parts.items()},
+            **({"by_load": by_load} if by_load else {}),
         }  # fmt: skip
         shown: dict[str, Any] = {
             "study": setup.settings.name,

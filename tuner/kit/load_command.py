@@ -37,9 +37,7 @@ def refuse_unsendable(
             "Change the protocol, or take another generator (h2load speaks HTTP/2)."
         )
     if workload.requests and not mixes:
-        raise UsageError(
-            f"{where}: it sends one kind of request, not a mix. Use wrk, or leave `load.requests:` out."
-        )
+        raise UsageError(f"{where}: it sends one kind of request, not a mix. Use wrk, or ask for one path.")
     if workload.requests_total is not None and not counts:
         raise UsageError(
             f"{where}: it sends for a time, not a number of requests. Use ab or h2load, or leave "
