@@ -1,5 +1,6 @@
 """Races servers: each is tuned with the same budget, then all defaults and winners run in one contest."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -280,5 +281,8 @@ def _names_of(settings: Study) -> list[str]:
 
 def _enter_preset(study: str, space: Space, preset: Preset) -> Entrant:
     config = space.complete(preset.values)
-    fitted = tuple(f"{name} is not as written: {why}" for name, why in preset.adjusted.items())
+    # Of a reason its first clause: the rest is how it follows, which `tuner spaces --study` shows.
+    fitted = tuple(
+        f"{name} is not as written: {re.split(': | [(]', why)[0]}" for name, why in preset.adjusted.items()
+    )
     return Entrant(study=study, name=preset.name, config=config, notes=(*fitted, *say_lacks(space, config)))

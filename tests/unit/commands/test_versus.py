@@ -133,54 +133,38 @@ def openings(starters):
     return [opening for starter in starters for opening in starter.openings]
 
 
-def test_studies_are_tuned_and_their_defaults_and_winners_measured_against_each_other(write, tuned):
-    found = module.versus([write("slow"), write("quick")])
-
-    assert tuned == ["slow", "quick"]
-    assert found.labels == ("slow default", "slow tuned", "quick default", "quick tuned")
-    ratio = found.ratio("quick tuned", "slow tuned")
-    assert ratio.low < math.exp(0.3) < ratio.high
-    assert found.leaders == (3,)
-    own = found.ratio("slow tuned", "slow default")
-    assert own.low > 1.1
-    assert found.changes(1)["open_file_cache"][0] == 0
-    assert found.blocks == 8
-
-
-def test_what_is_finished_is_not_tuned_again(write, host, tuned):
-    slow, quick = write("slow"), write("quick")
-    tune(slow, host)
-
-    module.versus([slow, quick])
-
-    assert tuned == ["quick"]
-
-
-def test_every_block_holds_all_entrants_in_an_order_of_its_own(write, started):
-    module.versus([write("slow"), write("quick")], blocks=4)
-
-    made = sorted(
-        (each for starter in started for each in starter.storage.starts()), key=lambda start: start.number
-    )
-    starts = {start.number: start for start in made}.values()
-    blocks = [[each.arm for each in starts if each.block == block] for block in range(4)]
-    assert all(sorted(block) == sorted(blocks[0]) for block in blocks)
-    assert len(blocks[0]) == 4
-    assert len({tuple(block) for block in blocks}) > 1
-    assert {each.role for each in starts} == {Role.CONTEST}
-
-
-def test_the_time_of_all_of_it_is_said_first(write, host):
+def test_what_is_not_tuned_is_tuned_and_all_defaults_and_winners_measured_against_each_other(
+    write, host, tuned
+):
     slow, quick = write("slow"), write("quick")
     tune(slow, host)
     log = ContestLog()
 
-    module.versus([slow, quick], progress=log)
+    found = module.versus([slow, quick], progress=log)
 
     assert log.notes[0] == (
         "to tune: quick 5 min 00 s; then up to 4 configurations against each other, about 2 min 14 s; in all "
         "about 7 min 14 s"
     )
+    assert tuned == ["quick"]
+    assert found.labels == ("slow default", "slow tuned", "quick default", "quick tuned")
+    ratio = found.ratio("quick tuned", "slow tuned")
+    assert ratio.low < math.exp(0.3) < ratio.high
+    assert found.leaders == (3,)
+    assert found.ratio("slow tuned", "slow default").low > 1.1
+    assert found.changes(1)["open_file_cache"] == (0, 1000)
+    assert found.blocks == 8
+
+
+def test_every_block_holds_all_entrants_in_an_order_of_its_own(write, started):
+    module.versus([write("slow", more=STEPS), write("quick")], with_presets=True, blocks=4)
+
+    starts = started[0].storage.starts()
+    blocks = [[each.arm for each in starts if each.block == block] for block in range(4)]
+    assert all(sorted(block) == sorted(blocks[0]) for block in blocks)
+    assert len(blocks[0]) == 4
+    assert len({tuple(block) for block in blocks}) > 1
+    assert {each.role for each in starts} == {Role.CONTEST}
 
 
 def test_a_server_for_which_nothing_was_proven_runs_with_its_default(write, host):

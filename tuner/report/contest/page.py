@@ -1,9 +1,9 @@
 """The page and the figure of a contest: one self-contained HTML document, light and dark."""
 
-from tuner.report.axes import ratio_axis, ratio_labels
+from tuner.report.axes import Axis, ratio_axis, ratio_labels
 from tuner.report.bars import BARS_PX, Bar, BarChart
 from tuner.report.contest import Contest
-from tuner.report.contest.rows import entrant_columns, entrant_rows, pair_rows, to_control
+from tuner.report.contest.rows import entrant_columns, entrant_rows, pair_rows, say_to_control, to_control
 from tuner.report.contest.wording import (
     list_claims,
     list_remarks,
@@ -12,7 +12,6 @@ from tuner.report.contest.wording import (
     say_intervals,
 )
 from tuner.report.markup import load_templates
-from tuner.report.wording import NOTHING, say_estimate, say_ratio
 from tuner.statistics.response_curve import Estimate
 
 
@@ -40,32 +39,26 @@ def draw_ratios(contest: Contest) -> BarChart:
     """Draw the ratio of each entrant to the first one, with its interval."""
     estimates = to_control(contest)
     axis = ratio_axis(end for each in estimates if each for end in (each.low, each.high))
-    rates = [row[0] for row in entrant_rows(contest)]
-    bars = []
-    for index, (label, estimate, rate) in enumerate(zip(contest.labels, estimates, rates, strict=True)):
-        leads = index in contest.leaders
-        bars.append(
-            Bar(
-                label=label, cells=(rate, _say_ratio(index, estimate)),
-                tone="bad" if index in contest.faults else "good" if leads else "blue",
-                symbol="diamond" if leads else "circle",
-                low=None if estimate is None else axis.percent(estimate.low),
-                high=None if estimate is None else axis.percent(estimate.high),
-                dot=None if estimate is None else axis.percent(estimate.ratio),
-            )
-        )  # fmt: skip
+    bars = (_draw_entrant(contest, index, estimate, axis) for index, estimate in enumerate(estimates))
     return BarChart(
         name="contest", title=f"Ratios to {contest.labels[0]}",
-        columns=("", "requests/s", f"of {contest.labels[0]}"), numbers=2, bars=tuple(bars),
+        columns=("", f"of {contest.labels[0]}", "requests/s"), numbers=2, bars=tuple(bars),
         origin=axis.percent(1), labels=ratio_labels(axis, length_px=BARS_PX),
         caption="Green diamonds: nobody is shown to be ahead of them. Red: not named best, as said below.",
     )  # fmt: skip
 
 
-def _say_ratio(index: int, estimate: Estimate | None) -> str:
-    if estimate is None:
-        return NOTHING
-    return say_estimate(estimate) if index else say_ratio(1.0)
+def _draw_entrant(contest: Contest, index: int, estimate: Estimate | None, axis: Axis) -> Bar:
+    leads = index in contest.leaders
+    return Bar(
+        label=contest.labels[index],
+        cells=(say_to_control(contest)[index], entrant_rows(contest)[index][0]),
+        tone="bad" if index in contest.faults else "good" if leads else "blue",
+        symbol="diamond" if leads else "circle",
+        low=axis.percent(estimate.low) if estimate else None,
+        high=axis.percent(estimate.high) if estimate else None,
+        dot=axis.percent(estimate.ratio) if estimate else None,
+    )
 
 
 def list_changes(contest: Contest) -> list[tuple[str, list[str]]]:

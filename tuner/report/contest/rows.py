@@ -54,6 +54,12 @@ def to_control(contest: Contest) -> list[Estimate | None]:
     return [same if contest.arms[0].starts else None, *others]
 
 
+def say_to_control(contest: Contest) -> list[str]:
+    """Return the same as text; nothing where there was no measurement."""
+    ratios = [NOTHING if each is None else say_estimate(each) for each in to_control(contest)]
+    return [NOTHING if ratios[0] == NOTHING else "1×", *ratios[1:]]
+
+
 def pair_rows(contest: Contest) -> list[tuple[str, ...]]:
     """Return a row for each entrant: its ratio to each of them."""
     count = len(contest.arms)
@@ -67,7 +73,7 @@ def _say_pair(contest: Contest, over: int, under: int) -> str:
 
 def contest_markdown(contest: Contest) -> str:
     """Return a contest as Markdown: who leads, the table of entrants, what is claimed."""
-    ratios = [say_estimate(each) if each else NOTHING for each in to_control(contest)]
+    ratios = say_to_control(contest)
     head = ("", f"of {contest.labels[0]}", *entrant_columns(contest))
     rows = [
         (label, ratio, *row)

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tuner.report.contest import Contest
-from tuner.report.contest.rows import SIDES, entrant_rows, to_control
+from tuner.report.contest.rows import SIDES, entrant_rows, say_to_control, to_control
 from tuner.report.contest.wording import (
     list_claims,
     list_remarks,
@@ -17,7 +17,7 @@ from tuner.report.contest.wording import (
     say_intervals,
 )
 from tuner.report.interval_bar import LEAST_BAR, MOST_BAR, IntervalBar
-from tuner.report.wording import make_printable, say_estimate, say_ratio
+from tuner.report.wording import make_printable, say_ratio
 
 GAP = "  "
 LEADS, FOLLOWS = "◆", "●"
@@ -81,7 +81,7 @@ def draw_rows(contest: Contest, width: int) -> list[Text]:
 
 def _cells(contest: Contest, room: int) -> list[str]:
     """Return the ratios as text, with their intervals where the drawing keeps its room."""
-    whole = [say_estimate(each) if each else "" for each in to_control(contest)]
+    whole = say_to_control(contest)
     if room - max(map(cell_len, whole)) - len(GAP) >= LEAST_BAR:
         return whole
     return [say_ratio(each.ratio) if each else "" for each in to_control(contest)]

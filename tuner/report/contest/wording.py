@@ -7,21 +7,39 @@ from tuner.records import Metric
 from tuner.report.contest import Contest
 from tuner.report.wording import capitalize, say_duration, say_estimate, say_metric
 
+MOST_NAMED = 3
+"""Of those that lead together; more than that are counted."""
+
 
 def name_leader(contest: Contest) -> str:
     """Return who leads in one sentence: nginx tuned leads: 1.52× [1.48, 1.57] of h2o tuned."""
     leaders = contest.leaders
     if not leaders:
         return "Nobody can be named: no entrant without fault was measured often enough"
+    if len(leaders) > MOST_NAMED:
+        return f"Not told apart at the front: {len(leaders)} of {len(contest.arms)} configurations"
     if len(leaders) > 1:
         return f"Not told apart at the front: {_list([contest.labels[each] for each in leaders])}"
     (leader,) = leaders
     behind = [
         f"{say_estimate(found)} of {contest.labels[other]}"
-        for other in _finalists(contest)
-        if other != leader and (found := contest.pairs.estimates.get((leader, other))) is not None
+        for other in _rivals(contest, leader)
+        if (found := contest.pairs.estimates.get((leader, other))) is not None
     ]
     return f"{contest.labels[leader]} leads" + (f": {_list(behind)}" if behind else "")
+
+
+def _rivals(contest: Contest, leader: int) -> list[int]:
+    """Return what a leader is named against: the best of other studies; in one, next best and first."""
+    if len(contest.plan.studies) > 1:
+        return [each for each in _finalists(contest) if each != leader]
+    ratios = {
+        over: found.ratio
+        for (over, under), found in contest.pairs.estimates.items()
+        if under == leader and over not in contest.faults
+    }
+    best = max(ratios, key=lambda each: ratios[each], default=0)
+    return [each for each in dict.fromkeys((best, 0)) if each != leader]
 
 
 def list_claims(contest: Contest) -> list[str]:
@@ -45,8 +63,8 @@ def _asked(contest: Contest) -> list[tuple[int, int]]:
 
 
 def _finalists(contest: Contest) -> list[int]:
-    """Return the best of each study without fault; of a single study all."""
-    if len(contest.plan.studies) == 1:
+    """Return the best of each study without fault; of a single study without steps all."""
+    if len(contest.plan.studies) == 1 and not contest.plan.is_stepwise:
         return [each for each in range(len(contest.arms)) if each not in contest.faults]
     return [best for study in contest.plan.studies if (best := _best_of(contest, study)) is not None]
 
@@ -104,13 +122,18 @@ def list_remarks(contest: Contest) -> list[str]:
         for label, arm in zip(contest.labels, contest.arms, strict=True)
         if arm.is_lower_bound and contest.metric is Metric.GOODPUT
     ]
-    own = [
-        f"{label}: {note}"
-        for label, entrant in zip(contest.labels, contest.plan.entrants, strict=True)
-        for note in entrant.notes
-    ]
+    notes: dict[str, list[str]] = {}
+    for label, entrant in zip(contest.labels, contest.plan.entrants, strict=True):
+        for note in entrant.notes:
+            notes.setdefault(note, []).append(label)
+    own = [f"{_shorten(labels)}: {note}" for note, labels in notes.items()]
     faults = [f"{contest.labels[index]} is not named best: {why}" for index, why in contest.faults.items()]
     return [*contest.plan.notes, *own, *faults, *bounds]
+
+
+def _shorten(labels: Sequence[str]) -> str:
+    """Write of whom a remark is: one by its name, more by the first and how many there are."""
+    return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more"
 
 
 def _list(parts: Sequence[str]) -> str:
