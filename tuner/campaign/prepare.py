@@ -236,6 +236,7 @@ def _load_space(
         },
         versions={name: each.version for name, each in facts.items() if each.version},
         current={name: value for each in facts.values() for name, value in each.current.items()},
+        withheld={name: reason for each in facts.values() for name, reason in each.withheld.items()},
         exists=paths,
         sandbox=sandbox,
         loopback=loopback,

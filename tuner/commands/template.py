@@ -11,7 +11,7 @@ from tuner.deploy.discovery import LOCAL, find_installed, read_page
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.ports import HTTP, Facts, Host, PrivateServer, Server
-from tuner.space import describe_spaces
+from tuner.space import describe_space, describe_spaces
 from tuner.study.builtin_loads import BUILTIN_LOADS, INDEX, PROGRAM, find_builtin_load
 from tuner.study.named_studies import find_named
 from tuner.study.settings import DEFAULT_GENERATOR
@@ -224,6 +224,11 @@ def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
     )
 
 
+def _has_private(space: str) -> bool:
+    """Return whether a space has settings that a sandbox has of its own."""
+    return any(row["scope"] != "host" for row in describe_space(space))
+
+
 def _name_after(path: Path, server: str) -> str:
     """Return a study's name after its file, with the letters that a name may have.
 
@@ -236,8 +241,11 @@ def _name_after(path: Path, server: str) -> str:
 
 
 def space_for(server: str) -> str:
-    """Return the name of the first space of a server. Raises UsageError when there is none."""
-    for row in describe_spaces():
-        if row["server"] == server:
-            return row["name"]
+    """Return the name of a server's first space of which a sandbox leaves something to tune, or of the first.
+
+    Raises UsageError when there is none.
+    """
+    names = [row["name"] for row in describe_spaces() if row["server"] == server]
+    if names:
+        return next((name for name in names if _has_private(name)), names[0])
     raise UsageError(f"{server}: there is no space for it. Write one and name its path in the study file.")
