@@ -76,6 +76,7 @@ class Ab:
 
     name: ClassVar[str] = "ab"
     package: ClassVar[str] = "apache2-utils"
+    keeps_asking: ClassVar[bool] = True
 
     def version_command(self) -> Argv | None:
         return ("ab", "-V")

@@ -79,6 +79,7 @@ class H2load:
 
     name: ClassVar[str] = "h2load"
     package: ClassVar[str] = "nghttp2-client"
+    keeps_asking: ClassVar[bool] = True
     logs_at_rate: ClassVar[bool] = True
     """It keeps a rate over HTTP/1.1 and logs every response; wrk and ab know no rate."""
 

@@ -29,6 +29,7 @@ from tuner.deploy.mix import learn_mix, origin_of
 from tuner.deploy.readiness import ANSWER_S, Answer, request
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import NotReady, TargetError, UsageError
+from tuner.hosts.connection_room import UNBOUNDED, ConnectionRoom, add_rooms, find_room, read_ports
 from tuner.hosts.load_places import LOCAL
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
@@ -69,6 +70,8 @@ class Setup:
     fingerprint: Fingerprint
     fixed_rate: Load | None
     """The load with the generator that can keep a rate; None when it is not installed."""
+    room: ConnectionRoom = UNBOUNDED
+    """What bounds the connections of the load."""
 
     def move(self, moved: MovedLoad) -> "Setup":
         """Return the setup of a sandbox with the generator in another place."""
@@ -106,17 +109,24 @@ def prepare(settings: Study) -> Setup:
         described = describe_generators(generators, load_hosts)
         found = find_target(settings, host, load_hosts)
         servers: Mapping[str, Server] = {each.name: each.adapter for each in found.target.servers}
+        room = add_rooms(
+            [find_room(read_machine(each), ports=read_ports(each)) for each in load_hosts.values()]
+        )
     else:
         load_hosts = {LOCAL: host}
         described = describe_generators(generators, load_hosts)
         found = _make_sandbox_target(settings, host)
         servers = {name: found.target.servers[name] for name in settings.servers}
+        # Its network is its own, with as many addresses as it takes.
+        room = find_room(found.machine)
+    for each in settings.all_loads:
+        room.refuse(each.connections)
     load = prepare_load(settings, generators, host)
     return Setup(
         settings=settings, host=host, servers=servers, facts=found.facts, space=found.space,
         space_facts=found.space_facts, target=found.target, load=load,
         fixed_rate=prepare_fixed_rate(load, settings, load_hosts), placement=found.placement,
-        fingerprint=_fingerprint(found.machine, found.facts, described, found.placement),
+        fingerprint=_fingerprint(found.machine, found.facts, described, found.placement), room=room,
     )  # fmt: skip
 
 

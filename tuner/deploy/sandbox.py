@@ -223,7 +223,7 @@ class SandboxTarget:
             # The generator runs inside, beside the server.
             place = LoadPlace(
                 host=sandbox, directory=sandbox.directory, cpus=self.placement.generator_cpus,
-                is_on_target=True,
+                is_on_target=True, has_private_network=True,
             )  # fmt: skip
             yield SandboxDeployment(
                 sandbox=sandbox, instances=(*settings, *started), log_timeout_s=self.deadlines.log_s,

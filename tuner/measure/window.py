@@ -8,6 +8,8 @@ from typing import Protocol
 
 from tuner.deploy.deployment import Deployment
 from tuner.errors import LoadFailed
+from tuner.hosts.connection_room import DEFAULT_PORTS
+from tuner.measure.addresses import spread
 from tuner.measure.counters import difference, find_quota, take
 from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
 from tuner.measure.processes import find_interrupt_threads, find_own_process
@@ -109,17 +111,18 @@ def run_window(
         "tuner": tuple({load.tuner_pid, *waiting}),
         "interrupts": load.interrupt_threads,
     }
+    shares = spread(share_out(workload, places))
     quota = find_quota(deployment.host, groups["server"][0]) if groups["server"] else None
     around = partial(take, deployment.host, namespace_pid=deployment.network_pid, groups=groups, quota=quota)
     started_s, began_s = time.time(), time.monotonic()
     before = around()
-    sent = send(load.generator, share_out(workload, places))
+    sent = send(load.generator, shares)
     result = sent.result
     loaded_s = time.monotonic() - began_s if result is None else result.duration_s
     counters = difference(
         before, around(), generator_cpu_s=sent.target_cpu_s, server_cpus=deployment.server_cpus
     )
-    if len(places) > 1:
+    if len(shares) > 1:
         counters["load_skew_s"] = sent.skew_s
     counted = result or LoadResult(duration_s=loaded_s, correct=0, failures=Failures())
     window = Window(
@@ -131,6 +134,7 @@ def run_window(
         asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,
         problem=sent.problem, problems_in_row=problems_before + 1, control=control,
         not_effective=deployment.no_longer_effective(), requests_total=requests_total,
+        local_ports=DEFAULT_PORTS * len({share.workload.url for share in shares}),
     )  # fmt: skip
     return replace(window, verdicts=judge(facts))
 
@@ -182,7 +186,7 @@ def send_beside(deployment: Deployment, load: Load, duration_s: float) -> float:
     """
     workload = describe_workload(deployment, load, duration_s)
     shares = [half for share in share_out(workload, deployment.load_places) for half in split_in_two(share)]
-    sent = send(load.generator, shares)
+    sent = send(load.generator, spread(shares))
     if sent.result is None:
         raise LoadFailed(sent.problem or sent.lost or "load: a generator gave no result.")
     return sent.result.goodput_rps

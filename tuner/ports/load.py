@@ -119,7 +119,11 @@ class LoadResult:
 
 
 class LoadGenerator(Protocol):
-    """A program that sends the workload and counts what comes back."""
+    """A program that sends the workload and counts what comes back.
+
+    One that always has a request under way on every connection may say so: `keeps_asking: ClassVar[bool] =
+    True`. Of many connections those that wait in vain are then counted beside it.
+    """
 
     name: ClassVar[str]
     package: ClassVar[str]

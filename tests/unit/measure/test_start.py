@@ -6,10 +6,11 @@ import pytest
 from tests.unit.bench import Bench, Happening, scripted
 from tests.unit.simulation import SMALL_PLAN
 from tuner.errors import Crashed, LoadFailed, Stalled
+from tuner.hosts.connection_room import SPARE_FILES
 from tuner.measure import counters, start
 from tuner.measure import window as load_module
 from tuner.measure.gates import ControlFacts, RetryBudget
-from tuner.measure.sending import GRACE_S, SPARE_FILES
+from tuner.measure.sending import GRACE_S
 from tuner.measure.start import NO_JUDGES, Judges, measure_start
 from tuner.measure.window import run_window
 from tuner.records import Blame, Gate

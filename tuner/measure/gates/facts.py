@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.gates.thresholds import DEFAULTS, Thresholds
 from tuner.ports import LoadResult
 from tuner.records import Blame, Gate, Verdict
-
-LOCAL_PORTS = 60_999 - 32_768 + 1
-"""Default net.ipv4.ip_local_port_range (ip-sysctl.rst)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +46,7 @@ class WindowFacts:
     control: ControlFacts = HEALTHY
     not_effective: tuple[str, ...] = ()
     """One sentence for each setting that is not, or no longer, in force as asked."""
-    local_ports: int = LOCAL_PORTS
+    local_ports: int = DEFAULT_PORTS
     """Ports that connections of the generator may use."""
     limits: Thresholds = field(default=DEFAULTS)
 
