@@ -63,7 +63,7 @@ def begun(tuner, stopped):
         ("generator: wrk", "generator: wkr", ("wkr", "wrk")),
         ("connections: 20", "connections: 0", ("connections", "0", ":5")),
         ("connections: 20", "connections: twenty", ("twenty", ":5")),
-        ("connections: 20", "connections: 1000000", ("connections", "1e+06")),
+        ("connections: 20", "connections: 1000000", ("connections", "1000000")),
         ("path: /index.html", "path: index.html", ("index.html", "/")),
         ("path: /index.html", "path: /missing.html", ("missing.html",)),
         ("content: builtin", "content: /nowhere/at/all", ("/nowhere/at/all",)),
