@@ -3,6 +3,8 @@
 import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
@@ -128,7 +130,7 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with _removed_unless_whole(path), os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
         raise UsageError(
@@ -139,6 +141,16 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
             f"{path}: cannot be written ({error.strerror}). Give another path with -o."
         ) from error
     return path
+
+
+@contextmanager
+def _removed_unless_whole(path: Path) -> Iterator[None]:
+    """Remove a new file that could not be written: what is there already is not written again."""
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> Kind:
