@@ -77,6 +77,8 @@ def begun(tuner, stopped):
         ("content: builtin", "content: builtin\nconstraints: [failures <= 1]", ("failures", "failure_rate")),
         ("content: builtin", "content: builtin\nstorage: here", ("here", "sqlite")),
         ("content: builtin", "content: builtin\nseed: -1", ("seed", "-1")),
+        ("content: builtin", "content: builtin\nwarm_start: [gone.yaml]", ("gone.yaml", "no such file")),
+        ("content: builtin", "content: builtin\noptimizer: tpee", ("tpee", "tpe")),
         ("content: builtin", "content: [unclosed", ("YAML",)),
         ("content: builtin", "content: *alias", ("alias",)),
     ],

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tuner.records import Start
     from tuner.report.summary import Summary
 
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
+_MARKUP = re.compile(r"([\\`*\[\]<>|~])")
 OF_START = (
     "number", "role", "state", "arm", "block", "speedup", "low", "high", "goodput_rps", "latency_p99_ms",
     "failures", "requests", "failed",
