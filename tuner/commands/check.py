@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress
 from tuner.commands.preview import Preview, preview
+from tuner.commands.rehearsal import rehearse
 from tuner.deploy.deployment import Deployment
 from tuner.deploy.discovery import DiscoveredServer
 from tuner.deploy.managed import ManagedTarget
@@ -56,6 +57,8 @@ class Findings:
     """Of installed services, what a run may change."""
     shows_plan: bool = False
     conflicts: tuple[Conflict, ...] = ()
+    unseen: tuple[str, ...] = ()
+    """What a run needs and this check did not try."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -123,6 +126,7 @@ class Findings:
                 *capacity_lines(setup, "default"),
             ]
         lines += [f"warning    {each}" for each in self.warnings]
+        lines += [f"not tried  {each}" for each in self.unseen]
         if self.calibration is not None:
             lines += self.calibration.lines()
         if self.preview is not None:
@@ -150,6 +154,7 @@ class Findings:
             "left_out": dict(setup.space.left_out),
             "capacity": {"default": setup.space.capacity(setup.space.default())},
             "warnings": list(self.warnings),
+            "not_tried": list(self.unseen),
         }
         if self.preview is not None:
             return {**shown, "now": measured, "plan": self.preview.as_json()}
@@ -194,6 +199,7 @@ def check_study(
             refuse_own_settings(settings.path, setup.space, setup.facts.values())
             if not is_managed:
                 refuse_large_numbers(settings, setup.space, facts_from_json(setup.space_facts))
+        unseen = rehearse(settings, setup, trusts=trusts)
         plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
         seen, conflicts = _look_around(setup, plan)
         progress.start_begins(Role.CONTROL, "the default")
@@ -218,7 +224,7 @@ def check_study(
             )  # fmt: skip
     return Findings(
         setup=setup, window=window, deploy_s=deployment.duration_s, calibration=calibration,
-        sees_host=sees_host, preview=seen, shows_plan=shows_plan, conflicts=conflicts,
+        sees_host=sees_host, preview=seen, shows_plan=shows_plan, conflicts=conflicts, unseen=unseen,
     )  # fmt: skip
 
 

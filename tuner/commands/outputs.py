@@ -13,7 +13,7 @@ from tuner.export.lowered import describe_lowered
 from tuner.report.contest import Contest
 from tuner.report.sweep import Sweep
 from tuner.study import Study
-from tuner.study.folder import list_files, write_file
+from tuner.study.folder import list_files, put_in_place, write_file
 
 REPORT = "report.html"
 EXPORTS = "exports"
@@ -137,10 +137,13 @@ def _write_format(
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write to a path that the user named, which may be a link."""
+    """Write to a path that the user named, which may be a link, a pipe or a terminal."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+        else:
+            put_in_place(path.resolve(), content)
     except OSError as error:
         raise TargetError(
             f"{path}: cannot be written ({error.strerror}). Check the folder, its permissions and free space."

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
@@ -150,7 +152,7 @@ def _write_new(path: Path, text: str) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with _removed_unless_whole(path), os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
         raise UsageError(
@@ -161,6 +163,16 @@ def _write_new(path: Path, text: str) -> Path:
             f"{path}: cannot be written ({error.strerror}). Give another path with -o."
         ) from error
     return path
+
+
+@contextmanager
+def _removed_unless_whole(path: Path) -> Iterator[None]:
+    """Remove a new file that could not be written: what is there already is not written again."""
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> Kind:

@@ -10,7 +10,7 @@ from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress, Silence
 from tuner.commands.compare import ComparedMetric, list_presets, prepare_as_begun
 from tuner.commands.contest import expect_s, hold_contest, say_lacks
-from tuner.commands.session import Reading, is_finished, read, run, settle_preset
+from tuner.commands.session import Reading, look_ahead, read, run, settle_preset
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.records import Metric
@@ -227,7 +227,7 @@ class Agenda:
 def _plan_agenda(studies: Sequence[Study], preset: str, minutes: float | None, blocks: int | None) -> Agenda:
     entrants = 2 * len(studies)
     return Agenda(
-        waiting=[each for each in studies if not is_finished(each)],
+        waiting=[each for each in studies if look_ahead(each) is not None],
         each_s=60 * (minutes or studies[0].minutes or PRESETS[preset].minutes),
         entrants=entrants,
         contest_s=expect_s(entrants, preset, blocks),

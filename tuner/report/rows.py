@@ -45,6 +45,11 @@ def arm_rows(summary: "Summary") -> list[Row]:
     return [(name, *describe_arm(arm)) for name, arm in arms]
 
 
+def name_p99(arm: "Arm") -> str:
+    """Return what a p99 is called: one that was corrected compares with its like only."""
+    return "p99, corrected" if arm.latency_corrected else "p99"
+
+
 def describe_arm(arm: "Arm") -> Row:
     """Return requests per second, p99, failures and starts of one configuration."""
     return (

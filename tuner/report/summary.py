@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 P99 = 0.99
 SHOWN_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": P99}
+NO_CANDIDATE = "nothing better"
+"""Verdict of a study in which no configuration was worth confirming; "not proven" is of one that was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +168,13 @@ class Summary:
         """Return what a configuration changes, each as name and value."""
         changes = self.space.changes(config)
         return [f"{name} {self.space.show(name, value)}" for name, (_, value) in changes.items()]
+
+    @property
+    def verdict(self) -> str | None:
+        """Return what the pairs gave, or that there was nothing to be paired; None before the end."""
+        if self.gain is not None:
+            return self.gain.verdict
+        return NO_CANDIDATE if self.state == "finished" else None
 
     @property
     def shipped(self) -> Mapping[str, tuple[Scalar, Scalar]]:

@@ -27,7 +27,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
     best, winner, latency = summary.incumbent, summary.winner, summary.latency
     return {
         **_fields(summary, "study", "state", "stop_reason"),
-        "verdict": None if summary.gain is None else summary.gain.verdict,
+        "verdict": summary.verdict,
         "reason": summary.reason,
         "fingerprint": _fields(
             summary.fingerprint, "host", "kernel", "servers", "cpu", "cores", "memory_mib", "generator",

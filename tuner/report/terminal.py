@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from tuner.records import Metric
-from tuner.report.rows import capacity_rows, describe_arm, describe_limit, load_rows
+from tuner.report.rows import capacity_rows, describe_arm, describe_limit, load_rows, name_p99
 from tuner.report.wording import (
     NOTHING,
     NOTHING_BETTER,
@@ -26,11 +27,10 @@ from tuner.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from tuner.report.summary import Comparison, Summary
+    from tuner.report.summary import Arm, Comparison, Summary
     from tuner.statistics.paired_gain import Gain
     from tuner.study import Study
 
-SIDES = ("", "requests/s", "p99", "failures", "starts")
 PAIRED = (" of winner against default", "dim")
 
 
@@ -45,7 +45,7 @@ def final_screen(
 
     Warnings are about the exports, and stand above them.
     """
-    parts: list[RenderableType] = [_headline(summary)]
+    parts: list[RenderableType] = [headline(summary)]
     if summary.reason:
         parts.append(Text(make_printable(summary.reason)))
     parts += [*_age(summary.gain), Text(""), _sides(summary)]
@@ -65,7 +65,8 @@ def final_screen(
         parts += [Text(""), _front(summary)]
     places = Table.grid(padding=(0, 2))
     if exports:
-        places.add_row("exports", Text("\n".join(make_printable(path) for path in exports)))
+        listed = Text("\n".join(make_printable(path) for path in exports))
+        places.add_row("exports", _unproven(summary) + listed)
     if report is not None:
         places.add_row("report", Text(make_printable(report)))
     if exports or report is not None:
@@ -73,7 +74,16 @@ def final_screen(
     return Group(*parts)
 
 
-def _headline(summary: "Summary") -> Text:
+def _unproven(summary: "Summary") -> Text:
+    """Return a line above exports of what the pairs did not prove; nothing when they did."""
+    if summary.gain is not None and summary.gain.verdict == "improved":
+        return Text()
+    verdict = summary.gain.verdict if summary.gain is not None else "not confirmed"
+    return Text(f"{verdict}: to be tried, not to be put into service\n", style="bold yellow")
+
+
+def headline(summary: "Summary") -> Text:
+    """Return how a study ended, or how far it is, in one line."""
     name = make_printable(summary.study)
     if summary.gain is not None:
         is_proven = summary.gain.verdict == "improved"
@@ -101,7 +111,7 @@ def _age(gain: "Gain | None", sides: Sequence[str] = ("default", "winner")) -> l
 
 
 def _sides(summary: "Summary") -> Table:
-    table = _table(*SIDES, right=True)
+    table = _sides_table(summary.default)
     table.add_row("default", *describe_arm(summary.default))
     if summary.winner is not None:
         table.add_row("winner", *describe_arm(summary.winner), style="bold")
@@ -117,9 +127,40 @@ def _by_load(summary: "Summary") -> Table:
     return table
 
 
+def _sides_table(of: "Arm") -> Table:
+    return _table("", "requests/s", name_p99(of), "failures", "starts", right=True)
+
+
+class FittingTable(Table):
+    """A table; where the terminal is too narrow for it, each row is a list of its cells."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self._least_width() <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        titles = [str(column.header) for column in self.columns]
+        for name, *cells in zip(*(column.cells for column in self.columns), strict=True):
+            row = Table.grid(padding=(0, 2))
+            for title, cell in zip(titles[1:], cells, strict=True):
+                row.add_row(Text(title, style="dim"), cell)
+            yield from (Text(str(name), style="bold"), Padding(row, (0, 0, 0, 2)))
+
+    def _least_width(self) -> int:
+        """Return the columns that it takes; figures stand at the right and are not broken."""
+        return sum(
+            max(
+                cell_len(part)
+                for cell in (column.header, *column.cells)
+                for part in ([str(cell)] if column.justify == "right" else str(cell).split() or [""])
+            )
+            + self.padding[1]
+            for column in self.columns
+        )
+
+
 def _table(*titles: str, right: bool = False) -> Table:
     """Make a table without lines; all columns but the first may stand at the right."""
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
+    table = FittingTable(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
     for index, title in enumerate(titles):
         table.add_column(title, justify="right" if right and index else "left")
     return table
@@ -214,7 +255,7 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
         )
         for side, lacks in comparison.lacks.items()
     ]
-    table = _table(*SIDES, right=True)
+    table = _sides_table(comparison.first)
     table.add_row(names["first"], *describe_arm(comparison.first))
     table.add_row(names["second"], *describe_arm(comparison.second))
     age = _age(gain, (first, second))

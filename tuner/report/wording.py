@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tuner.ports import Scalar
 from tuner.records import Metric
+from tuner.space.values import format_number
 from tuner.study.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def say_value(value: Scalar) -> str:
     """Write a value where no space says how: on, off, 1024, 0.25."""
     if isinstance(value, bool):
         return "on" if value else "off"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return format_number(value) if isinstance(value, float) else str(value)
 
 
 def capitalize(text: str) -> str:

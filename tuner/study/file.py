@@ -8,14 +8,14 @@ from tuner.hosts.url import parse_url
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZERS
 from tuner.ports import Scalar
 from tuner.space.problems import problem, quote, suggest
-from tuner.space.yaml_text import Document, read_yaml
+from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
 from tuner.study.backend import read_backend
 from tuner.study.builtin_loads import BUILTIN, read_builtin_load
 from tuner.study.fields import Fields
 from tuner.study.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
 from tuner.study.mix import read_mix, read_path
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
-from tuner.study.presets import PRESETS
+from tuner.study.presets import MOST_MINUTES, MOST_TRIALS, PRESETS
 from tuner.study.server_options import KEYS as OPTIONS
 from tuner.study.server_options import ServerOptions, read_server_options
 from tuner.study.settings import DEFAULT_GENERATOR, LOCAL, LoadSettings, NamedLoad, Study, TargetSettings
@@ -30,13 +30,14 @@ PROTOCOLS = ("http/1.1", "h2c")
 def load_study(path: Path) -> Study:
     """Read a study file. Raises UsageError naming file, line, value and remedy."""
     content = _read_bytes(path, f"Write one with `tuner init SERVER -o {path}`")
-    return _read_study(Fields(read_yaml(content, str(path))), path)
+    begin = "Begin with `study:`, `servers:` and `space:`; `tuner init SERVER` writes a commented one"
+    return _read_study(Fields(read_yaml(content, str(path), begin=begin)), path)
 
 
 def load_values(path: Path) -> Mapping[str, Scalar]:
     """Read a file of parameter values (`name: value` lines) for a comparison. Raises UsageError."""
     content = _read_bytes(path, "Give default, winner, a preset's name, or the path of a YAML file of values")
-    document = read_yaml(content, str(path))
+    document = read_yaml(content, str(path), begin="Write `name: value` lines")
     values: dict[str, Scalar] = {}
     for name, value in document.data.items():
         if not isinstance(value, str):
@@ -47,7 +48,8 @@ def load_values(path: Path) -> Mapping[str, Scalar]:
 
 def _read_bytes(path: Path, remedy: str) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(LARGEST_FILE_BYTES + 1)  # one byte more is refused as too large
     except FileNotFoundError as error:
         raise problem(str(path), "there is no such file", remedy) from error
     except OSError as error:
@@ -163,8 +165,8 @@ def _read_options(
 def _read_budget(fields: Fields) -> tuple[str, float | None, int | None]:
     fields.refuse_unknown(("budget",), ("preset", "minutes", "trials"))
     preset = fields.choice(("budget", "preset"), "standard", tuple(PRESETS))
-    minutes = fields.number(("budget", "minutes"), None, float, low=0.1, high=7 * 24 * 60)
-    trials = fields.number(("budget", "trials"), None, int, low=1, high=100_000)
+    minutes = fields.number(("budget", "minutes"), None, float, low=0.1, high=MOST_MINUTES)
+    trials = fields.number(("budget", "trials"), None, int, low=1, high=MOST_TRIALS)
     return preset, minutes, trials
 
 

@@ -2,6 +2,7 @@
 
 from tuner.errors import UsageError
 from tuner.ports import Workload
+from tuner.space.values import format_number
 
 MOST_CONNECTIONS = 20_000
 MOST_WINDOW_S = 3600.0
@@ -21,5 +22,6 @@ def refuse_excess(workload: Workload) -> None:
     for what, asked, most in bounds:
         if not 0 <= asked <= most:
             raise UsageError(
-                f"load: {asked:g} {what} in one window are out of bounds. Ask for {most:g} at the most."
+                f"load: {format_number(asked)} {what} in one window are out of bounds. Ask for "
+                f"{format_number(most)} at the most."
             )

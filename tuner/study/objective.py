@@ -101,7 +101,17 @@ METRICS: Mapping[str, Callable[[Start], float | None]] = {
     "latency_p99_ms": latency(0.99),
 }
 
-_FORM = re.compile(r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+|default)\s*")
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "failure_rate": {"%": 1e-2},
+    "cpu_us_per_request": {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
+    "latency_p50_ms": {"ms": 1.0, "us": 1e-3, "µs": 1e-3, "s": 1e3},
+    "latency_p99_ms": {"ms": 1.0, "us": 1e-3, "µs": 1e-3, "s": 1e3},
+}
+"""Metric → units that its bound may have → how many of the metric's own each is."""
+
+_FORM = re.compile(
+    r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+|default)\s*(?P<unit>%|[a-zµ]+)?\s*"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +146,7 @@ def parse_objective(texts: Sequence[str], where: str) -> Objective:
 
 
 def parse_constraint(text: str, where: str) -> Constraint:
-    """Read a bound such as `failure_rate <= 0.001` or `failure_rate <= default`. Raises UsageError."""
+    """Read a bound: `failure_rate <= 0.1 %`, `latency_p99_ms <= 20ms`, `… <= default`. Raises UsageError."""
     form = _FORM.fullmatch(text)
     if form is None or form["sign"] != "<=":
         raise UsageError(
@@ -150,15 +160,25 @@ def parse_constraint(text: str, where: str) -> Constraint:
         raise UsageError(
             f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
         )
-    if form["limit"] == RELATIVE:
+    if form["limit"] == RELATIVE and form["unit"] is None:
         return Constraint(metric=metric, limit=None)
+    return Constraint(metric=metric, limit=_read_limit(metric, form["limit"], form["unit"], where))
+
+
+def _read_limit(metric: str, number: str, unit: str | None, where: str) -> float:
+    """Return a bound in its metric's own unit. Raises UsageError."""
+    units = UNITS[metric]
+    if unit is not None and unit not in units:
+        raise UsageError(
+            f"{where}: {unit!r} is no unit of {metric}. Write {', '.join(units)} or nothing after the number."
+        )
     try:
-        limit = float(form["limit"])
+        limit = float(f"{float(number) * (1.0 if unit is None else units[unit]):.12g}")
     except ValueError:
-        raise UsageError(f"{where}: {form['limit']!r} is not a number. Write METRIC <= NUMBER.") from None
+        raise UsageError(f"{where}: {number!r} is not a number. Write METRIC <= NUMBER.") from None
     if not math.isfinite(limit) or limit < 0:
         raise UsageError(f"{where}: the bound of {metric} is {limit:g}. Give a number of at least 0.")
-    return Constraint(metric=metric, limit=limit)
+    return limit
 
 
 def slacks(start: Start, constraints: Sequence[Constraint], controls: Sequence[Start]) -> dict[str, float]:

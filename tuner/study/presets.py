@@ -72,6 +72,9 @@ class Plan:
         )
 
 
+MOST_MINUTES = 7 * 24 * 60
+MOST_TRIALS = 100_000
+"""What a budget may be at the most."""
 LEAST_CALIBRATION = 3
 LEAST_SHARE = 0.75
 """Of a preset's time, with which its starts keep all their windows."""

@@ -175,9 +175,14 @@ class Study:
         return self.path.with_suffix(".study")
 
     @property
+    def is_stored_beside(self) -> bool:
+        """Return whether everything is stored in its own folder, on this machine."""
+        return self.storage == "sqlite"
+
+    @property
     def storage_url(self) -> str:
         """Return the Optuna storage URL."""
-        if self.storage != "sqlite":
+        if not self.is_stored_beside:
             return self.storage
         return sqlite_url(self.folder / DATABASE)
 

@@ -43,6 +43,10 @@ FAILED_VALUE = -4.6
 SHOWN_CHANGES = 4
 
 
+class NotBegun(UsageError):
+    """There is no such study in the storage yet."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """What is known of a start before it is made."""
@@ -193,16 +197,24 @@ class Storage:
         Raises:
             UsageError: the storage belongs to another machine or to another definition of the study.
         """
-        before = self.recall(FINGERPRINT)
-        if before is not None and not any(start.windows for start in self.starts()):
-            # Begun, but nothing was measured: what was wrong may have been put right in the file.
-            self._begin_anew()
-            before = None
-        if before is None:
+        if not self._is_measured():
+            if self.recall(FINGERPRINT) is not None:
+                # Begun, but nothing was measured: what was wrong may have been put right in the file.
+                self._begin_anew()
             # The fingerprint last: a study that has one is whole, wherever the tuner was killed.
             self.remember(FORMAT, VERSION)
             self.remember(DEFINITION, definition)
             self.remember(FINGERPRINT, fingerprint)
+            return
+        self.refuse_another(fingerprint, definition=definition)
+        self.remember(DEFINITION, definition)
+        # From now on it holds what an earlier tuner cannot read.
+        self.remember(FORMAT, VERSION)
+
+    def refuse_another(self, fingerprint: Fingerprint, *, definition: Mapping[str, str]) -> None:
+        """Raise UsageError when what was measured is of another machine or definition; see `claim`."""
+        before = self.recall(FINGERPRINT)
+        if before is None or not self._is_measured():
             return
         old, new = asdict(before), asdict(fingerprint)
         differing = [f"{key} was {old[key]!r}, is {new[key]!r}" for key in new if old.get(key) != new[key]]
@@ -211,19 +223,25 @@ class Storage:
                 f"{self._where}: this study was measured on another machine ({'; '.join(differing)}). "
                 "Give the study a new name, or move its folder away."
             )
+        if changed := self.describe_changes(definition):
+            raise UsageError(
+                f"{self._where}: {changed}. Give the study a new name, move its folder away, or undo the "
+                "change."
+            )
+
+    def describe_changes(self, definition: Mapping[str, str]) -> str:
+        """Return what makes the study another one than was measured; empty where nothing does."""
         known = self.recall(DEFINITION) or {}
         changed = _changes(known, definition)
-        if changed and _without_bounds(known) == _without_bounds(definition) and self._knows_default_alone():
-            self.remember(DEFINITION, definition)
-        elif changed:
-            more = f", and {len(changed) - SHOWN_CHANGES} more" if len(changed) > SHOWN_CHANGES else ""
-            raise UsageError(
-                f"{self._where}: the study file or a search space has changed since this study began "
-                f"({'; '.join(changed[:SHOWN_CHANGES])}{more}). "
-                "Give the study a new name, move its folder away, or undo the change."
-            )
-        # From now on it holds what an earlier tuner cannot read.
-        self.remember(FORMAT, VERSION)
+        are_bounds = _without_bounds(known) == _without_bounds(definition)
+        if not changed or not self._is_measured() or (are_bounds and self._knows_default_alone()):
+            return ""
+        more = f", and {len(changed) - SHOWN_CHANGES} more" if len(changed) > SHOWN_CHANGES else ""
+        shown = "; ".join(changed[:SHOWN_CHANGES])
+        return f"the study file or a search space has changed since this study began ({shown}{more})"
+
+    def _is_measured(self) -> bool:
+        return self.recall(FINGERPRINT) is not None and any(start.windows for start in self.starts())
 
     def _knows_default_alone(self) -> bool:
         return all(start.role is Role.CONTROL for start in self.starts() if start.windows)
@@ -275,7 +293,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     where, is_file = show_url(url), url.startswith(SQLITE)
     if is_file and not create and not Path(where).exists():
-        raise UsageError(f"{where}: there is no study here yet. Start it with `tuner run`.")
+        raise NotBegun(f"{where}: there is no study here yet. Start it with `tuner run`.")
     with translated(where):
         is_new = is_file and not Path(where).exists()
         if is_new:
@@ -290,7 +308,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
                 "Give the study file its old name back, or move the folder away."
             )
         if name not in known and not create:
-            raise UsageError(f"{where}: there is no study {name!r} here yet. Start it with `tuner run`.")
+            raise NotBegun(f"{where}: there is no study {name!r} here yet. Start it with `tuner run`.")
         study = optuna.create_study(
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )
