@@ -86,7 +86,10 @@ class K6:
             raise UsageError(
                 f"load generator k6: a window of {workload.duration_s:g} s is too short. Use 1 s or more."
             )
+        # Go reads the authorities that it trusts from there (crypto/x509).
+        trusting = ("env", f"SSL_CERT_FILE={workload.certificate}") if workload.certificate else ()
         return (
+            *trusting,
             *("k6", "run", "--quiet", "--no-color", "--no-usage-report", "--address", ""),
             # k6 logs each failed request; the counts have them. A user's script may have something to say.
             *(("--log-output", "none") if self._script is None else ("--log-format", "raw")),

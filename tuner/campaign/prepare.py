@@ -13,19 +13,20 @@ from tuner.deploy.arrangement import (
     find_ready_paths,
     link_servers,
     open_pages,
+    require_offer,
     split_packaged,
 )
 from tuner.deploy.deployment import Target
 from tuner.deploy.discovery import choose_url, find_installed, read_page
 from tuner.deploy.managed import ManagedTarget
 from tuner.deploy.mix import learn_mix, origin_of
-from tuner.deploy.readiness import ANSWER_S, Answer, request
+from tuner.deploy.readiness import ANSWER_S, Answer, Manner, request
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import NotReady, TargetError, UsageError
 from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
-from tuner.measure.window import Load, copy_shape
+from tuner.measure.window import Load, copy_shape, example_workload
 from tuner.ports import Facts, Host, RequestKind, Server
 from tuner.records import Fingerprint
 from tuner.space import (
@@ -91,6 +92,7 @@ def prepare(settings: Study) -> Setup:
     """
     host = plugins.make_host(settings.target.host)
     generator = plugins.make_load_generator(settings.load.generator, **settings.load.options())
+    generator.command(replace(example_workload(settings.load), requests=settings.load.requests))
     found: Found[ManagedTarget] | Found[SandboxTarget]
     if settings.target.is_managed:
         names = settings.load.hosts
@@ -138,6 +140,7 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     beside = find_application(settings)
     all_facts = facts | {name: each.detect(host) for name, each in beside.items()}
     chain = link_servers(settings, all_facts)
+    require_offer(settings, chain.front, all_facts[chain.front])
     placement = place(machine.allowed, read_cores(host, machine.allowed))
     space, space_facts = _load_space(
         settings, host, machine, facts, sandbox=True, loopback=True, page_bytes=content.body_bytes
@@ -145,7 +148,8 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     target = SandboxTarget(
         host=host, servers={**servers, **beside}, facts=all_facts, content=content, chain=chain,
         split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),
-        placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
+        placement=placement, manner=_manner_of(settings.load), has_tls=settings.load.tls,
+        path=settings.load.path,
         requests=expect_lengths(settings, content), ready=find_ready_paths(settings),
     )  # fmt: skip
     return Found(
@@ -172,7 +176,8 @@ def find_target(
     adapters = {name: plugins.make_installed_server(name) for name in settings.servers}
     servers = find_installed(host, adapters)
     url = choose_url(settings, servers)
-    page = read_page(host, url, keepalive=settings.load.keepalive, servers=adapters.values())
+    manner = _manner_of(settings.load)
+    page = read_page(host, url, manner=manner, servers=adapters.values())
     mix = _learn_from(host, url, settings)
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
@@ -183,7 +188,7 @@ def find_target(
     )
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
-        url=url, page=page, requests=mix, keepalive=settings.load.keepalive, study=settings.name,
+        url=url, page=page, requests=mix, manner=manner, study=settings.name,
         watchdog_s=settings.target.watchdog_s, load_hosts=load_hosts or {},
         generator_cpus=placement.generator_cpus if is_beside else frozenset(),
         token_directory=settings.load.token_directory,
@@ -195,12 +200,17 @@ def find_target(
     )  # fmt: skip
 
 
+def _manner_of(load: LoadSettings) -> Manner:
+    """Return how single requests are sent to see what the load will get."""
+    return Manner(keepalive=load.keepalive, protocol=load.protocol, accept_encoding=load.accept_encoding)
+
+
 def _learn_from(host: Host, url: str, settings: Study) -> tuple[RequestKind, ...]:
     """Learn a mix from the installed servers. Raises TargetError where they answer otherwise than it says."""
 
     def ask(kind: RequestKind) -> Answer:
         asked = f"{origin_of(url)}{kind.path}"
-        return request(host, asked, kind=kind, keepalive=settings.load.keepalive, timeout_s=ANSWER_S)
+        return request(host, asked, kind=kind, manner=_manner_of(settings.load), timeout_s=ANSWER_S)
 
     try:
         return learn_mix(ask, settings.load.requests)

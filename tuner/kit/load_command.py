@@ -5,7 +5,7 @@ from collections.abc import Collection
 from urllib.parse import urlsplit, urlunsplit
 
 from tuner.errors import UsageError
-from tuner.ports import Argv, Workload
+from tuner.ports import HTTP1, Argv, Workload
 
 KILL_AFTER_S = 5
 
@@ -14,9 +14,11 @@ def refuse_unsendable(
     generator: str,
     workload: Workload,
     *,
-    protocols: Collection[str] = ("http/1.1",),
+    protocols: Collection[str] = (HTTP1,),
     rates: bool = False,
     mixes: bool = False,
+    encodings: bool = False,
+    streams: bool = False,
 ) -> None:
     """Raise UsageError for a workload that this generator cannot send."""
     where = f"load generator {generator}"
@@ -34,6 +36,21 @@ def refuse_unsendable(
         raise UsageError(
             f"{where}: it speaks {' and '.join(protocols)}, not {workload.protocol!r}. "
             "Change the protocol, or take another generator (h2load speaks HTTP/2)."
+        )
+    if workload.protocol != HTTP1 and not workload.keepalive:
+        raise UsageError(
+            f"{where}: {workload.protocol} with `keepalive: false` cannot be sent, as HTTP/2 keeps its "
+            "connections. Use keepalive: true, or http/1.1."
+        )
+    if workload.streams > 1 and not streams:
+        raise UsageError(
+            f"{where}: it sends one request at a time on a connection, not {workload.streams}. Use h2load, "
+            "or leave `load.streams:` out."
+        )
+    if workload.accept_encoding and not encodings:
+        raise UsageError(
+            f"{where}: it does not ask for {workload.accept_encoding}. Use wrk or h2load, or leave "
+            "`load.accept_encoding:` out."
         )
     if workload.requests and not mixes:
         raise UsageError(

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from tuner.hosts.url import parse_url
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZERS
-from tuner.ports import Scalar
+from tuner.ports import H2, H2C, HTTP1, Scalar
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import Document, read_yaml
 from tuner.study.backend import read_backend
@@ -20,7 +20,9 @@ from tuner.study.storage_url import show_url
 
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-PROTOCOLS = ("http/1.1", "h2c")
+ENCODINGS = ("gzip",)
+MOST_STREAMS = 100
+"""What every server has to allow for (RFC 9113, section 6.5.2: no less than 100 is recommended)."""
 
 
 def load_study(path: Path) -> Study:
@@ -145,7 +147,7 @@ def _read_target(fields: Fields) -> TargetSettings:
 def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettings:
     keys = (
         "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
-        "result", "script", "token_directory", "requests",
+        "result", "script", "token_directory", "requests", "tls", "streams", "accept_encoding",
     )  # fmt: skip
     fields.refuse_unknown(("load",), keys)
     connections = fields.number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
@@ -161,20 +163,69 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
         )
     script = fields.value(("load", "script"))
     mix = read_mix(fields)
+    page = _read_load_path(fields, target, mix[0].path if mix else "/index.html")
+    protocol = fields.choice(("load", "protocol"), HTTP1, (HTTP1, H2, H2C))
     return LoadSettings(
         generator=fields.text(("load", "generator"), DEFAULT_GENERATOR),
         hosts=hosts,
-        path=_read_load_path(fields, target, mix[0].path if mix else "/index.html"),
+        path=page,
         requests=mix,
         token_directory=_read_token_directory(fields, target),
         connections=connections,
         keepalive=fields.truth(("load", "keepalive"), default=True),
         threads=threads,
-        protocol=fields.choice(("load", "protocol"), "http/1.1", PROTOCOLS),
+        protocol=protocol,
+        tls=_read_tls(fields, target, protocol, page),
+        streams=_read_streams(fields, protocol),
+        accept_encoding=_read_encoding(fields, has_mix=bool(mix)),
         command=fields.texts(("load", "command"), ()),
         result=fields.mapping(("load", "result")),
         script=None if script is None else (path.parent / str(script)),
     )
+
+
+def _read_tls(fields: Fields, target: TargetSettings, protocol: str, page: str) -> bool:
+    """Read whether private servers speak TLS: H2 says so by itself."""
+    keys = ("load", "tls")
+    tls = fields.truth(keys, default=protocol == H2 and not target.is_managed)
+    if target.is_managed:
+        if tls:
+            raise fields.wrong(
+                keys, "an installed server speaks TLS where it does", "Write its URL: path: https://HOST/…"
+            )
+        if protocol == H2 and not page.startswith("https://"):
+            raise fields.wrong(
+                ("load", "protocol"), "h2 is HTTP/2 over TLS", "Write its URL: path: https://HOST/…"
+            )
+        return False
+    if tls != (protocol == H2) and protocol != HTTP1:
+        wrong = "h2 is HTTP/2 over TLS" if protocol == H2 else "h2c is HTTP/2 in the clear"
+        remedy = "Write `protocol: h2`" if tls else "Leave it out, or write `protocol: h2c`"
+        raise fields.wrong(keys, wrong, remedy)
+    return tls
+
+
+def _read_streams(fields: Fields, protocol: str) -> int:
+    keys = ("load", "streams")
+    streams: int = fields.number(keys, 1, int, low=1, high=MOST_STREAMS)
+    if streams > 1 and protocol == HTTP1:
+        raise fields.wrong(
+            keys,
+            f"{streams} requests at once on one connection take HTTP/2",
+            "Write `protocol: h2` or `h2c`, or leave it out",
+        )
+    return streams
+
+
+def _read_encoding(fields: Fields, *, has_mix: bool) -> str:
+    keys = ("load", "accept_encoding")
+    if fields.value(keys) is None:
+        return ""
+    if has_mix:
+        raise fields.wrong(
+            keys, "each request of a mix has headers of its own", "Write `headers:` among `requests:`"
+        )
+    return fields.choice(keys, ENCODINGS[0], ENCODINGS)
 
 
 def _read_load_hosts(fields: Fields, target: TargetSettings) -> tuple[str, ...]:
