@@ -1,5 +1,6 @@
 """The log of h2load: one line for each response."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,13 +49,16 @@ def read_log(content: bytes) -> Log:
     return Log(starts_us=fields[0::3], statuses=fields[1::3], latencies_us=fields[2::3])
 
 
-def lost_connections(log: Log, workload: Workload) -> int:
+def lost_connections(log: Log, workload: Workload, connect_us: float = 0.0) -> int:
     """Count connections that sent requests no longer, or waited in vain, at the end of the window.
 
-    Every connection has a request under way at any time. The most that were under way at once in the last
-    part of the window are the connections that were still alive; the part is long enough to hold whole
-    requests, as those under way at the very end are not in the log. At a fixed rate connections pause, and
-    only those that never got an answer are known.
+    The window begins with the first connect, and so `connect_us` before the first request: the time in which
+    the quickest connection was made, its TLS handshake included.
+
+    Every connection has a request under way at any time, or as many as it has streams. The most that were
+    under way at once in the last part of the window are the connections that were still alive; the part is
+    long enough to hold whole requests, as those under way at the very end are not in the log. At a fixed rate
+    connections pause, and only those that never got an answer are known.
     """
     unanswered = max(0, workload.connections - len(log))
     if workload.rate_rps is not None or not len(log):
@@ -63,8 +67,16 @@ def lost_connections(log: Log, workload: Workload) -> int:
     part_us = max(window_us / 4, 2 * max(log.latencies_us))
     if part_us > window_us:
         return unanswered
-    since_us = min(log.starts_us) + window_us - part_us
-    return max(0, workload.connections - max(_under_way(log, since_us), default=0))
+    since_us = min(log.starts_us) - connect_us + window_us - part_us
+    under_way = max(_under_way(log, since_us), default=0)
+    return max(0, workload.connections - math.ceil(under_way / streams_of(log, workload)))
+
+
+def streams_of(log: Log, workload: Workload) -> float:
+    """Return how many requests a connection has under way at once: no more than the server allows."""
+    if workload.streams == 1 or not len(log):
+        return 1
+    return max(1.0, max(_under_way(log, min(log.starts_us))) / workload.connections)
 
 
 def _under_way(log: Log, since_us: float) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""ab of Apache 2.4: closed loop, one thread, HTTP/1.0.
+"""ab of Apache 2.4: closed loop, one thread, HTTP/1.0, in the clear or over TLS.
 
 What ab counts, by its source (httpd 2.4 support/ab.c):
 
@@ -17,6 +17,8 @@ What ab counts, by its source (httpd 2.4 support/ab.c):
 * The first request is sent alone; the other connections are opened when its response begins.
 * A connection that is kept alive has a connect time of 0 for all requests but its first.
 * `Connect:` has whole milliseconds: over loopback it reads 0.
+* Servers send nothing compressed to HTTP/1.0 (nginx: gzip_http_version), so it does not ask for it.
+* Over TLS it looks at no certificate; the probes before the load have done so.
 * The table of -e has 0.001 ms steps; its last rows may read 0 for less than 50 requests.
 """
 
@@ -29,7 +31,7 @@ from pathlib import PurePosixPath
 from typing import ClassVar
 
 from tuner.kit.latency import latency_of_quantiles
-from tuner.kit.load_command import interrupted_after, is_whole, refuse_unsendable, with_path
+from tuner.kit.load_command import Ability, interrupted_after, is_whole, refuse_unsendable, with_path
 from tuner.kit.load_output import (
     gave_up,
     own_fault,
@@ -89,7 +91,7 @@ class Ab:
         return dict.fromkeys(self.outputs(workload), b"")
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload, counts=True)
+        refuse_unsendable(self.name, workload, able=(Ability.COUNT,))
         seconds = math.ceil(workload.duration_s)
         argv = (
             *("ab", "-q", "-r"),

@@ -23,10 +23,10 @@ from tuner.adapters.loads._command_settings import reader_of
 from tuner.errors import UsageError
 from tuner.kit.load_command import refuse_unsendable
 from tuner.kit.load_output import reading, text_of, unreadable
-from tuner.ports import Argv, Completed, Files, LoadResult, Workload
+from tuner.ports import H2, H2C, HTTP1, Argv, Completed, Files, LoadResult, Workload
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-_PLACEHOLDERS = ("url", "connections", "duration_s", "directory", "threads")
+_PLACEHOLDERS = ("url", "connections", "duration_s", "directory", "threads", "certificate")
 _NEEDED = ("url", "duration_s")
 """Load goes to the target of the study only, and for a bounded time."""
 
@@ -53,13 +53,14 @@ class Command:
         return dict.fromkeys(self.outputs(workload), b"")
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"))
+        refuse_unsendable(self.name, workload, protocols=(HTTP1, H2C, H2))
         values = {
             "url": workload.url,
             "connections": str(workload.connections),
             "duration_s": f"{workload.duration_s:g}",
             "directory": str(workload.directory),
             "threads": str(workload.threads),
+            "certificate": str(workload.certificate or ""),
         }
         return tuple(_PLACEHOLDER.sub(lambda found: values[found.group(1)], item) for item in self._argv)
 

@@ -14,6 +14,8 @@ What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D, or wi
   a summary.
 * An HTTP/2 connection that the server closes in good order (after nginx's keepalive_requests, say) is not
   opened again: the load dwindles. Every other connection has one request under way when the window ends.
+* -m requests are under way at once on each HTTP/2 connection, unless the server's SETTINGS allow fewer.
+* Over TLS no certificate is looked at (SSL_VERIFY_NONE); the probes before the load have done so.
 * A socket that cannot be had (no local port, no open file) ends it by an assertion.
 * With --rps a client sends at its rate, but one request at a time over HTTP/1.1: a late answer delays the
   next request, and the latency is counted from when it was really sent.
@@ -23,19 +25,31 @@ What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D, or wi
 * --log-file is appended to, so an empty file is written before each run.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tuner.adapters.loads._h2load_log import Log, lost_connections, read_log
+from tuner.adapters.loads._h2load_log import Log, lost_connections, read_log, streams_of
 from tuner.errors import UsageError
 from tuner.kit.bodies import Totals, has_wrong_bodies
 from tuner.kit.latency import latency_of_samples
-from tuner.kit.load_command import ended_after, refuse_unsendable, with_path
+from tuner.kit.load_command import Ability, ended_after, refuse_unsendable, with_path
 from tuner.kit.load_output import gave_up, reading, text_of, unreadable, version_in
-from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, LoadResult, Workload
+from tuner.ports import (
+    H2,
+    H2C,
+    HTTP1,
+    Argv,
+    Completed,
+    ConnectTime,
+    Failures,
+    Files,
+    LoadResult,
+    Workload,
+)
 
 GRACE_S = 1.0
 """How long after the window's end h2load may take to stop."""
@@ -93,7 +107,8 @@ class H2load:
         return {_log_path(workload): b""}
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"), rates=True, counts=True)
+        able = (Ability.RATE, Ability.COUNT, Ability.ENCODING, Ability.STREAMS)
+        refuse_unsendable(self.name, workload, protocols=tuple(_PROTOCOLS), able=able)
         if not workload.keepalive:
             raise UsageError(
                 "load generator h2load: it never ends with `keepalive: false`, as a connection that is being "
@@ -106,6 +121,8 @@ class H2load:
             _end(workload),
             f"--log-file={_log_path(workload)}",
             *_PROTOCOLS[workload.protocol],
+            *((f"--max-concurrent-streams={workload.streams}",) if workload.streams > 1 else ()),
+            *((f"--header=accept-encoding: {workload.accept_encoding}",) if workload.accept_encoding else ()),
             *(
                 ()
                 if workload.rate_rps is None
@@ -137,9 +154,9 @@ class H2load:
 
 
 _PROTOCOLS: Mapping[str, Argv] = {
-    "http/1.1": ("--h1",),
-    "h2c": ("--no-tls-proto=h2c",),
-    "h2": ("--npn-list=h2",),
+    HTTP1: ("--h1",),
+    H2C: ("--no-tls-proto=h2c",),
+    H2: ("--npn-list=h2",),
 }
 
 
@@ -171,8 +188,9 @@ def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workl
     if len(log) != summary.done:
         raise ValueError(f"{len(log)} lines in the log, but {summary.done} requests done")
     correct, failures = _judge(log, summary.body_bytes, workload)
-    lost = lost_connections(log, workload) if summary.started else 0
-    closed = min(lost, _closed_in_order(summary, workload))
+    connect_us = 0.0 if connect_time is None else connect_time.min_ms * 1000
+    lost = lost_connections(log, workload, connect_us) if summary.started else 0
+    closed = min(lost, _closed_in_order(summary, workload, streams_of(log, workload)))
     return LoadResult(
         duration_s=workload.duration_s,
         correct=correct,
@@ -222,10 +240,11 @@ def _result_of_requests(
     )
 
 
-def _closed_in_order(summary: _Summary, workload: Workload) -> int:
-    if workload.protocol == "http/1.1" or workload.rate_rps is not None or summary.started == 0:
+def _closed_in_order(summary: _Summary, workload: Workload, streams: float) -> int:
+    if workload.protocol == HTTP1 or workload.rate_rps is not None or summary.started == 0:
         return 0
-    return max(0, workload.connections - (summary.started - summary.done))
+    under_way = summary.started - summary.done
+    return max(0, workload.connections - math.ceil(under_way / streams))
 
 
 def _without_summary(log: Log, workload: Workload) -> LoadResult:

@@ -25,7 +25,7 @@ from typing import ClassVar
 from tuner.adapters.loads._k6_scripts import HTTP, SCRIPTED
 from tuner.errors import UsageError
 from tuner.kit.latency import latency_of_quantiles
-from tuner.kit.load_command import refuse_unsendable
+from tuner.kit.load_command import Ability, refuse_unsendable
 from tuner.kit.load_output import (
     json_object,
     positive,
@@ -81,12 +81,15 @@ class K6:
         return {workload.directory / "k6.js": main.encode(), **own}
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload, rates=True)
+        refuse_unsendable(self.name, workload, able=(Ability.RATE,))
         if workload.duration_s < LEAST_S:
             raise UsageError(
                 f"load generator k6: a window of {workload.duration_s:g} s is too short. Use 1 s or more."
             )
+        # Go reads the authorities that it trusts from there (crypto/x509).
+        trusting = ("env", f"SSL_CERT_FILE={workload.certificate}") if workload.certificate else ()
         return (
+            *trusting,
             *("k6", "run", "--quiet", "--no-color", "--no-usage-report", "--address", ""),
             # k6 logs each failed request; the counts have them. A user's script may have something to say.
             *(("--log-output", "none") if self._script is None else ("--log-format", "raw")),

@@ -18,10 +18,9 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from tuner.errors import UsageError
 from tuner.kit.bodies import Totals, has_wrong_bodies
 from tuner.kit.latency import latency_of_quantiles
-from tuner.kit.load_command import refuse_unsendable
+from tuner.kit.load_command import Ability, refuse_unsendable
 from tuner.kit.load_output import (
     gave_up,
     json_object,
@@ -35,7 +34,19 @@ from tuner.kit.load_output import (
     version_in,
     whole,
 )
-from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, Latency, LoadResult, Workload
+from tuner.ports import (
+    H2,
+    H2C,
+    HTTP1,
+    Argv,
+    Completed,
+    ConnectTime,
+    Failures,
+    Files,
+    Latency,
+    LoadResult,
+    Workload,
+)
 
 MOST_PATIENCE_S = 5.0
 """A request without answer for so long (or for the whole window, when that is shorter) is a timeout."""
@@ -77,13 +88,8 @@ class Oha:
         return {}
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"), rates=True)
-        is_http2 = workload.protocol != "http/1.1"
-        if is_http2 and not workload.keepalive:
-            raise UsageError(
-                f"load generator oha: {workload.protocol} with `keepalive: false` cannot be sent. "
-                "Use keepalive: true, or http/1.1."
-            )
+        refuse_unsendable(self.name, workload, protocols=(HTTP1, H2C, H2), able=(Ability.RATE,))
+        is_http2 = workload.protocol != HTTP1
         patience_s = min(workload.duration_s, MOST_PATIENCE_S)
         rate_rps = workload.rate_rps
         return (
@@ -94,6 +100,7 @@ class Oha:
             # Some releases follow redirects unless told not to, wherever they lead; over HTTP/2 none does.
             *(("--http2",) if is_http2 else ("--redirect", "0")),
             *(() if workload.keepalive else ("--disable-keepalive",)),
+            *(("--cacert", str(workload.certificate)) if workload.certificate else ()),
             workload.url,
         )
 

@@ -8,7 +8,7 @@ from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
-from tuner.deploy.readiness import await_listener, request
+from tuner.deploy.readiness import Manner, await_listener, request
 from tuner.ports import FileState, LoadGenerator, LoadResult, Process, Sandbox, Upstream, Workload
 
 BODY = b"a page of this length\n" * 20
@@ -73,7 +73,7 @@ def send(load: LoadGenerator, sandbox: Sandbox, *, keepalive: bool, protocol: st
     """Probe the page as the core does, and load it for a moment."""
     response_bytes = None
     if protocol == "http/1.1":
-        response_bytes = request(sandbox, URL, keepalive=keepalive, timeout_s=5).response_bytes
+        response_bytes = request(sandbox, URL, manner=Manner(keepalive=keepalive), timeout_s=5).response_bytes
     workload = Workload(
         url=URL,
         connections=8,

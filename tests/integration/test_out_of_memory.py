@@ -15,6 +15,7 @@ from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.wrk import Wrk
 from tuner.deploy.chain import link
 from tuner.deploy.content import open_content
+from tuner.deploy.readiness import Manner
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import Crashed
 from tuner.hosts.placement import place
@@ -38,6 +39,8 @@ class Shape:
     keepalive: bool = False
     threads: int = 1
     protocol: str = "http/1.1"
+    streams: int = 1
+    accept_encoding: str = ""
 
 
 @pytest.fixture
@@ -67,7 +70,7 @@ def test_a_server_that_leaks_until_the_kernel_kills_it_has_crashed(small_memory:
     facts = {"page": servers["page"].detect(host)}
     plan = SandboxTarget(
         host=host, servers=servers, facts=facts, chain=link(facts, {}), split=split,
-        content=open_content("builtin", "/index.html"), placement=placement, keepalive=False,
+        content=open_content("builtin", "/index.html"), placement=placement, manner=Manner(keepalive=False),
     )  # fmt: skip
     load = Load.prepare(Wrk(), Shape(), host)
     windows: list[Window] = []

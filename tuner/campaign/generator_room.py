@@ -5,11 +5,11 @@ says how many threads there are, and which hosts.
 """
 
 import math
+from dataclasses import replace
 
 from tuner.campaign.experiment import Experiment
 from tuner.hosts.placement import place, read_cores
-from tuner.measure.window import Load
-from tuner.ports import Workload
+from tuner.measure.window import Load, copy_shape, example_workload
 from tuner.records import Role
 from tuner.statistics.bottleneck import Bottleneck, find_bottleneck
 from tuner.study.facts import METRIC, MOVED_LOAD, MovedLoad
@@ -66,8 +66,5 @@ def _takes_threads(load: Load) -> bool:
 
 
 def _command(load: Load, threads: int) -> tuple[str, ...]:
-    workload = Workload(
-        url="http://127.0.0.1/", connections=2 * load.shape.connections, keepalive=load.shape.keepalive,
-        duration_s=1.0, threads=threads, protocol=load.shape.protocol,
-    )  # fmt: skip
-    return load.generator.command(workload)
+    shape = replace(copy_shape(load.shape), connections=2 * load.shape.connections, threads=threads)
+    return load.generator.command(example_workload(shape))

@@ -19,7 +19,9 @@ from tuner.deploy.arrangement import (
     find_packaged,
     find_ready_paths,
     link_servers,
+    manner_of,
     open_pages,
+    require_offer,
     split_packaged,
 )
 from tuner.deploy.deployment import Target
@@ -154,6 +156,7 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     beside = find_application(settings)
     all_facts = facts | {name: each.detect(host) for name, each in beside.items()}
     chain = link_servers(settings, all_facts)
+    require_offer(settings, chain.front, all_facts[chain.front])
     placement = place(machine.allowed, read_cores(host, machine.allowed))
     space, space_facts = _load_space(
         settings, host, machine, facts, sandbox=True, loopback=True, page_bytes=content.body_bytes
@@ -161,7 +164,8 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     target = SandboxTarget(
         host=host, servers={**servers, **beside}, facts=all_facts, content=content, chain=chain,
         split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),
-        placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
+        placement=placement, manner=manner_of(settings.load), has_tls=settings.load.tls,
+        path=settings.load.path,
         requests=expect_lengths(settings.load, content), ready=find_ready_paths(settings),
         wanted=expect_loads(settings, content),
     )  # fmt: skip
@@ -189,7 +193,8 @@ def find_target(
     adapters = {name: plugins.make_installed_server(name) for name in settings.servers}
     servers = find_installed(host, adapters)
     url = choose_url(settings, servers)
-    page = read_page(host, url, keepalive=settings.load.keepalive, servers=adapters.values())
+    manner = manner_of(settings.load)
+    page = read_page(host, url, manner=manner, servers=adapters.values())
     mix = _learn_from(host, url, settings)
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
@@ -200,7 +205,7 @@ def find_target(
     )
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
-        url=url, page=page, requests=mix, keepalive=settings.load.keepalive, study=settings.name,
+        url=url, page=page, requests=mix, manner=manner, study=settings.name,
         watchdog_s=settings.target.watchdog_s, load_hosts=load_hosts or {},
         generator_cpus=placement.generator_cpus if is_beside else frozenset(),
         token_directory=settings.load.token_directory,
@@ -217,7 +222,7 @@ def _learn_from(host: Host, url: str, settings: Study) -> tuple[RequestKind, ...
 
     def ask(kind: RequestKind) -> Answer:
         asked = f"{origin_of(url)}{kind.path}"
-        return request(host, asked, kind=kind, keepalive=settings.load.keepalive, timeout_s=ANSWER_S)
+        return request(host, asked, kind=kind, manner=manner_of(settings.load), timeout_s=ANSWER_S)
 
     try:
         return learn_mix(ask, settings.load.requests)

@@ -6,8 +6,8 @@ from dataclasses import replace
 from tuner import plugins
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import find_generators
-from tuner.measure.window import Load
-from tuner.ports import Host, LoadGenerator, Workload
+from tuner.measure.window import Load, example_workload
+from tuner.ports import Host, LoadGenerator
 from tuner.study import LoadSettings, Study
 
 
@@ -18,11 +18,9 @@ def make_generators(settings: Study) -> tuple[LoadGenerator, ...]:
 
 def _make_generator(settings: Study, load: LoadSettings) -> LoadGenerator:
     generator = plugins.make_load_generator(load.generator, **load.options())
-    example = Workload(
-        url=load.path if "://" in load.path else f"http://127.0.0.1{load.path}", connections=load.connections,
-        keepalive=load.keepalive, duration_s=1.0, threads=load.threads, protocol=load.protocol,
-        requests=load.requests,
-    )  # fmt: skip
+    example = replace(example_workload(load), requests=load.requests)
+    if "://" in load.path:
+        example = replace(example, url=load.path)
     counted = replace(example, requests_total=load.requests_total, duration_s=load.time_limit_s)
     try:
         # It warms up by time, and is then measured as the study says.

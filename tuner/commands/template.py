@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tuner import plugins
 from tuner.deploy.discovery import LOCAL, find_installed, read_page
+from tuner.deploy.readiness import Manner
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.ports import HTTP, Facts, Host, PrivateServer, Server
@@ -42,6 +43,10 @@ load:
   {asked}
   connections: 100
   keepalive: {keepalive}
+  # tls: true              # over TLS, with a certificate that is made for each start
+  # protocol: h2           # HTTP/2 over TLS, or h2c for HTTP/2 in the clear; `check` says which generator can
+  # streams: 10            # requests at once on each connection, over HTTP/2
+  # accept_encoding: gzip  # clients that take compressed pages
 
 content: builtin          # or the path of a document root, of which `load: path:` is asked for
 """
@@ -213,7 +218,7 @@ def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> 
             f"makes is not known. Name one: tuner init {adapter.name} --url http://127.0.0.1/index.php"
         )
     parse_url(url, where="--url")
-    read_page(host, url, keepalive=True, servers=(adapter,))
+    read_page(host, url, manner=Manner(keepalive=True), servers=(adapter,))
 
 
 def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tuner.deploy.discovery import DiscoveredServer, first_process, read_pid
-from tuner.deploy.readiness import Answer, Page, read_answer, waiting_request
+from tuner.deploy.readiness import Answer, Manner, Page, read_answer, waiting_request
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import RELOAD
 from tuner.errors import ConfigRejected, Crashed, NotReady
@@ -48,7 +48,7 @@ class Activation:
     """Returns the command by which the target's keeper checks, reloads or restarts a service."""
     url: str
     page: Page
-    keepalive: bool
+    manner: Manner
 
     def steps(
         self, change: Command, *, reads_units: bool, may_reload: Callable[[DiscoveredServer], bool]
@@ -69,7 +69,7 @@ class Activation:
         for server, service in services:
             verb = "reload" if service.reload is not None and may_reload(server) else "restart"
             steps.append(Step(kind=Kind.ACTIVATE, command=self.request(verb, service.name), server=server))
-        ask = waiting_request(self.url, keepalive=self.keepalive, timeout_s=READY_S)
+        ask = waiting_request(self.url, manner=self.manner, timeout_s=READY_S)
         steps.append(Step(kind=Kind.ANSWER, command=ask))
         steps += [
             Step(kind=Kind.PID, command=first_process(service), server=server) for server, service in services
@@ -91,7 +91,7 @@ class Activation:
             if step.kind in (Kind.CHECK, Kind.ACTIVATE):
                 self._refuse_failure(step, completed)
             if step.kind is Kind.ANSWER:
-                self._refuse_answer(read_answer(completed))
+                self._refuse_answer(read_answer(completed, protocol=self.manner.protocol))
             if step.kind is Kind.PID and server is not None:
                 pid = read_pid(completed)
                 if pid is None:

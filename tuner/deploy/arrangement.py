@@ -1,5 +1,6 @@
 """What a study arranges in its sandbox: pages, mix, application, and who passes requests to whom."""
 
+import gzip
 from collections.abc import Mapping
 from dataclasses import replace
 from http import HTTPStatus
@@ -10,10 +11,14 @@ from tuner.deploy.application import Application
 from tuner.deploy.asked import Wanted
 from tuner.deploy.chain import Chain, link
 from tuner.deploy.content import Content, open_content
-from tuner.errors import UsageError
-from tuner.ports import Config, Facts, RequestKind
+from tuner.deploy.readiness import Manner
+from tuner.errors import TargetError, UsageError
+from tuner.ports import H2, H2C, HTTP1, TLS, Config, Facts, RequestKind
 from tuner.space import Space, SpaceFacts, describe_spaces, load_space
 from tuner.study import LoadSettings, Study
+
+DESCRIBED = {TLS: "HTTP/1.1 over TLS", H2: "HTTP/2 over TLS", H2C: "HTTP/2 in the clear"}
+"""What a server may offer besides HTTP/1.1 in the clear, in words."""
 
 
 def open_pages(settings: Study) -> Content:
@@ -25,7 +30,13 @@ def open_pages(settings: Study) -> Content:
     mixed = [kind for each in settings.all_loads for kind in each.requests]
     others = [each.path for each in settings.all_loads]
     others += [each.path for each in mixed if each.status == HTTPStatus.OK]
-    return open_content(settings.content, load.path, base=base, others=others)
+    content = open_content(settings.content, load.path, base=base, others=others)
+    if not load.accepts_gzip:
+        return content
+    # A server that sends what lies there compressed needs something to send.
+    pages = {name: page for name, page in content.files.items() if name.endswith(".html")}
+    compressed = {f"{name}.gz": gzip.compress(page, mtime=0) for name, page in pages.items()}
+    return replace(content, files={**content.files, **compressed})
 
 
 def find_application(settings: Study) -> Mapping[str, Application]:
@@ -56,11 +67,31 @@ def link_servers(settings: Study, facts: Mapping[str, Facts]) -> Chain:
     return chain
 
 
+def require_offer(settings: Study, name: str, facts: Facts) -> None:
+    """Raise UsageError or TargetError where a private server cannot be loaded as the study wants it."""
+    offer = settings.load.offer
+    missing = "" if offer == HTTP1 else facts.offers.get(offer)
+    if missing:
+        raise TargetError(f"{name}: {DESCRIBED[offer]} cannot be served here: {missing}")
+    if missing is None:
+        able = [DESCRIBED[each] for each in sorted(facts.offers) if not facts.offers[each]]
+        raise UsageError(
+            f"{settings.path}: load: a private instance of {name} speaks no {DESCRIBED[offer]}; it speaks "
+            f"{', '.join(('HTTP/1.1 in the clear', *able))}. Change `protocol:` or `tls:`, or put another "
+            "server before it."
+        )
+
+
+def manner_of(load: LoadSettings) -> Manner:
+    """Return how single requests are sent to see what the load will get."""
+    return Manner(keepalive=load.keepalive, protocol=load.protocol, accept_encoding=load.accept_encoding)
+
+
 def expect_loads(settings: Study, content: Content) -> Mapping[str, Wanted]:
     """Return what the other loads of a study with several ask for: load → pages and their lengths."""
     return {
         each.name: Wanted(
-            path=each.load.path, keepalive=each.load.keepalive, requests=expect_lengths(each.load, content),
+            path=each.load.path, manner=manner_of(each.load), requests=expect_lengths(each.load, content),
             body_bytes=content.lengths.get(each.load.path),
         )
         for each in settings.loads[1:]

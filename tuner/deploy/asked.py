@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from tuner.deploy.readiness import Manner
 from tuner.ports import RequestKind
 
 
@@ -10,7 +11,8 @@ class Wanted:
     """What a load will ask for, as far as that is known before any start."""
 
     path: str
-    keepalive: bool
+    manner: Manner
+    """How it asks."""
     body_bytes: int | None
     """Length of the correct body; None where it is learned."""
     requests: tuple[RequestKind, ...] = ()

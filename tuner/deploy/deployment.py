@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 from typing import Protocol, Self
 
 from tuner.deploy.asked import Asked
@@ -35,6 +36,8 @@ class Deployment(ABC):
     """Length of the correct body; None when it differs from response to response."""
     response_bytes: int | None
     """Header and body of one correct response of this start; None like `body_bytes`."""
+    certificate: PurePosixPath | None = None
+    """File that the server's certificate is checked by; None for those that the system trusts."""
     requests: tuple[RequestKind, ...] = ()
     """The mix of the load, with the correct responses of this start; empty for the URL alone."""
     asked: Mapping[str, Asked] = field(default_factory=dict)

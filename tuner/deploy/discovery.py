@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from tuner.deploy.readiness import OK, Answer, Page, read_answer, waiting_request
+from tuner.deploy.readiness import OK, Answer, Manner, Page, read_answer, waiting_request
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
@@ -78,13 +78,14 @@ def choose_url(settings: Study, servers: tuple[DiscoveredServer, ...]) -> str:
     return f"http://{shown}:{port}{path}"
 
 
-def read_page(host: Host, url: str, *, keepalive: bool, servers: Iterable[Server] = ()) -> Page:
+def read_page(host: Host, url: str, *, manner: Manner, servers: Iterable[Server] = ()) -> Page:
     """Request the page as the original configuration serves it.
 
     Raises TargetError when it does not answer with 200, or shows that a program of the servers failed.
     """
-    ask = waiting_request(url, keepalive=keepalive, timeout_s=ANSWER_S)
-    answers = [read_answer(completed) for completed in host.run_all([ask] * ASKED_TWICE)]
+    ask = waiting_request(url, manner=manner, timeout_s=ANSWER_S)
+    done = host.run_all([ask] * ASKED_TWICE)
+    answers = [read_answer(completed, protocol=manner.protocol) for completed in done]
     if len(answers) < ASKED_TWICE:
         answers.append(Answer(status=0, body_bytes=0, response_bytes=0, said="it answered only once"))
     first, second = answers

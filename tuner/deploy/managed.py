@@ -15,7 +15,7 @@ from tuner.deploy.activation import Activation
 from tuner.deploy.deployment import Deployment
 from tuner.deploy.discovery import DiscoveredServer, first_process, read_pid
 from tuner.deploy.load_target import check_load_target
-from tuner.deploy.readiness import Page
+from tuner.deploy.readiness import Manner, Page
 from tuner.deploy.systemd_limits import raise_limits, touches_units
 from tuner.errors import Crashed, NotEffective, TargetError
 from tuner.hosts.conflicts import Conflict, find_conflicts
@@ -79,7 +79,7 @@ class ManagedTarget:
     """Returns what a changed parameter needs: live, reload or restart."""
     url: str
     page: Page
-    keepalive: bool
+    manner: Manner
     study: str
     watchdog_s: float
     load_hosts: Mapping[str, Host]
@@ -190,7 +190,7 @@ class ManagedTarget:
         files = self.files(config) if files is None else files
         activation = Activation(
             host=self.host, servers=self.servers, request=lease.command_to_activate, url=self.url,
-            page=self.page, keepalive=self.keepalive,
+            page=self.page, manner=self.manner,
         )  # fmt: skip
         steps = activation.steps(
             lease.command_to_change(files),

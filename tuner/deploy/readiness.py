@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from tuner.errors import NotReady
-from tuner.ports import Argv, Command, Completed, Host, RequestKind, Sandbox, Upstream
+from tuner.ports import H2, H2C, HTTP1, Argv, Command, Completed, Host, RequestKind, Sandbox, Upstream
 
 WAITING = """\
 left=$1
@@ -32,8 +32,24 @@ ACCEPTS_CONNECTIONS = 1 << 16
 """__SO_ACCEPTCON of include/linux/net.h, among the flags of /proc/net/unix."""
 EXCERPT_BYTES = 300
 OK = 200
+WRONG_CERTIFICATE = 60
+"""How curl ends when a certificate is not the one, or does not name the host (libcurl-errors(3))."""
+HTTP2 = "2"
 PASSING = frozenset({0, 502, 503, 504})
 """No answer, or a gateway whose backend may still be starting: worth asking again for a moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How requests are sent: as the load sends them."""
+
+    keepalive: bool
+    protocol: str = HTTP1
+    """HTTP1, H2C or H2."""
+    certificate: PurePosixPath | None = None
+    """File that the server's certificate has to be, or to be signed by; None for those the system trusts."""
+    accept_encoding: str = ""
+    """Of GET requests for the page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +64,7 @@ class Answer:
     said: str
     """Beginning of the body, or what went wrong."""
     body: bytes = b""
+    """As it is read: when it came compressed, it is longer than `body_bytes`."""
 
     @property
     def missing(self) -> str:
@@ -136,54 +153,73 @@ def _describe(status: int, body_bytes: int | None) -> str:
     return f"{status}" if body_bytes is None else f"{status} with {body_bytes} bytes"
 
 
-def waiting_request(url: str, *, keepalive: bool, timeout_s: float) -> Command:
+def waiting_request(url: str, *, manner: Manner, timeout_s: float) -> Command:
     """Return the command that asks until there is an answer; `read_answer` parses what it prints."""
     tries = max(1, round(timeout_s / RETRY_PAUSE_S))
+    asked = _curl(url, *_accepting(manner.accept_encoding), manner=manner, timeout_s=ANSWER_S)
     return Command(
-        argv=("sh", "-c", WAITING, "wait", str(tries), *_curl(url, keepalive=keepalive, timeout_s=ANSWER_S)),
+        argv=("sh", "-c", WAITING, "wait", str(tries), *asked),
         timeout_s=timeout_s + 2 * ANSWER_S,
     )
 
 
 def request(
-    host: Host, url: str, *, keepalive: bool, timeout_s: float, kind: RequestKind | None = None
+    host: Host, url: str, *, manner: Manner, timeout_s: float, kind: RequestKind | None = None
 ) -> Answer:
     """Send one request from a host, or from inside a sandbox, with curl: GET, unless it is of another kind.
 
     Raises TargetError when curl is missing.
     """
-    more = () if kind is None else _options_of(kind)
-    command = _curl(url, *more, keepalive=keepalive, timeout_s=timeout_s)
-    return read_answer(host.run(command, timeout_s=timeout_s + 1))
+    more = _accepting(manner.accept_encoding) if kind is None else _options_of(kind)
+    command = _curl(url, *more, manner=manner, timeout_s=timeout_s)
+    return read_answer(host.run(command, timeout_s=timeout_s + 1), protocol=manner.protocol)
+
+
+def _accepting(encoding: str) -> Argv:
+    """Return curl's options for an answer that may come compressed; its lengths stay those on the wire."""
+    return ("--compressed", "--header", f"Accept-Encoding: {encoding}") if encoding else ()
 
 
 def _options_of(kind: RequestKind) -> Argv:
     """Return curl's options for method and headers; an empty body is one whose length is announced."""
     headers = (f"{name}: {value}" if value else f"{name};" for name, value in kind.headers.items())
     body = ("--data-raw", "") if kind.method in {"POST", "PUT", "PATCH"} else ()
+    is_coded = any(name.lower() == "accept-encoding" for name in kind.headers)
     return (
-        "--request", kind.method, *body, *(word for header in headers for word in ("--header", header)),
+        "--request", kind.method, *body, *(("--compressed",) if is_coded else ()),
+        *(word for header in headers for word in ("--header", header)),
     )  # fmt: skip
 
 
-def _curl(url: str, *more: str, keepalive: bool, timeout_s: float) -> Argv:
+def _curl(url: str, *more: str, manner: Manner, timeout_s: float) -> Argv:
+    kept = ("--header", f"Connection: {'keep-alive' if manner.keepalive else 'close'}")
     return (
-        "curl", "--disable", "--silent", "--show-error", "--globoff", "--noproxy", "*", "--http1.1",
-        "--max-time", f"{timeout_s:g}",
-        "--header", f"Connection: {'keep-alive' if keepalive else 'close'}", *more,
-        "--write-out", "%{stderr}\n%{http_code} %{size_download} %{size_header}",
+        "curl", "--disable", "--silent", "--show-error", "--globoff", "--noproxy", "*",
+        _PROTOCOLS[manner.protocol], "--max-time", f"{timeout_s:g}",
+        *(("--cacert", str(manner.certificate)) if manner.certificate else ()),
+        # HTTP/2 has no such header (RFC 9113, section 8.2.2).
+        *(kept if manner.protocol == HTTP1 else ()), *more,
+        "--write-out", "%{stderr}\n%{http_code} %{size_download} %{size_header} %{http_version}",
         "--", url,
     )  # fmt: skip
 
 
-def read_answer(completed: Completed) -> Answer:
-    """Parse what curl printed, the answer of the last try where there were several."""
+_PROTOCOLS = {HTTP1: "--http1.1", H2: "--http2", H2C: "--http2-prior-knowledge"}
+
+
+def read_answer(completed: Completed, *, protocol: str = HTTP1) -> Answer:
+    """Parse what curl printed, the answer of the last try where there were several.
+
+    One over HTTP/1.1 where HTTP/2 was asked for is none: a client and a server that agree on another protocol
+    go on with it without a word.
+    """
     trouble, _, counts = completed.stderr.decode(errors="replace").rpartition("\n")
-    fields = counts.split()
+    *fields, version = counts.split() or [""]
     are_counts = len(fields) == 3 and all(COUNT.fullmatch(field) for field in fields)  # noqa: PLR2004
     if completed.returncode != 0 or not are_counts:
-        said = trouble.strip() or f"curl ended with status {completed.returncode}"
-        return Answer(status=0, body_bytes=0, response_bytes=0, said=said)
+        return _no_answer(_describe_trouble(completed.returncode, trouble.strip()))
+    if protocol != HTTP1 and version != HTTP2:
+        return _no_answer(f"it speaks HTTP/{version} where {protocol} was asked for")
     status, body_bytes, header_bytes = (int(field) for field in fields)
     return Answer(
         status=status,
@@ -192,3 +228,14 @@ def read_answer(completed: Completed) -> Answer:
         said=completed.stdout[:EXCERPT_BYTES].decode(errors="replace"),
         body=completed.stdout,
     )
+
+
+def _no_answer(said: str) -> Answer:
+    return Answer(status=0, body_bytes=0, response_bytes=0, said=said)
+
+
+def _describe_trouble(status: int, trouble: str) -> str:
+    said = trouble or f"curl ended with status {status}"
+    if status == WRONG_CERTIFICATE:
+        return f"its certificate is not the expected one: {said.splitlines()[0]}"
+    return said

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from tuner.deploy import readiness
 from tuner.deploy.asked import Asked, Wanted
+from tuner.deploy.certificate import make_certificate
 from tuner.deploy.chain import Chain, endpoint
 from tuner.deploy.content import Content
 from tuner.deploy.deployment import Deployment
@@ -19,6 +21,7 @@ from tuner.hosts.load_places import LoadPlace
 from tuner.hosts.placement import Placement
 from tuner.ports import (
     BackendServer,
+    Certificate,
     Config,
     CpuSet,
     Facts,
@@ -33,6 +36,9 @@ from tuner.ports import (
     StoppableServer,
     Upstream,
 )
+
+AS_BY_DEFAULT = readiness.Manner(keepalive=True)
+"""How a load asks that says nothing of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +174,10 @@ class SandboxTarget:
     content: Content
     chain: Chain
     placement: Placement
-    keepalive: bool = True
+    manner: readiness.Manner = AS_BY_DEFAULT
+    """How the load asks."""
+    has_tls: bool = False
+    """Whether it does so over TLS."""
     path: str = "/index.html"
     requests: tuple[RequestKind, ...] = ()
     """The mix that the load sends; empty for the path alone."""
@@ -181,7 +190,7 @@ class SandboxTarget:
     @property
     def url(self) -> str:
         """What is requested, seen from inside the sandbox."""
-        return f"http://127.0.0.1:{self.chain.port}{self.path}"
+        return f"{'https' if self.has_tls else 'http'}://127.0.0.1:{self.chain.port}{self.path}"
 
     def hold(self, warn: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002
         """Do nothing: each deployment has a sandbox of its own."""
@@ -203,7 +212,9 @@ class SandboxTarget:
         """
         began_s = time.monotonic()
         with self.host.sandbox(share=self.content.directory) as sandbox, ExitStack() as running:
-            settings, programs = self._divide(config, sandbox)
+            certificate = make_certificate(sandbox) if self.has_tls else None
+            manner = replace(self.manner, certificate=certificate.file if certificate else None)
+            settings, programs = self._divide(config, sandbox, certificate)
             effective: dict[str, Scalar] = {}
             # The kernel first: listen() reads somaxconn, sockets their buffers, when they are made.
             for each in settings:
@@ -214,9 +225,12 @@ class SandboxTarget:
                 each.put_in_place(sandbox, self.deadlines.check_s)
                 started.append(each.start(sandbox, self.placement.server_cpus))
                 running.callback(each.ask_to_end, sandbox, self.deadlines.stop_s)
-            answer = self._await_ready(sandbox, started)
-            mix = learn_mix(partial(self._ask, sandbox, started, self.keepalive), self.requests)
-            asked = {name: self._learn(sandbox, started, each) for name, each in self.wanted.items()}
+            answer = self._await_ready(sandbox, started, manner)
+            mix = learn_mix(partial(self._ask, sandbox, started, manner), self.requests)
+            asked = {
+                name: self._learn(sandbox, started, each, manner.certificate)
+                for name, each in self.wanted.items()
+            }
             for each in started:
                 effective |= each.require_effect(sandbox)
             self._check_alive(sandbox, started)
@@ -232,10 +246,12 @@ class SandboxTarget:
                 server_cpus=self.placement.server_cpus,
                 config=MappingProxyType(dict(config)), effective=effective, url=self.url,
                 asked=asked, requests=mix, body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
-                duration_s=time.monotonic() - began_s,
+                certificate=manner.certificate, duration_s=time.monotonic() - began_s,
             )  # fmt: skip
 
-    def _divide(self, config: Config, sandbox: Sandbox) -> tuple[list[Instance], list[Instance]]:
+    def _divide(
+        self, config: Config, sandbox: Sandbox, certificate: Certificate | None
+    ) -> tuple[list[Instance], list[Instance]]:
         """Split a configuration into settings, which are only written, and programs, first to start first."""
         root = Site(
             directory=sandbox.directory,
@@ -249,6 +265,8 @@ class SandboxTarget:
         for name in self.chain.from_the_end:
             behind = programs.get(self.chain.backends.get(name, ""))
             site = replace(root, port=self.chain.ports[name], backend=behind.endpoint if behind else None)
+            if name == self.chain.front:
+                site = replace(site, protocol=self.manner.protocol, certificate=certificate)
             programs[name] = self._instance(name, config, site)
         return settings, list(programs.values())
 
@@ -258,12 +276,21 @@ class SandboxTarget:
             site=replace(site, directory=site.directory / name),
         )  # fmt: skip
 
-    def _learn(self, sandbox: Sandbox, started: Sequence[Instance], wanted: Wanted) -> Asked:
+    def _learn(
+        self,
+        sandbox: Sandbox,
+        started: Sequence[Instance],
+        wanted: Wanted,
+        certificate: PurePosixPath | None,
+    ) -> Asked:
         """Ask once for all that one of several loads asks for. Raises NotReady for another response."""
-        ask = partial(self._ask, sandbox, started, wanted.keepalive)
+        manner = replace(wanted.manner, certificate=certificate)
+        ask = partial(self._ask, sandbox, started, manner)
         url = f"{origin_of(self.url)}{wanted.path}"
+        # How long a compressed page is, is the server's own affair.
+        length = None if manner.accept_encoding else wanted.body_bytes
         page = readiness.await_answer(
-            lambda: ask(RequestKind(path=wanted.path)), body_bytes=wanted.body_bytes, url=url,
+            lambda: ask(RequestKind(path=wanted.path)), body_bytes=length, url=url,
             retry_s=self.deadlines.retry_s,
         )  # fmt: skip
         return Asked(
@@ -272,15 +299,11 @@ class SandboxTarget:
         )  # fmt: skip
 
     def _ask(
-        self,
-        sandbox: Sandbox,
-        started: Sequence[Instance],
-        keepalive: bool,  # noqa: FBT001 - bound by position, as the two before it
-        kind: RequestKind,
+        self, sandbox: Sandbox, started: Sequence[Instance], manner: readiness.Manner, kind: RequestKind
     ) -> readiness.Answer:
         """Ask for one request of the mix. Raises NotReady when its program failed."""
         answer = readiness.request(
-            sandbox, f"{origin_of(self.url)}{kind.path}", kind=kind, keepalive=keepalive,
+            sandbox, f"{origin_of(self.url)}{kind.path}", kind=kind, manner=manner,
             timeout_s=self.deadlines.answer_s,
         )  # fmt: skip
         self._refuse_page_errors(sandbox, started, answer)
@@ -290,15 +313,15 @@ class SandboxTarget:
         for each in started:
             each.check_alive(sandbox, self.deadlines.log_s)
 
-    def _await_ready(self, sandbox: Sandbox, started: Sequence[Instance]) -> readiness.Answer:
+    def _await_ready(
+        self, sandbox: Sandbox, started: Sequence[Instance], manner: readiness.Manner
+    ) -> readiness.Answer:
         """Wait for the listeners, then request the page once, as the load will."""
         deadlines, check_alive = self.deadlines, partial(self._check_alive, sandbox, started)
 
         def ask() -> readiness.Answer:
             check_alive()
-            return readiness.request(
-                sandbox, self.url, keepalive=self.keepalive, timeout_s=deadlines.answer_s
-            )
+            return readiness.request(sandbox, self.url, manner=manner, timeout_s=deadlines.answer_s)
 
         try:
             for each in (each for each in started if each.name in self.chain.ports):
@@ -306,13 +329,11 @@ class SandboxTarget:
                     sandbox, each.endpoint, timeout_s=deadlines.listen_s, check_alive=check_alive
                 )
                 self._await_own_answer(sandbox, each, check_alive)
-            answer = readiness.await_answer(
-                ask, body_bytes=self.content.body_bytes, url=self.url, retry_s=deadlines.retry_s
-            )
+            # How long a compressed page is, is the server's own affair.
+            length = None if manner.accept_encoding else self.content.body_bytes
+            answer = readiness.await_answer(ask, body_bytes=length, url=self.url, retry_s=deadlines.retry_s)
             self._refuse_page_errors(sandbox, started, answer)
-            if self.content.body not in {None, answer.body}:
-                another = f"{self.url} answered with another page of the right length: {answer.said!r}."
-                raise NotReady(another)  # noqa: TRY301 - like all others, it is told with the logs
+            self._refuse_another_page(answer)
         except NotReady as error:
             check_alive()
             complaints = [
@@ -325,6 +346,17 @@ class SandboxTarget:
             raise NotReady(f"{names}: {error}{logged}") from error
         return answer
 
+    def _refuse_another_page(self, answer: readiness.Answer) -> None:
+        """Raise NotReady for a page that is not the study's, once it is read as clients read it."""
+        content = self.content
+        if content.body not in {None, answer.body}:
+            raise NotReady(f"{self.url} answered with another page of the right length: {answer.said!r}.")
+        if self.manner.accept_encoding and content.body_bytes not in {None, len(answer.body)}:
+            raise NotReady(
+                f"{self.url} answered with a page of {len(answer.body)} bytes when it is unpacked, where "
+                f"{content.body_bytes} bytes were expected. Compress the present file, or remove the old one."
+            )
+
     def _await_own_answer(
         self, sandbox: Sandbox, instance: Instance, check_alive: Callable[[], None]
     ) -> None:
@@ -336,9 +368,8 @@ class SandboxTarget:
 
         def ask() -> readiness.Answer:
             check_alive()
-            return readiness.request(
-                sandbox, url, keepalive=False, timeout_s=self.deadlines.answer_s
-            )  # fmt: skip
+            plain = readiness.Manner(keepalive=False)
+            return readiness.request(sandbox, url, manner=plain, timeout_s=self.deadlines.answer_s)
 
         readiness.await_answer(ask, body_bytes=None, url=url, retry_s=self.deadlines.listen_s)
 

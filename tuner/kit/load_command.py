@@ -1,56 +1,90 @@
 """Turn a workload into a command line: refuse what cannot be sent, end the program after its window."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from enum import StrEnum
 from urllib.parse import urlsplit, urlunsplit
 
 from tuner.errors import UsageError
-from tuner.ports import Argv, Workload
+from tuner.ports import HTTP1, Argv, Workload
 
 KILL_AFTER_S = 5
+
+
+class Ability(StrEnum):
+    """What not every load generator can send."""
+
+    RATE = "rate"
+    MIX = "mix"
+    COUNT = "count"
+    """So many requests, instead of for so long."""
+    ENCODING = "encoding"
+    STREAMS = "streams"
+    """Several requests at once on one connection."""
 
 
 def refuse_unsendable(
     generator: str,
     workload: Workload,
     *,
-    protocols: Collection[str] = ("http/1.1",),
-    rates: bool = False,
-    mixes: bool = False,
-    counts: bool = False,
+    protocols: Collection[str] = (HTTP1,),
+    able: Collection[Ability] = (),
 ) -> None:
     """Raise UsageError for a workload that this generator cannot send."""
-    where = f"load generator {generator}"
+    found = (*_find_wrong(workload), *_find_unspoken(workload, protocols), *_find_beyond(workload, able))
+    for said in found:
+        raise UsageError(f"load generator {generator}: {said}")
+
+
+def _find_wrong(workload: Workload) -> Iterator[str]:
+    """Say what nobody can send."""
+    total = workload.requests_total
     if urlsplit(workload.url).scheme not in {"http", "https"}:
-        raise UsageError(
-            f"{where}: the URL {workload.url!r} is neither http:// nor https://. Write a full URL."
-        )
+        yield f"the URL {workload.url!r} is neither http:// nor https://. Write a full URL."
     if workload.connections < 1:
-        raise UsageError(f"{where}: {workload.connections} connections cannot send anything. Use 1 or more.")
+        yield f"{workload.connections} connections cannot send anything. Use 1 or more."
     if not (math.isfinite(workload.duration_s) and workload.duration_s > 0):
-        raise UsageError(
-            f"{where}: a window of {workload.duration_s} s measures nothing. Use a positive length."
-        )
+        yield f"a window of {workload.duration_s} s measures nothing. Use a positive length."
+    if total is not None and total < workload.connections:
+        yield f"{total} requests are less than one for each of {workload.connections} connections. Send more."
+
+
+def _find_unspoken(workload: Workload, protocols: Collection[str]) -> Iterator[str]:
+    """Say which protocol it does not speak, or not so."""
     if workload.protocol not in protocols:
-        raise UsageError(
-            f"{where}: it speaks {' and '.join(protocols)}, not {workload.protocol!r}. "
+        yield (
+            f"it speaks {' and '.join(protocols)}, not {workload.protocol!r}. "
             "Change the protocol, or take another generator (h2load speaks HTTP/2)."
         )
-    if workload.requests and not mixes:
-        raise UsageError(f"{where}: it sends one kind of request, not a mix. Use wrk, or ask for one path.")
-    if workload.requests_total is not None and not counts:
-        raise UsageError(
-            f"{where}: it sends for a time, not a number of requests. Use ab or h2load, or leave "
+    if workload.protocol != HTTP1 and not workload.keepalive:
+        yield (
+            f"{workload.protocol} with `keepalive: false` cannot be sent, as HTTP/2 keeps its connections. "
+            "Use keepalive: true, or http/1.1."
+        )
+
+
+def _find_beyond(workload: Workload, able: Collection[Ability]) -> Iterator[str]:
+    """Say what others can send, and who."""
+    if workload.streams > 1 and Ability.STREAMS not in able:
+        yield (
+            f"it sends one request at a time on a connection, not {workload.streams}. Use h2load, or leave "
+            "`load.streams:` out."
+        )
+    if workload.accept_encoding and Ability.ENCODING not in able:
+        yield (
+            f"it does not ask for {workload.accept_encoding}. Use wrk or h2load, or leave "
+            "`load.accept_encoding:` out."
+        )
+    if workload.requests and Ability.MIX not in able:
+        yield "it sends one kind of request, not a mix. Use wrk, or ask for one path."
+    if workload.requests_total is not None and Ability.COUNT not in able:
+        yield (
+            "it sends for a time, not a number of requests. Use ab or h2load, or leave "
             "`load.requests_total:` out."
         )
-    if workload.requests_total is not None and workload.requests_total < workload.connections:
-        raise UsageError(
-            f"{where}: {workload.requests_total} requests are less than one for each of "
-            f"{workload.connections} connections. Send more."
-        )
-    if workload.rate_rps is not None and not rates:
-        raise UsageError(
-            f"{where}: it sends as fast as answers come and cannot hold {workload.rate_rps:g} requests/s. "
+    if workload.rate_rps is not None and Ability.RATE not in able:
+        yield (
+            f"it sends as fast as answers come and cannot hold {workload.rate_rps:g} requests/s. "
             "Leave the rate out, or use h2load or oha."
         )
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
 from tuner.kit.programs import COMMAND_TIMEOUT_S
-from tuner.ports import Argv, Completed, FileReader, Host
+from tuner.ports import Argv, Completed, FileReader, Host, Site
 
 SETTLE_S = 1.0
 PAUSE_S = 0.02
@@ -90,15 +90,25 @@ def settle(read: Callable[[], int], expected: int) -> int:
     return count
 
 
-def status_command(port: int, page: str) -> Argv:
-    """Return the command that asks for a page of the server on this port, by its path without the slash."""
-    return ("curl", "-sS", "--max-time", "5", f"http://127.0.0.1:{port}/{page}")
+def status_command(port: int, page: str, certificate: PurePosixPath | None = None) -> Argv:
+    """Return the command that asks for a page of the server on this port, by its path without the slash.
+
+    With the file of its certificate it is asked over TLS, and has to be that server.
+    """
+    asked = ("curl", "-sS", "--max-time", "5")
+    if certificate is None:
+        return (*asked, f"http://127.0.0.1:{port}/{page}")
+    return (*asked, "--http1.1", "--cacert", str(certificate), f"https://127.0.0.1:{port}/{page}")
 
 
-def ask_status(host: Host, port: int, page: str, *, server: str) -> Completed:
-    """Ask for the page. Raises TargetError when there is no curl; what came may be no status."""
+def ask_status(host: Host, site: Site, page: str, *, server: str) -> Completed:
+    """Ask a private instance for the page. Raises TargetError when there is no curl.
+
+    What came may be no status.
+    """
+    certificate = None if site.certificate is None else site.certificate.file
     try:
-        return host.run(status_command(port, page), timeout_s=COMMAND_TIMEOUT_S)
+        return host.run(status_command(site.port, page, certificate), timeout_s=COMMAND_TIMEOUT_S)
     except TargetError as error:
         missing = f"{host.name}: curl is needed to read {server}'s status ({error}). apt-get install curl"
         raise TargetError(missing) from error

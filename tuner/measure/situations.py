@@ -14,8 +14,8 @@ from tuner.errors import TargetError, UsageError
 from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.gates import RetryBudget
 from tuner.measure.start import Outcome
-from tuner.measure.window import FixedShape, Load, LoadShape, copy_shape, run_window
-from tuner.ports import FileState, Process, Workload
+from tuner.measure.window import FixedShape, Load, LoadShape, copy_shape, example_workload, run_window
+from tuner.ports import HTTP1, FileState, Process
 from tuner.records import Situation, Window
 from tuner.study.load_bounds import MOST_CONNECTIONS
 
@@ -69,7 +69,7 @@ def _why_not(load: Load, situation: Situation, *, is_private: bool) -> str | Non
         return None if is_private else "an installed service may have slow clients of its own"
     if situation.connections > min(MOST_CONNECTIONS, DEFAULT_PORTS - LEAST_FREE_PORTS):
         return "a load host has no more local ports"
-    own, other = _example(load.shape), _example(shape_in(load.shape, situation))
+    own, other = example_workload(load.shape), example_workload(shape_in(load.shape, situation))
     if own == other:
         return "it is the study's own load"
     generator = load.generator
@@ -81,13 +81,6 @@ def _why_not(load: Load, situation: Situation, *, is_private: bool) -> str | Non
     if sent == (generator.command(own), generator.files(own)):
         return f"{generator.name} sends the same whatever it is asked for"
     return None
-
-
-def _example(shape: LoadShape) -> Workload:
-    return Workload(
-        url="http://127.0.0.1/", connections=shape.connections, keepalive=shape.keepalive, duration_s=1.0,
-        threads=max(1, min(shape.threads, shape.connections)), protocol=shape.protocol,
-    )  # fmt: skip
 
 
 def shape_in(shape: LoadShape, situation: Situation) -> FixedShape:
@@ -115,7 +108,8 @@ def measure_situations(
     run_window(deployment, load, WARM_UP_S)
     for situation in situations:
         measured, other = _in_situation(deployment, load, situation)
-        with slow_clients(deployment, situation.slow_clients, seconds=window_s) as are_there:
+        slow = situation.slow_clients
+        with slow_clients(deployment, slow, seconds=window_s, protocol=load.shape.protocol) as are_there:
             retries.begin_window()
             again = are_there
             while again:
@@ -135,7 +129,9 @@ def _in_situation(deployment: Deployment, load: Load, situation: Situation) -> t
 
 
 @contextlib.contextmanager
-def slow_clients(deployment: Deployment, count: int, *, seconds: float) -> Iterator[bool]:
+def slow_clients(
+    deployment: Deployment, count: int, *, seconds: float, protocol: str = HTTP1
+) -> Iterator[bool]:
     """Keep slow clients beside a private server, on the load generator's CPUs; they end with the block.
 
     Yields whether they are there: not every target can run them.
@@ -144,8 +140,9 @@ def slow_clients(deployment: Deployment, count: int, *, seconds: float) -> Itera
         deployment: what they are clients of.
         count: how many; none at all is fine anywhere.
         seconds: how long the block lasts when nothing is measured again.
+        protocol: what they speak.
     """
-    process = _start(deployment, count, seconds=seconds) if count else None
+    process = _start(deployment, count, protocol=protocol, seconds=seconds) if count else None
     try:
         yield not count or (process is not None and _await_ready(process))
     finally:
@@ -153,13 +150,14 @@ def slow_clients(deployment: Deployment, count: int, *, seconds: float) -> Itera
             process.stop(timeout_s=2.0)
 
 
-def _start(deployment: Deployment, count: int, *, seconds: float) -> Process | None:
+def _start(deployment: Deployment, count: int, *, protocol: str, seconds: float) -> Process | None:
     if not isinstance(deployment, SandboxDeployment):
         return None
     sandbox, (place, *_) = deployment.sandbox, deployment.load_places
     path = sandbox.directory / TOOL.name
     sandbox.write(path, FileState(content=TOOL.read_bytes()))
-    command = _command(deployment, path, count, seconds=READY_S + 3 * seconds + SPARE_S)
+    lasting_s = READY_S + 3 * seconds + SPARE_S
+    command = _command(deployment, path, count, protocol=protocol, seconds=lasting_s)
     try:
         return sandbox.start(command, cpus=place.cpus or None)
     except TargetError:  # without Python
@@ -177,7 +175,7 @@ def _await_ready(process: Process) -> bool:
 
 
 def _command(
-    deployment: SandboxDeployment, path: PurePosixPath, count: int, *, seconds: float
+    deployment: SandboxDeployment, path: PurePosixPath, count: int, *, protocol: str, seconds: float
 ) -> tuple[str, ...]:
     """Return the command of the slow clients: this Python where the target has it, otherwise its own."""
     found = deployment.sandbox.run(("sh", "-c", FIND_PYTHON, "find", sys.executable), timeout_s=5.0)
@@ -186,4 +184,6 @@ def _command(
     return (
         python, "-I", "-S", str(path),
         "--port", str(port), "--clients", str(count), "--seconds", f"{seconds:g}",
+        *(("--certificate", str(deployment.certificate)) if deployment.certificate else ()),
+        *(() if protocol == HTTP1 else ("--http2",)),
     )  # fmt: skip

@@ -29,6 +29,10 @@ class LoadShape(Protocol):
     def threads(self) -> int: ...
     @property
     def protocol(self) -> str: ...
+    @property
+    def streams(self) -> int: ...
+    @property
+    def accept_encoding(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +43,15 @@ class FixedShape:
     keepalive: bool
     threads: int
     protocol: str
+    streams: int = 1
+    accept_encoding: str = ""
 
 
 def copy_shape(shape: LoadShape) -> FixedShape:
     """Return a shape of which single values can be replaced."""
     return FixedShape(
         connections=shape.connections, keepalive=shape.keepalive, threads=shape.threads,
-        protocol=shape.protocol,
+        protocol=shape.protocol, streams=shape.streams, accept_encoding=shape.accept_encoding,
     )  # fmt: skip
 
 
@@ -172,10 +178,22 @@ def describe_workload(
         threads=load.shape.threads,
         rate_rps=load.rate_rps,
         protocol=load.shape.protocol,
+        streams=load.shape.streams,
+        accept_encoding=load.shape.accept_encoding,
+        certificate=deployment.certificate,
         requests=deployment.requests,
         body_bytes=deployment.body_bytes,
         response_bytes=deployment.response_bytes,
     )
+
+
+def example_workload(shape: LoadShape) -> Workload:
+    """Return a second of the load, to see which command a generator makes of it."""
+    return Workload(
+        url="http://127.0.0.1/", connections=shape.connections, keepalive=shape.keepalive, duration_s=1.0,
+        threads=max(1, min(shape.threads, shape.connections)), protocol=shape.protocol,
+        streams=shape.streams, accept_encoding=shape.accept_encoding,
+    )  # fmt: skip
 
 
 def send_beside(deployment: Deployment, load: Load, duration_s: float) -> float:

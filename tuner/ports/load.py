@@ -7,6 +7,14 @@ from typing import ClassVar, Protocol
 
 from tuner.ports.host import Argv, Completed, Files
 
+HTTP1 = "http/1.1"
+H2C = "h2c"
+"""HTTP/2 over cleartext TCP, known beforehand (RFC 9113, section 3.3)."""
+H2 = "h2"
+"""HTTP/2 over TLS (RFC 9113, section 3.2)."""
+TLS = "tls"
+"""HTTP/1.1 over TLS, among what a server may offer; on the wire it is HTTP1."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestKind:
@@ -40,8 +48,14 @@ class Workload:
     threads: int = 1
     rate_rps: float | None = None
     """Requests per second over all connections; None sends as fast as answers come (closed loop)."""
-    protocol: str = "http/1.1"
-    """`http/1.1`, `h2c` (HTTP/2 over cleartext TCP, known beforehand) or `h2` (HTTP/2 over TLS)."""
+    protocol: str = HTTP1
+    """HTTP1, H2C or H2; whether the first of them is sent over TLS is said by the URL."""
+    streams: int = 1
+    """Requests at once on each connection; more than one with HTTP/2 alone."""
+    accept_encoding: str = ""
+    """Value of that header in every request; empty for requests without it."""
+    certificate: PurePosixPath | None = None
+    """File that the server's certificate can be checked by; None for those that the system trusts."""
     requests: tuple[RequestKind, ...] = ()
     """The mix that is sent; empty for GET of the URL alone."""
     body_bytes: int | None = None

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import ClassVar, Protocol, runtime_checkable
 
 from tuner.ports.host import Argv, Completed, CpuSet, FileReader, Files, Host, Process
+from tuner.ports.load import HTTP1
 
 HTTP = "http"
 FASTCGI = "fastcgi"
@@ -57,6 +58,10 @@ class Facts:
     """Protocols in which a private instance can ask another server (`Site.backend`)."""
     needs_backend: bool = False
     """A private instance answers nothing itself: another server has to stand behind it."""
+    offers: Mapping[str, str] = field(default_factory=dict)
+    """What a private instance can be loaded with besides HTTP/1.1 in the clear (TLS, H2 and H2C of
+    `tuner.ports.load`), each with what is missing for it here and which package has it; empty where nothing
+    is."""
     has_thread_per_connection: bool = False
     """An open connection occupies a thread: settings then differ most when connections are not kept."""
     drop_in: DropIn | None = None
@@ -79,12 +84,26 @@ class Upstream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """The certificate that a private instance shows, made for its sandbox alone."""
+
+    file: PurePosixPath
+    """In PEM; clients check it by itself, as nobody else vouches for it."""
+    key: PurePosixPath
+    """Its private key, in PEM."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """Where one private instance of a server lives."""
 
     directory: PurePosixPath
     document_root: PurePosixPath
     port: int = 8080
+    protocol: str = HTTP1
+    """What clients speak to it: HTTP1, H2C or H2."""
+    certificate: Certificate | None = None
+    """With which it speaks TLS; None where it speaks in the clear."""
     backend: Upstream | None = None
     """The server that the instance passes requests to; None where it answers all of them itself."""
     cpus: CpuSet = frozenset()

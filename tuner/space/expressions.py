@@ -22,7 +22,7 @@ from tuner.space.problems import Place, problem, quote, suggest
 FACTS = ("cores", "memory_mib", "connections", "open_files_max", "somaxconn")
 LOAD_FACTS = (
     *("keepalive", "pipelining", "page_bytes", "pages", "protocol", "tls", "fastopen"),
-    *("loopback", "installed"),
+    *("streams", "accepts_gzip", "uploads", "loopback", "installed"),
 )  # fmt: skip
 """Facts of the load and of where it goes. Known to `acts_when` alone, so that a parameter may have the same
 name elsewhere."""

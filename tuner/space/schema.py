@@ -204,9 +204,9 @@ class ParameterEntry(_SettingEntry):
     acts_when: Condition | None = Field(
         None,
         description="Condition over facts of the load (keepalive, pipelining, page_bytes, pages, protocol, "
-        "tls, fastopen, loopback, installed), of the host and over parameters; where it does not hold a "
-        "change cannot be felt, and the parameter keeps its default. A fact that is not known counts as "
-        "acting.",
+        "tls, fastopen, streams, accepts_gzip, uploads, loopback, installed), of the host and over "
+        "parameters; where it does not hold a change cannot be felt, and the parameter keeps its default. A "
+        "fact that is not known counts as acting.",
     )
     acts_source: Words | None = Field(
         None, description="Where that is known from: the server's code or its manual."

@@ -1,12 +1,12 @@
 """Reads the study file. Every refusal names file, line, value and remedy."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from tuner.hosts.url import parse_url
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZERS
-from tuner.ports import Scalar
+from tuner.ports import H2, H2C, HTTP1, Scalar
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
 from tuner.study.backend import read_backend
@@ -24,7 +24,9 @@ from tuner.study.storage_url import show_url
 
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-PROTOCOLS = ("http/1.1", "h2c")
+ENCODINGS = ("gzip",)
+MOST_STREAMS = 100
+"""What every server has to allow for (RFC 9113, section 6.5.2: no less than 100 is recommended)."""
 
 
 def load_study(path: Path) -> Study:
@@ -77,6 +79,7 @@ def _read_study(fields: Fields, path: Path) -> Study:
         NamedLoad(name=each.name, weight=each.weight, load=_read_load(each.fields, path, target))
         for each in read_entries(fields, is_managed=target.is_managed)
     )
+    _refuse_other_tongues(fields, loads)
     return Study(
         path=path,
         name=name,
@@ -170,6 +173,19 @@ def _read_budget(fields: Fields) -> tuple[str, float | None, int | None]:
     return preset, minutes, trials
 
 
+def _refuse_other_tongues(fields: Fields, loads: Sequence[NamedLoad]) -> None:
+    """Raise UsageError where loads differ in what a private server has to speak: it speaks one way to all."""
+    for index, each in enumerate(loads):
+        for key in ("tls", "protocol", "accept_encoding"):
+            own, first = getattr(each.load, key), getattr(loads[0].load, key)
+            if own != first:
+                raise fields.wrong(
+                    ("loads", index, key),
+                    f"{own!r}, where {loads[0].name} has {first!r}: a server speaks one way to all loads",
+                    "Make them the same, or tune each in a study of its own",
+                )
+
+
 def _read_target(fields: Fields) -> TargetSettings:
     fields.refuse_unknown(("target",), ("host", "mode", "watchdog_s"))
     return TargetSettings(
@@ -183,7 +199,7 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
     keys = (
         "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
         "result", "script", "token_directory", "requests", "content", "requests_total",
-        "time_limit_s",
+        "time_limit_s", "tls", "streams", "accept_encoding",
     )  # fmt: skip
     fields.refuse_unknown(("load",), keys)
     connections = fields.number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
@@ -200,11 +216,12 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
     script = fields.value(("load", "script"))
     builtin = read_builtin_load(fields, is_managed=target.is_managed)
     mix = read_mix(fields) if builtin is None else builtin.requests
-    page = builtin.path if builtin else mix[0].path if mix else "/index.html"
+    page = _read_load_path(fields, target, builtin.path if builtin else mix[0].path if mix else "/index.html")
+    protocol = fields.choice(("load", "protocol"), HTTP1, (HTTP1, H2, H2C))
     return LoadSettings(
         generator=fields.text(("load", "generator"), DEFAULT_GENERATOR),
         hosts=hosts,
-        path=_read_load_path(fields, target, page),
+        path=page,
         requests=mix,
         content="" if builtin is None else builtin.name,
         token_directory=_read_token_directory(fields, target),
@@ -213,7 +230,10 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
         time_limit_s=fields.number(("load", "time_limit_s"), 60.0, float, low=1, high=MOST_WINDOW_S),
         keepalive=fields.truth(("load", "keepalive"), default=True),
         threads=threads,
-        protocol=fields.choice(("load", "protocol"), "http/1.1", PROTOCOLS),
+        protocol=protocol,
+        tls=_read_tls(fields, target, protocol, page),
+        streams=_read_streams(fields, protocol),
+        accept_encoding=_read_encoding(fields, has_mix=bool(mix)),
         command=fields.texts(("load", "command"), ()),
         result=fields.mapping(("load", "result")),
         script=None if script is None else (path.parent / str(script)),
@@ -231,6 +251,50 @@ def _read_requests_total(fields: Fields, connections: int) -> int | None:
         )
     least = max(LEAST_REQUESTS, connections)
     return fields.number(keys, None, int, low=least, high=MOST_REQUESTS)  # type: ignore[no-any-return]
+
+
+def _read_tls(fields: Fields, target: TargetSettings, protocol: str, page: str) -> bool:
+    """Read whether private servers speak TLS: H2 says so by itself."""
+    keys = ("load", "tls")
+    tls = fields.truth(keys, default=protocol == H2 and not target.is_managed)
+    if target.is_managed:
+        if tls:
+            raise fields.wrong(
+                keys, "an installed server speaks TLS where it does", "Write its URL: path: https://HOST/…"
+            )
+        if protocol == H2 and not page.startswith("https://"):
+            raise fields.wrong(
+                ("load", "protocol"), "h2 is HTTP/2 over TLS", "Write its URL: path: https://HOST/…"
+            )
+        return False
+    if tls != (protocol == H2) and protocol != HTTP1:
+        wrong = "h2 is HTTP/2 over TLS" if protocol == H2 else "h2c is HTTP/2 in the clear"
+        remedy = "Write `protocol: h2`" if tls else "Leave it out, or write `protocol: h2c`"
+        raise fields.wrong(keys, wrong, remedy)
+    return tls
+
+
+def _read_streams(fields: Fields, protocol: str) -> int:
+    keys = ("load", "streams")
+    streams: int = fields.number(keys, 1, int, low=1, high=MOST_STREAMS)
+    if streams > 1 and protocol == HTTP1:
+        raise fields.wrong(
+            keys,
+            f"{streams} requests at once on one connection take HTTP/2",
+            "Write `protocol: h2` or `h2c`, or leave it out",
+        )
+    return streams
+
+
+def _read_encoding(fields: Fields, *, has_mix: bool) -> str:
+    keys = ("load", "accept_encoding")
+    if fields.value(keys) is None:
+        return ""
+    if has_mix:
+        raise fields.wrong(
+            keys, "each request of a mix has headers of its own", "Write `headers:` among `requests:`"
+        )
+    return fields.choice(keys, ENCODINGS[0], ENCODINGS)
 
 
 def _read_load_hosts(fields: Fields, target: TargetSettings) -> tuple[str, ...]:

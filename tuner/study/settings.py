@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
-from tuner.ports import RequestKind, Scalar
+from tuner.ports import H2, HTTP1, TLS, RequestKind, Scalar
 from tuner.records.blend import Across, Blend
 from tuner.space.yaml_text import Document
 from tuner.study.backend import BackendSettings
@@ -65,15 +65,37 @@ class LoadSettings:
     """Of a window that ends after so many requests: what is not answered by then has failed."""
     keepalive: bool = True
     threads: int = 1
-    protocol: str = "http/1.1"
+    protocol: str = HTTP1
+    """HTTP1, H2C or H2."""
+    tls: bool = False
+    """Whether private servers speak TLS; installed ones do where the URL says https://."""
+    streams: int = 1
+    """Requests at once on each connection, over HTTP/2."""
+    accept_encoding: str = ""
+    """What each request accepts its answer in: gzip, or nothing special."""
     command: tuple[str, ...] = ()
-    """Of the generator `command`: its argv with {url}, {connections}, {duration_s}, {directory}."""
+    """Of the generator `command`: its argv with {url}, {connections}, {duration_s}, {directory}, {threads}
+    and {certificate}, the file that a private server's certificate is checked by."""
     result: Mapping[str, Any] | None = None
     """Of the generator `command`: how its output is read."""
     script: Path | None = None
     """Of generators that take one (k6)."""
     token_directory: PurePosixPath | None = None
     """Document root of the site on the target, where its address is another host's (a load balancer)."""
+
+    @property
+    def offer(self) -> str:
+        """Return what a private server has to offer for it: TLS, H2, H2C, or HTTP1, which each does."""
+        return TLS if self.tls and self.protocol == HTTP1 else self.protocol
+
+    @property
+    def accepts_gzip(self) -> bool:
+        """Return whether some requests ask for compressed answers."""
+        headers = (each.headers for each in self.requests)
+        asked = [
+            value for each in headers for name, value in each.items() if name.lower() == "accept-encoding"
+        ]
+        return any("gzip" in each.lower() for each in (self.accept_encoding, *asked))
 
     def options(self) -> dict[str, object]:
         """Return the options that the generator's class takes; most take none."""
@@ -93,16 +115,21 @@ class LoadSettings:
         place: dict[str, Scalar] = {"loopback": is_loopback, "installed": is_installed}
         if self.command or self.script:
             return place
+        # A compressed page is as long as the server's settings make it.
+        is_open = bool(self.requests or self.accept_encoding)
         return {
             **place,
             "keepalive": self.keepalive,
             "protocol": self.protocol,
-            "tls": self.protocol == "h2" or self.path.startswith("https:"),
+            "tls": self.tls or self.protocol == H2 or self.path.startswith("https:"),
+            "streams": self.streams,
+            "accepts_gzip": self.accepts_gzip,
             "pages": max(1, len({each.path for each in self.requests})),
-            # No load generator sends a request before the answer to the last one, or data with its SYN.
+            # No load generator sends a request before the last one's answer, data with its SYN, or a body.
             "pipelining": False,
             "fastopen": False,
-            **({} if page_bytes is None or self.requests else {"page_bytes": page_bytes}),
+            "uploads": False,
+            **({} if page_bytes is None or is_open else {"page_bytes": page_bytes}),
         }
 
     def describe(self) -> str:
@@ -111,9 +138,18 @@ class LoadSettings:
         there = "" if self.hosts == (LOCAL,) else f" on {', '.join(self.hosts)}"
         builtin = BUILTIN_LOADS.get(self.content)
         asked = builtin.title if builtin else describe_mix(self.requests) or self.path
-        counted = "" if self.requests_total is None else f", windows of {self.requests_total:,} requests"
-        sent = f"{asked}, {self.connections} connections, {kept}, {self.protocol}"
-        return f"{self.generator}{there}, {sent}{counted}"
+        more = (
+            *((f"{self.streams} requests at once on each",) if self.streams > 1 else ()),
+            *(("over TLS",) if self.offer == TLS else ()),
+            *((f"accepts {self.accept_encoding}",) if self.accept_encoding else ()),
+            *(() if self.requests_total is None else (f"windows of {self.requests_total:,} requests",)),
+        )
+        return ", ".join(
+            (
+                f"{self.generator}{there}", asked, f"{self.connections} connections", kept, self.protocol,
+                *more,
+            )
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -217,7 +217,7 @@ def completed(
 
 def curl_gets(status: int, body: bytes, *, header_bytes: int = 200) -> Command:
     """Return a `curl` that gets this answer whatever it asks for, as `tuner.deploy.readiness` calls it."""
-    counts = f"\n{status} {len(body)} {header_bytes}".encode()
+    counts = f"\n{status} {len(body)} {header_bytes} 1.1".encode()
     return lambda _host, argv, _stdin: completed(argv, stdout=body, stderr=counts)
 
 

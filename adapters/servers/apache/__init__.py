@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers.apache import protocols
 from tuner.adapters.servers.apache import status as status
-from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers.apache.config import CONFIG_FILE, MODULES_DIRECTORY, write_configuration
 from tuner.adapters.servers.apache.drop_in import write_drop_in
 from tuner.adapters.servers.apache.installation import find_apache, make_tree, read_version
 from tuner.adapters.servers.apache.mpm import EVENT, PREFORK, WORKER, count_connections, count_own_threads
@@ -86,6 +87,14 @@ class ApacheMpm:
     package: ClassVar[str] = "apache2"
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "group", "sslprotocol", "sslciphersuite", "sslverify*", "sslproxyverify*", "require*"),
+        *(
+            "sslhonorcipherorder",
+            "sslcompression",
+            "sslinsecurerenegotiation",
+            "sslopensslconfcmd",
+            "sslfips",
+        ),
+        *("sslcertificate*", "sslca*", "sslusestapling", "sslstrictsni*", "h2moderntlsonly"),
         *("limitrequest*", "traceenable", "allowoverride*", "options"),
     )
 
@@ -93,10 +102,13 @@ class ApacheMpm:
         names = ("apache2", "/usr/sbin/apache2")
         program, completed = programs.find_program(host, names, "-v", package=self.package)
         compiled_in = programs.decode(host.run((program, "-l"), timeout_s=programs.COMMAND_TIMEOUT_S))
+        listed = programs.decode(host.run(("ls", MODULES_DIRECTORY), timeout_s=programs.COMMAND_TIMEOUT_S))
+        modules = frozenset(re.findall(r"mod_(\w+)\.c", compiled_in))
         return Facts(
             version=read_version(completed, host),
             program=PurePosixPath(program),
-            modules=frozenset(re.findall(r"mod_(\w+)\.c", compiled_in)),
+            modules=modules,
+            offers=protocols.name_missing(self.mpm, modules | set(re.findall(r"mod_(\w+)\.so", listed))),
             cores=programs.read_online_cpus(host),
             has_thread_per_connection=True,
             passes_to=frozenset({HTTP, FASTCGI}),
@@ -120,11 +132,13 @@ class ApacheMpm:
     def effective(
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
-        found = _read_status(host, site.port)
+        found = _read_status(host, site)
         sockets = readback.read_listening_sockets(host, site.port)
         found |= status.judge_listeners(sockets, config, facts.cores)
         if process is not None and process.pid:
-            found |= status.judge_children(_await_children(host, config, process.pid), config)
+            besides = protocols.count_http2_workers(config, site)
+            counts = _await_children(host, config, process.pid, besides)
+            found |= status.judge_children(counts, config, besides)
         # `-t` takes any stack size; only the log says that it was not used.
         if _STACK_REFUSED.search(host.read(site.error_log).content or b""):
             found["ThreadStackSize"] = 0
@@ -175,9 +189,9 @@ class ApachePrefork(Apache):
     mpm: ClassVar[str] = PREFORK
 
 
-def _read_status(host: Host, port: int) -> dict[str, Scalar]:
+def _read_status(host: Host, site: Site) -> dict[str, Scalar]:
     """Read what the status page of an instance tells: its MPM, and how many workers it may have."""
-    answer = readback.ask_status(host, port, status.PAGE, server="Apache")
+    answer = readback.ask_status(host, site, status.PAGE, server="Apache")
     found = status.judge_status(answer)
     if not found:
         printed = programs.decode(answer)[:200]
@@ -185,12 +199,18 @@ def _read_status(host: Host, port: int) -> dict[str, Scalar]:
     return found
 
 
-def _await_children(host: Host, config: Config, parent: int) -> list[int]:
+def _await_children(host: Host, config: Config, parent: int, besides: int) -> list[int]:
     """Count threads when all children are complete, or no more become so.
 
     A child that still starts has fewer threads, and then for a moment one more, which starts the others.
+
+    Args:
+        host: where they run.
+        config: what was asked.
+        parent: process of which they are children.
+        besides: threads of modules in each child.
     """
-    threads = count_own_threads(config)
+    threads = count_own_threads(config) + besides
     started = int(config.get("StartServers", 1))
     readback.settle(lambda: status.count_threads(host, parent).count(threads), started)
     return status.count_threads(host, parent)

@@ -7,6 +7,7 @@ language reads (AddIcon, AddLanguage, AddCharset) are left out, as is what only 
 
 from collections.abc import Iterator, Mapping
 
+from tuner.adapters.servers.apache import protocols
 from tuner.adapters.servers.apache.backend import modules_for, write_backend
 from tuner.adapters.servers.apache.mpm import DIRECTIVES, MPMS, SETTING
 from tuner.adapters.servers.apache.settings import DEFAULTS, OF_MODULES, WORDS, write_value
@@ -29,8 +30,12 @@ _KNOWN: Mapping[str, Scalar] = {
     **DEFAULTS,
     **{name: value for name, (_, value) in OF_MODULES.items()},
     **{name: words[0] for name, words in WORDS.items()},
+    **protocols.SSL_SETTINGS,
+    **protocols.HTTP2_SETTINGS,
 }
-_WRITTEN_ELSEWHERE = frozenset({"CustomLog", "RequestReadTimeout", "AcceptFilter", "ListenCoresBucketsRatio"})
+_WRITTEN_ELSEWHERE = frozenset(
+    {"CustomLog", "RequestReadTimeout", "AcceptFilter", "ListenCoresBucketsRatio", "SSLSessionCache"}
+)
 
 _SITE = """\
 ServerRoot "{directory}"
@@ -45,7 +50,7 @@ ErrorLog "{error_log}"
 LogLevel warn
 {modules}
 Listen {port}
-{directives}
+{protocols}{directives}
 
 <Directory />
     Options FollowSymLinks
@@ -119,7 +124,7 @@ CustomLog "{directory}/other_vhosts_access.log" vhost_combined
     ServerAdmin webmaster@localhost
     DocumentRoot "{document_root}"
     ErrorLog "{error_log}"
-{backend}{custom_log}</VirtualHost>
+{certificate}{backend}{custom_log}</VirtualHost>
 """
 
 
@@ -131,11 +136,14 @@ def write_configuration(config: Config, site: Site, facts: Facts, *, mpm: str) -
         UsageError: a path would be read as syntax.
     """
     mpm = _choose_mpm(config.get(SETTING, mpm))
-    words = {name: _write(name, value, mpm) for name, value in config.items() if name != SETTING}
+    protocols.refuse_forbidden(site, mpm)
+    written = {name: _write(name, value, mpm) for name, value in config.items() if name != SETTING}
+    words = {name: word for name, word in written.items() if protocols.is_spoken(name, site)}
     directory = quote(site.directory)
     log_format = words.get("CustomLog", "combined")
     custom_log = "" if log_format == "off" else f'    CustomLog "{quote(site.access_log)}" {log_format}\n'
-    wanted = (*sorted((f"mpm_{mpm}", *PACKAGED_MODULES)), *modules_for(site.backend))
+    more = (*modules_for(site.backend), *protocols.modules_spoken(site))
+    wanted = (*sorted((f"mpm_{mpm}", *PACKAGED_MODULES)), *more)
     modules = (module for module in wanted if module not in facts.modules)
     return _SITE.format(
         directory=directory,
@@ -145,7 +153,9 @@ def write_configuration(config: Config, site: Site, facts: Facts, *, mpm: str) -
         modules="\n".join(
             f"LoadModule {module}_module {MODULES_DIRECTORY}/mod_{module}.so" for module in modules
         ),
-        directives="\n".join((*_directives(words), *_special_directives(words))),
+        protocols=protocols.write_for_server(site),
+        directives="\n".join((*_directives(words), *_special_directives(words, site))),
+        certificate=protocols.write_for_host(site.certificate),
         custom_log=custom_log,
         backend=write_backend(site.backend),
     )
@@ -176,7 +186,7 @@ def _directives(words: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} {word}"
 
 
-def _special_directives(words: Mapping[str, str]) -> Iterator[str]:
+def _special_directives(words: Mapping[str, str], site: Site) -> Iterator[str]:
     if words.get("RequestReadTimeout", "On") == "On":
         yield "RequestReadTimeout header=20-40,minrate=500"
         yield "RequestReadTimeout body=10,minrate=500"
@@ -187,3 +197,5 @@ def _special_directives(words: Mapping[str, str]) -> Iterator[str]:
         yield f"AcceptFilter http {words['AcceptFilter']}"
     if words.get("ListenCoresBucketsRatio", "0") != "0":  # 0, its default, is a syntax error when written
         yield f"ListenCoresBucketsRatio {words['ListenCoresBucketsRatio']}"
+    if "SSLSessionCache" in words:
+        yield protocols.write_session_cache(words["SSLSessionCache"], site)

@@ -65,18 +65,24 @@ def judge_listeners(
     }
 
 
-def judge_children(counts: list[int], config: Config) -> dict[str, Scalar]:
-    """Tell from the threads of each child what was asked of the MPM."""
+def judge_children(counts: list[int], config: Config, besides: int = 0) -> dict[str, Scalar]:
+    """Tell from the threads of each child what was asked of the MPM.
+
+    Args:
+        counts: threads of each child.
+        config: what was asked.
+        besides: threads of modules among them, as asked.
+    """
     if not counts:
         return {"StartServers": 0}
     started = int(config.get("StartServers", 1))
-    threads = count_own_threads(config)
+    threads = count_own_threads(config) + besides
     complete = counts.count(threads)
     usual = threads if complete >= started else Counter(counts).most_common(1)[0][0]
     return {
         # MinSpareThreads may already have added children to those of the start.
         "StartServers": min(max(len(counts), complete), started),
-        "ThreadsPerChild": usual - THREADS_BESIDE_WORKERS,
+        "ThreadsPerChild": usual - besides - THREADS_BESIDE_WORKERS,
     }
 
 

@@ -11,7 +11,10 @@ from tuner.adapters.servers.h2o.installation import find_installed, rewrite_file
 from tuner.kit import programs, readback
 from tuner.ports import (
     FASTCGI,
+    H2,
+    H2C,
     HTTP,
+    TLS,
     Argv,
     Completed,
     Config,
@@ -39,12 +42,15 @@ class H2o:
 
     name: ClassVar[str] = "h2o"
     package: ClassVar[str] = "h2o"
-    denied: ClassVar[tuple[str, ...]] = ("user", "minimum-version", "cipher-suite*")
+    denied: ClassVar[tuple[str, ...]] = (
+        *("user", "minimum-version", "min-version", "max-version", "cipher-suite*", "cipher-preference"),
+        *("certificate-file", "key-file", "dh-file", "neverbleed", "ocsp-*"),
+    )
 
     def detect(self, host: Host) -> Facts:
         names = ("h2o", "/usr/bin/h2o")
         facts = programs.detect_program(host, names, "-v", before="h2o version ", package=self.package)
-        return replace(facts, passes_to=frozenset({HTTP, FASTCGI}))
+        return replace(facts, passes_to=frozenset({HTTP, FASTCGI}), offers=dict.fromkeys((TLS, H2, H2C), ""))
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
         return {site.directory / CONFIG_FILE: write_configuration(config, site).encode()}
@@ -67,7 +73,9 @@ class H2o:
         facts: Facts,  # noqa: ARG002 - the port's signature
         process: Process | None,
     ) -> Config:
-        return _read_status(host, config, site.port) if process is not None else {}
+        if process is None:
+            return {}
+        return _parse_status(readback.ask_status(host, site, _STATUS, server="h2o"), config)
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_NO_PREFIX)
@@ -87,13 +95,13 @@ class H2o:
         count = _count_threads(look, pid)
         found: dict[str, Scalar] = {} if count is None else {"num-threads": count}
         if installation.port is not None:
-            found |= _read_status(host, config, installation.port)
+            asked = readback.status_command(installation.port, _STATUS)
+            found |= _parse_status(host.run(asked, timeout_s=programs.COMMAND_TIMEOUT_S), config)
         return {name: value for name, value in found.items() if name in config}
 
 
-def _read_status(host: Host, config: Config, port: int) -> dict[str, Scalar]:
-    """Ask the status page; an installed server may have none."""
-    completed = readback.ask_status(host, port, _STATUS, server="h2o")
+def _parse_status(completed: Completed, config: Config) -> dict[str, Scalar]:
+    """Parse the status page; an installed server may have none."""
     try:
         status = json.loads(completed.stdout)
     except ValueError:

@@ -17,7 +17,7 @@ error-log: {error_log}
 {settings}
 listen:
   port: {port}
-
+{certificate}
 hosts:
   default:
     paths:
@@ -27,6 +27,15 @@ hosts:
         status: ON
 """
 
+
+# Protocols and ciphers are the program's own; with TLS it always offers HTTP/2 besides HTTP/1.1, and without
+# TLS it takes HTTP/2 from who begins with it. Nobody knows whether a certificate of our own is revoked.
+_CERTIFICATE = """\
+  ssl:
+    certificate-file: {file}
+    key-file: {key}
+    ocsp-update-interval: 0
+"""
 
 _FILES = """\
         file.dir: {document_root}"""
@@ -47,8 +56,15 @@ def write_configuration(config: Config, site: Site) -> str:
         error_log=_quote(site.error_log),
         settings="\n".join(lines),
         port=site.port,
+        certificate=_certificate(site),
         answer=_answer(site),
     )
+
+
+def _certificate(site: Site) -> str:
+    if site.certificate is None:
+        return ""
+    return _CERTIFICATE.format(file=_quote(site.certificate.file), key=_quote(site.certificate.key))
 
 
 def _answer(site: Site) -> str:

@@ -73,7 +73,28 @@ class Switch:
         return "ON" if value else "OFF"
 
 
-Setting = Number | Ratio | Switch
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """A word in a mapping of its own, as `{mode: all}`; a mapping that is there is left alone."""
+
+    otherwise: str
+    words: tuple[str, ...]
+
+    def default(self, facts: Facts) -> Scalar:  # noqa: ARG002 - as the others
+        return self.otherwise
+
+    def read(self, word: str) -> Scalar | None:  # noqa: ARG002 - as the others
+        return None
+
+    def write(self, name: str, value: Scalar) -> str:
+        if value not in self.words:
+            raise ConfigRejected(
+                f"h2o: {name}: {str(value)[:80]!r} is none of {', '.join(self.words)}. Correct the space."
+            )
+        return f"{{mode: {value}}}"
+
+
+Setting = Number | Ratio | Switch | Mode
 
 SETTINGS: Mapping[str, Setting] = {
     # 0 threads are refused; 0 connections pass the check, and then nobody accepts.
@@ -89,6 +110,7 @@ SETTINGS: Mapping[str, Setting] = {
     "http2-latency-optimization-max-additional-delay": Ratio(otherwise=0.1),
     "http2-latency-optimization-max-cwnd": Number(otherwise=65535),
     "http2-reprioritize-blocking-assets": Switch(otherwise=True),
+    "ssl-session-resumption": Mode(otherwise="all", words=("off", "cache", "ticket", "all")),
     "limit-request-body": Number(otherwise=2**30),
     "max-delegations": Number(otherwise=5),
     "file.etag": Switch(otherwise=True),

@@ -8,10 +8,14 @@ from tuner.adapters.servers.nginx.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.nginx.installation import find_installed, read_build
 from tuner.adapters.servers.nginx.rewrite import rewrite_files
 from tuner.adapters.servers.nginx.running import read_running
+from tuner.adapters.servers.nginx.settings import SSL, V2
 from tuner.kit import programs, services
 from tuner.ports import (
     FASTCGI,
+    H2,
+    H2C,
     HTTP,
+    TLS,
     Argv,
     Completed,
     Config,
@@ -39,6 +43,9 @@ _COMPLAINT = re.compile(
 )
 _LOG_PREFIX = re.compile(r"^(?:nginx:|\S+ \S+) (?=\[)|(?<=\] )\d+#\d+: (?:\*\d+ )?")
 
+_OFFERS = {TLS: frozenset({SSL}), H2: frozenset({SSL, V2}), H2C: frozenset({V2})}
+"""What it can be loaded with → the modules that it takes."""
+
 
 class Nginx:
     """The server adapter for nginx."""
@@ -47,7 +54,15 @@ class Nginx:
     package: ClassVar[str] = "nginx"
     denied: ClassVar[tuple[str, ...]] = (
         *("user", "ssl_protocols", "ssl_ciphers", "ssl_verify*", "proxy_ssl_verify*", "disable_symlinks"),
-        *("allow", "deny", "auth_*", "limit_req*", "limit_conn*"),
+        *("ssl_prefer_server_ciphers", "ssl_ecdh_curve", "ssl_dhparam", "ssl_early_data", "ssl_conf_command"),
+        *(
+            "ssl_certificate*",
+            "ssl_client_certificate",
+            "ssl_trusted_certificate",
+            "ssl_crl",
+            "ssl_stapling*",
+        ),
+        *("allow", "deny", "auth_*", "limit_req*", "limit_conn*", "ssl_stapling*"),
     )
 
     def detect(self, host: Host) -> Facts:
@@ -100,14 +115,23 @@ class Nginx:
         names = ("nginx", "/usr/sbin/nginx")
         program, completed = programs.find_program(host, names, "-V", package=self.package)
         printed = programs.decode(completed)
+        modules = frozenset(re.findall(r"--with-(\S+)", printed))
         facts = Facts(
             version=programs.read_version(completed, r"nginx version: \S*?/", host, package=self.package),
             program=PurePosixPath(program),
-            modules=frozenset(re.findall(r"--with-(\S+)", printed)),
+            modules=modules,
+            offers={offer: _name_missing(needed - modules) for offer, needed in _OFFERS.items()},
             cores=programs.read_online_cpus(host),
             passes_to=frozenset({HTTP, FASTCGI}),
         )
         return facts, printed
+
+
+def _name_missing(modules: frozenset[str]) -> str:
+    if not modules:
+        return ""
+    named = " and ".join(sorted(modules))
+    return f"it was built without {named}. Take a build that has it: apt-get install nginx"
 
 
 if TYPE_CHECKING:

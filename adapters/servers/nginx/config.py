@@ -1,8 +1,8 @@
 """Write an nginx configuration: the packaged one of Debian 12, with the settings of a configuration in it.
 
 The fixed parts are those of /etc/nginx/nginx.conf and sites-available/default (nginx-common 1.22.1) that have
-an effect on a page; only paths and the port are the instance's own. TLS lines are left out: no TLS is spoken;
-so is the second listener on [::], which a sandbox's loopback may not have.
+an effect on a page; only paths and the port are the instance's own. What is of TLS or HTTP/2 stands there
+only where that is spoken; the second listener on [::] never, which a sandbox's loopback may not have.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,13 +15,15 @@ from tuner.adapters.servers.nginx.settings import (
     HTTP,
     MAIN,
     SETTINGS,
+    SSL,
+    V2,
     AccessLog,
     OneWord,
     Setting,
     WorkerAffinity,
 )
 from tuner.errors import ConfigRejected, UsageError
-from tuner.ports import FASTCGI, Config, CpuSet, Facts, Site, Upstream
+from tuner.ports import FASTCGI, HTTP1, Config, CpuSet, Facts, Site, Upstream
 
 CONFIG_FILE = "nginx.conf"
 
@@ -46,8 +48,7 @@ http {{
     types_hash_max_size 2048;
     include /etc/nginx/mime.types;
     default_type application/octet-stream;
-    gzip on;
-    client_body_temp_path {directory}/body;
+{packaged}    client_body_temp_path {directory}/body;
     proxy_temp_path {directory}/proxy;
     fastcgi_temp_path {directory}/fastcgi;
     uwsgi_temp_path {directory}/uwsgi;
@@ -56,7 +57,7 @@ http {{
 
     server {{
         listen {listen};
-        root {document_root};
+{certificate}        root {document_root};
         index index.html index.htm index.nginx-debian.html;
         server_name _;
         location / {{
@@ -65,6 +66,19 @@ http {{
     }}
 }}
 """
+
+
+# The packaged lines of nginx.conf; nothing that protects is ever tuned.
+_TLS = """\
+    ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;
+    ssl_prefer_server_ciphers on;
+"""
+_CERTIFICATE = """\
+        ssl_certificate {file};
+        ssl_certificate_key {key};
+"""
+HTTP2_DIRECTIVE = (1, 25, 1)
+"""Since then HTTP/2 is a directive of its own, and no word of `listen`."""
 
 
 _FILES = """\
@@ -102,7 +116,9 @@ def write_configuration(config: Config, site: Site, facts: Facts) -> str:
         main="\n".join(_directives(MAIN, config, site, facts)),
         events="\n".join(f"    {line}" for line in _directives(EVENTS, config, site, facts)),
         http="\n".join(f"    {line}" for line in _directives(HTTP, config, site, facts)),
-        listen=_listen(config, site.port),
+        packaged=("" if "gzip" in config else "    gzip on;\n") + (_TLS if site.certificate else ""),
+        listen=_listen(config, site, facts),
+        certificate=_certificate(site, facts),
         directory=directory,
         document_root=quote(site.document_root),
         error_log=quote(site.error_log),
@@ -133,8 +149,15 @@ def _directives(block: str, config: Config, site: Site, facts: Facts) -> Iterato
     for setting in _ORDERED:
         own = {name: config[name] for name in setting.parameters if name in config}
         # A log is written also where no configuration speaks of it.
-        if setting.block == block and (own or isinstance(setting, AccessLog)):
+        if setting.block == block and (own or isinstance(setting, AccessLog)) and _is_spoken(setting, site):
             yield from _directive(setting, {**setting.default(facts), **own}, site)
+
+
+def _is_spoken(setting: Setting, site: Site) -> bool:
+    """Return whether what a setting is about is spoken at all: elsewhere its default says nothing."""
+    if setting.module == SSL:
+        return site.certificate is not None
+    return setting.module != V2 or site.protocol != HTTP1
 
 
 def _directive(setting: Setting, values: Config, site: Site) -> Iterator[str]:
@@ -161,6 +184,20 @@ def _access_log(setting: AccessLog, values: Config, path: PurePosixPath) -> str:
     return f"access_log {quote(path)}{' ' + join_words(words[1:]) if words[2:] else ''};"
 
 
-def _listen(config: Config, port: int) -> str:
+def _listen(config: Config, site: Site, facts: Facts) -> str:
     options = {name: config[name] for name in OPTIONS if name in config}
-    return join_words((str(port), *write_options(("default_server",), options)))
+    words = (
+        *(("ssl",) if site.certificate else ()),
+        *(("http2",) if site.protocol != HTTP1 and facts.version < HTTP2_DIRECTIVE else ()),
+        "default_server",
+    )
+    return join_words((str(site.port), *write_options(words, options)))
+
+
+def _certificate(site: Site, facts: Facts) -> str:
+    """Write what a server needs for the protocol besides the words of its `listen`."""
+    has_directive = site.protocol != HTTP1 and facts.version >= HTTP2_DIRECTIVE
+    lines = "        http2 on;\n" if has_directive else ""
+    if site.certificate is None:
+        return lines
+    return lines + _CERTIFICATE.format(file=quote(site.certificate.file), key=quote(site.certificate.key))

@@ -21,6 +21,7 @@ from tuner.adapters.servers.nginx.values import (
 from tuner.ports import Config, Facts, Scalar
 
 MAIN, EVENTS, HTTP = "", "events", "http"
+SSL, V2, GZIP_STATIC = "http_ssl_module", "http_v2_module", "http_gzip_static_module"
 PACKAGED_LOG = "/var/log/nginx/access.log"
 """Where nginx logs that is not told where: --http-log-path of Debian, Ubuntu and Red Hat."""
 
@@ -38,6 +39,10 @@ class Setting(Protocol):
     @property
     def block(self) -> str:
         """Where it stands: MAIN, EVENTS, or HTTP, where a server block may override it."""
+
+    @property
+    def module(self) -> str:
+        """Name of the module that has it, as `nginx -V` says it; empty for what each build has."""
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -67,12 +72,15 @@ class OneWord:
     """The default; None when it depends on how the program is started."""
     before: tuple[tuple[int, ...], Scalar] | None = None
     """A version, and the default until then."""
+    module: str = ""
 
     @property
     def parameters(self) -> tuple[str, ...]:
         return (self.directive,)
 
     def default(self, facts: Facts) -> dict[str, Scalar]:
+        if self.module and self.module not in facts.modules:
+            return {}
         if self.before is not None and facts.version < self.before[0]:
             return {self.directive: self.before[1]}
         return {} if self.otherwise is None else {self.directive: self.otherwise}
@@ -91,6 +99,7 @@ class OpenFileCache:
 
     directive: str = "open_file_cache"
     block: str = HTTP
+    module: str = ""
     parameters: tuple[str, ...] = ("open_file_cache", "open_file_cache_inactive")
 
     def default(self, facts: Facts) -> dict[str, Scalar]:  # noqa: ARG002 - the protocol's
@@ -112,28 +121,66 @@ class OpenFileCache:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutputBuffers:
-    """`output_buffers NUMBER SIZE`."""
+class Buffers:
+    """`output_buffers NUMBER SIZE` and its like."""
 
-    directive: str = "output_buffers"
+    directive: str
+    number: int
+    size: int
+    """In KiB; both are the default."""
+    before: tuple[tuple[int, ...], int] | None = None
+    """A version, and the number until then."""
     block: str = HTTP
-    parameters: tuple[str, ...] = ("output_buffers_number", "output_buffers_size")
+    module: str = ""
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return (f"{self.directive}_number", f"{self.directive}_size")
 
     def default(self, facts: Facts) -> dict[str, Scalar]:
-        number = 2 if facts.version >= (1, 9, 5) else 1
-        return {"output_buffers_number": number, "output_buffers_size": 32}
+        is_old = self.before is not None and facts.version < self.before[0]
+        number = self.before[1] if self.before is not None and is_old else self.number
+        return dict(zip(self.parameters, (number, self.size), strict=True))
 
     def read(self, words: Words) -> dict[str, Scalar]:
         number, size = Count().read("".join(words[:1])), Size(suffix="k").read("".join(words[1:]))
         if number is None or size is None:
             return {}
-        return {"output_buffers_number": number, "output_buffers_size": size}
+        return dict(zip(self.parameters, (number, size), strict=True))
 
     def write(self, words: Words | None, values: Config) -> Words | None:  # noqa: ARG002 - the protocol's
+        number, size = self.parameters
         return (
-            Count(least=1).write("output_buffers_number", values["output_buffers_number"]),
-            Size(suffix="k", least=1).write("output_buffers_size", values["output_buffers_size"]),
+            Count(least=1).write(number, values[number]),
+            Size(suffix="k", least=1).write(size, values[size]),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionCache:
+    """`ssl_session_cache shared:NAME:SIZE`, or `none`; the caches of single workers are left as they are."""
+
+    directive: str = "ssl_session_cache"
+    block: str = HTTP
+    module: str = SSL
+    parameters: tuple[str, ...] = ("ssl_session_cache",)
+
+    def default(self, facts: Facts) -> dict[str, Scalar]:
+        return {"ssl_session_cache": 0} if self.module in facts.modules else {}
+
+    def read(self, words: Words) -> dict[str, Scalar]:
+        if words == ("none",):
+            return {"ssl_session_cache": 0}
+        shared = words[0].split(":") if len(words) == 1 else []
+        size = Size(suffix="k").read(shared[2]) if len(shared) == 3 and shared[0] == "shared" else None  # noqa: PLR2004 - shared:NAME:SIZE
+        return {} if size is None else {"ssl_session_cache": size}
+
+    def write(self, words: Words | None, values: Config) -> Words | None:
+        size = Size(suffix="k").write("ssl_session_cache", values["ssl_session_cache"])
+        if size == "0k":
+            return ("none",)
+        named = words[0].split(":")[1] if words and words[0].startswith("shared:") else "tuner"
+        return (f"shared:{named}:{size}",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +189,11 @@ class ThreadPool:
 
     directive: str = "thread_pool"
     block: str = MAIN
+    module: str = "threads"
     parameters: tuple[str, ...] = ("thread_pool_threads",)
 
     def default(self, facts: Facts) -> dict[str, Scalar]:
-        return {"thread_pool_threads": 32} if "threads" in facts.modules else {}
+        return {"thread_pool_threads": 32} if self.module in facts.modules else {}
 
     def read(self, words: Words) -> dict[str, Scalar]:
         threads = [Count().read(word.partition("=")[2]) for word in words if word.startswith("threads=")]
@@ -164,6 +212,7 @@ class WorkerAffinity:
 
     directive: str = "worker_cpu_affinity"
     block: str = MAIN
+    module: str = ""
     parameters: tuple[str, ...] = ("worker_cpu_affinity",)
 
     def default(self, facts: Facts) -> dict[str, Scalar]:  # noqa: ARG002 - the protocol's
@@ -184,6 +233,7 @@ class AccessLog:
 
     directive: str = "access_log"
     block: str = HTTP
+    module: str = ""
     parameters: tuple[str, ...] = ("access_log", "access_log_buffer")
 
     def default(self, facts: Facts) -> dict[str, Scalar]:  # noqa: ARG002 - the protocol's
@@ -236,6 +286,10 @@ def _one(
     return OneWord(directive=directive, block=block, kind=kind, otherwise=otherwise, before=before)
 
 
+def _of(module: str, directive: str, kind: Kind, otherwise: Scalar) -> OneWord:
+    return OneWord(directive=directive, block=HTTP, kind=kind, otherwise=otherwise, module=module)
+
+
 SETTINGS: Sequence[Setting] = (
     _one("worker_processes", MAIN, CountOrAuto(), 1),
     WorkerAffinity(),
@@ -252,7 +306,7 @@ SETTINGS: Sequence[Setting] = (
     _one("tcp_nopush", HTTP, FLAG, otherwise=False),
     _one("tcp_nodelay", HTTP, FLAG, otherwise=True),
     _one("aio", HTTP, Choice(words={"off": "off", "threads": "threads"}), "off"),
-    OutputBuffers(),
+    Buffers(directive="output_buffers", number=2, size=32, before=((1, 9, 5), 1)),
     _one("postpone_output", HTTP, Size(), 1460),
     OpenFileCache(),
     _one("open_file_cache_valid", HTTP, Time(), 60),
@@ -270,5 +324,16 @@ SETTINGS: Sequence[Setting] = (
     _one("lingering_close", HTTP, Choice(words={"on": "on", "off": "off", "always": "always"}), "on"),
     _one("etag", HTTP, FLAG, otherwise=True),
     _one("server_tokens", HTTP, FLAG, otherwise=True),
+    _one("gzip", HTTP, FLAG, otherwise=False),
+    _one("gzip_comp_level", HTTP, Count(least=1), 1),
+    _one("gzip_min_length", HTTP, Size(), 20),
+    Buffers(directive="gzip_buffers", number=32, size=4),
+    _of(GZIP_STATIC, "gzip_static", FLAG, otherwise=False),
+    SessionCache(),
+    _of(SSL, "ssl_session_timeout", Time(), 300),
+    _of(SSL, "ssl_session_tickets", FLAG, otherwise=True),
+    _of(SSL, "ssl_buffer_size", Size(least=1), 16384),
+    _of(V2, "http2_max_concurrent_streams", Count(least=1), 128),
+    _of(V2, "http2_chunk_size", Size(least=1), 8192),
 )
 """In the order in which new directives are written."""

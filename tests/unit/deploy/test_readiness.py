@@ -3,12 +3,13 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tuner.deploy.readiness import Answer, await_answer, await_listener, is_listening, request
+from tuner.deploy.readiness import Answer, Manner, await_answer, await_listener, is_listening, request
 from tuner.errors import NotReady, TargetError
-from tuner.ports import FileState, Upstream
+from tuner.ports import H2, H2C, HTTP1, FileState, RequestKind, Upstream
 from tuner.testing.fakes import SANDBOX_PID, MemorySandbox, completed, curl_gets
 
 URL = "http://127.0.0.1:8080/index.html"
+KEPT = Manner(keepalive=True)
 
 
 def answering(*answers: Answer) -> Callable[[], Answer]:
@@ -99,7 +100,7 @@ def test_a_server_that_never_answers_is_not_ready():
 def test_a_request_counts_header_and_body():
     sandbox = MemorySandbox(commands={"curl": curl_gets(200, b"hello", header_bytes=231)})
 
-    assert request(sandbox, URL, keepalive=True, timeout_s=5) == Answer(
+    assert request(sandbox, URL, manner=KEPT, timeout_s=5) == Answer(
         status=200, body_bytes=5, response_bytes=236, said="hello", body=b"hello"
     )
 
@@ -108,7 +109,7 @@ def test_a_request_counts_header_and_body():
 def test_a_request_asks_for_the_connection_that_the_load_will_use(keepalive: bool, header: str):  # noqa: FBT001
     sandbox = MemorySandbox(commands={"curl": curl_gets(200, b"hello")})
 
-    request(sandbox, URL, keepalive=keepalive, timeout_s=5)
+    request(sandbox, URL, manner=Manner(keepalive=keepalive), timeout_s=5)
 
     assert f"Connection: {header}" in sandbox.ran[0]
 
@@ -117,13 +118,79 @@ def test_a_request_that_fails_says_why():
     failed = completed(returncode=52, stderr=b"curl: (52) Empty reply from server\n\n000 0 0")
     sandbox = MemorySandbox(commands={"curl": lambda *_: failed})
 
-    assert request(sandbox, URL, keepalive=True, timeout_s=5).said == "curl: (52) Empty reply from server"
+    assert request(sandbox, URL, manner=KEPT, timeout_s=5).said == "curl: (52) Empty reply from server"
 
 
 def test_a_request_that_was_killed_is_no_answer():
     sandbox = MemorySandbox(commands={"curl": lambda *_: completed(returncode=-9)})
 
-    assert request(sandbox, URL, keepalive=True, timeout_s=5).status == 0
+    assert request(sandbox, URL, manner=KEPT, timeout_s=5).status == 0
+
+
+@pytest.mark.parametrize(
+    ("protocol", "option"), [(HTTP1, "--http1.1"), (H2, "--http2"), (H2C, "--http2-prior-knowledge")]
+)
+def test_a_request_speaks_what_the_load_will_speak(protocol: str, option: str):
+    sandbox = MemorySandbox(commands={"curl": curl_gets(200, b"hello")})
+
+    request(sandbox, URL, manner=Manner(keepalive=True, protocol=protocol), timeout_s=5)
+
+    assert option in sandbox.ran[0]
+    # A header of the connection makes a request over HTTP/2 malformed.
+    assert ("Connection: keep-alive" in sandbox.ran[0]) is (protocol == HTTP1)
+
+
+def test_an_answer_over_another_protocol_than_was_asked_for_is_none():
+    sandbox = MemorySandbox(commands={"curl": curl_gets(200, b"hello")})
+
+    found = request(sandbox, URL, manner=Manner(keepalive=True, protocol=H2), timeout_s=5)
+
+    assert (found.status, found.said) == (0, "it speaks HTTP/1.1 where h2 was asked for")
+
+
+def test_the_certificate_is_checked_by_its_file_and_another_one_is_named_as_the_reason():
+    said = (
+        b"curl: (60) SSL certificate problem: self-signed certificate\nMore details here: https://curl.se\n"
+    )
+    failed = completed(returncode=60, stderr=said + b"\n000 0 0 0")
+    sandbox = MemorySandbox(commands={"curl": lambda *_: failed})
+    manner = Manner(keepalive=True, certificate=PurePosixPath("/own/certificate.pem"))
+
+    found = request(sandbox, "https://127.0.0.1:8080/", manner=manner, timeout_s=5)
+
+    assert "--cacert" in sandbox.ran[0]
+    assert "/own/certificate.pem" in sandbox.ran[0]
+    assert found.said == (
+        "its certificate is not the expected one: curl: (60) SSL certificate problem: self-signed certificate"
+    )
+
+
+@pytest.mark.parametrize(
+    ("manner", "kind"),
+    [
+        (Manner(keepalive=True, accept_encoding="gzip"), None),
+        (KEPT, RequestKind(path="/", headers={"Accept-encoding": "gzip"})),
+    ],
+)
+def test_an_answer_that_may_be_compressed_is_unpacked_and_counted_as_it_came(
+    manner: Manner, kind: RequestKind | None
+):
+    packed = completed(stdout=b"hello hello hello", stderr=b"\n200 9 100 1.1")
+    sandbox = MemorySandbox(commands={"curl": lambda *_: packed})
+
+    found = request(sandbox, URL, manner=manner, timeout_s=5, kind=kind)
+
+    assert "--compressed" in sandbox.ran[0]
+    assert (found.body, found.body_bytes, found.response_bytes) == (b"hello hello hello", 9, 109)
+
+
+def test_a_request_that_accepts_nothing_special_says_nothing_of_it():
+    sandbox = MemorySandbox(commands={"curl": curl_gets(200, b"hello")})
+
+    request(sandbox, URL, manner=KEPT, timeout_s=5)
+
+    assert "--compressed" not in sandbox.ran[0]
+    assert "--cacert" not in sandbox.ran[0]
 
 
 @pytest.mark.parametrize(

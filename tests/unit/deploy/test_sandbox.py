@@ -12,10 +12,23 @@ from tuner.deploy.asked import Wanted
 from tuner.deploy.builtin_pages import BUILTIN_PAGE
 from tuner.deploy.chain import link
 from tuner.deploy.content import Content, open_content
+from tuner.deploy.readiness import Manner
 from tuner.deploy.sandbox import Deadlines, SandboxTarget
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.hosts.placement import place
-from tuner.ports import Argv, Completed, Config, FileState, RequestKind, Site, Upstream
+from tuner.ports import (
+    H2C,
+    HTTP1,
+    Argv,
+    Completed,
+    Config,
+    Facts,
+    Files,
+    FileState,
+    RequestKind,
+    Site,
+    Upstream,
+)
 from tuner.testing.fakes import Command, MemoryHost, MemoryProcess, Program, completed, curl_gets, tail
 
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
@@ -207,6 +220,83 @@ def test_a_failure_that_only_the_log_tells_is_found_too():
     host_of(site_plan).programs[sys.executable] = failing
 
     with pytest.raises(NotReady, match="its program failed: Fatal error: cut short"), site_plan.deploy({}):
+        pass
+
+
+class Secured(PageServer):
+    """Keeps the sites that it was rendered for."""
+
+    denied: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self) -> None:
+        self.sites: list[Site] = []
+
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:
+        self.sites.append(site)
+        return super().render(config, site, facts)
+
+
+def secured(server: PageServer, manner: Manner, *, curl: Command = GETS_THE_PAGE) -> SandboxTarget:
+    site_plan = replace(plan(curl=curl), manner=manner, has_tls=True)
+    site_plan.servers["page"] = server  # type: ignore[index]
+    host_of(site_plan).commands["openssl"] = lambda *_: completed()
+    return site_plan
+
+
+def test_a_server_under_tls_gets_a_certificate_that_the_probe_checks_it_by():
+    server = Secured()
+    site_plan = secured(server, Manner(keepalive=True))
+
+    with site_plan.deploy({}) as deployment:
+        assert deployment.url == "https://127.0.0.1:8080/index.html"
+        assert deployment.certificate == PurePosixPath("/sandbox/certificate/certificate.pem")
+
+    (site,) = server.sites
+    assert site.certificate is not None
+    assert site.certificate.file == deployment.certificate
+    asked = [argv for argv in host_of(site_plan).sandboxes[0].ran if argv[0] == "curl"]
+    assert all(argv[argv.index("--cacert") + 1] == str(deployment.certificate) for argv in asked)
+
+
+def test_only_the_server_under_load_speaks_what_the_load_speaks():
+    front, behind = Secured(), Secured()
+    site_plan = replace(
+        plan_in_two({}),
+        servers={"page": front, "programs": behind},
+        manner=Manner(keepalive=True, protocol=H2C),
+    )
+    answer = completed(stdout=BUILTIN_PAGE, stderr=f"\n200 {len(BUILTIN_PAGE)} 200 2".encode())
+    host_of(site_plan).commands["curl"] = lambda *_: answer
+
+    with site_plan.deploy({}):
+        assert ([each.protocol for each in front.sites], [each.protocol for each in behind.sites]) == (
+            [H2C], [HTTP1],
+        )  # fmt: skip
+
+
+def test_a_compressed_page_may_have_any_length_but_no_other_content():
+    manner = Manner(keepalive=True, accept_encoding="gzip")
+    packed = completed(stdout=BUILTIN_PAGE, stderr=b"\n200 300 200 1.1")
+    other = completed(stdout=BUILTIN_PAGE.upper(), stderr=b"\n200 300 200 1.1")
+    site_plan = replace(plan(curl=lambda *_: packed), manner=manner)
+
+    with site_plan.deploy({}) as deployment:
+        assert (deployment.body_bytes, deployment.response_bytes) == (300, 500)
+
+    host_of(site_plan).commands["curl"] = lambda *_: other
+    with pytest.raises(NotReady, match="another page"), site_plan.deploy({}):
+        pass
+
+
+def test_a_compressed_file_of_an_old_page_is_no_page_of_the_study():
+    manner = Manner(keepalive=True, accept_encoding="gzip")
+    old = completed(stdout=b"old", stderr=b"\n200 23 200 1.1")
+    content = Content(directory=PurePosixPath("/srv/www"), path="/index.html", body_bytes=615)
+
+    with (
+        pytest.raises(NotReady, match="a page of 3 bytes when it is unpacked, where 615 bytes"),
+        replace(plan(curl=lambda *_: old, content=content), manner=manner).deploy({}),
+    ):
         pass
 
 

@@ -18,7 +18,7 @@ HOSTS = {
     "usual": {"cores": 4, "memory_mib": 8192},
     "large": {"cores": 64, "memory_mib": 262144, "connections": 2000},
 }
-MOST_REFUSED = {("apache-prefork", "small"): 12, ("apache-mpm", "small"): 20}
+MOST_REFUSED = {("apache-prefork", "small"): 14, ("apache-mpm", "small"): 24, ("apache-mpm", "usual"): 10}
 """Of 40 points. A process for each connection, and every other point lets each keep memory without a limit
 (MaxMemFree): that is more than a small host has."""
 OUTAGES = [

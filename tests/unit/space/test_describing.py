@@ -35,7 +35,7 @@ def test_the_spaces_themselves_are_listed_in_the_same_way():
     assert set(spaces) == set(available_spaces())
     assert spaces["nginx"] == {
         "name": "nginx", "kind": "space", "server": "nginx", "default": "", "source": "",
-        "why": "nginx, static pages over HTTP/1.1",
+        "why": "nginx, static pages",
     }  # fmt: skip
 
 

@@ -134,6 +134,17 @@ def test_truths_may_be_written_in_many_ways(study, word, truth):
         ('load:\n  path: "/a\\r\\nHost: b"\n', 5, "is not a path on the server"),
         ("load:\n  keepalive: maybe\n", 5, "'maybe' is neither true nor false"),
         ("load:\n  protocol: http/3\n", 5, "there is no 'http/3'"),
+        ("load:\n  tls: maybe\n", 5, "'maybe' is neither true nor false"),
+        ("load:\n  tls: true\n  protocol: h2c\n", 5, "h2c is HTTP/2 in the clear. Write `protocol: h2`"),
+        ("load:\n  tls: false\n  protocol: h2\n", 5, "h2 is HTTP/2 over TLS. Leave it out, or write"),
+        ("load:\n  streams: 2\n", 5, "2 requests at once on one connection take HTTP/2"),
+        ("load:\n  protocol: h2\n  streams: 101\n", 6, "101 is out of range. Give 1 to 100"),
+        ("load:\n  accept_encoding: gz\n", 5, "there is no 'gz'. Did you mean gzip?"),
+        (
+            "load:\n  requests: [{path: /}]\n  accept_encoding: gzip\n",
+            6,
+            "Write `headers:` among `requests:`",
+        ),
         ("load:\n  host: ssh://web1\n", 5, "'ssh://web1' cannot reach a sandbox, whose network is its own"),
         ("load:\n  token_directory: /srv\n", 5, "'/srv' is no document root on the target of a managed"),
         ("load:\n  path: http://web1/\n", 5, "'http://web1/' is not a path on the server"),
@@ -200,6 +211,11 @@ def test_a_managed_study_may_send_load_from_several_hosts(study, host, hosts):
         ("path: ftp://web1/", "it is no URL of a web server"),
         ("path: index.html", "is not a path on the server"),
         ("token_directory: html", "is no document root on the target"),
+        (
+            "tls: true",
+            "load.tls: an installed server speaks TLS where it does. Write its URL: path: https://",
+        ),
+        ("protocol: h2", "load.protocol: h2 is HTTP/2 over TLS. Write its URL: path: https://"),
         ("token_directory: /var/www/../../etc", "is no document root on the target"),
     ],
 )
@@ -295,6 +311,9 @@ def test_a_study_belongs_to_its_definition_and_not_to_its_budget(study):
         "load: {generator: ab}\n",
         "load: {threads: 2}\n",
         "load: {protocol: h2c}\n",
+        "load: {protocol: h2}\n",
+        "load: {tls: true}\n",
+        "load: {accept_encoding: gzip}\n",
         "load: {script: load.js}\n",
         "load: {command: [bench]}\n",
         "load: {result: {correct: /ok}}\n",
@@ -349,3 +368,48 @@ def test_a_workload_is_described_in_one_line():
     assert LoadSettings(keepalive=False).describe() == (
         "wrk, /index.html, 100 connections, Connection: close, http/1.1"
     )
+
+
+@pytest.mark.parametrize(
+    ("load", "tls", "offer"),
+    [
+        ("{}", False, "http/1.1"),
+        ("{tls: true}", True, "tls"),
+        ("{protocol: h2}", True, "h2"),
+        ("{protocol: h2, tls: true}", True, "h2"),
+        ("{protocol: h2c}", False, "h2c"),
+        ("{protocol: h2c, tls: false}", False, "h2c"),
+    ],
+)
+def test_what_a_private_server_has_to_offer_follows_from_protocol_and_tls(study, load, tls, offer):
+    found = study(f"load: {load}\n").load
+
+    assert (found.tls, found.offer) == (tls, offer)
+    assert found.facts(page_bytes=1, is_loopback=True, is_installed=False)["tls"] is tls
+
+
+def test_an_installed_server_speaks_tls_where_its_url_says_so(study):
+    load = study(f"{MANAGED}load: {{protocol: h2, path: https://127.0.0.1/}}\n").load
+
+    assert load.tls is False
+    assert load.facts(page_bytes=1, is_loopback=True, is_installed=True)["tls"] is True
+
+
+def test_what_is_said_of_tls_streams_and_compression_is_described(study):
+    described = study("load: {generator: h2load, tls: true, accept_encoding: gzip}\n").load.describe()
+    several = study("load: {generator: h2load, protocol: h2, streams: 10}\n").load.describe()
+
+    assert described.endswith("keep-alive, http/1.1, over TLS, accepts gzip")
+    assert several.endswith("keep-alive, h2, 10 requests at once on each")
+
+
+def test_who_accepts_compressed_pages_knows_no_length_of_a_page(study):
+    plain = study().load.facts(page_bytes=615, is_loopback=True, is_installed=False)
+    packed = study("load: {accept_encoding: gzip}\n").load
+    mixed = study("load: {requests: [{path: /, headers: {accept-encoding: 'br, gzip'}}]}\n").load
+
+    assert (plain["accepts_gzip"], plain["page_bytes"], plain["streams"]) == (False, 615, 1)
+    for load in (packed, mixed):
+        facts = load.facts(page_bytes=615, is_loopback=True, is_installed=False)
+        assert facts["accepts_gzip"] is True
+        assert "page_bytes" not in facts

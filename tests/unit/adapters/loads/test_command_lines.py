@@ -110,6 +110,57 @@ def test_h2load_speaks_what_is_asked():
     assert "--npn-list=h2" in H2load().command(replace(WORKLOAD, protocol="h2", url="https://localhost/"))
 
 
+@pytest.mark.parametrize(
+    ("load", "word"),
+    [
+        (Wrk(), "--header=Accept-Encoding: gzip"),
+        (H2load(), "--header=accept-encoding: gzip"),
+    ],
+)
+def test_what_is_accepted_is_said_in_each_request(load: LoadGenerator, word: str):
+    assert word in load.command(replace(WORKLOAD, accept_encoding="gzip"))
+    assert word not in load.command(WORKLOAD)
+
+
+@pytest.mark.parametrize("load", [Ab(), K6(), Oha(), OWN], ids=lambda load: load.name)
+def test_who_does_not_ask_for_compressed_answers_says_so(load: LoadGenerator):
+    with pytest.raises(UsageError, match=r"does not ask for gzip\. Use wrk or h2load"):
+        load.command(replace(WORKLOAD, accept_encoding="gzip"))
+
+
+def test_h2load_has_several_requests_under_way_on_a_connection():
+    argv = H2load().command(replace(WORKLOAD, protocol="h2c", streams=10))
+
+    assert "--max-concurrent-streams=10" in argv
+
+
+@pytest.mark.parametrize("load", [Ab(), K6(), Oha(), OWN, Wrk()], ids=lambda load: load.name)
+def test_several_requests_at_once_are_refused_by_what_sends_one(load: LoadGenerator):
+    with pytest.raises(UsageError, match=r"one request at a time on a connection, not 10\. Use h2load"):
+        load.command(replace(WORKLOAD, streams=10))
+
+
+def test_who_checks_certificates_is_told_by_what():
+    certificate = PurePosixPath("/run/certificate.pem")
+    secured = replace(WORKLOAD, url="https://127.0.0.1:8080/", certificate=certificate)
+    own = Command(
+        command=["my-load", "{url}", "{duration_s}", "--ca={certificate}"],
+        result={"json": {"correct": "/ok"}},
+    )
+
+    assert "--cacert /run/certificate.pem" in " ".join(Oha().command(secured))
+    assert K6().command(secured)[:3] == ("env", "SSL_CERT_FILE=/run/certificate.pem", "k6")
+    assert own.command(secured)[-1] == "--ca=/run/certificate.pem"
+    assert own.command(WORKLOAD)[-1] == "--ca="
+
+
+@pytest.mark.parametrize("load", [Ab(), H2load(), Wrk()], ids=lambda load: load.name)
+def test_who_looks_at_no_certificate_sends_to_https_all_the_same(load: LoadGenerator):
+    secured = replace(WORKLOAD, url="https://127.0.0.1:8080/index.html")
+
+    assert load.command(secured)[-1] == "https://127.0.0.1:8080/index.html"
+
+
 def test_h2load_divides_a_rate_among_its_clients():
     assert "--rps=2.5" in H2load().command(replace(WORKLOAD, rate_rps=250))
 
@@ -200,9 +251,10 @@ def test_h2load_refuses_a_connection_for_each_request_as_it_would_never_end():
         H2load().command(replace(WORKLOAD, keepalive=False))
 
 
-def test_oha_refuses_a_connection_for_each_http2_request():
-    with pytest.raises(UsageError, match="keepalive: false"):
-        Oha().command(replace(WORKLOAD, keepalive=False, protocol="h2c"))
+@pytest.mark.parametrize("load", [H2load(), Oha(), OWN], ids=lambda load: load.name)
+def test_a_connection_for_each_http2_request_is_refused(load: LoadGenerator):
+    with pytest.raises(UsageError, match="h2c with `keepalive: false` cannot be sent"):
+        load.command(replace(WORKLOAD, keepalive=False, protocol="h2c"))
 
 
 def test_k6_refuses_windows_that_are_too_short_for_it():

@@ -5,6 +5,7 @@ import pytest
 
 from tests.unit.adapters.servers.golden import FOLDER
 from tuner.adapters.servers.apache.mpm import DIRECTIVES
+from tuner.adapters.servers.apache.protocols import HTTP2_SETTINGS
 from tuner.errors import UsageError
 from tuner.space import Space, SpaceFacts, describe_dead, describe_space, load_space
 
@@ -123,7 +124,13 @@ DIFFERENT = {
 def test_what_all_mpms_share_is_described_word_for_word_in_all_spaces(name):
     event = {entry["name"]: entry for entry in describe_space("apache-event")}
     own = {entry["name"]: entry for entry in describe_space(name)}
-    of_an_mpm = {*DIRECTIVES, "Processes", *(each for each in own if own[each]["kind"] == "derived")}
+    # Prefork serves no HTTP/2.
+    of_an_mpm = {
+        *DIRECTIVES,
+        *HTTP2_SETTINGS,
+        "Processes",
+        *(each for each in own if own[each]["kind"] == "derived"),
+    }
 
     for setting in own.keys() & event.keys() - of_an_mpm:
         differing = {key for key in event[setting] if own[setting][key] != event[setting][key]}

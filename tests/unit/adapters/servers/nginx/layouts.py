@@ -11,6 +11,8 @@ ROOT = PurePosixPath("/etc/nginx")
 MAIN = ROOT / "nginx.conf"
 FOLDER = Path(__file__).parent / "installed"
 CPUS = PurePosixPath("/sys/devices/system/cpu/online")
+# Of those that distributions build it with, the ones that have settings.
+MODULES = "--with-threads --with-http_ssl_module --with-http_v2_module --with-http_gzip_static_module"
 VERSIONS = {"ubuntu-22.04": "1.18.0", "rhel-9": "1.20.1"}
 
 
@@ -91,7 +93,7 @@ def make_host(
         if argv[1] == "-V":
             paths = "--conf-path=/etc/nginx/nginx.conf --pid-path=/run/nginx.pid"
             built = f"nginx version: nginx/{version}\nconfigure arguments: --prefix=/usr/share/nginx {paths}"
-            logs = "--error-log-path=/var/log/nginx/error.log --with-threads"
+            logs = f"--error-log-path=/var/log/nginx/error.log {MODULES}"
             return completed(argv, stderr=f"{built} {logs}".encode())
         dumped = b"".join(b"# configuration file %s:\n%s\n" % (bytes(path), files[path]) for path in files)
         return completed(argv, stdout=dumped)
