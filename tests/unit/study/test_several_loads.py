@@ -80,6 +80,10 @@ def test_the_programs_of_every_load_are_named(study):
         ("across_loads: worst\n", "there are no `loads:`"),
         (f"{TWO}across_loads: best\n", "there is no 'best'"),
         (f"{TWO}target: {{mode: managed}}\n", "several loads are measured on private instances only"),
+        (
+            "loads: [{content: tiny}, {content: html, tls: true}]\n",
+            "loads.1.tls: True, where tiny has False: a server speaks one way to all loads",
+        ),
         (f"{TWO}content: /srv\n", "a document root beside `load.content: tiny`"),
     ],
 )
