@@ -3,8 +3,10 @@
 import math
 import os
 import random
+import re
 import resource
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ from tuner.adapters.servers.caddy import Caddy
 from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
-from tuner.ports import Facts, FileState, Process, Sandbox, Scalar, Server, Site
+from tuner.deploy.certificate import make_certificate
+from tuner.ports import H2, HTTP1, TLS, Certificate, Facts, FileState, Process, Sandbox, Scalar, Server, Site
 from tuner.space import Dimension, Space, SpaceFacts, load_space
 
 PAGE = b"<!DOCTYPE html><title>property</title>\n"
@@ -35,6 +38,13 @@ SERVERS: Mapping[str, Server] = {
     "nginx": Nginx(),
     "h2o": H2o(),
 }
+WAYS = [
+    *((name, HTTP1) for name in SERVERS),
+    # Without TLS nothing is left of what HTTP/2 has; prefork has no HTTP/2.
+    *((name, TLS if name == "apache-prefork" else H2) for name in SERVERS),
+]
+"""Each space, and what clients speak to its server."""
+OF_PROTOCOLS = re.compile("ssl|http2|h2|gzip", re.IGNORECASE)
 few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 very_few = settings(
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -42,7 +52,7 @@ very_few = settings(
 
 
 @cache
-def load(name: str, *, cores: int, connections: int, memory_mib: int = 8192) -> Space:
+def load(name: str, *, cores: int, connections: int, memory_mib: int = 8192, spoken: str = HTTP1) -> Space:
     names: dict[str, Scalar] = {
         "cores": cores,
         "memory_mib": memory_mib,
@@ -50,7 +60,10 @@ def load(name: str, *, cores: int, connections: int, memory_mib: int = 8192) -> 
         "open_files_max": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         "somaxconn": SOMAXCONN,
     }
-    return load_space([name, ALL_RISKS], facts=SpaceFacts(names=names), base=Path())
+    # mod_http2 does not work under prefork, which is refused before anything is written.
+    has_choice = name == "apache-mpm" and spoken != HTTP1
+    more = [{"parameters": {"MPM": {"choices": ["event", "worker"]}}}] if has_choice else []
+    return load_space([name, *more, ALL_RISKS], facts=SpaceFacts(names=names), base=Path())
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +73,22 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def put_in_place(server: Server, config: Mapping[str, Scalar], sandbox: Sandbox) -> tuple[Site, Facts]:
+@pytest.fixture(scope="module")
+def certificate(sandbox: Sandbox) -> Certificate:
+    return make_certificate(sandbox)
+
+
+def put_in_place(
+    server: Server,
+    config: Mapping[str, Scalar],
+    sandbox: Sandbox,
+    spoken: str = HTTP1,
+    certificate: Certificate | None = None,
+) -> tuple[Site, Facts]:
     """Write the files and let the program itself check them."""
     site = Site(directory=sandbox.directory / server.name, document_root=sandbox.directory / "www")
+    if spoken != HTTP1:
+        site = replace(site, protocol=H2 if spoken == H2 else HTTP1, certificate=certificate)
     facts = server.detect(sandbox)
     for path, content in server.render(config, site, facts).items():
         sandbox.write(path, FileState(content=content))
@@ -76,23 +102,27 @@ def start(
 ) -> Process:
     process = sandbox.start(server.start(site, facts) or (), open_files=server.needs(config).open_files)
     again = ("--retry", "60", "--retry-delay", "1", "--retry-all-errors", "--max-time", "60")
-    answer = sandbox.run(("curl", "-s", *again, f"http://127.0.0.1:{site.port}/index.html"), timeout_s=90)
+    scheme, trusted = (
+        ("http", ()) if site.certificate is None else ("https", ("--cacert", str(site.certificate.file)))
+    )
+    url = f"{scheme}://127.0.0.1:{site.port}/index.html"
+    answer = sandbox.run(("curl", "-s", *again, *trusted, url), timeout_s=90)
     if answer.stdout != PAGE:
         process.stop(timeout_s=10)
         pytest.fail(f"no answer: {process.output().decode()}")
     return process
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize(("name", "spoken"), WAYS)
 @few
 @given(data=st.data())
 def test_the_real_check_takes_any_configuration_without_changing_a_value(
-    name: str, sandbox: Sandbox, data: st.DataObject
+    name: str, spoken: str, sandbox: Sandbox, certificate: Certificate, data: st.DataObject
 ):
-    space = load(name, cores=os.cpu_count() or 1, connections=100)
-    config = space.decode(data.draw(points(space)))
+    space = load(name, cores=os.cpu_count() or 1, connections=100, spoken=spoken)
+    config = space.for_server(space.decode(data.draw(points(space))), SERVERS[name].name)
 
-    put_in_place(SERVERS[name], space.for_server(config, SERVERS[name].name), sandbox)
+    put_in_place(SERVERS[name], config, sandbox, spoken, certificate)
 
 
 def values_of(dimension: Dimension) -> Iterator[Scalar]:
@@ -106,25 +136,31 @@ def values_of(dimension: Dimension) -> Iterator[Scalar]:
         yield int(value) if dimension.kind == "int" else value
 
 
-@pytest.mark.parametrize("name", SERVERS)
-def test_the_real_check_takes_each_setting_alone_at_its_ends_and_between(name: str, sandbox: Sandbox):
-    space = load(name, cores=os.cpu_count() or 1, connections=100)
+@pytest.mark.parametrize(("name", "spoken"), WAYS)
+def test_the_real_check_takes_each_setting_alone_at_its_ends_and_between(
+    name: str, spoken: str, sandbox: Sandbox, certificate: Certificate
+):
+    space = load(name, cores=os.cpu_count() or 1, connections=100, spoken=spoken)
 
     for dimension in space.dimensions:
+        if spoken != HTTP1 and not OF_PROTOCOLS.match(dimension.name):
+            continue  # it says the same whatever is spoken
         for value in values_of(dimension):
-            config = space.decode({dimension.name: value})
-            put_in_place(SERVERS[name], space.for_server(config, SERVERS[name].name), sandbox)
+            config = space.for_server(space.decode({dimension.name: value}), SERVERS[name].name)
+            put_in_place(SERVERS[name], config, sandbox, spoken, certificate)
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize(("name", "spoken"), WAYS)
 @very_few
 @given(data=st.data())
-def test_any_configuration_starts_answers_and_is_in_force(name: str, sandbox: Sandbox, data: st.DataObject):
+def test_any_configuration_starts_answers_and_is_in_force(
+    name: str, spoken: str, sandbox: Sandbox, certificate: Certificate, data: st.DataObject
+):
     server = SERVERS[name]
-    space = load(name, cores=os.cpu_count() or 1, connections=100)
+    space = load(name, cores=os.cpu_count() or 1, connections=100, spoken=spoken)
     config = space.for_server(space.decode(data.draw(points(space))), server.name)
-    site, facts = put_in_place(server, config, sandbox)
+    site, facts = put_in_place(server, config, sandbox, spoken, certificate)
     process = start(server, config, site, facts, sandbox)
 
     try:
