@@ -105,9 +105,13 @@ def test_a_reader_who_has_left_ends_the_command_without_a_verdict():
 
 
 def test_streams_that_the_caller_closed_are_no_files_of_the_command():
-    ended = call(TUNER, "adapters", shell_text='"$@" <&- >&- 2>&-')
+    assert call(TUNER, "adapters", shell_text='"$@" <&- >&- 2>&-').returncode == 0
 
-    assert ended.returncode == 0
+    look = "import sys; from tuner.cli.streams import prepare_streams as p; p(); print(open('/dev/null').fileno())"
+    asked = "; sys.exit(sys.stdin.isatty() + len(sys.stdin.read()))"
+    ended = call(sys.executable, "-c", look + asked, shell_text='"$@" <&- 2>&-')
+
+    assert (ended.returncode, int(ended.stdout) > 2) == (0, True)
 
 
 @pytest.mark.parametrize("variables", [
