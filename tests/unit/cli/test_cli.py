@@ -30,6 +30,14 @@ plugins.list_adapters = fail
 sys.argv = ["tuner", *sys.argv[1:]]
 main()
 """
+WITHOUT_INPUT = """
+import sys
+from tuner.cli.streams import prepare_streams
+
+prepare_streams()
+print(open("/dev/null").fileno())
+sys.exit(sys.stdin.isatty() + len(sys.stdin.read()))
+"""
 TUNER = str(Path(sys.executable).with_name("tuner"))
 FAULT, INTERRUPTED = 5, 130
 
@@ -107,9 +115,7 @@ def test_a_reader_who_has_left_ends_the_command_without_a_verdict():
 def test_streams_that_the_caller_closed_are_no_files_of_the_command():
     assert call(TUNER, "adapters", shell_text='"$@" <&- >&- 2>&-').returncode == 0
 
-    look = "import sys; from tuner.cli.streams import prepare_streams as p; p(); print(open('/dev/null').fileno())"
-    asked = "; sys.exit(sys.stdin.isatty() + len(sys.stdin.read()))"
-    ended = call(sys.executable, "-c", look + asked, shell_text='"$@" <&- 2>&-')
+    ended = call(sys.executable, "-c", WITHOUT_INPUT, shell_text='"$@" <&- 2>&-')
 
     assert (ended.returncode, int(ended.stdout) > 2) == (0, True)
 
