@@ -207,8 +207,9 @@ def _find(kind: Kind, name: str) -> EntryPoint:
             f"{kind.value}: the name {name!r} is registered twice, by {claims}. Uninstall one of them."
         )
     there = adapter_names(kind)
-    nearest = get_close_matches(name, there, n=len(there), cutoff=0.0)
-    raise UsageError(f"{kind.value}: there is no {name!r}. Use one of: {', '.join(nearest)}.")
+    near = get_close_matches(name, there, n=1)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    raise UsageError(f"{kind.value}: there is no {name!r}.{meant} Use one of: {', '.join(there)}.")
 
 
 def _load(point: EntryPoint) -> Callable[..., object]:

@@ -13,6 +13,7 @@ from tests.e2e.command_line import CommandLine
 from tuner.campaign.prepare import prepare
 from tuner.commands.compare import resolve
 from tuner.commands.template import write_study
+from tuner.ports import HTTP
 from tuner.space import SpaceFacts, load_space
 from tuner.space.yaml_text import read_yaml
 from tuner.study import Study, load_study, load_values
@@ -176,3 +177,12 @@ def test_the_other_commands_of_the_pages_name_what_is_there(command: list[str]):
         assert all((ROOT / each).exists() for each in paths)
     else:
         raise AssertionError(f"nobody runs {shlex.join(command)}: add how to this test")
+
+
+@pytest.mark.parametrize("server", ["sysctl", "nginx", "apache", "h2o", "php-fpm"])
+def test_a_study_that_init_writes_can_be_prepared_and_something_serves_in_it(tmp_path: Path, server: str):
+    setup = prepare(load_study(write_study(server, tmp_path / f"{server}.yaml")))
+
+    assert server in setup.settings.servers
+    assert {setup.space.server_of(each.parameter) for each in setup.space.dimensions} == {server}
+    assert any(facts.port is not None and facts.speaks == HTTP for facts in setup.facts.values())

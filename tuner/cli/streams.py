@@ -19,6 +19,8 @@ def prepare_streams() -> None:
     for number in STANDARD_STREAMS:
         _open_if_closed(number)
     codecs.register_error(SPELLING, _spell)
+    if sys.stdin is None:  # Python looks before it was opened
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 - until the end
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

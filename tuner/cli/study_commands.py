@@ -65,6 +65,7 @@ def init(
         )
     path = write_study(server, output or Path(f"{server}.yaml"), url=url, content=content)
     print_text(str(path))
+    remark(f"Look at it, then: tuner check {path}\n{describe_first_run(path)}")
 
 
 def check(
@@ -143,6 +144,14 @@ def run(
         remark(f"{study}: this study was finished before; here is its result.")
     _print_summary(reading.summary, write_results(reading), as_json=as_json)
     sys.exit(verdict_code(reading.summary))
+
+
+def describe_first_run(path: Path) -> str:
+    """Return how a new study is run, and for how long."""
+    from tuner.study.presets import PRESETS
+
+    quick, whole = (f"{PRESETS[name].minutes:g} minutes" for name in (Preset.QUICK, Preset.STANDARD))
+    return f"Tune: tuner run {path} --preset quick ({quick}; {whole} without it, which proves smaller gains)"
 
 
 def describe_ahead(study: Path, ahead: "Ahead") -> str:

@@ -103,8 +103,9 @@ def formats_of(rendered: "Mapping[str, Rendered | Rewritten]") -> tuple[str, ...
 
 
 def refuse_unknown_format(name: str) -> None:
-    """Raise UsageError for what is neither a server nor json, with the nearest names first."""
+    """Raise UsageError for what is neither a server nor json, with the nearest name."""
     formats = (*adapter_names(Kind.SERVER), JSON)
     if name not in formats:
-        order = get_close_matches(name, formats, len(formats), 0)
-        raise UsageError(f"--format: there is no format {name!r}. There are: {', '.join(order)}.")
+        near = get_close_matches(name, formats, n=1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        raise UsageError(f"--format: there is no format {name!r}.{meant} There are: {', '.join(formats)}.")

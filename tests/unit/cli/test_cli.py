@@ -30,6 +30,14 @@ plugins.list_adapters = fail
 sys.argv = ["tuner", *sys.argv[1:]]
 main()
 """
+WITHOUT_INPUT = """
+import sys
+from tuner.cli.streams import prepare_streams
+
+prepare_streams()
+print(open("/dev/null").fileno())
+sys.exit(sys.stdin.isatty() + len(sys.stdin.read()))
+"""
 TUNER = str(Path(sys.executable).with_name("tuner"))
 FAULT, INTERRUPTED = 5, 130
 
@@ -105,9 +113,11 @@ def test_a_reader_who_has_left_ends_the_command_without_a_verdict():
 
 
 def test_streams_that_the_caller_closed_are_no_files_of_the_command():
-    ended = call(TUNER, "adapters", shell_text='"$@" <&- >&- 2>&-')
+    assert call(TUNER, "adapters", shell_text='"$@" <&- >&- 2>&-').returncode == 0
 
-    assert ended.returncode == 0
+    ended = call(sys.executable, "-c", WITHOUT_INPUT, shell_text='"$@" <&- 2>&-')
+
+    assert (ended.returncode, int(ended.stdout) > 2) == (0, True)
 
 
 @pytest.mark.parametrize("variables", [

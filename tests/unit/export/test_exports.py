@@ -80,8 +80,8 @@ def test_json_names_settings_by_server_with_gain_and_undo() -> None:
     assert applied["gain"]["ratio"] == summary.gain.ratio
 
 
-def test_an_unknown_format_names_the_nearest_first() -> None:
-    with pytest.raises(UsageError, match=r"no format 'ngnix'\. There are: nginx, "):
+def test_an_unknown_format_names_the_nearest_and_all_in_one_order() -> None:
+    with pytest.raises(UsageError, match=r"no format 'ngnix'\. Did you mean nginx\? There are: apache, "):
         export(make_summary(searches=4), "ngnix", rendered={})
 
 

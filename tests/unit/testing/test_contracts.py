@@ -32,7 +32,7 @@ def test_methods_that_an_adapter_lacks_are_named(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_server_is_answered_with_the_known_ones():
-    with pytest.raises(SystemExit, match=r"there is no 'ngnix'\. Use one of: nginx"):
+    with pytest.raises(SystemExit, match=r"there is no 'ngnix'\. Did you mean nginx\? Use one of: "):
         main(["ngnix"])
 
 
