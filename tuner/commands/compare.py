@@ -15,6 +15,7 @@ from tuner.ports import Config
 from tuner.records import Metric, Role, Start
 from tuner.report.reasons import explain_gain
 from tuner.report.summary import Comparison, gather_arm, pair_seconds
+from tuner.space import Preset, Space
 from tuner.space.problems import suggest
 from tuner.statistics.age import find_age
 from tuner.statistics.paired_gain import judge_pairs
@@ -55,6 +56,9 @@ def compare(
     with locked(settings), signals_interrupt():
         setup, metric = prepare_as_begun(settings)
         sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}
+        for chosen in (first, second):
+            for sentence in name_adjusted(setup, chosen):
+                progress.note(sentence)
         plan, session = PRESETS[preset or settings.preset], name_session()
         storage = _open_comparison(settings, session)
         storage.remember(METRIC, metric)
@@ -114,6 +118,20 @@ def _open_study(settings: Study) -> Storage | None:
         return None
 
 
+def name_adjusted(setup: Setup, chosen: Config | str) -> tuple[str, ...]:
+    """Return a sentence for each value of a preset that is not used as it is written, and why."""
+    preset = _presets_of(setup).get(chosen) if isinstance(chosen, str) else None
+    if preset is None:
+        return ()
+    return tuple(f"{chosen}: {name} is not as written: {why}" for name, why in preset[1].adjusted.items())
+
+
+def _presets_of(setup: Setup) -> dict[str, tuple[Space, Preset]]:
+    """Return all presets by name, with the space in which each is a configuration."""
+    spaces = (setup.space.open(), setup.space)
+    return {preset.name: (space, preset) for space in spaces for preset in space.presets}
+
+
 def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     """Turn `default`, `winner`, a preset's name or values into a whole, valid configuration.
 
@@ -127,8 +145,7 @@ def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
         return free.complete(dict(chosen))
     if chosen == DEFAULT_ARM:
         return setup.space.default()
-    presets = {preset.name: (setup.space, preset) for preset in setup.space.presets}
-    presets = {preset.name: (free, preset) for preset in free.presets} | presets
+    presets = _presets_of(setup)
     if chosen in presets:
         space, preset = presets[chosen]
         return space.complete(preset.values)
