@@ -38,6 +38,8 @@ SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
 DRAWN = 300
 """Points among which one is looked for at which a parameter has a say."""
 SPACES = {name: describe_space(name)[0]["server"] for name in available_spaces()}
+WRITTEN_ALIKE = {"apache-mpm": ("apache-event", "apache-prefork", "apache-worker")}
+"""Space without an installed server → those with one whose settings it has, written by the same code."""
 Read = dict[str, set[str]]
 """Parameter → the levels at which it was found to be what was asked."""
 
@@ -54,7 +56,9 @@ def load(name: str, facts: Facts, *, is_installed: bool, loopback: bool = True) 
         names=names, versions={SPACES[name]: facts.version}, current=facts.current, withheld=facts.withheld,
         exists=os.path.exists, sandbox=not is_installed, installed=is_installed, loopback=loopback,
     )  # fmt: skip
-    return load_space([name, ALL_RISKS], facts=known, base=Path())
+    # A log that is kept back shows nothing; installed servers have it kept back at some levels.
+    held = {"set": {"BufferedLogs": False}} if SPACES[name].startswith("apache") and not is_installed else {}
+    return load_space([name, ALL_RISKS, held], facts=known, base=Path())
 
 
 def configurations(space: Space, server: str) -> Iterator[tuple[str, Config, frozenset[str]]]:
@@ -230,4 +234,5 @@ def test_every_parameter_is_written_accepted_and_what_was_asked(name: str, sandb
         else:
             parameters |= rewrite_installed(name, server, copy_of(sandbox, server.name), read)
 
-    assert {each: read[each] for each in parameters if read[each] < set(LEVELS)} == {}
+    elsewhere = {row["name"] for other in WRITTEN_ALIKE.get(name, ()) for row in describe_space(other)}
+    assert {each: read[each] for each in parameters - elsewhere if read[each] < set(LEVELS)} == {}
