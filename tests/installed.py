@@ -6,9 +6,11 @@ Nothing of it reaches the machine: the copies are mounted over the originals in 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
+from typing import cast
 
 from tuner.adapters.hosts.local import LocalHost
-from tuner.ports import ABSENT, Files, FileState, Sandbox
+from tuner.ports import ABSENT, Files, FileState, Host, Sandbox
+from tuner.testing.machines import ANSWER_S, CopiedMachine, succeed
 
 
 @contextmanager
@@ -58,3 +60,11 @@ def mount(sandbox: Sandbox, *argv: str) -> None:
     enter = ("nsenter", f"--target={sandbox.pid}", "--mount", "--pid", "--net", "--")
     ended = LocalHost().run([*enter, "mount", *argv], timeout_s=10)
     assert ended.returncode == 0, ended.stderr.decode()
+
+
+def switch_mpm(sandbox: Sandbox, wanted: str) -> Host:
+    """Return a copy of this machine on which an administrator has chosen another MPM."""
+    machine = CopiedMachine(sandbox)
+    for command in (("a2dismod", "-q", "mpm_event"), ("a2enmod", "-q", f"mpm_{wanted}")):
+        succeed(machine.run(command, timeout_s=ANSWER_S))
+    return cast("Host", machine)

@@ -4,11 +4,12 @@ A parameter is a key, or one element of a key that holds several numbers: `net.i
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.errors import ConfigRejected, TargetError, UsageError
+from tuner.kit import mounts
 from tuner.ports import (
     Argv,
     Command,
@@ -77,15 +78,15 @@ class Sysctl:
 
         A container may see all keys and change none: what is not in `facts.current` is left alone.
         """
-        listed, writable, mounts, release = host.run_all(
+        listed, writable, mounted, release = host.run_all(
             (
                 Command(argv=_list_command(_READ_OF_A_MACHINE), may_fail=True),
                 Command(argv=("find", *_READ_OF_A_MACHINE, "-type", "f", "-perm", "/200"), may_fail=True),
-                Command(argv=("cat", "/proc/self/mounts")),
+                Command(argv=mounts.LIST),
                 Command(argv=("uname", "-r")),
             )
         )
-        is_read_only = _read_only_places(mounts.stdout.decode(errors="replace"))
+        is_read_only = mounts.find_read_only(mounted.stdout.decode(errors="replace"))
         paths = map(PurePosixPath, writable.stdout.decode(errors="replace").splitlines())
         keys = {_key_of(path) for path in paths if not is_read_only(path)}
         readable = _read_listing(listed, host)
@@ -239,15 +240,6 @@ def _read_listing(listed: Completed, host: Host) -> dict[str, Scalar]:
 def _parse_version(release: str) -> tuple[int, ...]:
     numbers = re.match(r"\d+(?:\.\d+)*", release)
     return tuple(int(part) for part in numbers[0].split(".")) if numbers else ()
-
-
-def _read_only_places(mounts: str) -> Callable[[PurePosixPath], bool]:
-    """Make a test of whether a path is on a read-only mount (proc(5), mounts): the nearest decides."""
-    read_only: dict[PurePosixPath, bool] = {}
-    for line in mounts.splitlines():
-        _, place, _, options, *_ = line.split()
-        read_only[PurePosixPath(place)] = "ro" in options.split(",")
-    return lambda path: next((read_only[each] for each in path.parents if each in read_only), False)
 
 
 def _complete_vector(key: str, given: Mapping[int, Scalar], current: Mapping[str, Scalar]) -> str:

@@ -70,19 +70,30 @@ def run_row(row: Row, folder: Path, *, options: Sequence[str] = (), again: bool 
     return result
 
 
-def run_study(row: Row, study: Path, options: Sequence[str], *, spent_s: float = 0.0) -> Result:
-    """Run a study to its end, or from where it was interrupted; `spent_s` went into it before."""
+def run_study(
+    row: Row, study: Path, options: Sequence[str], *, spent_s: float = 0.0, through: Sequence[str] = ()
+) -> Result:
+    """Run a study to its end, or from where it was interrupted.
+
+    Args:
+        row: of which it is the study.
+        study: the file.
+        options: of `tuner run`.
+        spent_s: seconds that went into it before.
+        through: what is put before the command, such as `unshare`.
+    """
     began = time.monotonic()
-    completed = call("run", study, *options)
+    completed = call("run", study, *options, through=through)
     spent_s += time.monotonic() - began
     if completed.returncode not in {0, NOTHING_BETTER}:
         return nothing(row, last_line(completed.stderr), spent_s)
     return read_summary(row, json.loads(call("show", study, "--json").stdout), spent_s)
 
 
-def call(*arguments: object) -> subprocess.CompletedProcess[str]:
+def call(*arguments: object, through: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
     """Run a command of tuner."""
-    return subprocess.run([TUNER, *map(str, arguments)], check=False, capture_output=True, text=True)
+    command = [*through, TUNER, *map(str, arguments)]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
 def forget(row: Row, folder: Path) -> None:

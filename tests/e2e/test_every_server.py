@@ -12,6 +12,7 @@ import yaml
 
 from benchmarks.servers.rows import ROWS, Row
 from benchmarks.servers.run import run_study, write_study
+from tests.testbed.processors import idle_processors_here
 
 BUDGET = ("--preset", "quick", "--minutes", "0.6", "--trials", "4")
 NEW_PROCESSES = {"MaxConnectionsPerChild": {"low": 4, "default": 4}}
@@ -46,7 +47,8 @@ def test_a_study_of_the_row_ends_with_a_confirmed_winner(row: Row, tmp_path: Pat
     assert write_study(row, study) == ""
     hold_up(row, study)
 
-    result = run_study(row, study, BUDGET)
+    with idle_processors_here() as through:
+        result = run_study(row, study, BUDGET, through=through)
 
     assert result.verdict == "improved", result
     assert result.lines.keys() == POOR[row.name].keys()

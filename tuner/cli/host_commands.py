@@ -21,6 +21,7 @@ def apply(
         str, typer.Option(help="Time until the host takes it back: 90s, 10m, 2h.")
     ] = "10m",
     undo: Annotated[bool, typer.Option("--undo", help="Take back what was applied.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would change, and end.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before it is changed.")] = False,
 ) -> None:
     """Put the winner on a host for good; it is taken back unless `tuner confirm` comes in time."""
@@ -36,13 +37,17 @@ def apply(
             print_text(str(path))
         say(f"{place}: {len(paths)} originals put back." if paths else f"{place}: nothing was applied.")
         return
-    from tuner.commands.apply import apply_winner
+    from tuner.commands.apply import apply_winner, plan_change
 
     within_s = read_duration("--confirm-within", confirm_within)
     reading = tuner.read(settings, with_explanation=False)
     gain = reading.summary.gain
     if gain is not None and gain.verdict != "improved":
         say(f"{study}: the winner is not better for sure ({gain.verdict}). {reading.summary.reason}")
+    if dry_run:
+        change = plan_change(reading, host_name=host, url=url, confirm_within_s=within_s)
+        print_text(change.as_text())
+        return
     if not yes:
         agree_to_apply(settings, place)
     applied = apply_winner(reading, host_name=host, url=url, confirm_within_s=within_s)

@@ -265,7 +265,9 @@ def report(
 
 def export(
     study: StudyPath,
-    form: Annotated[str, typer.Option("--format", help="apache, nginx, h2o, php-fpm, sysctl or json.")],
+    form: Annotated[
+        str, typer.Option("--format", help="apache, nginx, h2o, php-fpm, sysctl, sysfs or json.")
+    ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to.")] = None,
     pick: Annotated[
         int | None, typer.Option(help="Of a study with two objectives, the choice that `tuner show` lists.")

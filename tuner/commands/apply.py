@@ -3,18 +3,20 @@
 As `commit confirmed` of routers and `netplan try` do: who cuts himself off gets the old settings back.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from tuner import plugins
 from tuner.campaign.prepare import find_target
+from tuner.commands.preview import diff_files
 from tuner.commands.session import Reading
+from tuner.deploy.managed import ManagedTarget
 from tuner.errors import UsageError
-from tuner.export import refuse_less_capacity
-from tuner.export.kernel_settings import ROOT, read_value, write_line
+from tuner.export import boot_files, kernel_settings, refuse_less_capacity
 from tuner.export.provenance import comment, describe_origin
 from tuner.interrupts import uninterrupted
-from tuner.ports import Config, Files
+from tuner.ports import Config, Files, Host
 from tuner.report.summary import Summary
 from tuner.restore.journal import open_journal
 from tuner.restore.lease import Lease
@@ -24,6 +26,33 @@ from tuner.study import Study, TargetSettings
 PURPOSE = "apply"
 SYSCTL_FILE = PurePosixPath("/etc/sysctl.d/99-tuner.conf")
 """Read after the files of packages and most of the administrator's own (sysctl.d(5))."""
+TMPFILES_FILE = PurePosixPath("/etc/tmpfiles.d/99-tuner.conf")
+"""Writes settings under /sys at boot (tmpfiles.d(5))."""
+RULES_FILE = PurePosixPath("/etc/udev/rules.d/99-tuner.rules")
+"""Writes settings of network cards when they appear, which may be later than that (udev(7))."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What an apply writes on a host."""
+
+    host: Host
+    target: ManagedTarget
+    config: Config
+    files: Files
+    risks: Mapping[str, Sequence[str]]
+    """Risk → settings of it, which the study had to allow."""
+    warnings: tuple[str, ...]
+    """What else changes the host."""
+
+    def as_text(self) -> str:
+        """Return it as differences to what is there, with the risks and what is restarted."""
+        services = ", ".join(service.name for service in self.target.services)
+        lines = [f"apply changes on {self.host.name}:"]
+        lines += [diff.rstrip("\n") for diff in diff_files(self.host, self.files).values() if diff]
+        lines += [f"risk       {', '.join(names)}: {risk}" for risk, names in self.risks.items()]
+        lines += [f"warning    {each}" for each in self.warnings]
+        return "\n".join([*lines, *([f"restarts   {services}"] if services else []), "nothing was changed"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +64,10 @@ class Applied:
     """What else changes the host."""
 
 
-def apply_winner(
+def plan_change(
     reading: Reading, *, host_name: str | None, url: str | None, confirm_within_s: float
-) -> Applied:
-    """Put the winner on a host, check that it serves, and leave a watchdog that takes it back.
+) -> Change:
+    """Find out what putting the winner on a host writes; nothing is changed.
 
     Args:
         reading: the study; what differs from its default is applied, whatever else that host has.
@@ -48,9 +77,7 @@ def apply_winner(
 
     Raises:
         UsageError: the study has no winner, the host lacks a parameter of it, or it would hold less than now.
-        TargetError: the host cannot be changed, somebody else looks after it, or another tuner is at work.
-        TrialFailed: the host refuses the settings; everything is as before.
-        RestoreFailed: it refused them and something could not be put back.
+        TargetError: the host cannot be changed, or somebody else looks after it.
     """
     settings, winner = reading.settings, reading.summary.winner
     if winner is None:
@@ -67,14 +94,35 @@ def apply_winner(
     warnings = tuple(map(str, target.refuse_conflicts(chosen)))
     _refuse_less_than_in_force(settings, space, chosen, host.name)
     config = space.complete(chosen)
-    files = with_lasting_values(target.files(config), reading.summary, host.read(SYSCTL_FILE).content or b"")
+    before = {path: host.read(path).content or b"" for path in (SYSCTL_FILE, TMPFILES_FILE, RULES_FILE)}
+    files = with_lasting_values(target.files(config), reading.summary, before)
+    risks = {
+        risk: own
+        for risk, names in space.risks.items()
+        if (own := [name for name in names if name in chosen])
+    }
+    return Change(host=host, target=target, config=config, files=files, risks=risks, warnings=warnings)
+
+
+def apply_winner(
+    reading: Reading, *, host_name: str | None, url: str | None, confirm_within_s: float
+) -> Applied:
+    """Put the winner on a host, check that it serves, and leave a watchdog that takes it back.
+
+    Takes what `plan_change` takes, and raises what it raises, and:
+        TargetError: another tuner is at work.
+        TrialFailed: the host refuses the settings; everything is as before.
+        RestoreFailed: it refused them and something could not be put back.
+    """
+    change = plan_change(reading, host_name=host_name, url=url, confirm_within_s=confirm_within_s)
+    host, target, files = change.host, change.target, change.files
     with open_journal() as journal:
         lease = Lease(
-            host, journal=journal, purpose=PURPOSE, study=settings.name, watchdog_s=confirm_within_s
+            host, journal=journal, purpose=PURPOSE, study=reading.settings.name, watchdog_s=confirm_within_s
         )
         try:
             lease.arm(target.services, urls=(target.url,), files=target.files_read)
-            with target.held_by(lease), target.deploy(config, files=files):
+            with target.held_by(lease), target.deploy(change.config, files=files):
                 pass
         except BaseException:
             with uninterrupted():
@@ -82,7 +130,7 @@ def apply_winner(
             raise
         # From here on the host alone decides: by its deadline, `tuner confirm`, or `tuner apply --undo`. The
         # copy here stays until it has: the host may lose what it keeps.
-    return Applied(files=tuple(files), warnings=warnings)
+    return Applied(files=tuple(files), warnings=change.warnings)
 
 
 def _refuse_less_than_in_force(settings: Study, space: Space, chosen: Config, host: str) -> None:
@@ -107,22 +155,43 @@ def _settings_for(settings: Study, host_name: str | None, url: str | None, watch
     return replace(settings, target=target, load=replace(settings.load, path=path))
 
 
-def with_lasting_values(files: Files, summary: Summary, before: bytes) -> Files:
-    """Add the file that sets the kernel's values again at the next boot, after what it sets already."""
-    values = {path: content for path, content in files.items() if path.is_relative_to(ROOT)}
-    if not values:
-        return files
+def with_lasting_values(files: Files, summary: Summary, before: Files) -> Files:
+    """Add the files that set the kernel's values again at the next boot, after what they set already.
+
+    Args:
+        files: what is applied.
+        summary: the study that found it.
+        before: these files as an earlier apply left them.
+    """
+    lines: dict[PurePosixPath, list[str]] = {}
+    for path, content in files.items():
+        if path.is_relative_to(kernel_settings.ROOT):
+            line = kernel_settings.write_line(path, kernel_settings.read_value(content))
+            lines.setdefault(SYSCTL_FILE, []).append(line)
+        elif path.is_relative_to(boot_files.ROOT):
+            is_of_card = boot_files.is_of_card(path)
+            write = boot_files.write_rule if is_of_card else boot_files.write_line
+            place = RULES_FILE if is_of_card else TMPFILES_FILE
+            lines.setdefault(place, []).append(write(path, boot_files.read_value(content)))
     head = comment(*describe_origin(summary))
-    lines = [write_line(path, read_value(content)) for path, content in values.items()]
-    keys = {_key(line) for line in lines}
-    kept = [
-        f"{line}\n"
-        for line in before.decode(errors="surrogateescape").splitlines()
-        if "=" in line and not line.lstrip().startswith(("#", ";")) and _key(line) not in keys
-    ]
-    return {**files, SYSCTL_FILE: "".join((head, *kept, *lines)).encode(errors="surrogateescape")}
+    lasting = {
+        place: "".join((head, *_keep_others(before.get(place, b""), own, place), *own))
+        for place, own in lines.items()
+    }
+    return {**files, **{path: text.encode(errors="surrogateescape") for path, text in lasting.items()}}
 
 
-def _key(line: str) -> str:
-    """Read what a line sets; a key may be written with dots or slashes (sysctl.d(5))."""
-    return line.partition("=")[0].strip().replace("/", ".")
+def _keep_others(before: bytes, own: Sequence[str], place: PurePosixPath) -> list[str]:
+    """Return what a file sets already, but for what is set anew."""
+    keys = {_key(line, place) for line in own}
+    written = before.decode(errors="surrogateescape").splitlines()
+    lines = [line for line in written if line.strip() and not line.lstrip().startswith(("#", ";"))]
+    return [f"{line}\n" for line in lines if _key(line, place) not in keys]
+
+
+def _key(line: str, place: PurePosixPath) -> str:
+    """Read what a line sets; a key of sysctl.d(5) may be written with dots or slashes."""
+    if place == SYSCTL_FILE:
+        return line.partition("=")[0].strip().replace("/", ".")
+    # All but the value, which stands last.
+    return line.rpartition('="' if place == RULES_FILE else " ")[0]

@@ -95,7 +95,12 @@ class Findings:
         load = f"load       {settings.describe_load()}; {found.generator}"
         measured = _describe_window(self.window)
         tuned = f"space      {len({each.parameter for each in setup.space.dimensions})} parameters are tuned"
+        risks = [
+            f"risk       {', '.join(names)}: {risk}, and tuned as the study allows"
+            for risk, names in setup.space.risks.items()
+        ]
         left_out = [
+            *risks,
             *(f"cannot act {name}: {reason}" for name, reason in setup.space.inert.items()),
             *(f"left out   {name}: {reason}" for name, reason in setup.space.left_out.items()),
         ]
@@ -150,6 +155,7 @@ class Findings:
             "kernel": found.kernel,
             "co_located": found.co_located,
             "parameters": sorted({each.parameter for each in setup.space.dimensions}),
+            "risks": setup.space.risks,
             "cannot_act": setup.space.inert,
             "left_out": dict(setup.space.left_out),
             "capacity": {"default": setup.space.capacity(setup.space.default())},

@@ -17,9 +17,8 @@ from tuner.records import Metric, Role, Start
 from tuner.records.blend import Blend
 from tuner.report.reasons import explain_gain
 from tuner.report.summary import Comparison, gather_arm, pair_seconds
-from tuner.space.parameters import Preset
+from tuner.space import Preset, Space
 from tuner.space.problems import suggest
-from tuner.space.space import Space
 from tuner.statistics.age import find_age
 from tuner.statistics.paired_gain import judge_starts
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
@@ -59,6 +58,9 @@ def compare(
     with locked(settings), signals_interrupt():
         setup, maximized = prepare_as_begun(settings)
         sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}
+        for chosen in (first, second):
+            for sentence in name_adjusted(setup, chosen):
+                progress.note(sentence)
         plan, session = PRESETS[preset or settings.preset], name_session()
         storage = _open_comparison(settings, session)
         maximized.tell(storage)
@@ -133,6 +135,14 @@ def _open_study(settings: Study) -> Storage | None:
         return open_storage(settings.storage_url, settings.name, create=False)
     except UsageError:
         return None
+
+
+def name_adjusted(setup: Setup, chosen: Config | str) -> tuple[str, ...]:
+    """Return a sentence for each value of a preset that is not used as it is written, and why."""
+    preset = list_presets(setup.space).get(chosen) if isinstance(chosen, str) else None
+    if preset is None:
+        return ()
+    return tuple(f"{chosen}: {name} is not as written: {why}" for name, why in preset[1].adjusted.items())
 
 
 def list_presets(space: Space) -> Mapping[str, tuple[Space, Preset]]:

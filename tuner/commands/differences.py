@@ -13,6 +13,7 @@ from tuner.errors import ConfigRejected, TargetError
 from tuner.export import Rendered, Rewritten, render_both
 from tuner.export.lowered import find_lowered, keep_limits
 from tuner.ports import Config, Files, Host, Installation, InstalledServer, PrivateServer, Scalar
+from tuner.restore.keeper.requests import is_setting
 
 Differences = Mapping[str, Rendered | Rewritten]
 """By server."""
@@ -143,9 +144,15 @@ def rewrite_accepted(rewrite: Callable[[Config], Files], config: Config) -> tupl
 
 
 def _real_paths(host: Host, paths: Sequence[PurePosixPath]) -> Mapping[PurePosixPath, PurePosixPath]:
-    """Follow links, as Debian's sites-enabled has them: patch changes no file through one."""
+    """Follow links, as Debian's sites-enabled has them: patch changes no file through one.
+
+    The kernel's settings stay under the names by which they are known: those of cards are links.
+    """
+    settings = [path for path in paths if is_setting(path)]
+    paths = [path for path in paths if path not in settings]
+    known = {path: path for path in settings}
     if not paths:
-        return {}
+        return known
     printed = host.run(("readlink", "-f", "--", *map(str, paths)), timeout_s=10.0).stdout
     real = [PurePosixPath(line) for line in printed.decode(errors="surrogateescape").split("\n")[:-1]]
     if len(real) != len(paths):
@@ -153,7 +160,7 @@ def _real_paths(host: Host, paths: Sequence[PurePosixPath]) -> Mapping[PurePosix
         raise TargetError(
             f"{host.name}: {names}: it cannot be told where they really are. Export to json instead."
         )
-    return dict(zip(paths, real, strict=True))
+    return known | dict(zip(paths, real, strict=True))
 
 
 def _read(host: Host, paths: Sequence[PurePosixPath]) -> Files:

@@ -9,8 +9,8 @@ from typing import Any
 from tuner.campaign.prepare import Setup
 from tuner.deploy.managed import ManagedTarget
 from tuner.errors import TrialFailed
-from tuner.ports import Config, Files, Scalar
-from tuner.space import Dimension, Space
+from tuner.ports import Config, Files, Host, Scalar
+from tuner.space import SAFE, Dimension, Space
 from tuner.study.presets import Plan
 
 Point = dict[str, Scalar]
@@ -26,6 +26,8 @@ class TunedRange:
     """From the lowest to the highest, or all there are."""
     needs: str
     """live, reload or restart."""
+    risk: str
+    """safe, or what the study had to allow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,9 @@ class Preview:
         width = max((len(each.name) for each in self.ranges), default=0)
         lines = [f"a run changes on {self.host}:"]
         lines += [
-            f"  {each.name:<{width}}  {each.present} now, {each.values}; {each.needs}" for each in self.ranges
+            f"  {each.name:<{width}}  {each.present} now, {each.values}; {each.needs}"
+            + ("" if each.risk == SAFE else f"; {each.risk}")
+            for each in self.ranges
         ]
         lines += [f"  {name}: not touched: {reason}" for name, reason in self.refused.items()]
         if self.services:
@@ -114,7 +118,7 @@ def _range(space: Space, name: str, default: Config, point: Point) -> TunedRange
         values = "one of " + ", ".join(space.show(name, choice) for choice in parameter.choices)
     return TunedRange(
         name=name, present="not in force" if present is None else space.show(name, present), values=values,
-        needs=space.apply_of(name),
+        needs=space.apply_of(name), risk=parameter.risk,
     )  # fmt: skip
 
 
@@ -129,8 +133,12 @@ def _end_of(dimension: Dimension, end: str) -> Scalar:
 
 def _diffs(target: ManagedTarget, space: Space, end: str) -> dict[str, str]:
     config = space.decode({each.name: _end_of(each, end) for each in space.dimensions})
-    files = _files(target, config)
-    look = target.host.look(tuple(files))
+    return diff_files(target.host, _files(target, config))
+
+
+def diff_files(host: Host, files: Files) -> dict[str, str]:
+    """Return path → unified diff of what is there and what is to be written."""
+    look = host.look(tuple(files))
     return {str(path): _diff(path, look.read(path).content, after) for path, after in files.items()}
 
 

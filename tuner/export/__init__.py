@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from tuner.errors import UsageError
+from tuner.export.boot_files import are_boot_files, export_boot_files
 from tuner.export.drop_in import export_drop_in
 from tuner.export.json_file import export_json
 from tuner.export.kernel_settings import are_kernel_settings, export_kernel_settings
@@ -79,6 +80,8 @@ def _export_server(summary: "Summary", server: str, found: Rendered | Rewritten)
                 summary, found.before, found.after, is_present=True, by_hand=found.by_hand,
                 lowered=found.lowered,
             )  # fmt: skip
+        if are_boot_files(found.after):
+            return export_boot_files(summary, found.before, found.after, by_hand=found.by_hand)
         return export_rewritten(summary, server, found)
     if are_kernel_settings(found.winner):
         return export_kernel_settings(summary, found.default, found.winner, is_present=False)

@@ -10,7 +10,8 @@ from tuner.hosts.inventory import TRIGGERS, Inventory, take_inventory
 from tuner.ports import Host
 
 KERNEL = PurePosixPath("/proc/sys")
-KERNEL_KEY = re.compile(r"(?:abi|dev|fs|kernel|net|user|vm)\.[\w.-]+")
+SYS = PurePosixPath("/sys")
+KERNEL_KEY = re.compile(r"(?:abi|dev|fs|kernel|net|sys|user|vm)\.[\w.-]+")
 OWN_SYSCTL_FILE = "99-tuner.conf"
 """What `tuner apply` writes into /etc/sysctl.d."""
 LEAST_FREE_KIB = 16 * 1024
@@ -70,7 +71,7 @@ def find_conflicts(
     """
     keys = {name.replace(".", "/") for name in tuned if KERNEL_KEY.fullmatch(name)}
     keys |= {str(path.relative_to(KERNEL)) for path in files if path.is_relative_to(KERNEL)}
-    own = [path for path in files if not path.is_relative_to(KERNEL)]
+    own = [path for path in files if not any(path.is_relative_to(root) for root in (KERNEL, SYS))]
     inventory = take_inventory(host, own, pids)
     found = (
         *_tuning_daemons(inventory, keys),

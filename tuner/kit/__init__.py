@@ -4,6 +4,7 @@ For servers:
     programs: find the program on a host, read its version, its messages and its log.
     readback: read back what a running server really got: listen queues, processes, limits, status pages.
     services: describe what starts, reloads and stops an installed service.
+    mounts: tell what can only be read, as in a container.
     config_files: read its files, match the patterns of an Include, write a drop-in.
 For load generators:
     load_command: refuse what cannot be sent, and end a program after its window.

@@ -52,10 +52,14 @@ def read_online_cpus(look: FileReader) -> int:
 
     Affinity and CPU quotas do not change it (nginx: src/os/unix/ngx_posix_init.c, Apache: server/listen.c).
     """
-    state = look.read(ONLINE_CPUS)
-    ranges = (state.content or b"0").decode().strip().split(",")
+    return len(parse_cpus((look.read(ONLINE_CPUS).content or b"0").decode()))
+
+
+def parse_cpus(text: str) -> tuple[int, ...]:
+    """Return the numbers in a list of CPUs as the kernel writes it: `0-3,8`."""
+    ranges = text.strip().split(",")
     ends = [(int(part.split("-")[0]), int(part.split("-")[-1])) for part in ranges]
-    return sum(last - first + 1 for first, last in ends)
+    return tuple(number for first, last in ends for number in range(first, last + 1))
 
 
 def decode(completed: Completed) -> str:

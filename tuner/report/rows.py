@@ -140,7 +140,7 @@ def load_rows(summary: "Summary") -> list[Row]:
 def change_rows(summary: "Summary") -> list[Row]:
     """Return each written setting: name, default, value, server, why it is tuned, what else it does."""
     settings: tuple[Parameter | Derived, ...] = (*summary.space.parameters, *summary.space.derived)
-    known = {each.name: (each.server, each.why, each.also) for each in settings}
+    known = {each.name: (each.server, each.why, summary.space.also(each.name)) for each in settings}
     return [
         (name, *(summary.space.show(name, each) for each in pair), *known.get(name, ("", "", "")))
         for name, pair in summary.shipped.items()

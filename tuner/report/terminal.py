@@ -341,7 +341,17 @@ def searched_list(load: str, found: Mapping[str, Any]) -> Group:
             parts.append(_indented(f"{name}: {reason}"))
             if reasons is inert:
                 parts.append(_indented(f"Known from {sources[name]}", style="dim"))
-    return Group(*parts)
+    return Group(*parts, *_adjusted_presets(found["presets"]))
+
+
+def _adjusted_presets(presets: Mapping[str, Mapping[str, str]]) -> list[RenderableType]:
+    """Show what of each preset is not as its author wrote it."""
+    parts: list[RenderableType] = []
+    for preset, adjusted in presets.items():
+        if adjusted:
+            parts += [Text(""), Text(f"{make_printable(preset)}: not as written", style="bold")]
+            parts += [_indented(f"{name}: {reason}") for name, reason in adjusted.items()]
+    return parts
 
 
 def _indented(text: str, style: str = "") -> Padding:

@@ -31,6 +31,7 @@ from tuner.space.describing import (
 )
 from tuner.space.expressions import possible_texts
 from tuner.space.parameters import (
+    SAFE,
     Derived,
     Dimension,
     Hint,
@@ -47,6 +48,7 @@ from tuner.space.space import UNSET, Space
 from tuner.space.values import accept
 
 __all__ = [
+    "SAFE",
     "UNSET",
     "Derived",
     "Dimension",

@@ -22,6 +22,7 @@ from tuner.space.hints import read_hint
 from tuner.space.parameters import (
     CURRENT,
     NOT_ALLOWED,
+    SAFE,
     Derived,
     Figure,
     Item,
@@ -182,7 +183,7 @@ def _refuse_ambiguous(merged: Merged, facts: SpaceFacts) -> None:
 
 
 def _pinned(merged: Merged, draft: Draft) -> str:
-    risk = draft.fields.get("risk", "safe")
+    risk = draft.fields.get("risk", SAFE)
     if draft.name in merged.pinned:
         return merged.pinned[draft.name]
     return "" if risk in merged.allowed else f"{risk}, and {NOT_ALLOWED} {risk}"

@@ -76,7 +76,8 @@ def describe_searched(space: Space) -> dict[str, Any]:
     """Return what of a space is searched on its host and under its load, and what is not, with the reasons.
 
     The keys are searched (names), cannot_act (name → reason and source), searched_all_the_same (those that
-    cannot act and that the study names), held and left_out (name → reason).
+    cannot act and that the study names), held and left_out (name → reason), and presets (name → what of it
+    is not as written, each with the reason).
     """
     known = {each.name: each for each in space.parameters}
     inert = {
@@ -89,6 +90,7 @@ def describe_searched(space: Space) -> dict[str, Any]:
         "searched_all_the_same": space.inert_but_tuned,
         "held": held,
         "left_out": dict(space.left_out),
+        "presets": {each.name: dict(each.adjusted) for each in space.open().presets},
     }
 
 

@@ -14,6 +14,8 @@ Apply = Literal["live", "reload", "restart"]
 Direction = Literal["up", "down"]
 Bound = int | float | Expression
 
+SAFE = "safe"
+"""The risk that no study has to allow."""
 MOST_ODDS = 20
 NOT_ALLOWED = "`allow:` does not name"
 """Part of the reason why a parameter is pinned that a study has to allow."""
@@ -137,6 +139,8 @@ class Parameter(_Setting):
     choices: tuple[Scalar, ...] = ()
     apply: Apply = "restart"
     """What a change needs to be in force."""
+    risk: Risk = "safe"
+    """What a study has to allow before it is tuned."""
     pinned: str = ""
     """Why it is held at its default and has no dimension; empty when it is tuned."""
     acts_when: Expression | None = None

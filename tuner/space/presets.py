@@ -55,7 +55,9 @@ def _fit(space: Space, merged: Merged, reader: Reader, draft: Draft, shown: str)
     adjusted: dict[str, str] = {}
     for name, value in draft.fields["values"].items():
         _refuse_unknown(merged, draft, name)
-        if name in space.left_out:
+        if name in merged.dead:
+            adjusted[name] = merged.dead[name]
+        elif name in space.left_out:
             adjusted[name] = space.left_out[name]
         elif parameters[name].pinned:
             adjusted[name] = parameters[name].pinned
@@ -76,7 +78,7 @@ def _refuse_unknown(merged: Merged, draft: Draft, name: str) -> None:
     if name in merged.derived:
         value = merged.derived[name].fields["value"]
         raise problem(place, f"{name} cannot be set, it follows as `{value}`", "Set what it follows from")
-    if name not in merged.parameters:
+    if name not in merged.parameters and name not in merged.dead:
         raise problem(place, f"there is no parameter {name}", suggest(name, merged.parameters))
 
 

@@ -34,7 +34,7 @@ from tuner.space.values import (
 _SIZE = re.compile(r"[0-9.]+ ?[A-Za-z%]+")
 _NUMERIC_FIELDS = ("low", "high")
 _ONLY_FOR_NUMBERS = ("low", "high", "scale", "step", "special", "unit")
-_AS_WRITTEN = ("unit", "apply", "internal", "why", "source", "also", "acts_source")
+_AS_WRITTEN = ("unit", "apply", "risk", "internal", "why", "source", "also", "acts_source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

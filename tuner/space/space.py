@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from tuner.ports import Config, Scalar
 from tuner.space.dimensions import coordinates_of, lay_out, read_point, value_at
 from tuner.space.hints import lay_out_hints
-from tuner.space.parameters import Derived, Dimension, Item, Parameter, ParameterConstraint, Preset
+from tuner.space.parameters import (
+    SAFE,
+    Derived,
+    Dimension,
+    Item,
+    Parameter,
+    ParameterConstraint,
+    Preset,
+)
 from tuner.space.problems import Refused, problem, quote, suggest
 from tuner.space.rules import (
     Rules,
@@ -237,8 +245,22 @@ class Space:
         }
 
     def also(self, name: str) -> str:
-        """Return what else a change of a setting does for users or operators; may be empty."""
-        return self._item[name].also if name in self._item else ""
+        """Return what else a change of a setting does for users or operators, and its risk; may be empty."""
+        item = self._item.get(name)
+        if item is None:
+            return ""
+        risk = item.risk if isinstance(item, Parameter) else SAFE
+        return item.also if risk == SAFE else f"Risk: {risk}, as the study allows. {item.also}".strip()
+
+    @property
+    def risks(self) -> dict[str, list[str]]:
+        """Return risk → what is tuned of it, as far as the study had to allow that."""
+        tuned = {dimension.parameter for dimension in self.dimensions}
+        found: dict[str, list[str]] = {}
+        for each in self.parameters:
+            if each.name in tuned and each.risk != SAFE:
+                found.setdefault(each.risk, []).append(each.name)
+        return found
 
     def changes(self, config: Config, *, derived: bool = False) -> dict[str, tuple[Scalar, Scalar]]:
         """Return name → (default, value) for every choice that differs from what would hold without it.

@@ -52,7 +52,7 @@ class Ratio:
     def write(self, name: str, value: Scalar) -> str:
         if not isinstance(value, float) or not 0 < value <= 1:
             raise ConfigRejected(f"h2o: {name}: {str(value)[:80]!r} is no part of 1.")
-        return f"{value:.6f}"
+        return repr(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,6 +96,7 @@ def test_a_study_shows_what_it_searches_and_why_it_leaves_out_the_rest():
         "searched_all_the_same": {},
         "held": {"etag": "semantic"},
         "left_out": {},
+        "presets": {"as-written": {}, "old-guide": {"accept_mutex": "removed long ago"}},
     }
 
     shown = text_of(searched_list("wrk, 100 connections", found), width=80)
@@ -106,3 +107,6 @@ def test_a_study_shows_what_it_searches_and_why_it_leaves_out_the_rest():
     assert "Known from the code" in shown
     assert "etag: semantic" in shown
     assert "not there" not in shown
+    assert "old-guide: not as written" in shown
+    assert "accept_mutex: removed long ago" in shown
+    assert "as-written:" not in shown

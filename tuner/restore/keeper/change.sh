@@ -34,6 +34,7 @@ set_value() { # PATH VALUE
     is_setting "$real" || fail "$REFUSED" "$real: is not a setting of the kernel."
     [ -w "$real" ] || fail "$REFUSED" "$real: may not be written here. Leave it out."
     keep_original "$real" 2> "$request.said" || refuse_unkept
+    if companion_of "$real"; then keep_original "$companion" 2> "$request.said" || refuse_unkept; fi
     if ! { printf '%s\n' "$2" > "$real"; } 2> /dev/null; then
         refused=$real
         note_values

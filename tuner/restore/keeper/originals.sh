@@ -112,6 +112,14 @@ keep_original() { # REAL
     fi
 }
 
+companion_of() { # REAL → companion: a setting that the kernel changes along with it
+    companion=''
+    case $1 in # mm/khugepaged.c, set_recommended_min_free_kbytes
+        /sys/kernel/mm/transparent_hugepage/enabled) companion=/proc/sys/vm/min_free_kbytes ;;
+    esac
+    [ -w "$companion" ]
+}
+
 copy_original() { # REAL: copy it with all attributes; print mode and owner
     exec 3< "$1" || return
     [ "$(readlink /proc/self/fd/3)" = "$1" ] || { echo 'it was exchanged meanwhile' >&2; return 1; }

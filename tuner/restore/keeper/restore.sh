@@ -87,8 +87,19 @@ restore_files() { # → troubles: how many; foreign: of these, other people's; w
                 complain_at_last "$real" "${said:-it was written, and reads differently}; $(original_of "$entry")"
             fi
         done
-        [ "$troubles" -gt 0 ] || break
+        [ "$troubles" -gt 0 ] || find_changed_again || break
     done
+    if [ "$troubles" = 0 ] && find_changed_again; then
+        complain "$real" "another setting changed it again; $(original_of "$entry")"
+    fi
+}
+
+find_changed_again() { # → entry real: a setting that was back before another one was
+    for number in $entries; do
+        entry=$journal/$number
+        read_entry "$entry" && [ "$kind" = setting ] && ! is_back && return
+    done
+    return 1
 }
 
 bring_back() { # ENTRY, after read_entry
@@ -110,7 +121,7 @@ bring_back() { # ENTRY, after read_entry
     fi
     case $kind in
         directory) rmdir -- "$real" && sync -- "$(dirname -- "$real")" ;;
-        setting) cat < "$1/content" > "$real" ;;
+        setting) value_of "$1/content" > "$real" ;;
         absent) (remove "$real" is_not_foreign) ;;
         file)
             (replace "$real" "$1/content" "$1/content" is_not_foreign)
@@ -124,6 +135,13 @@ bring_back() { # ENTRY, after read_entry
                     ;;
             esac
             ;;
+    esac
+}
+
+value_of() { # CONTENT, after read_entry: what the kernel takes for it; of choices it shows all, the one in force in brackets
+    case $real in
+        /sys/*) sed 's/^.*\[\([^]]*\)\].*$/\1/' < "$1" ;;
+        *) cat < "$1" ;;
     esac
 }
 
