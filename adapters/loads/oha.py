@@ -65,6 +65,7 @@ class Oha:
 
     name: ClassVar[str] = "oha"
     package: ClassVar[str] = ""
+    keeps_asking: ClassVar[bool] = True
 
     def version_command(self) -> Argv | None:
         return ("oha", "--version")

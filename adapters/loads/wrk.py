@@ -74,6 +74,7 @@ class Wrk:
 
     name: ClassVar[str] = "wrk"
     package: ClassVar[str] = "wrk"
+    keeps_asking: ClassVar[bool] = True
 
     def version_command(self) -> Argv | None:
         return ("wrk", "-v")

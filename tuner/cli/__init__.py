@@ -9,17 +9,18 @@ import typer
 
 from tuner import __doc__ as about
 from tuner import __version__
+from tuner.cli.contest_commands import compare, versus
 from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.host_commands import apply, confirm, restore
-from tuner.cli.list_commands import adapters, spaces
+from tuner.cli.list_commands import adapters, loads, spaces, studies
 from tuner.cli.printing import say
-from tuner.cli.study_commands import check, compare, explain, export, init, report, run, show
+from tuner.cli.study_commands import check, explain, export, init, report, run, show
 from tuner.cli.sweep_command import sweep
 from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    init, check, run, show, explain, report, export, compare, sweep, apply, confirm, restore, spaces,
-    adapters,
+    init, check, run, show, explain, report, export, compare, sweep, versus, apply, confirm, restore, spaces,
+    studies, loads, adapters,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 

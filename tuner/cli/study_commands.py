@@ -32,14 +32,29 @@ class Preset(StrEnum):
 
 
 def init(
-    server: Annotated[str, typer.Argument(help="Which server to tune: apache, nginx …")],
+    server: Annotated[str | None, typer.Argument(help="Which server to tune: apache, nginx …")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
     url: Annotated[str | None, typer.Option(help="For an installed php-fpm: a page that it makes.")] = None,
+    study: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Instead, a study that `tuner studies` lists.")
+    ] = None,
+    content: Annotated[str | None, typer.Option(help="Built-in content to ask for; `tuner loads`.")] = None,
 ) -> None:
-    """Detect the server and write a commented study file."""
-    from tuner.commands.template import write_study
+    """Detect the server and write a commented study file, or write one that comes with tuner."""
+    from tuner.commands.template import copy_study, write_study
 
-    path = write_study(server, output or Path(f"{server}.yaml"), url=url)
+    if study is not None and (server is not None or url is not None or content is not None):
+        raise UsageError(
+            f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
+        )
+    if study is not None:
+        print_text(str(copy_study(study, output or Path(f"{study}.yaml"))))
+        return
+    if server is None:
+        raise UsageError(
+            "init: nothing is named. Give a server (`tuner adapters`) or --study (`tuner studies`)."
+        )
+    path = write_study(server, output or Path(f"{server}.yaml"), url=url, content=content)
     print_text(str(path))
 
 
@@ -198,41 +213,3 @@ def export(
     reading = tuner.read(settings, with_explanation=False)
     for path in write_export(reading if pick is None else reading.pick(pick), form, output, warn=say):
         print_text(str(path))
-
-
-def compare(
-    study: StudyPath,
-    first: Annotated[
-        str, typer.Argument(metavar="A", help="default, winner, a preset, or a YAML file of values.")
-    ],
-    second: Annotated[str, typer.Argument(metavar="B", help="The same; the gain is of B over A.")],
-    pairs: Annotated[int | None, typer.Option(help="Fresh pairs of starts to measure.")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
-    as_json: AsJson = False,
-    yes: Agreed = False,
-) -> None:
-    """Measure two configurations in pairs."""
-    refuse_below("--pairs", pairs, 2)
-    settings = read_study(study)
-    if settings.target.is_managed:
-        agree_to_run(settings, study, yes=yes)
-    from tuner.report.progress import open_progress
-    from tuner.report.summary_json import gain_json
-    from tuner.report.terminal import comparison_table
-    from tuner.study import load_values
-
-    sides = [
-        load_values(Path(name)) if "/" in name or name.endswith((".yaml", ".yml")) else name
-        for name in (first, second)
-    ]
-    try:
-        with open_progress(make_console(stderr=True)) as progress:
-            name = preset.value if preset else None
-            comparison = tuner.compare(settings, *sides, pairs=pairs, preset=name, progress=progress)
-    except KeyboardInterrupt:
-        say("Stopped; everything is as it was before.")
-        sys.exit(INTERRUPTED)
-    if as_json:
-        print_json(gain_json(comparison.gain, comparison.reason))
-    else:
-        make_console().print(comparison_table(comparison, first, second))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tuner.campaign.prepare import Setup, prepare
@@ -14,7 +15,8 @@ from tuner.deploy.managed import ManagedTarget
 from tuner.errors import TargetError, TrialFailed
 from tuner.hosts.conflicts import Conflict
 from tuner.interrupts import signals_interrupt
-from tuner.measure.window import Load, run_window
+from tuner.measure.rounds import run_round
+from tuner.measure.window import Load, run_counted_window, run_window
 from tuner.ports import Host
 from tuner.records import Role, Start, State, Window
 from tuner.restore.recovery import describe_use
@@ -87,8 +89,8 @@ class Findings:
     def as_text(self) -> str:
         """Return everything in a few lines."""
         setup, found, settings = self.setup, self.setup.fingerprint, self.setup.settings
-        load = f"load       {settings.load.describe()}; {found.generator}"
-        measured = f"{self.window.goodput_rps:,.0f} requests/s, {self.window.failures.total} failures"
+        load = f"load       {settings.describe_load()}; {found.generator}"
+        measured = _describe_window(self.window)
         tuned = f"space      {len({each.parameter for each in setup.space.dimensions})} parameters are tuned"
         left_out = [
             *(f"cannot act {name}: {reason}" for name, reason in setup.space.inert.items()),
@@ -131,7 +133,11 @@ class Findings:
     def as_json(self) -> Mapping[str, Any]:
         """Return the same for scripts."""
         setup, found = self.setup, self.setup.fingerprint
-        measured = {"goodput_rps": self.window.goodput_rps, "failures": self.window.failures.total}
+        by_load = {name: part.goodput_rps for name, part in self.window.parts.items()}
+        measured = {
+            "goodput_rps": self.window.goodput_rps, "failures": self.window.failures.total,
+            **({"by_load": by_load} if by_load else {}),
+        }  # fmt: skip
         shown: dict[str, Any] = {
             "study": setup.settings.name,
             "servers": dict(found.servers),
@@ -229,15 +235,31 @@ def capacity_lines(setup: Setup, name: str) -> list[str]:
 def measure_default(deployment: Deployment, load: Load) -> Window:
     """Return the first window without too many failures, or the last of those that all had too many."""
     for _ in range(MOST_WINDOWS):
-        window = run_window(deployment, load, WINDOW_S)
-        if window.failure_rate <= MOST_FAILURES:
+        window = run_round(partial(_count, WINDOW_S), deployment, load, turn=0)
+        if _worst_failure_rate(window) <= MOST_FAILURES:
             break
     return window
 
 
+def _count(window_s: float, deployment: Deployment, load: Load) -> Window:
+    return run_counted_window(deployment, load, window_s)
+
+
+def _worst_failure_rate(window: Window) -> float:
+    """Return failed requests per request; under several loads, of that with the most."""
+    return max((part.failure_rate for part in window.parts.values()), default=window.failure_rate)
+
+
+def _describe_window(window: Window) -> str:
+    """Return what a window gave, under each of several loads."""
+    parts = {f"{name} ": part for name, part in window.parts.items()} or {"": window}
+    rates = ", ".join(f"{name}{part.goodput_rps:,.0f}" for name, part in parts.items())
+    return f"{rates} requests/s, {window.failures.total} failures"
+
+
 def refuse_failures(settings: Study, window: Window) -> None:
     """Raise TargetError when the default fails more requests than a study can be based on."""
-    if window.failure_rate > MOST_FAILURES:
+    if _worst_failure_rate(window) > MOST_FAILURES:
         raise TargetError(
             f"load: {window.failures.total} of {window.correct + window.failures.total} requests of the "
             f"default fail ({window.failures}). Lower `connections:` in {settings.path}."

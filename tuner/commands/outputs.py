@@ -10,6 +10,7 @@ from tuner.commands.session import Reading
 from tuner.errors import TargetError
 from tuner.export import export, formats_of, refuse_unknown_format
 from tuner.export.lowered import describe_lowered
+from tuner.report.contest import Contest
 from tuner.report.sweep import Sweep
 from tuner.study import Study
 from tuner.study.folder import list_files, write_file
@@ -78,6 +79,19 @@ def write_sweep(sweep: Sweep, output: Path) -> None:
     from tuner.report.sweep.page import render_sweep
 
     _write(output, render_sweep(sweep).encode(errors="replace"))
+
+
+def write_contest(contest: Contest, output: Path) -> None:
+    """Write a contest as one self-contained page, or as Markdown where the name ends so.
+
+    Raises:
+        TargetError: it cannot be written.
+    """
+    from tuner.report.contest.page import render_contest
+    from tuner.report.contest.rows import contest_markdown
+
+    render = contest_markdown if output.suffix == ".md" else render_contest
+    _write(output, render(contest).encode(errors="replace"))
 
 
 def write_export(

@@ -18,7 +18,7 @@ from tuner.optimize.optimizer import Optimizer
 from tuner.report.summary import Summary, pick, summarize
 from tuner.space import Space, facts_from_json, load_space
 from tuner.study import Study
-from tuner.study.facts import PRESET, SPACE_FACTS, VERDICT
+from tuner.study.facts import BLEND, PRESET, SPACE_FACTS, VERDICT
 from tuner.study.folder import require_own
 from tuner.study.lock import is_locked, locked
 from tuner.study.presets import PRESETS, Plan
@@ -75,6 +75,8 @@ def run(
         storage.claim(setup.fingerprint, definition=settings.definition(setup.space))
         if storage.recall(SPACE_FACTS) is None:
             storage.remember(SPACE_FACTS, setup.space_facts)
+        if settings.blend is not None and storage.blend is None:
+            storage.remember(BLEND, settings.blend)
         if storage.recall(PRESET) is None:
             storage.remember(PRESET, name)
         if optimizer is not None:

@@ -27,7 +27,7 @@ from tuner.space.parameters import identifier
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.statistics.sweep import Sweeping, judge_sweep
 from tuner.study import Study
-from tuner.study.facts import FINGERPRINT, METRIC, SWEEP, SweepPlan
+from tuner.study.facts import FINGERPRINT, SWEEP, SweepPlan
 from tuner.study.folder import make_folder, require_own_database
 from tuner.study.lock import locked
 from tuner.study.presets import PRESETS, Plan
@@ -78,12 +78,12 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
     progress = progress or Silence()
     name = preset or settings.preset
     with locked(settings), signals_interrupt():
-        setup, metric = prepare_as_begun(settings)
+        setup, maximized = prepare_as_begun(settings)
         planned = plan_sweep(settings, setup, parameter, values=values, around=around, at=at)
         plan, budget = PRESETS[name], minutes or MINUTES[name]
         _refuse_too_little_time(planned, plan, budget)
         storage = _open(settings, setup, planned, plan)
-        storage.remember(METRIC, metric)
+        maximized.tell(storage)
         measuring = Measuring(
             setup=setup, planned=planned, storage=storage, plan=plan, minutes=budget, progress=progress
         )
@@ -101,7 +101,7 @@ def _open(settings: Study, setup: Setup, planned: SweepPlan, plan: Plan) -> Stor
         "plan": asdict(planned), "machine": asdict(setup.fingerprint), "threads": setup.load.shape.threads,
         "cpus": [sorted(setup.placement.server_cpus), sorted(setup.placement.generator_cpus)],
         "windows": [plan.warmup_s, plan.window_s, plan.windows[1]],
-        "load": {part: definition[part] for part in OF_THE_LOAD},
+        "load": {part: definition[part] for part in (*OF_THE_LOAD, "loads") if part in definition},
     }  # fmt: skip
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:10]
     folder = settings.folder / SWEEPS

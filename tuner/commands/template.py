@@ -11,7 +11,9 @@ from tuner.deploy.discovery import LOCAL, find_installed, read_page
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.ports import HTTP, Facts, Host, PrivateServer, Server
-from tuner.space import describe_spaces
+from tuner.space import describe_space, describe_spaces
+from tuner.study.builtin_loads import BUILTIN_LOADS, INDEX, PROGRAM, find_builtin_load
+from tuner.study.named_studies import find_named
 from tuner.study.settings import DEFAULT_GENERATOR
 
 HEAD = """\
@@ -35,11 +37,11 @@ target: {{host: local, mode: sandbox}}
 
 load:
   generator: {generator}          # {generators}
-  path: {page}
+  {asked}
   connections: 100
   keepalive: {keepalive}
 
-content: builtin          # small pages, /index.html and /page.php; or the path of a document root
+content: builtin          # or the path of a document root, of which `load: path:` is asked for
 """
 MANAGED = """\
 # The installed service is changed while a run measures, and is given back as it was; elsewhere:
@@ -85,16 +87,18 @@ class Kind(StrEnum):
 ALONE = (Kind.PRIVATE, Kind.INSTALLED)
 
 
-def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
+def write_study(server: str, path: Path, *, url: str | None = None, content: str | None = None) -> Path:
     """Detect the server and write a study file for it.
 
     Args:
         server: the adapter's name.
         path: the file.
         url: a page that the server makes, for one that is tuned as an installed service only.
+        content: name of the built-in content to ask for.
 
     Raises:
-        UsageError: no such adapter, no space for it, the page is not known, or the file is there already.
+        UsageError: no such adapter, no space for it, the page or the content is not known, or the file is
+            there already.
         TargetError: the server is not installed or does not run, the page does not answer, nothing is
             installed that serves meanwhile, or the file cannot be written.
     """
@@ -119,7 +123,7 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
         name=_name_after(path, server),
         server=server,
         servers=", ".join(dict.fromkeys(servers)),
-        page="/page.php" if kind is Kind.BEHIND else "/index.html",
+        asked=_ask_for(server, kind, content),
         url=json.dumps(url),
         space=space,
         detected=f"Found here: {server} {version}." if version else "",
@@ -128,6 +132,21 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
         keepalive="false" if front.has_thread_per_connection else "true",
         folder=path.with_suffix(".study").name,
     )
+    return _write_new(path, text)
+
+
+def copy_study(name: str, path: Path) -> Path:
+    """Write the file of a study that comes with tuner.
+
+    Raises:
+        UsageError: there is no such study, or the file is there already.
+        TargetError: the file cannot be written.
+    """
+    return _write_new(path, find_named(name).read_text(encoding="utf-8"))
+
+
+def _write_new(path: Path, text: str) -> Path:
+    """Write a file that is not there yet. Raises UsageError when it is, TargetError when it cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
@@ -153,6 +172,24 @@ def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> Kind:
     if facts.needs_backend:
         return Kind.BEFORE
     return Kind.PRIVATE if facts.speaks == HTTP else Kind.BEHIND
+
+
+def _ask_for(server: str, kind: Kind, content: str | None) -> str:
+    """Return the line of the study file that says what is asked for. Raises UsageError."""
+    if content is None:
+        return (
+            f"path: {PROGRAM if kind is Kind.BEHIND else INDEX}          # or content: NAME (`tuner loads`)"
+        )
+    found = find_builtin_load(content, "--content")
+    if kind is Kind.INSTALLED:
+        raise UsageError(f"--content: an installed {server} serves pages of its own. Leave it out.")
+    if found.is_program != (kind is Kind.BEHIND):
+        does = "runs no programs" if found.is_program else "serves no files"
+        fitting = ", ".join(
+            each.name for each in BUILTIN_LOADS.values() if each.is_program != found.is_program
+        )
+        raise UsageError(f"--content: {server} {does}, and {content} is {found.title}. Take {fitting}.")
+    return f"content: {content}          # {found.title}; others: `tuner loads`"
 
 
 def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> None:
@@ -187,6 +224,11 @@ def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
     )
 
 
+def _has_private(space: str) -> bool:
+    """Return whether a space has settings that a sandbox has of its own."""
+    return any(row["scope"] != "host" for row in describe_space(space))
+
+
 def _name_after(path: Path, server: str) -> str:
     """Return a study's name after its file, with the letters that a name may have.
 
@@ -199,8 +241,11 @@ def _name_after(path: Path, server: str) -> str:
 
 
 def space_for(server: str) -> str:
-    """Return the name of the first space of a server. Raises UsageError when there is none."""
-    for row in describe_spaces():
-        if row["server"] == server:
-            return row["name"]
+    """Return the name of a server's first space of which a sandbox leaves something to tune, or of the first.
+
+    Raises UsageError when there is none.
+    """
+    names = [row["name"] for row in describe_spaces() if row["server"] == server]
+    if names:
+        return next((name for name in names if _has_private(name)), names[0])
     raise UsageError(f"{server}: there is no space for it. Write one and name its path in the study file.")

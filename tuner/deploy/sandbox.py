@@ -8,6 +8,7 @@ from functools import partial
 from types import MappingProxyType
 
 from tuner.deploy import readiness
+from tuner.deploy.asked import Asked, Wanted
 from tuner.deploy.chain import Chain, endpoint
 from tuner.deploy.content import Content
 from tuner.deploy.deployment import Deployment
@@ -171,6 +172,8 @@ class SandboxTarget:
     path: str = "/index.html"
     requests: tuple[RequestKind, ...] = ()
     """The mix that the load sends; empty for the path alone."""
+    wanted: Mapping[str, Wanted] = field(default_factory=dict)
+    """Load → what it asks for, of the others where there are several."""
     ready: Mapping[str, str] = field(default_factory=dict)
     """Server → the path that it answers with 200 when it is ready; the others are as soon as they listen."""
     deadlines: Deadlines = Deadlines()
@@ -212,14 +215,15 @@ class SandboxTarget:
                 started.append(each.start(sandbox, self.placement.server_cpus))
                 running.callback(each.ask_to_end, sandbox, self.deadlines.stop_s)
             answer = self._await_ready(sandbox, started)
-            mix = learn_mix(partial(self._ask, sandbox, started), self.requests)
+            mix = learn_mix(partial(self._ask, sandbox, started, self.keepalive), self.requests)
+            asked = {name: self._learn(sandbox, started, each) for name, each in self.wanted.items()}
             for each in started:
                 effective |= each.require_effect(sandbox)
             self._check_alive(sandbox, started)
             # The generator runs inside, beside the server.
             place = LoadPlace(
                 host=sandbox, directory=sandbox.directory, cpus=self.placement.generator_cpus,
-                is_on_target=True,
+                is_on_target=True, has_private_network=True,
             )  # fmt: skip
             yield SandboxDeployment(
                 sandbox=sandbox, instances=(*settings, *started), log_timeout_s=self.deadlines.log_s,
@@ -227,7 +231,7 @@ class SandboxTarget:
                 server_pids={each.name: each.process.pid for each in started if each.process},
                 server_cpus=self.placement.server_cpus,
                 config=MappingProxyType(dict(config)), effective=effective, url=self.url,
-                requests=mix, body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
+                asked=asked, requests=mix, body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
                 duration_s=time.monotonic() - began_s,
             )  # fmt: skip
 
@@ -254,10 +258,29 @@ class SandboxTarget:
             site=replace(site, directory=site.directory / name),
         )  # fmt: skip
 
-    def _ask(self, sandbox: Sandbox, started: Sequence[Instance], kind: RequestKind) -> readiness.Answer:
+    def _learn(self, sandbox: Sandbox, started: Sequence[Instance], wanted: Wanted) -> Asked:
+        """Ask once for all that one of several loads asks for. Raises NotReady for another response."""
+        ask = partial(self._ask, sandbox, started, wanted.keepalive)
+        url = f"{origin_of(self.url)}{wanted.path}"
+        page = readiness.await_answer(
+            lambda: ask(RequestKind(path=wanted.path)), body_bytes=wanted.body_bytes, url=url,
+            retry_s=self.deadlines.retry_s,
+        )  # fmt: skip
+        return Asked(
+            url=url, body_bytes=page.body_bytes, response_bytes=page.response_bytes,
+            requests=learn_mix(ask, wanted.requests),
+        )  # fmt: skip
+
+    def _ask(
+        self,
+        sandbox: Sandbox,
+        started: Sequence[Instance],
+        keepalive: bool,  # noqa: FBT001 - bound by position, as the two before it
+        kind: RequestKind,
+    ) -> readiness.Answer:
         """Ask for one request of the mix. Raises NotReady when its program failed."""
         answer = readiness.request(
-            sandbox, f"{origin_of(self.url)}{kind.path}", kind=kind, keepalive=self.keepalive,
+            sandbox, f"{origin_of(self.url)}{kind.path}", kind=kind, keepalive=keepalive,
             timeout_s=self.deadlines.answer_s,
         )  # fmt: skip
         self._refuse_page_errors(sandbox, started, answer)

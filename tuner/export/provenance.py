@@ -49,7 +49,9 @@ def describe_gain(summary: "Summary") -> str:
     if summary.gain is None:
         return f"gain: not confirmed{_describe_pick(summary)}"
     claim = "" if summary.gain.verdict == "improved" else f" ({summary.gain.verdict.upper()})"
-    return f"gain: {say_gain(summary.gain)}{claim}: {say_metric(summary.metric)} relative to the default"
+    across = f", {summary.across}" if summary.across else ""
+    of_what = f"{say_metric(summary.metric)} relative to the default{across}"
+    return f"gain: {say_gain(summary.gain)}{claim}: {of_what}"
 
 
 def describe_age(summary: "Summary") -> list[str]:

@@ -51,6 +51,8 @@ class LoadPlace:
     """Whether it uses the target's own CPUs."""
     is_remote: bool = False
     """Whether the connection to it may break in the middle of a window, which does not count as a failure."""
+    has_private_network: bool = False
+    """Whether every address of 127.0.0.0/8 there is the server's alone."""
     session_pid: int = field(default_factory=os.getpid)
     """The process of its host that waits for the generator."""
     written: dict[PurePosixPath, bytes] = field(default_factory=dict, compare=False, repr=False)

@@ -43,7 +43,7 @@ threads, because the kernel keeps them for each thread | /proc/PID/status |
 | packets, packets_dropped, packets_squeezed | processed; backlog full; rounds cut short; of all \
 namespaces | /proc/net/softnet_stat |
 | clock_step_s | CLOCK_REALTIME against CLOCK_MONOTONIC on the machine of the tuner | |
-| load_skew_s | between the first and the last generator to begin, with several load hosts | the caller |
+| load_skew_s | between the first and the last generator to begin, with several generators | the caller |
 
 The net/ files are those of the sandbox's network namespace. Explanations of the kernel's counters:
 Documentation/networking/snmp_counter.rst and net/ipv4/proc.c.

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from pathlib import PurePosixPath
+from threading import Event
 
 from tuner.errors import LoadFailed, TargetError
+from tuner.hosts.connection_room import SPARE_FILES
 from tuner.hosts.load_places import LoadPlace
+from tuner.measure.unanswered import add_unanswered, count_unanswered, is_watched
 from tuner.ports import (
     Completed,
     ConnectTime,
@@ -23,8 +26,6 @@ from tuner.study.load_bounds import refuse_excess
 
 GRACE_S = 10.0
 """A generator that has not ended so long after its window is killed."""
-SPARE_FILES = 64
-"""Open files of a generator besides its connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,10 +66,11 @@ class _Part:
 
 
 def share_out(workload: Workload, places: Sequence[LoadPlace]) -> tuple[Share, ...]:
-    """Divide connections and rate over the places; one without a connection has nothing to do."""
+    """Divide connections, rate and requests over the places; one without a connection has nothing to do."""
     refuse_excess(workload)
     each, more = divmod(workload.connections, len(places))
     shares: list[Share] = []
+    before = 0
     for number, place in enumerate(places):
         connections = each + (number < more)
         rate = workload.rate_rps
@@ -77,10 +79,21 @@ def share_out(workload: Workload, places: Sequence[LoadPlace]) -> tuple[Share, .
             connections=connections,
             threads=max(1, min(workload.threads, connections)),
             rate_rps=None if rate is None else rate * connections / workload.connections,
+            requests_total=_share_of_requests(workload, before, connections),
             directory=place.directory,
         )
         shares += [Share(place=place, workload=part)] * (connections > 0)
+        before += connections
     return tuple(shares)
+
+
+def _share_of_requests(workload: Workload, before: int, connections: int) -> int | None:
+    """Return the requests of some connections, so that those of all connections add up to the total."""
+    total = workload.requests_total
+    if total is None:
+        return None
+    upto = (total * (before + connections)) // workload.connections
+    return upto - (total * before) // workload.connections
 
 
 def split_in_two(share: Share) -> tuple[Share, Share]:
@@ -96,13 +109,19 @@ def send(generator: LoadGenerator, shares: Sequence[Share]) -> Sent:
     Raises:
         TargetError: a place that cannot be lost has no such program.
     """
-    if len(shares) == 1:
+    watched = [share for share in shares if is_watched(generator, share.workload)]
+    if len(shares) == 1 and not watched:
         return _gather(shares, [_send_one(generator, shares[0])])
-    pool = ThreadPoolExecutor(max_workers=len(shares), thread_name_prefix="load")
+    ended = Event()
+    pool = ThreadPoolExecutor(max_workers=len(shares) + len(watched), thread_name_prefix="load")
     try:
         running = [pool.submit(_send_one, generator, share) for share in shares]
-        return _gather(shares, [each.result() for each in running])
+        counting = [pool.submit(count_unanswered, each.place, each.workload, ended) for each in watched]
+        parts = [each.result() for each in running]
+        ended.set()
+        return _gather(shares, parts, unanswered=sum(each.result() for each in counting))
     finally:
+        ended.set()
         # Whoever interrupts a window has to put things back, not to wait; the load ends by itself.
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -149,7 +168,7 @@ def _read_outputs(generator: LoadGenerator, share: Share) -> dict[PurePosixPath,
     return {path: content for path, content in contents.items() if content is not None}
 
 
-def _gather(shares: Sequence[Share], parts: Sequence[_Part]) -> Sent:
+def _gather(shares: Sequence[Share], parts: Sequence[_Part], *, unanswered: int = 0) -> Sent:
     problems = [part.problem for part in parts if part.problem is not None]
     lost = [part.lost for part in parts if part.lost is not None]
     results = [part.result for part in parts if part.result is not None]
@@ -160,21 +179,33 @@ def _gather(shares: Sequence[Share], parts: Sequence[_Part]) -> Sent:
     ]
     began_s = [part.began_s for part in parts]
     return Sent(
-        result=add_up(results) if len(results) == len(parts) else None,
+        result=add_unanswered(add_up(results), unanswered) if len(results) == len(parts) else None,
         problem="; ".join(problems) or None,
         lost="; ".join(lost) or None,
         target_cpu_s=sum(on_target) if any(share.place.is_on_target for share in shares) else None,
-        busy=max(_busy(share, part) for share, part in zip(shares, parts, strict=True)),
+        busy=_find_busiest(shares, parts),
         skew_s=max(began_s) - min(began_s),
     )
 
 
-def _busy(share: Share, part: _Part) -> float:
+def _find_busiest(shares: Sequence[Share], parts: Sequence[_Part]) -> float:
+    """Return how busy the busiest place was; the generators of one place share its CPUs."""
+    used: dict[int, float] = {}
+    threads: dict[int, int] = {}
+    for share, part in zip(shares, parts, strict=True):
+        place = id(share.place)
+        used[place] = used.get(place, 0.0) + _cpus(share, part)
+        threads[place] = threads.get(place, 0) + share.workload.threads
+    places = {id(share.place): share.place for share in shares}
+    return max(cpus / places[each].cpus_of(threads[each], cpus) for each, cpus in used.items())
+
+
+def _cpus(share: Share, part: _Part) -> float:
+    """Return how many CPUs one generator kept busy."""
     if part.completed is None:
         return 0.0
     lasted_s = share.workload.duration_s if part.result is None else part.result.duration_s
-    cpus = part.completed.cpu_s / (lasted_s or share.workload.duration_s)
-    return cpus / share.place.cpus_of(share.workload.threads, cpus)
+    return part.completed.cpu_s / (lasted_s or share.workload.duration_s)
 
 
 def add_up(results: Sequence[LoadResult]) -> LoadResult:

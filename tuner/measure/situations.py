@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from tuner.deploy.deployment import Deployment
 from tuner.deploy.sandbox import SandboxDeployment
 from tuner.errors import TargetError, UsageError
+from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.gates import RetryBudget
 from tuner.measure.start import Outcome
 from tuner.measure.window import FixedShape, Load, LoadShape, copy_shape, run_window
@@ -28,8 +29,6 @@ POLL_S = 0.01
 SPARE_S = 5.0
 """Slow clients go on for so long after their window when nobody ends them: a window may be measured again."""
 LEAST_FREE_PORTS = 2_000
-PORTS = 28_232
-"""Default net.ipv4.ip_local_port_range (ip-sysctl.rst)."""
 TOOL = Path(__file__).with_name("slow_clients.py")
 FIND_PYTHON = 'command -v "$1" || command -v python3'
 
@@ -68,7 +67,7 @@ def _why_not(load: Load, situation: Situation, *, is_private: bool) -> str | Non
     """Return why a situation cannot be made, or None."""
     if situation.slow_clients:
         return None if is_private else "an installed service may have slow clients of its own"
-    if situation.connections > min(MOST_CONNECTIONS, PORTS - LEAST_FREE_PORTS):
+    if situation.connections > min(MOST_CONNECTIONS, DEFAULT_PORTS - LEAST_FREE_PORTS):
         return "a load host has no more local ports"
     own, other = _example(load.shape), _example(shape_in(load.shape, situation))
     if own == other:

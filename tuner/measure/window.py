@@ -8,6 +8,8 @@ from typing import Protocol
 
 from tuner.deploy.deployment import Deployment
 from tuner.errors import LoadFailed
+from tuner.hosts.connection_room import DEFAULT_PORTS
+from tuner.measure.addresses import spread
 from tuner.measure.counters import difference, find_quota, take
 from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
 from tuner.measure.processes import find_interrupt_threads, find_own_process
@@ -58,6 +60,14 @@ class Load:
     """The process on the target that the tuner's own commands are children of."""
     rate_rps: float | None = None
     """Send at this rate instead of as fast as answers come."""
+    requests_total: int | None = None
+    """Requests after which each counted window ends; None where windows have the plan's length."""
+    time_limit_s: float = 60.0
+    """Of a window that ends after so many requests."""
+    name: str = ""
+    """Of several loads."""
+    beside: tuple["Load", ...] = ()
+    """The others of several loads, which every start is measured under as well."""
 
     @classmethod
     def prepare(cls, generator: LoadGenerator, shape: LoadShape, target: Host) -> "Load":
@@ -74,7 +84,7 @@ def run_window(
     duration_s: float,
     *,
     connections: int | None = None,
-    rate_rps: float | None = None,
+    requests_total: int | None = None,
     problems_before: int = 0,
     control: ControlFacts = HEALTHY,
 ) -> Window:
@@ -83,15 +93,17 @@ def run_window(
     Args:
         deployment: what is loaded.
         load: the generator and the workload.
-        duration_s: length of the window.
+        duration_s: length of the window; its time limit where it ends after so many requests.
         connections: instead of the workload's own.
-        rate_rps: send at this rate instead of as fast as answers come.
+        requests_total: requests after which the window ends.
         problems_before: windows right before this one in which the generator failed.
         control: what the default showed, for the validity gates.
 
     A generator that fails gives a window without a correct response; its verdicts say whose fault it was.
     """
-    workload = describe_workload(deployment, load, duration_s, connections=connections, rate_rps=rate_rps)
+    workload = describe_workload(
+        deployment, load, duration_s, connections=connections, requests_total=requests_total
+    )
     places = deployment.load_places
     waiting = (place.session_pid for place in places if place.is_on_target)
     groups = {
@@ -99,17 +111,18 @@ def run_window(
         "tuner": tuple({load.tuner_pid, *waiting}),
         "interrupts": load.interrupt_threads,
     }
+    shares = spread(share_out(workload, places))
     quota = find_quota(deployment.host, groups["server"][0]) if groups["server"] else None
     around = partial(take, deployment.host, namespace_pid=deployment.network_pid, groups=groups, quota=quota)
     started_s, began_s = time.time(), time.monotonic()
     before = around()
-    sent = send(load.generator, share_out(workload, places))
+    sent = send(load.generator, shares)
     result = sent.result
     loaded_s = time.monotonic() - began_s if result is None else result.duration_s
     counters = difference(
         before, around(), generator_cpu_s=sent.target_cpu_s, server_cpus=deployment.server_cpus
     )
-    if len(places) > 1:
+    if len(shares) > 1:
         counters["load_skew_s"] = sent.skew_s
     counted = result or LoadResult(duration_s=loaded_s, correct=0, failures=Failures())
     window = Window(
@@ -120,9 +133,25 @@ def run_window(
     facts = WindowFacts(
         asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,
         problem=sent.problem, problems_in_row=problems_before + 1, control=control,
-        not_effective=deployment.no_longer_effective(),
+        not_effective=deployment.no_longer_effective(), requests_total=requests_total,
+        local_ports=DEFAULT_PORTS * len({share.workload.url for share in shares}),
     )  # fmt: skip
     return replace(window, verdicts=judge(facts))
+
+
+def run_counted_window(
+    deployment: Deployment,
+    load: Load,
+    window_s: float,
+    *,
+    problems_before: int = 0,
+    control: ControlFacts = HEALTHY,
+) -> Window:
+    """Run a window as the study counts it: of so many requests where it says so, otherwise of `window_s`."""
+    return run_window(
+        deployment, load, window_s if load.requests_total is None else load.time_limit_s,
+        requests_total=load.requests_total, problems_before=problems_before, control=control,
+    )  # fmt: skip
 
 
 def describe_workload(
@@ -131,7 +160,7 @@ def describe_workload(
     duration_s: float,
     *,
     connections: int | None = None,
-    rate_rps: float | None = None,
+    requests_total: int | None = None,
 ) -> Workload:
     """Return what is sent to a deployment for so long."""
     return Workload(
@@ -139,8 +168,9 @@ def describe_workload(
         connections=connections or load.shape.connections,
         keepalive=load.shape.keepalive,
         duration_s=duration_s,
+        requests_total=requests_total,
         threads=load.shape.threads,
-        rate_rps=load.rate_rps if rate_rps is None else rate_rps,
+        rate_rps=load.rate_rps,
         protocol=load.shape.protocol,
         requests=deployment.requests,
         body_bytes=deployment.body_bytes,
@@ -156,7 +186,7 @@ def send_beside(deployment: Deployment, load: Load, duration_s: float) -> float:
     """
     workload = describe_workload(deployment, load, duration_s)
     shares = [half for share in share_out(workload, deployment.load_places) for half in split_in_two(share)]
-    sent = send(load.generator, shares)
+    sent = send(load.generator, spread(shares))
     if sent.result is None:
         raise LoadFailed(sent.problem or sent.lost or "load: a generator gave no result.")
     return sent.result.goodput_rps

@@ -66,7 +66,8 @@ def describe_verdict(summary: "Summary") -> Headline:
     if gain is not None and gain.verdict == "improved":
         return Headline(
             tone="good", figure=say_gain(gain),
-            text=f"{capitalize(say_metric(gain.metric))} with the winner relative to the default, with the "
+            text=f"{capitalize(say_metric(gain.metric))} with the winner relative to the default"
+            f"{f' ({summary.across})' if summary.across else ''}, with the "
             f"{say_percent(1 - gain.alpha)} interval, from pairs of fresh starts that the search never saw.",
         )  # fmt: skip
     if gain is not None:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tuner.records import Metric
-from tuner.report.rows import capacity_rows, describe_arm, describe_limit
+from tuner.report.rows import capacity_rows, describe_arm, describe_limit, load_rows
 from tuner.report.wording import (
     NOTHING,
     NOTHING_BETTER,
@@ -28,6 +28,7 @@ from tuner.report.wording import (
 if TYPE_CHECKING:
     from tuner.report.summary import Comparison, Summary
     from tuner.statistics.paired_gain import Gain
+    from tuner.study import Study
 
 SIDES = ("", "requests/s", "p99", "failures", "starts")
 PAIRED = (" of winner against default", "dim")
@@ -48,6 +49,8 @@ def final_screen(
     if summary.reason:
         parts.append(Text(make_printable(summary.reason)))
     parts += [*_age(summary.gain), Text(""), _sides(summary)]
+    if summary.by_load:
+        parts += [Text(""), _by_load(summary), Text(f"What counts is the {summary.across}.", style="dim")]
     if summary.latency is not None:
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
@@ -102,6 +105,15 @@ def _sides(summary: "Summary") -> Table:
     table.add_row("default", *describe_arm(summary.default))
     if summary.winner is not None:
         table.add_row("winner", *describe_arm(summary.winner), style="bold")
+    return table
+
+
+def _by_load(summary: "Summary") -> Table:
+    """Return both sides under each of several loads."""
+    table = _table("load", "weight", "default", "winner", "failures", "gain", "", right=True)
+    colors = {"improved": "green", "worse": "bold red"}
+    for *cells, verdict in load_rows(summary):
+        table.add_row(*map(make_printable, cells), Text(verdict), style=colors.get(verdict, ""))
     return table
 
 
@@ -206,7 +218,11 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
     table.add_row(names["first"], *describe_arm(comparison.first))
     table.add_row(names["second"], *describe_arm(comparison.second))
     age = _age(gain, (first, second))
-    return Group(Text(headline, style="bold"), *reason, *age, *warnings, Text(""), table)
+    loads = [
+        Text(make_printable(f"under {name}: {say_gain(each)}, {each.verdict}"))
+        for name, each in gain.by_load.items()
+    ]
+    return Group(Text(headline, style="bold"), *reason, *loads, *age, *warnings, Text(""), table)
 
 
 def parameter_list(
@@ -253,6 +269,15 @@ def _say_hint(hint: Mapping[str, Any]) -> str:
 
 def _say_value(value: object) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def study_list(studies: Sequence["Study"]) -> Group:
+    """Return studies with what each asks and where that comes from."""
+    parts: list[RenderableType] = []
+    for each in studies:
+        parts += [Text(make_printable(each.name), style="bold"), _indented(each.title)]
+        parts.append(_indented(each.source, style="dim"))
+    return Group(*parts)
 
 
 def searched_list(load: str, found: Mapping[str, Any]) -> Group:

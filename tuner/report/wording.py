@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tuner.statistics.control_level import Speedup
     from tuner.statistics.other_loads import Faced, OtherLoads
     from tuner.statistics.paired_gain import Gain
+    from tuner.statistics.response_curve import Estimate
 
 NOTHING = "–"
 NOTHING_BETTER = "nothing beat the default"
@@ -45,6 +46,11 @@ def say_interval(low: float, high: float) -> str:
     """Write an interval of speedups: [1.27, 1.35]; an end that is not known is left open."""
     ends = (f"{low:.2f}" if math.isfinite(low) else "…", f"{high:.2f}" if math.isfinite(high) else "…")
     return f"[{ends[0]}, {ends[1]}]"
+
+
+def say_estimate(estimate: "Estimate") -> str:
+    """Write a ratio with its interval: 1.12× [1.05, 1.19]."""
+    return f"{say_ratio(estimate.ratio)} {say_interval(estimate.low, estimate.high)}"
 
 
 def say_speedup(speedup: "Speedup | None") -> str:

@@ -209,7 +209,7 @@ def _reason_to_leave_out(draft: Draft, facts: SpaceFacts) -> str:
         return "it has no effect on load over loopback"
     if "exists" in fields and not facts.exists(fields["exists"]):
         return f"there is no {fields['exists']} on this host"
-    return ""
+    return facts.withheld.get(draft.name, "")
 
 
 def _order_by_dependency(items: Sequence[Item]) -> tuple[Item, ...]:

@@ -5,6 +5,8 @@ from tuner.ports import Workload
 
 MOST_CONNECTIONS = 20_000
 MOST_WINDOW_S = 3600.0
+LEAST_REQUESTS, MOST_REQUESTS = 100, 10_000_000
+"""Of a window that ends after so many; generators set some tens of bytes aside for each."""
 MOST_RATE_RPS = 10_000_000.0
 
 
@@ -13,6 +15,7 @@ def refuse_excess(workload: Workload) -> None:
     bounds = (
         ("connections", workload.connections, MOST_CONNECTIONS),
         ("seconds", workload.duration_s, MOST_WINDOW_S),
+        ("requests", workload.requests_total or 0, MOST_REQUESTS),
         ("requests/s", workload.rate_rps or 0.0, MOST_RATE_RPS),
     )
     for what, asked, most in bounds:

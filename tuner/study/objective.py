@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from statistics import fmean
 
 from tuner.errors import UsageError
-from tuner.records import Start, State
+from tuner.records import Start, State, name_loads, under_load
 from tuner.records.latency import merge
 
 GOODPUT = "maximize goodput_rps"
@@ -172,8 +172,19 @@ def slacks(start: Start, constraints: Sequence[Constraint], controls: Sequence[S
     if start.state is State.FAILED or not start.windows:
         return {STARTED: 1.0} | {str(constraint): 0.0 for constraint in constraints}
     return {STARTED: -1.0} | {
-        str(constraint): constraint.slack(start, controls) for constraint in constraints
+        str(constraint): _greatest_slack(constraint, start, controls) for constraint in constraints
     }
+
+
+def _greatest_slack(constraint: Constraint, start: Start, controls: Sequence[Start]) -> float:
+    """Return how far a start is above a bound, under that of several loads under which it is furthest."""
+    names = name_loads([start])
+    if not names:
+        return constraint.slack(start, controls)
+    return max(
+        constraint.slack(under_load(start, name), [under_load(each, name) for each in controls])
+        for name in names
+    )
 
 
 def unmeasured(start: Start, constraints: Sequence[Constraint], objective: Objective) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from optuna.trial import TrialState, create_trial
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
 from tuner.ports import Clock, Config
-from tuner.records import Failure, Fingerprint, Metric, Role, Start, State, Window, measured_by
+from tuner.records import Failure, Fingerprint, Metric, Role, Start, State, Window, blended, measured_by
 from tuner.records.as_json import (
     END,
     ending_to_json,
@@ -29,8 +29,9 @@ from tuner.records.as_json import (
     window_key,
     window_to_json,
 )
+from tuner.records.blend import Blend
 from tuner.study.database import connect_database, log_ahead, make_file, translated
-from tuner.study.facts import DEFINITION, FINGERPRINT, FORMAT, METRIC, MOVED_LOAD, VERSION, Fact
+from tuner.study.facts import BLEND, DEFINITION, FINGERPRINT, FORMAT, METRIC, MOVED_LOAD, VERSION, Fact
 from tuner.study.objective import Constraint, slacks
 from tuner.study.settings import CONSTRAINTS
 from tuner.study.storage_url import SQLITE, show_url
@@ -65,7 +66,7 @@ class Storage:
         self._where = where
         self._clock = clock
         self._ids: dict[int, int] = {}
-        self._metric: Metric | None = None
+        self._judged_by: tuple[Metric, Blend | None] | None = None
 
     def begin(
         self,
@@ -97,7 +98,7 @@ class Storage:
             self._storage.set_trial_user_attr(
                 self._ids[start.number], window_key(len(start.windows)), window_to_json(window)
             )
-        return replace(start, windows=(*start.windows, replace(window, metric=self.metric)))
+        return replace(start, windows=(*start.windows, replace(window, metric=self.metric, blend=self.blend)))
 
     def end(self, start: Start, *, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
         """Write how a start ended: its value and its constraints (slack ≤ 0 is feasible).
@@ -151,21 +152,31 @@ class Storage:
             for trial in trials
             if is_start(trial.user_attrs) and (moved is None or trial.number >= moved.since)
         )
-        metric = self.metric
-        return tuple(starts if metric is Metric.GOODPUT else (measured_by(each, metric) for each in starts))
+        metric, blend = self.metric, self.blend
+        if metric is not Metric.GOODPUT:
+            return tuple(measured_by(each, metric) for each in starts)
+        return tuple(starts if blend is None else (blended(each, blend) for each in starts))
 
     @property
     def metric(self) -> Metric:
         """Return what the study maximizes."""
-        if self._metric is None:
-            self._metric = self.recall(METRIC) or Metric.GOODPUT
-        return self._metric
+        return self._recall_judges()[0]
+
+    @property
+    def blend(self) -> Blend | None:
+        """Return what counts of several loads; None for one load."""
+        return self._recall_judges()[1]
+
+    def _recall_judges(self) -> tuple[Metric, Blend | None]:
+        if self._judged_by is None:
+            self._judged_by = self.recall(METRIC) or Metric.GOODPUT, self.recall(BLEND)
+        return self._judged_by
 
     def remember(self, fact: Fact[T], value: T) -> None:
         """Keep a fact about the whole study."""
         with self._translated():
             self._study.set_user_attr(fact.key, fact.to_json(value))
-        self._metric = None  # what was remembered may be another
+        self._judged_by = None  # what was remembered may be another
 
     def recall(self, fact: Fact[T]) -> T | None:
         """Read a fact about the whole study; None when it is not known."""

@@ -132,7 +132,7 @@ def open_site(sandbox: Sandbox, name: str, facts: Facts) -> Site:
 
 
 def spaces_of(name: str, facts: Facts, *, is_installed: bool = False) -> list[Space]:
-    """Load every space of this server."""
+    """Load every space of this server of which something can be tuned here."""
     names: dict[str, Scalar] = {
         "cores": os.cpu_count() or 1,
         "memory_mib": 4096,
@@ -141,11 +141,12 @@ def spaces_of(name: str, facts: Facts, *, is_installed: bool = False) -> list[Sp
         "somaxconn": 4096,
     }
     known = SpaceFacts(
-        names=names, versions={name: facts.version}, current=facts.current, exists=os.path.exists,
-        sandbox=not is_installed, installed=is_installed,
+        names=names, versions={name: facts.version}, current=facts.current, withheld=facts.withheld,
+        exists=os.path.exists, sandbox=not is_installed, installed=is_installed,
     )  # fmt: skip
     own = [row["name"] for row in describe_spaces() if row["server"] == name]
-    return [load_space([each], facts=known, base=Path()) for each in own]
+    loaded = (load_space([each], facts=known, base=Path()) for each in own)
+    return [space for space in loaded if space.dimensions]
 
 
 def defaults_of(name: str, installation: Installation) -> list[Config]:

@@ -16,7 +16,7 @@ from tuner.adapters.servers.apache import status as status
 from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.apache.drop_in import write_drop_in
 from tuner.adapters.servers.apache.installation import find_apache, make_tree, read_version
-from tuner.adapters.servers.apache.mpm import EVENT, PREFORK, WORKER, count_own_threads
+from tuner.adapters.servers.apache.mpm import EVENT, PREFORK, WORKER, count_connections, count_own_threads
 from tuner.errors import NotReady
 from tuner.kit import programs, readback, services
 from tuner.ports import (
@@ -41,6 +41,8 @@ from tuner.ports import (
 
 # apachectl runs `ulimit -n 8192` first when it is root (/usr/sbin/apachectl, APACHE_ULIMIT_MAX_FILES).
 OPEN_FILES = 8192
+SPARE_FILES = 192
+"""Of a process besides its connections: logs, listeners, pages that are being sent."""
 
 
 def _drop_in(server: str) -> DropIn:
@@ -131,7 +133,7 @@ class ApacheMpm:
     def needs(self, config: Config) -> Needs:
         processes = int(config.get("ServerLimit", 0))
         tasks = processes * count_own_threads(config) + services.SPARE_TASKS
-        return Needs(open_files=OPEN_FILES, tasks=tasks)
+        return Needs(open_files=max(OPEN_FILES, count_connections(config) + SPARE_FILES), tasks=tasks)
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)

@@ -139,6 +139,16 @@ def count_own_threads(config: Config) -> int:
     return 1 if threads is None else int(threads) + THREADS_BESIDE_WORKERS
 
 
+def count_connections(config: Config) -> int:
+    """Return how many connections one child holds at the most; each takes an open file.
+
+    With event some more than its workers wait between two requests (server/mpm/event/event.c,
+    connections_above_limit).
+    """
+    threads, factor = int(config.get("ThreadsPerChild", 1)), int(config.get("AsyncRequestWorkerFactor", 0))
+    return threads * (factor + 1)
+
+
 def name_forbidden(wanted: str, modules: frozenset[str]) -> tuple[str, ...]:
     """Return a sentence for each loaded module that does not work under the MPM that is wanted."""
     if wanted == PREFORK:

@@ -54,6 +54,23 @@ def test_any_file_name_gives_a_study_that_can_be_loaded(tmp_path, name, study_na
     assert load_study(write_study("nginx", tmp_path / name)).name == study_name
 
 
+def test_a_builtin_content_is_asked_for_by_its_name(tmp_path):
+    assert load_study(write_study("nginx", tmp_path / "a.yaml", content="images")).load.content == "images"
+
+
+@pytest.mark.parametrize(
+    ("server", "content", "message"),
+    [
+        ("nginx", "picture", "--content: there is no built-in content 'picture'. Known are index, tiny"),
+        ("nginx", "php", "nginx runs no programs.* Take index, tiny, html, images"),
+        ("php-fpm", "tiny", "php-fpm serves no files.* Take php"),
+    ],
+)
+def test_a_content_that_the_server_cannot_make_is_refused(tmp_path, server, content, message):
+    with pytest.raises(UsageError, match=message):
+        write_study(server, tmp_path / "study.yaml", content=content)
+
+
 def test_missing_folders_are_made(tmp_path):
     assert write_study("nginx", tmp_path / "a" / "b" / "nginx.yaml").is_file()
 

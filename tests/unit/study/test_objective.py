@@ -5,6 +5,7 @@ import pytest
 
 from tests.unit.starts import DEFAULT, failed, start, window
 from tuner.errors import UsageError
+from tuner.measure.rounds import join
 from tuner.records import State
 from tuner.study.objective import (
     STARTED,
@@ -205,3 +206,14 @@ def test_a_measured_start_has_the_slack_of_every_bound(state):
 
 def test_without_any_bounds_every_measured_start_is_feasible():
     assert slacks(with_windows(window(1, failed=999)), (), ()) == {STARTED: -1.0}
+
+
+def test_a_bound_is_broken_that_is_broken_under_one_of_several_loads():
+    bound = parse_constraint("failure_rate <= 0.01", "here")
+    fine, failing = window(1_000_000), window(900, failed=100)
+    made = start(1, windows=(join({"many": fine, "few": failing}),))
+
+    told = slacks(made, (bound,), ())
+
+    assert told[str(bound)] == pytest.approx(1.0)  # a decade above
+    assert bound.slack(made, ()) < 0

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.gates.thresholds import DEFAULTS, Thresholds
 from tuner.ports import LoadResult
 from tuner.records import Blame, Gate, Verdict
-
-LOCAL_PORTS = 60_999 - 32_768 + 1
-"""Default net.ipv4.ip_local_port_range (ip-sysctl.rst)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +28,7 @@ class WindowFacts:
     """What the gates look at in one window."""
 
     asked_s: float
-    """How long the load should have lasted."""
+    """How long the load should have lasted, or may have where it ends after so many requests."""
     result: LoadResult | None
     """What the generator counted; None when it failed or its output cannot be understood."""
     counters: Mapping[str, float]
@@ -41,12 +39,14 @@ class WindowFacts:
     """How the generator failed, when there is no result."""
     lost: str | None = None
     """Which load host could not be used, and why."""
+    requests_total: int | None = None
+    """Requests after which the load should have ended; None for a load that ends by time."""
     problems_in_row: int = 1
     """Windows in a row in which the generator failed or gave up, this one included, if it did."""
     control: ControlFacts = HEALTHY
     not_effective: tuple[str, ...] = ()
     """One sentence for each setting that is not, or no longer, in force as asked."""
-    local_ports: int = LOCAL_PORTS
+    local_ports: int = DEFAULT_PORTS
     """Ports that connections of the generator may use."""
     limits: Thresholds = field(default=DEFAULTS)
 
