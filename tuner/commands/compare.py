@@ -135,7 +135,6 @@ def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     Raises:
         UsageError: there is no such configuration, or a value of it is wrong.
     """
-    free = setup.space.open()
     if not isinstance(chosen, str):
         return _complete(setup, chosen)
     if chosen == DEFAULT_ARM:
