@@ -130,7 +130,7 @@ def load_rows(summary: "Summary") -> list[Row]:
                 say_rate(each.default.goodput_rps),
                 NOTHING if winner is None else say_rate(winner.goodput_rps),
                 NOTHING if winner is None else say_failures(winner.failures, winner.requests),
-                NOTHING if gain is None else say_gain(gain),
+                NOTHING if gain is None else f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}",
                 NOTHING if gain is None else gain.verdict,
             )
         )

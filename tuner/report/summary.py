@@ -275,7 +275,7 @@ def summarize(
         other_loads=read_other_loads(storage, starts, default),
         by_load=_sides_by_load(settings, default, of_default, winner_config, of_winner, gain),
         across=describe_across(settings),
-        requests_total=settings.load.requests_total,
+        requests_total=None if settings.loads else settings.load.requests_total,
         cost=settings.objective.cost,
         front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
         if settings.objective.cost else (),

@@ -155,6 +155,16 @@ def test_failures_under_one_load_are_not_made_up_for_by_the_others(run):
     assert not chosen.get("open_file_cache")
 
 
+def test_the_time_of_a_start_is_planned_with_all_its_loads(run):
+    campaign, _ = run({"pages": both, "images": both})
+    load, plan = campaign.setup.load, campaign.plan
+
+    assert (campaign.window_s(), campaign.warmup_s()) == (2 * plan.window_s, 2 * plan.warmup_s)
+    campaign.setup = replace(campaign.setup, load=replace(load, requests_total=1000, beside=()))
+    # As long as the default's own windows were seen to be: rounds of two windows of a second.
+    assert campaign.window_s() == 2.0
+
+
 def test_every_start_has_every_load(run):
     campaign, _ = run({"pages": both, "images": both})
 
