@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tuner.commands.compare import compare
+    from tuner.commands.curve import curve
     from tuner.commands.session import Reading, read, run
     from tuner.commands.sweep import sweep
     from tuner.errors import TargetError, TunerError, UsageError
+    from tuner.report.curve import Curve
     from tuner.report.progress import LineProgress
     from tuner.report.summary import Comparison, Summary
     from tuner.report.sweep import Sweep
@@ -28,15 +30,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Comparison", "LineProgress", "Reading", "Study", "Summary", "Sweep", "TargetError", "TunerError",
-    "UsageError", "combine", "compare", "load_study", "read", "run", "sweep",
+    "Comparison", "Curve", "LineProgress", "Reading", "Study", "Summary", "Sweep", "TargetError",
+    "TunerError", "UsageError", "combine", "compare", "curve", "load_study", "read", "run", "sweep",
 ]  # fmt: skip
 
 _HOMES = {
     "tuner.commands.compare": ("compare",),
+    "tuner.commands.curve": ("curve",),
     "tuner.commands.session": ("Reading", "read", "run"),
     "tuner.commands.sweep": ("sweep",),
     "tuner.errors": ("TargetError", "TunerError", "UsageError"),
+    "tuner.report.curve": ("Curve",),
     "tuner.report.progress": ("LineProgress",),
     "tuner.report.summary": ("Comparison", "Summary"),
     "tuner.report.sweep": ("Sweep",),

@@ -9,6 +9,7 @@ import typer
 
 from tuner import __doc__ as about
 from tuner import __version__
+from tuner.cli.curve_command import curve
 from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.host_commands import apply, confirm, restore
 from tuner.cli.list_commands import adapters, spaces
@@ -18,8 +19,8 @@ from tuner.cli.sweep_command import sweep
 from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    init, check, run, show, explain, report, export, compare, sweep, apply, confirm, restore, spaces,
-    adapters,
+    init, check, run, show, explain, report, export, compare, sweep, curve, apply, confirm, restore,
+    spaces, adapters,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 

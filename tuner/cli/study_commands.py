@@ -122,17 +122,21 @@ def show(study: StudyPath, as_json: AsJson = False) -> None:
     """Show the state of a study: incumbent, winner, gain."""
     settings = read_study(study)
     from tuner.commands.outputs import find_results
+    from tuner.report.curve import curve_json, read_curves
     from tuner.report.summary_json import summary_json
     from tuner.report.sweep import name_best, read_sweeps, sweep_json
 
     reading = tuner.read(settings, with_explanation=as_json)
-    sweeps = read_sweeps(settings, reading.space)
+    sweeps, curves = read_sweeps(settings, reading.space), read_curves(settings)
     if as_json:
-        print_json(summary_json(reading.summary) | {"sweeps": [sweep_json(each) for each in sweeps]})
+        beside = {"sweeps": list(map(sweep_json, sweeps)), "curves": list(map(curve_json, curves))}
+        print_json(summary_json(reading.summary) | beside)
         return
     _print_summary(reading.summary, find_results(settings), as_json=False)
     for each in sweeps:
         print_text(f"sweep  {name_best(each)}")
+    for curve in curves:
+        print_text(f"curve  {curve.verdict}")
 
 
 def _print_summary(summary: "Summary", results: "Results | None", *, as_json: bool) -> None:

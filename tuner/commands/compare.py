@@ -55,7 +55,7 @@ def compare(
     with locked(settings), signals_interrupt():
         setup, metric = prepare_as_begun(settings)
         sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}
-        plan, session = PRESETS[preset or settings.preset], name_session()
+        plan, session = PRESETS[preset or settings.preset].under(settings.load.connections), name_session()
         storage = _open_comparison(settings, session)
         storage.remember(METRIC, metric)
         starter = Starter(setup=setup, plan=plan, storage=storage, session=session)

@@ -10,6 +10,7 @@ from tuner.commands.session import Reading
 from tuner.errors import TargetError
 from tuner.export import export, formats_of, refuse_unknown_format
 from tuner.export.lowered import describe_lowered
+from tuner.report.curve import Curve
 from tuner.report.sweep import Sweep
 from tuner.study import Study
 from tuner.study.folder import list_files, write_file
@@ -59,13 +60,15 @@ def find_results(settings: Study) -> Results:
 
 def write_report(reading: Reading, output: Path | None) -> Path:
     """Write the report; beside the study by default."""
+    from tuner.report.curve import read_curves
     from tuner.report.page import render_report
     from tuner.report.sweep import read_sweeps
 
     folder = reading.settings.folder
     # A name that is not UTF-8 comes from Python with signs that cannot be encoded.
     sweeps = read_sweeps(reading.settings, reading.summary.space)
-    content = render_report(reading.summary, sweeps).encode(errors="replace")
+    curves = read_curves(reading.settings)
+    content = render_report(reading.summary, sweeps, curves).encode(errors="replace")
     if output is not None:
         _write(output, content)
         return output
@@ -78,6 +81,13 @@ def write_sweep(sweep: Sweep, output: Path) -> None:
     from tuner.report.sweep.page import render_sweep
 
     _write(output, render_sweep(sweep).encode(errors="replace"))
+
+
+def write_curve(curve: Curve, output: Path) -> None:
+    """Write a load curve as one self-contained page. Raises TargetError when it cannot be written."""
+    from tuner.report.curve.page import render_curve
+
+    _write(output, render_curve(curve).encode(errors="replace"))
 
 
 def write_export(

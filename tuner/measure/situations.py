@@ -14,8 +14,8 @@ from tuner.errors import TargetError, UsageError
 from tuner.hosts.connection_room import DEFAULT_PORTS
 from tuner.measure.gates import RetryBudget
 from tuner.measure.start import Outcome
-from tuner.measure.window import FixedShape, Load, LoadShape, copy_shape, run_window
-from tuner.ports import FileState, Process, Workload
+from tuner.measure.window import FixedShape, Load, LoadShape, copy_shape, make_example, run_window
+from tuner.ports import FileState, Process
 from tuner.records import Situation, Window
 from tuner.study.load_bounds import MOST_CONNECTIONS
 
@@ -69,7 +69,7 @@ def _why_not(load: Load, situation: Situation, *, is_private: bool) -> str | Non
         return None if is_private else "an installed service may have slow clients of its own"
     if situation.connections > min(MOST_CONNECTIONS, DEFAULT_PORTS - LEAST_FREE_PORTS):
         return "a load host has no more local ports"
-    own, other = _example(load.shape), _example(shape_in(load.shape, situation))
+    own, other = make_example(load.shape), make_example(shape_in(load.shape, situation))
     if own == other:
         return "it is the study's own load"
     generator = load.generator
@@ -81,13 +81,6 @@ def _why_not(load: Load, situation: Situation, *, is_private: bool) -> str | Non
     if sent == (generator.command(own), generator.files(own)):
         return f"{generator.name} sends the same whatever it is asked for"
     return None
-
-
-def _example(shape: LoadShape) -> Workload:
-    return Workload(
-        url="http://127.0.0.1/", connections=shape.connections, keepalive=shape.keepalive, duration_s=1.0,
-        threads=max(1, min(shape.threads, shape.connections)), protocol=shape.protocol,
-    )  # fmt: skip
 
 
 def shape_in(shape: LoadShape, situation: Situation) -> FixedShape:

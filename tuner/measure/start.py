@@ -14,7 +14,6 @@ from tuner.records import Blame, Gate, Window
 from tuner.statistics.steady import is_steady
 from tuner.study.presets import Plan
 
-SLICE_S = 1.0
 SLICES_TO_JUDGE = 6
 """`is_steady` compares the last three slices of the warm-up with the three before."""
 
@@ -31,6 +30,8 @@ class Judges:
     """Standard deviation of the logarithm of one window, as known so far: what steadiness is held against."""
     control: ControlFacts = HEALTHY
     """What the default showed, for the validity gates."""
+    bears_silence: bool = False
+    """Whether a window in which nothing is served is a measurement, and not the end of the start."""
 
 
 NO_JUDGES = Judges(gate_zero=lambda _: None, prune=lambda _: None)
@@ -69,7 +70,7 @@ def measure_start(
         LoadFailed: the load generator failed again and again.
     """
     retries.begin_start()
-    measure = partial(_window, deployment, load, control=judges.control)
+    measure = partial(_window, deployment, load, judges)
     slices, steady = warm_up(measure, plan, spread=judges.spread)
     # What spoiled the warm-up is not held against the configuration.
     reason = judges.gate_zero(slices[-1]) if slices[-1].is_valid else None
@@ -118,25 +119,25 @@ def warm_up(measure: Measure, plan: Plan, *, spread: float) -> tuple[list[Window
     Returns the slices and whether it stands still; a plan whose warm-up is too short to judge says yes.
     """
     slices: list[Window] = []
-    can_judge = plan.warmup_max_s >= SLICES_TO_JUDGE * SLICE_S
-    least = max(plan.warmup_s, SLICES_TO_JUDGE * SLICE_S) if can_judge else plan.warmup_s
+    can_judge = plan.warmup_max_s >= SLICES_TO_JUDGE * plan.slice_s
+    least = max(plan.warmup_s, SLICES_TO_JUDGE * plan.slice_s) if can_judge else plan.warmup_s
     while True:
-        slices.append(measure(SLICE_S))
-        if len(slices) * SLICE_S < least:
+        slices.append(measure(plan.slice_s))
+        if len(slices) * plan.slice_s < least:
             continue
         if not can_judge or is_steady([each.goodput_rps for each in slices], spread=spread):
             return slices, True
-        if len(slices) * SLICE_S >= plan.warmup_max_s:
+        if len(slices) * plan.slice_s >= plan.warmup_max_s:
             return slices, False
 
 
 def _window(
-    deployment: Deployment, load: Load, duration_s: float, *, control: ControlFacts, problems_before: int = 0
+    deployment: Deployment, load: Load, judges: Judges, duration_s: float, *, problems_before: int = 0
 ) -> Window:
     """Run one window; a server from which nothing comes is not slow, it is broken."""
-    window = run_window(deployment, load, duration_s, problems_before=problems_before, control=control)
+    window = run_window(deployment, load, duration_s, problems_before=problems_before, control=judges.control)
     deployment.check_alive()
-    if window.correct == 0 and not _generator_failed(window):
+    if window.correct == 0 and not (judges.bears_silence or _generator_failed(window)):
         said = "; ".join(verdict.reason for verdict in window.verdicts) or "nothing was answered."
         raise Stalled(f"no correct response in {window.duration_s:.1f} s of load: {said}")
     return window

@@ -23,7 +23,7 @@ from tuner.errors import UsageError
 from tuner.records import Metric
 from tuner.statistics.age import Age
 
-Verdict = Literal["improved", "no worse", "not proven", "worse", "infeasible"]
+Verdict = Literal["improved", "bears the load", "no worse", "not proven", "worse", "infeasible"]
 ALPHA = 0.05
 TWO_LOOKS_INTERVAL_ALPHA = 0.04
 """Error rate of each look's interval when a second may follow. At 0.05 the reported interval holds the truth
@@ -62,6 +62,11 @@ class Gain:
     age: Age | None = None
     """How long the servers had been under load; None where that is not known."""
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether the winner may take the default's place: it serves more, or bears what that does not."""
+        return self.verdict in {"improved", "bears the load"}
+
 
 def pair_order(
     pairs: int, rng: Random, sides: tuple[str, ...] = ("default", "winner")
@@ -82,7 +87,7 @@ def judge_pairs(pairs: Sequence[tuple[float, float]], *, looks: int = 1, total_a
 
     "improved" takes a lower bound above 1 and a ratio of at least 1 + `MIN_GAIN`; "no worse" a lower bound
     above 1 − `MIN_GAIN`; "worse" an interval wholly below 1. What pairs cannot show, that the winner breaks a
-    constraint ("infeasible"), is for others to say.
+    constraint ("infeasible"), or keeps one that the default breaks ("bears the load"), is for others to say.
 
     Args:
         pairs: log goodput of default and winner, pair by pair.
@@ -132,7 +137,7 @@ def needs_extension(gain: Gain) -> bool:
     It may while the interval holds a gain worth a change and the winner is ahead at all; from behind, as
     many pairs again do not end above (in none of 1 500 simulated A/A confirmations).
     """
-    is_open = gain.verdict not in {"improved", "infeasible"}
+    is_open = not gain.is_proven and gain.verdict != "infeasible"
     return is_open and gain.ratio > 1 and gain.high >= 1 + MIN_GAIN
 
 

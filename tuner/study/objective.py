@@ -21,6 +21,8 @@ STARTED = "started"
 FAILURE_RATE = "failure_rate"
 RELATIVE = "default"
 """Stands for a number in a bound: what the default has under the same load."""
+UNLIKE_DEFAULT = "unlike default"
+"""Behind a bound that the default itself is known to break."""
 RATE_TOLERANCE = 0.25
 RATE_FLOOR = 0.001
 """A failure rate is no worse than the default's up to a quarter above it, because counts that differ by less
@@ -36,9 +38,12 @@ class Constraint:
     metric: str
     limit: float | None
     """None: what the default has."""
+    is_sought: bool = False
+    """Whether the default need not keep it: what is looked for is a configuration that does."""
 
     def __str__(self) -> str:
-        return f"{self.metric} <= {RELATIVE if self.limit is None else f'{self.limit:g}'}"
+        bound = f"{self.metric} <= {RELATIVE if self.limit is None else f'{self.limit:g}'}"
+        return f"{bound} {UNLIKE_DEFAULT}" if self.is_sought else bound
 
     @property
     def tolerance(self) -> tuple[float, float]:
@@ -101,7 +106,10 @@ METRICS: Mapping[str, Callable[[Start], float | None]] = {
     "latency_p99_ms": latency(0.99),
 }
 
-_FORM = re.compile(r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+|default)\s*")
+_FORM = re.compile(
+    r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+|default)"
+    r"(?P<sought>\s+unlike\s+default)?\s*"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +144,10 @@ def parse_objective(texts: Sequence[str], where: str) -> Objective:
 
 
 def parse_constraint(text: str, where: str) -> Constraint:
-    """Read a bound such as `failure_rate <= 0.001` or `failure_rate <= default`. Raises UsageError."""
+    """Read a bound such as `failure_rate <= 0.001` or `failure_rate <= default`. Raises UsageError.
+
+    Behind a number, `unlike default` says that the default breaks it, and that what keeps it is looked for.
+    """
     form = _FORM.fullmatch(text)
     if form is None or form["sign"] != "<=":
         raise UsageError(
@@ -150,7 +161,10 @@ def parse_constraint(text: str, where: str) -> Constraint:
         raise UsageError(
             f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
         )
+    is_sought = form["sought"] is not None
     if form["limit"] == RELATIVE:
+        if is_sought:
+            raise UsageError(f"{where}: {text!r} contradicts itself. Give a number for {UNLIKE_DEFAULT!r}.")
         return Constraint(metric=metric, limit=None)
     try:
         limit = float(form["limit"])
@@ -158,7 +172,7 @@ def parse_constraint(text: str, where: str) -> Constraint:
         raise UsageError(f"{where}: {form['limit']!r} is not a number. Write METRIC <= NUMBER.") from None
     if not math.isfinite(limit) or limit < 0:
         raise UsageError(f"{where}: the bound of {metric} is {limit:g}. Give a number of at least 0.")
-    return Constraint(metric=metric, limit=limit)
+    return Constraint(metric=metric, limit=limit, is_sought=is_sought)
 
 
 def slacks(start: Start, constraints: Sequence[Constraint], controls: Sequence[Start]) -> dict[str, float]:

@@ -22,7 +22,7 @@ from tuner.report.wording import make_printable, say_rate, say_ratio
 from tuner.statistics.response_curve import Estimate
 
 if TYPE_CHECKING:
-    from tuner.statistics.sweep import Tried
+    from tuner.statistics.curves.sweep import Tried
 
 LEAST_BAR, MOST_BAR = 16, 60
 """Columns of the drawing: narrower it shows nothing, wider nothing more."""
