@@ -31,7 +31,7 @@ from tuner.campaign.progress import Silence
 from tuner.commands.sweep import Measuring
 from tuner.commands.sweep_plan import plan_sweep
 from tuner.space import Space
-from tuner.statistics.sweep import NEAR, TOLERANCE_SLACK, Sweeping
+from tuner.statistics.curves.sweep import NEAR, TOLERANCE_SLACK, Sweeping
 from tuner.study import Study, load_study
 from tuner.study.facts import SWEEP
 from tuner.study.presets import PRESETS

@@ -44,7 +44,8 @@ def confirm(experiment: Experiment, winner: Config) -> str:
     if failed is not None:
         return f"not confirmed: {failed}"
     pairs = _judge(storage, experiment.starts, experiment.default)
-    if pairs is not None and pairs.verdict == "improved":
+    known = judge_feasibility(experiment.starts, constraints, experiment.default)
+    if pairs is not None and (pairs.verdict == "improved" or known.default_fails):
         _measure_doubted(experiment, planned)
         gain = read_gain(storage, experiment.starts, experiment.default, constraints)
     known = judge_feasibility(experiment.starts, constraints, experiment.default)
@@ -53,7 +54,7 @@ def confirm(experiment: Experiment, winner: Config) -> str:
         return f"{INFEASIBLE} {verb} {' and '.join(map(_describe, doubts))}"
     if gain is None:
         return "not proven"
-    return CONFIRMED if gain.verdict == "improved" else gain.verdict
+    return CONFIRMED if gain.is_proven else gain.verdict
 
 
 def _describe(doubt: Assessment) -> str:
@@ -138,7 +139,7 @@ def read_gain(
     """Recompute the confirmed gain from the stored pairs; None before all of them are there.
 
     A winner that breaks a constraint, by all its starts, has improved nothing, nor has one of which it is not
-    shown that it keeps them.
+    shown that it keeps them. One that keeps what the default breaks bears the load, however much it serves.
     """
     planned, gain = storage.recall(CONFIRMATION), _judge(storage, starts, default)
     if planned is None or gain is None:
@@ -146,7 +147,9 @@ def read_gain(
     known = judge_feasibility(starts, constraints, default)
     if known.is_ruled_out(planned.config):
         return replace(gain, verdict="infeasible")
-    is_shown = gain.verdict != "improved" or known.may_ship(planned.config)
+    if known.default_fails and gain.verdict not in {"improved", "overfitted"}:
+        gain = replace(gain, verdict="bears the load")
+    is_shown = not gain.is_proven or known.may_ship(planned.config)
     return gain if is_shown else replace(gain, verdict="not proven")
 
 

@@ -5,10 +5,10 @@ from tuner.errors import TargetError, UsageError
 from tuner.ports import Config
 from tuner.records import Gate, Role, Start, State
 from tuner.statistics.control_level import ControlLevel
-from tuner.statistics.feasibility import RULED_OUT, judge_feasibility
+from tuner.statistics.feasibility import LEAST_RULING, RULED_OUT, judge_feasibility
 from tuner.statistics.jumps import requeue
 from tuner.statistics.ranking import DEFAULT_ARM, as_controls
-from tuner.study.objective import RELATIVE, unmeasured
+from tuner.study.objective import RELATIVE, UNLIKE_DEFAULT, unmeasured
 from tuner.study.storage import Opening
 
 MAX_FAILED = 3
@@ -33,7 +33,7 @@ def measure_control(experiment: Experiment) -> list[Config]:
     _refuse_unmeasured(experiment, control)
     _refuse_infeasible_default(experiment)
     earlier = [each for each in experiment.controls() if each.number != control.number]
-    if len(earlier) < LEAST_BEFORE:
+    if len(earlier) < LEAST_BEFORE or control.has_collapsed:
         return []
     if not ControlLevel.fit(earlier, experiment.ranking().noise).alarm(control):
         return []
@@ -87,11 +87,18 @@ def _refuse_infeasible_default(experiment: Experiment) -> None:
     known = judge_feasibility(experiment.starts, settings.constraints, experiment.default)
     if not known.is_ruled_out(experiment.default):
         return
-    bounded = (each for each in known.assess(experiment.default) if each.limit is not None)
+    sought = known.assess_sought(experiment.default)
+    if known.default_fails and len(experiment.controls()) == LEAST_RULING:
+        for each in sought:
+            experiment.progress.note(f"the default {each.finding}; sought is what keeps {each.constraint}")
+    bounded = (
+        each for each in known.assess(experiment.default) if each.limit is not None and each not in sought
+    )
     worst = min(bounded, key=lambda each: each.probability, default=None)
     if worst is not None and worst.probability < RULED_OUT:
         raise UsageError(
             f"{settings.path}: constraints: the default itself {worst.finding}, above the bound of "
             f"{worst.constraint}. Write `{worst.metric} <= {RELATIVE}` for no worse than that, raise the "
-            "bound, or lower `connections:`. What was measured of the default is kept."
+            f"bound, lower `connections:`, or look for what keeps it: `{worst.constraint} {UNLIKE_DEFAULT}`. "
+            "What was measured of the default is kept."
         )

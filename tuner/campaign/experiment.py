@@ -101,10 +101,13 @@ class Experiment:
         label = opening.arm or f"{changed} setting{'' if changed == 1 else 's'} changed"
         self.progress.start_begins(opening.role, label)
         self.progress.time_left(self.time_left_s())
+        constraints = self.setup.settings.constraints
         judges = replace(
             _as_compared(judges, self.storage),
             spread=self.ranking().noise.sigma_window,
             control=self._control_facts(opening),
+            # Where what bears the load is sought, the default need not.
+            bears_silence=opening.arm == DEFAULT_ARM and any(each.is_sought for each in constraints),
         )
         start = self.starter.make(
             opening, judges=judges, value=self._log_ratio, suggest_s=suggest_s, plan=plan, load=load,

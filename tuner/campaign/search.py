@@ -106,4 +106,6 @@ def _judges(experiment: Experiment, config: Config) -> Judges:
         )  # fmt: skip
         return f"clearly worse than the best so far (z = {verdict.z:.1f})" if verdict.prune else None
 
-    return Judges(gate_zero=lambda window: gate_zero(window, math.exp(level)), prune=prune)
+    # What a failing default serves to the few whom it serves is no measure for others.
+    least = 0.0 if ranking.feasibility.default_fails else math.exp(level)
+    return Judges(gate_zero=lambda window: gate_zero(window, least), prune=prune)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tuner.campaign.experiment import Experiment
 from tuner.ports import Config
 from tuner.records import Role, Start
-from tuner.statistics.ranking import Entry, config_key
+from tuner.statistics.ranking import LIKELY, Entry, config_key
 from tuner.study.facts import REFUSALS, Refusal
 from tuner.study.storage import Opening
 
@@ -17,13 +17,17 @@ LEAST_WORTH = 0.0001
 
 
 def better(experiment: Experiment) -> list[Entry]:
-    """Return what may be shipped and is better than the default by posterior mean, best first."""
-    space = experiment.setup.space
+    """Return what may be shipped and is better than the default by posterior mean, best first.
+
+    Where the default fails, better is whatever rather does not.
+    """
+    space, ranking = experiment.setup.space, experiment.ranking()
     refused = list_refused(experiment)
+    default_fails = ranking.feasibility.default_fails
     return [
         entry
-        for entry in experiment.ranking().entries
-        if entry.posterior.log_ratio > 0
+        for entry in ranking.entries
+        if (entry.p_feasible >= LIKELY if default_fails else entry.posterior.log_ratio > 0)
         and entry.key not in refused
         # Starts that were made before capacity was guarded may be in the storage.
         and (space.allows_less or not space.lacks(entry.config))

@@ -85,7 +85,9 @@ def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) 
     """Return minus the price of each configuration's lines, shape (n,), in log points."""
     space, posterior = experiment.setup.space, experiment.ranking().posterior
     gain = posterior.gain(finalist).log_ratio if posterior is not None else 0.0
-    most = PRICE_SHARE * max(gain, 0.0)
+    # Where the default fails, the gain is to bear the load; it has no price in log points.
+    default_fails = experiment.ranking().feasibility.default_fails
+    most = math.inf if default_fails else PRICE_SHARE * max(gain, 0.0)
     price = min(math.log1p(experiment.setup.settings.line_price), most)
     hinted = {each.name for each in space.parameters if each.hint is not None}
 

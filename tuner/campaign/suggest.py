@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 from tuner.campaign.experiment import Experiment
 from tuner.optimize.optimizer import Observation, Point
@@ -95,7 +96,7 @@ def observe(experiment: Experiment) -> list[Observation]:
             point=space.encode(experiment.default),
             log_ratio=0.0,
             variance=variance,
-            constraints=dict.fromkeys((STARTED, *map(str, settings.constraints)), -1.0),
+            constraints=_slacks_of_default(experiment),
             cost=(0.0, LEAST_VARIANCE) if paid else None,
         )
     ]
@@ -116,6 +117,16 @@ def observe(experiment: Experiment) -> list[Observation]:
             )
         )
     return seen
+
+
+def _slacks_of_default(experiment: Experiment) -> dict[str, float]:
+    """Return how far the default is above each bound: it keeps those that it has to keep."""
+    kept = dict.fromkeys((STARTED, *map(str, experiment.setup.settings.constraints)), -1.0)
+    controls = experiment.controls()
+    for each in experiment.setup.settings.constraints:
+        if each.is_sought and controls:
+            kept[str(each)] = fmean(each.slack(control, ()) for control in controls)
+    return kept
 
 
 def promising_entry(experiment: Experiment) -> Entry | None:

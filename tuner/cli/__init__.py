@@ -13,6 +13,7 @@ import typer
 from tuner import __doc__ as about
 from tuner import __version__
 from tuner.cli.contest_commands import compare, versus
+from tuner.cli.curve_command import curve
 from tuner.cli.exit_codes import FAULT, INTERRUPTED, NOTHING_BETTER
 from tuner.cli.host_commands import apply, confirm, restore
 from tuner.cli.list_commands import adapters, loads, spaces, studies
@@ -24,8 +25,8 @@ from tuner.cli.verbosity import Debug, Quiet, Verbose, Verbosity, raise_verbosit
 from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    init, check, run, show, explain, report, export, compare, sweep, versus, apply, confirm, restore, spaces,
-    studies, loads, adapters,
+    init, check, run, show, explain, report, export, compare, sweep, curve, versus, apply, confirm, restore,
+    spaces, studies, loads, adapters,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 

@@ -13,4 +13,4 @@ INTERRUPTED = 130
 
 def verdict_code(summary: "Summary") -> int:
     """Return the exit code of a study: 0 when its winner is confirmed."""
-    return 0 if summary.gain is not None and summary.gain.verdict == "improved" else NOTHING_BETTER
+    return 0 if summary.gain is not None and summary.gain.is_proven else NOTHING_BETTER

@@ -42,7 +42,7 @@ def apply(
     within_s = read_duration("--confirm-within", confirm_within)
     reading = tuner.read(settings, with_explanation=False)
     gain = reading.summary.gain
-    if gain is not None and gain.verdict != "improved":
+    if gain is not None and not gain.is_proven:
         say(f"{study}: the winner is not better for sure ({gain.verdict}). {reading.summary.reason}")
     if dry_run:
         change = plan_change(reading, host_name=host, url=url, confirm_within_s=within_s)

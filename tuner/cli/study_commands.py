@@ -180,15 +180,16 @@ def show(
         raise UsageError("--json, --markdown, --csv: the result is printed in one form. Choose one.")
     settings = read_study(study)
     from tuner.commands.outputs import find_results
+    from tuner.report.curve import curve_json, read_curves
     from tuner.report.summary_json import summary_json
     from tuner.report.sweep import name_best, read_sweeps, sweep_json
 
     reading = tuner.read(settings, with_explanation=as_json)
     refuse_unmeasured(study, reading.summary)
-    sweeps = read_sweeps(settings, reading.space)
+    sweeps, curves = read_sweeps(settings, reading.space), read_curves(settings)
     if as_json:
-        more = {"sweeps": [sweep_json(each) for each in sweeps], "changed": reading.changed}
-        print_json(summary_json(reading.summary) | more)
+        beside = {"sweeps": list(map(sweep_json, sweeps)), "curves": list(map(curve_json, curves))}
+        print_json(summary_json(reading.summary) | beside | {"changed": reading.changed})
         return
     if markdown or as_csv:
         from tuner.export.result_tables import result_as_markdown, starts_as_csv
@@ -200,6 +201,8 @@ def show(
     _print_summary(reading.summary, find_results(settings), as_json=False)
     for each in sweeps:
         print_text(f"sweep  {name_best(each)}")
+    for curve in curves:
+        print_text(f"curve  {curve.verdict}")
 
 
 def refuse_unmeasured(study: Path, summary: "Summary") -> None:

@@ -75,9 +75,9 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
             print_text(str(output))
 
 
-def split_values(text: str) -> list[str]:
+def split_values(text: str, option: str = "--values", example: str = "8,16,32") -> list[str]:
     """Read values between commas, each as the space reads it. Raises UsageError for an empty one."""
     values = [each.strip() for each in text.split(",")]
     if not all(values):
-        raise UsageError(f"--values: {text!r} has an empty value. Write them as 8,16,32.")
+        raise UsageError(f"{option}: {text!r} has an empty value. Write them as {example}.")
     return values

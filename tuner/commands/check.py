@@ -24,7 +24,7 @@ from tuner.restore.recovery import describe_use
 from tuner.space import facts_from_json
 from tuner.study import Study
 from tuner.study.lock import locked
-from tuner.study.objective import RELATIVE
+from tuner.study.objective import FAILURE_RATE, RELATIVE, UNLIKE_DEFAULT
 from tuner.study.presets import PRESETS, Plan
 from tuner.study.trust import name_programs, refuse_large_numbers, refuse_own_settings, refuse_untrusted
 
@@ -83,7 +83,10 @@ class Findings:
             windows=(self.window,),
         )  # fmt: skip
         for each in self.setup.settings.constraints:
-            if self.window.is_valid and each.slack(control, ()) > 0:
+            is_above = self.window.is_valid and each.slack(control, ()) > 0
+            if is_above and each.is_sought:
+                yield f"constraint {each}: the default breaks it, and the run looks for what keeps it"
+            elif is_above:
                 yield (
                     f"constraint {each}: the default itself was above that. When its calibration shows the "
                     f"same, the run ends with it. For no worse than now write {each.metric} <= {RELATIVE}"
@@ -206,7 +209,8 @@ def check_study(
             if not is_managed:
                 refuse_large_numbers(settings, setup.space, facts_from_json(setup.space_facts))
         unseen = rehearse(settings, setup, trusts=trusts)
-        plan = PRESETS[settings.preset].fit(minutes=settings.minutes, trials=settings.trials)
+        plan = PRESETS[settings.preset].under(settings.load.connections)
+        plan = plan.fit(minutes=settings.minutes, trials=settings.trials)
         seen, conflicts = _look_around(setup, plan)
         progress.start_begins(Role.CONTROL, "the default")
         try:
@@ -270,11 +274,16 @@ def _describe_window(window: Window) -> str:
 
 
 def refuse_failures(settings: Study, window: Window) -> None:
-    """Raise TargetError when the default fails more requests than a study can be based on."""
-    if _worst_failure_rate(window) > MOST_FAILURES:
+    """Raise TargetError when the default fails more requests than a study can be based on.
+
+    A study that looks for what fails less can be based on any.
+    """
+    seeks = any(each.metric == FAILURE_RATE and each.is_sought for each in settings.constraints)
+    if _worst_failure_rate(window) > MOST_FAILURES and not seeks:
         raise TargetError(
             f"load: {window.failures.total} of {window.correct + window.failures.total} requests of the "
-            f"default fail ({window.failures}). Lower `connections:` in {settings.path}."
+            f"default fail ({window.failures}). Lower `connections:` in {settings.path}, or look for what "
+            f"bears them: `constraints: [{FAILURE_RATE} <= 0.001 {UNLIKE_DEFAULT}]`."
         )
 
 

@@ -61,7 +61,7 @@ def compare(
         for chosen in (first, second):
             for sentence in name_adjusted(setup, chosen):
                 progress.note(sentence)
-        plan, session = PRESETS[preset or settings.preset], name_session()
+        plan, session = PRESETS[preset or settings.preset].under(settings.load.connections), name_session()
         storage = _open_comparison(settings, session)
         maximized.tell(storage)
         starter = Starter(setup=setup, plan=plan, storage=storage, session=session)

@@ -12,8 +12,8 @@ from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress
 from tuner.campaign.start_runner import Starter
 from tuner.commands.compare import ComparedMetric
+from tuner.commands.interleaved import OF_THE_LOAD, start_s
 from tuner.commands.session import name_session
-from tuner.commands.sweep import OF_THE_LOAD, start_s
 from tuner.measure.garbage_collection import short_collections
 from tuner.measure.gates import RetryBudget
 from tuner.ports import Config
@@ -91,7 +91,7 @@ def _open(planned: ContestPlan, setups: Mapping[str, Setup], plan: Plan) -> Stor
         "threads": first.load.shape.threads,
         "cpus": [sorted(first.placement.server_cpus), sorted(first.placement.generator_cpus)],
         "windows": [plan.warmup_s, plan.window_s, plan.windows[1]],
-        "load": {part: definition[part] for part in OF_THE_LOAD},
+        "load": {part: definition[part] for part in OF_THE_LOAD if part in definition},
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:10]
     folder = first.settings.folder / CONTESTS

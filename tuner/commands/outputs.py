@@ -11,6 +11,7 @@ from tuner.errors import TargetError
 from tuner.export import export, formats_of, refuse_unknown_format
 from tuner.export.lowered import describe_lowered
 from tuner.report.contest import Contest
+from tuner.report.curve import Curve
 from tuner.report.sweep import Sweep
 from tuner.study import Study
 from tuner.study.folder import list_files, put_in_place, write_file
@@ -60,13 +61,15 @@ def find_results(settings: Study) -> Results:
 
 def write_report(reading: Reading, output: Path | None) -> Path:
     """Write the report; beside the study by default."""
+    from tuner.report.curve import read_curves
     from tuner.report.page import render_report
     from tuner.report.sweep import read_sweeps
 
     folder = reading.settings.folder
     # A name that is not UTF-8 comes from Python with signs that cannot be encoded.
     sweeps = read_sweeps(reading.settings, reading.summary.space)
-    content = render_report(reading.summary, sweeps).encode(errors="replace")
+    curves = read_curves(reading.settings)
+    content = render_report(reading.summary, sweeps, curves).encode(errors="replace")
     if output is not None:
         _write(output, content)
         return output
@@ -92,6 +95,13 @@ def write_contest(contest: Contest, output: Path) -> None:
 
     render = contest_markdown if output.suffix == ".md" else render_contest
     _write(output, render(contest).encode(errors="replace"))
+
+
+def write_curve(curve: Curve, output: Path) -> None:
+    """Write a load curve as one self-contained page. Raises TargetError when it cannot be written."""
+    from tuner.report.curve.page import render_curve
+
+    _write(output, render_curve(curve).encode(errors="replace"))
 
 
 def write_export(

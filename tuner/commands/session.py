@@ -206,7 +206,7 @@ def settle_plan(
     Raises:
         UsageError: the time is too short for the preset's shortest run.
     """
-    plan, budget = PRESETS[preset], minutes or settings.minutes
+    plan, budget = PRESETS[preset].under(settings.load.connections), minutes or settings.minutes
     if budget is not None and budget < plan.least_minutes and not has_verdict(storage):
         remedy = "Give it more time" + ("." if preset == "quick" else ", or use --preset quick.")
         raise UsageError(

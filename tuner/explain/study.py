@@ -47,7 +47,7 @@ def explain(
     if beliefs is None:
         return Explanation(metric=metric, refusal="The default has not been measured yet.")
     found = _explain(beliefs, starts, config, metric)
-    if gain is None or gain.verdict not in {"improved", "infeasible"}:
+    if gain is None or not (gain.is_proven or gain.verdict == "infeasible"):
         found = replace(found, proof=_plan(beliefs, found, starts))
     if cost is not None:
         found = replace(found, beside=_explain_cost(space, starts, config, cost, seed))

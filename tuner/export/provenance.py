@@ -48,7 +48,8 @@ def describe_gain(summary: "Summary") -> str:
     """Return what the settings are worth, and whether that is proven."""
     if summary.gain is None:
         return f"gain: not confirmed{_describe_pick(summary)}"
-    claim = "" if summary.gain.verdict == "improved" else f" ({summary.gain.verdict.upper()})"
+    verdict = summary.gain.verdict
+    claim = "" if verdict == "improved" else f" ({verdict if summary.gain.is_proven else verdict.upper()})"
     across = f", {summary.across}" if summary.across else ""
     of_what = f"{say_metric(summary.metric)} relative to the default{across}"
     return f"gain: {say_gain(summary.gain)}{claim}: {of_what}"

@@ -11,6 +11,9 @@ from tuner.ports import Host
 
 DEFAULT_PORTS = 60_999 - 32_768 + 1
 """Default net.ipv4.ip_local_port_range (ip-sysctl.rst)."""
+MOST_OF_ONE_ADDRESS = DEFAULT_PORTS // 2
+"""Connections that are opened to one address: connect() takes every other port first, and is slow to find the
+rest (net/ipv4/inet_hashtables.c, __inet_hash_connect)."""
 SPARE_FILES = 64
 """Open files of a generator besides its connections."""
 SPARE_PORTS = 2_000
@@ -61,16 +64,21 @@ def find_room(machine: Machine, *, ports: int | None = None) -> ConnectionRoom:
     kib = MEMORY_SHARE * machine.memory_mib * 1024
     limits = [
         Limit(
-            most=machine.open_files_max - SPARE_FILES,
-            reason=f"a process on {machine.name} may open {machine.open_files_max:,} files",
-            remedy="Raise the hard limit (`ulimit -Hn`, LimitNOFILE=, or fs.nr_open for root)",
-        ),
-        Limit(
             most=int(kib / KIB_PER_CONNECTION),
             reason=f"half of the {machine.memory_mib:,} MiB of {machine.name} would go into their buffers",
             remedy="Take a machine with more memory",
         ),
     ]
+    files = machine.open_files_max - SPARE_FILES
+    # Where there are addresses for several generators, none opens more than that.
+    if ports is not None or files < MOST_OF_ONE_ADDRESS:
+        limits.append(
+            Limit(
+                most=files,
+                reason=f"a process on {machine.name} may open {machine.open_files_max:,} files",
+                remedy="Raise the hard limit (`ulimit -Hn`, LimitNOFILE=, or fs.nr_open for root)",
+            )
+        )
     if ports is not None:
         limits.append(
             Limit(

@@ -9,17 +9,14 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from tuner.errors import TargetError
-from tuner.hosts.connection_room import DEFAULT_PORTS, read_ports
+from tuner.hosts.connection_room import DEFAULT_PORTS, MOST_OF_ONE_ADDRESS, read_ports
 from tuner.kit.readback import read_listening_sockets
 from tuner.measure.sending import Share
 from tuner.ports import Host, Workload
 
 FIRST = "127.0.0.1"
 EVERYWHERE = ("0.0.0.0:", "*:", "[::]:")
-PORTS_PER_CONNECTION = 2
-"""connect() takes every other port first, and is slow to find the rest (net/ipv4/inet_hashtables.c,
-__inet_hash_connect)."""
-PORTS_PER_CLOSED_CONNECTION = 4
+PORTS_PER_CLOSED_CONNECTION = 2
 """Where connections are not kept, as many ports again wait until they may be used."""
 
 
@@ -34,14 +31,15 @@ def spread(shares: Sequence[Share]) -> tuple[Share, ...]:
 
 def _spread(share: Share) -> tuple[Share, ...]:
     workload, place = share.workload, share.place
-    each_takes = PORTS_PER_CONNECTION if workload.keepalive else PORTS_PER_CLOSED_CONNECTION
-    if not place.has_private_network or workload.connections * each_takes <= DEFAULT_PORTS // 2:
+    each_takes = 1 if workload.keepalive else PORTS_PER_CLOSED_CONNECTION
+    wanted = each_takes * workload.connections
+    if not place.has_private_network or wanted <= MOST_OF_ONE_ADDRESS // 2:
         return (share,)
-    ports = read_ports(place.host) or DEFAULT_PORTS
-    count = -(-workload.connections * each_takes // ports)
+    most = min((read_ports(place.host) or DEFAULT_PORTS) // 2, MOST_OF_ONE_ADDRESS)
+    count = -(-wanted // most)
     if count == 1 or urlsplit(workload.url).hostname != FIRST:
         return (share,)
-    _require_all_addresses(place.host, workload, ports // each_takes)
+    _require_all_addresses(place.host, workload, most // each_takes)
     return tuple(replace(share, workload=_at(workload, number, count)) for number in range(count))
 
 

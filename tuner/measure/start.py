@@ -16,7 +16,6 @@ from tuner.records import Blame, Gate, Window
 from tuner.statistics.steady import is_steady
 from tuner.study.presets import Plan
 
-SLICE_S = 1.0
 SLICES_TO_JUDGE = 6
 """`is_steady` compares the last three slices of the warm-up with the three before."""
 
@@ -33,6 +32,8 @@ class Judges:
     """Standard deviation of the logarithm of one window, as known so far: what steadiness is held against."""
     control: ControlFacts = HEALTHY
     """What the default showed, for the validity gates."""
+    bears_silence: bool = False
+    """Whether a window in which nothing is served is a measurement, and not the end of the start."""
 
 
 NO_JUDGES = Judges(gate_zero=lambda _: None, prune=lambda _: None)
@@ -72,8 +73,8 @@ def measure_start(
     """
     retries.begin_start()
     # Windows have turns of their own: all starts have them in the same order, however long they warmed up.
-    measure = partial(_round, run_window, deployment, load, count(), control=judges.control)
-    measure_counted = partial(_round, run_counted_window, deployment, load, count(), control=judges.control)
+    measure = partial(_round, run_window, deployment, load, count(), judges)
+    measure_counted = partial(_round, run_counted_window, deployment, load, count(), judges)
     slices, steady = warm_up(measure, plan, spread=judges.spread)
     # What spoiled the warm-up is not held against the configuration.
     reason = judges.gate_zero(slices[-1]) if slices[-1].is_valid else None
@@ -122,15 +123,15 @@ def warm_up(measure: Measure, plan: Plan, *, spread: float) -> tuple[list[Window
     Returns the slices and whether it stands still; a plan whose warm-up is too short to judge says yes.
     """
     slices: list[Window] = []
-    can_judge = plan.warmup_max_s >= SLICES_TO_JUDGE * SLICE_S
-    least = max(plan.warmup_s, SLICES_TO_JUDGE * SLICE_S) if can_judge else plan.warmup_s
+    can_judge = plan.warmup_max_s >= SLICES_TO_JUDGE * plan.slice_s
+    least = max(plan.warmup_s, SLICES_TO_JUDGE * plan.slice_s) if can_judge else plan.warmup_s
     while True:
-        slices.append(measure(SLICE_S))
-        if len(slices) * SLICE_S < least:
+        slices.append(measure(plan.slice_s))
+        if len(slices) * plan.slice_s < least:
             continue
         if not can_judge or is_steady([each.goodput_rps for each in slices], spread=spread):
             return slices, True
-        if len(slices) * SLICE_S >= plan.warmup_max_s:
+        if len(slices) * plan.slice_s >= plan.warmup_max_s:
             return slices, False
 
 
@@ -139,13 +140,13 @@ def _round(
     deployment: Deployment,
     load: Load,
     turns: Iterator[int],
+    judges: Judges,
     duration_s: float,
     *,
-    control: ControlFacts,
     problems_before: int = 0,
 ) -> Window:
     """Run one window, of each of several loads."""
-    run = partial(_window, run, duration_s=duration_s, problems_before=problems_before, control=control)
+    run = partial(_window, run, duration_s=duration_s, problems_before=problems_before, judges=judges)
     return run_round(run, deployment, load, next(turns))
 
 
@@ -155,13 +156,13 @@ def _window(
     load: Load,
     *,
     duration_s: float,
-    control: ControlFacts,
+    judges: Judges,
     problems_before: int,
 ) -> Window:
     """Run one window; a server from which nothing comes is not slow, it is broken."""
-    window = run(deployment, load, duration_s, problems_before=problems_before, control=control)
+    window = run(deployment, load, duration_s, problems_before=problems_before, control=judges.control)
     deployment.check_alive()
-    if window.correct == 0 and not _generator_failed(window):
+    if window.correct == 0 and not (judges.bears_silence or _generator_failed(window)):
         said = "; ".join(verdict.reason for verdict in window.verdicts) or "nothing was answered."
         of_load = f" {load.name}" if load.name else ""
         raise Stalled(f"no correct response in {window.duration_s:.1f} s of load{of_load}: {said}")

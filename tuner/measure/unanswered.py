@@ -31,13 +31,16 @@ COUNT = (
     ss -HtinoO "$1" | awk -v least="$2" '
         $1 == "SYN-SENT" && /timer:\\(on,[^,]*,[1-9]/ { count++ }
         $1 == "ESTAB" && match($0, /lastrcv:[0-9]+/) {
-            if (substr($0, RSTART + 8, RLENGTH - 8) + 0 >= least + 0) count++
+            waited = substr($0, RSTART + 8, RLENGTH - 8) + 0
+            if ($0 !~ /bytes_received:/ && $0 ~ /retrans:[0-9]+\\/[1-9]/) waited += 1000
+            if (waited >= least + 0) count++
         }
         END { print count + 0 }'
     """,
     "count",
 )  # fmt: skip
-"""Counts connections that are tried again, and those on which nothing has come for the least milliseconds."""
+"""Counts connections that are tried again, and those on which nothing has come for the least milliseconds.
+One that was established at its second try has waited a second before."""
 
 
 def is_watched(generator: LoadGenerator, workload: Workload) -> bool:

@@ -55,6 +55,14 @@ def copy_shape(shape: LoadShape) -> FixedShape:
     )  # fmt: skip
 
 
+def make_example(shape: LoadShape) -> Workload:
+    """Return a workload of this shape, to see what a load generator would make of it."""
+    return Workload(
+        url="http://127.0.0.1/", connections=shape.connections, keepalive=shape.keepalive, duration_s=1.0,
+        threads=max(1, min(shape.threads, shape.connections)), protocol=shape.protocol,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """A load generator with the workload that stays the same from window to window."""

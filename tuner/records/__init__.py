@@ -33,11 +33,13 @@ class Role(StrEnum):
     """With one parameter at a value whose response is measured; kept apart from the study's own starts."""
     CONTEST = "contest"
     """Against configurations of its own or of other studies; kept apart, too."""
+    CURVE = "curve"
+    """Under one of several numbers of connections; kept apart likewise."""
 
     @property
     def is_under_study_load(self) -> bool:
         """Whether its goodput is what the study's own load gets, and so belongs into the model."""
-        return self not in {Role.LATENCY, Role.OTHER_LOADS}
+        return self not in {Role.LATENCY, Role.OTHER_LOADS, Role.CURVE}
 
 
 class Metric(StrEnum):
@@ -239,6 +241,12 @@ class Start:
     def log_value(self) -> float | None:
         """The same of what the study maximizes."""
         return _center([window.log_value for window in self.valid_windows])
+
+    @property
+    def has_collapsed(self) -> bool:
+        """Whether most of what was asked of it failed: what it served then says little of the host."""
+        failed = sum(window.failures.total for window in self.valid_windows)
+        return failed > sum(window.correct for window in self.valid_windows)
 
     @property
     def counts(self) -> bool:

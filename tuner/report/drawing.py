@@ -91,6 +91,8 @@ class Chart:
     """Their places are percentages of the height, from the bottom."""
     y_title: str = ""
     notes: tuple[Note, ...] = ()
+    table: str = "The table of starts at the end of the page has the same numbers."
+    """Where the same is to be read."""
 
     @property
     def legend(self) -> tuple[Series, ...]:

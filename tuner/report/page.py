@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tuner.report.bars import BarChart
+    from tuner.report.curve import Curve
     from tuner.report.drawing import Chart
     from tuner.report.summary import Summary
     from tuner.report.sweep import Sweep
@@ -43,8 +44,9 @@ class Headline:
     text: str
 
 
-def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = ()) -> str:
-    """Render the page, with the sweeps of the study. What draws is imported here and nowhere else."""
+def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "Sequence[Curve]" = ()) -> str:
+    """Render the page, with the study's sweeps and load curves. What draws is imported here alone."""
+    from tuner.report.curve.page import show_curve
     from tuner.report.setting_figures import draw_slices
     from tuner.report.start_figures import describe_starts
     from tuner.report.sweep.page import draw_figure
@@ -55,6 +57,7 @@ def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = ()) -> str:
         age=describe_age(age), trends=describe_trends(age),
         figures=draw_figures(summary), slices=draw_slices(summary), counts=count_starts(summary),
         sweeps=[(sweep, draw_figure(sweep)) for sweep in sweeps],
+        curves=[show_curve(curve, f"curve{number}") for number, curve in enumerate(curves)],
         tips=embed(describe_starts(summary)), limit=describe_limit(summary),
         p99_title=name_p99(summary.default),
         **{name: rows_of(summary) for name, rows_of in TABLES.items()},
@@ -70,6 +73,12 @@ def describe_verdict(summary: "Summary") -> Headline:
             text=f"{capitalize(say_metric(gain.metric))} with the winner relative to the default"
             f"{f' ({summary.across})' if summary.across else ''}, with the "
             f"{say_percent(1 - gain.alpha)} interval, from pairs of fresh starts that the search never saw.",
+        )  # fmt: skip
+    if gain is not None and gain.is_proven:
+        return Headline(
+            tone="good", figure=capitalize(gain.verdict),
+            text=f"{summary.reason} {capitalize(say_metric(gain.metric))} relative to the default: "
+            f"{say_gain(gain)}.",
         )  # fmt: skip
     if gain is not None:
         return Headline(

@@ -13,16 +13,21 @@ PROBABLE = 0.5
 """Less likely to keep a constraint, a configuration is counted as one that broke it."""
 
 
-def explain_gain(gain: Gain, doubts: Sequence[Assessment] = (), *, pair_s: float = 0.0) -> str:
-    """Return why pairs gave this verdict; nothing when they prove a gain.
+def explain_gain(
+    gain: Gain, doubts: Sequence[Assessment] = (), *, pair_s: float = 0.0, kept: Sequence[Assessment] = ()
+) -> str:
+    """Return why pairs gave this verdict; when they prove a gain, what else the winner bears.
 
     Args:
         gain: what the pairs gave.
         doubts: what keeps the winner from being shipped.
         pair_s: seconds that a pair took, to say how long more of them would take; 0 when that is not known.
+        kept: what is known of the winner under the bounds that the default breaks.
     """
-    if gain.verdict == "improved":
-        return ""
+    if gain.is_proven:
+        return " ".join(
+            f"The default {each.finding_of_default}, the winner {_leave_verb(each.finding)}." for each in kept
+        )
     said = [_explain_doubt(each) for each in doubts]
     if gain.verdict == "overfitted":
         return " ".join([*said, _explain_overfitting(gain)])

@@ -336,7 +336,8 @@ def _explain(
 ) -> str:
     """Return why there is no proven gain; nothing when there is one, or the study goes on."""
     if gain is not None and winner is not None:
-        return explain_gain(gain, known.doubts(winner), pair_s=pair_seconds(starts))
+        kept = known.assess_sought(winner) if known.default_fails else ()
+        return explain_gain(gain, known.doubts(winner), pair_s=pair_seconds(starts), kept=kept)
     return explain_no_winner(starts, ranking, known) if finished else ""
 
 

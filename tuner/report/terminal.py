@@ -86,10 +86,10 @@ def headline(summary: "Summary") -> Text:
     """Return how a study ended, or how far it is, in one line."""
     name = make_printable(summary.study)
     if summary.gain is not None:
-        is_proven = summary.gain.verdict == "improved"
-        gain = (say_gain(summary.gain), "bold green" if is_proven else "bold yellow")
+        gain = (say_gain(summary.gain), "bold green" if summary.gain.is_proven else "bold yellow")
         what = "" if summary.metric is Metric.GOODPUT else f"{say_metric(summary.metric)}: "
-        verdict = ": " if is_proven else f": {summary.gain.verdict}, "
+        is_gain = summary.gain.verdict == "improved"
+        verdict = ": " if is_gain else f": {summary.gain.verdict}, "
         return Text.assemble((name, "bold"), verdict, what, gain, PAIRED)
     if summary.state == "finished":
         reason = make_printable(summary.stop_reason)

@@ -23,6 +23,7 @@ NOTHING_BETTER = "nothing beat the default"
 """How a study that has no winner ends."""
 LATER = "standard"
 """Preset whose windows begin later than those of a quick study."""
+MOST_RATIO = 1000
 MINUTE_S = 60
 HOUR_S = 3600
 
@@ -39,14 +40,16 @@ COUNTS: Ladder = {"": (10_000, 1000), "k": (1000, 1000), "M": (1000, 1000), "G":
 
 
 def say_ratio(ratio: float) -> str:
-    """Write a speedup: 1.31×."""
+    """Write a speedup: 1.31×; beyond a thousand, against next to nothing, digits say nothing."""
+    if ratio > MOST_RATIO:
+        return f">{MOST_RATIO:,}×"
     return f"{ratio:.2f}×" if math.isfinite(ratio) else NOTHING
 
 
 def say_interval(low: float, high: float) -> str:
     """Write an interval of speedups: [1.27, 1.35]; an end that is not known is left open."""
-    ends = (f"{low:.2f}" if math.isfinite(low) else "…", f"{high:.2f}" if math.isfinite(high) else "…")
-    return f"[{ends[0]}, {ends[1]}]"
+    ends = ("…" if not math.isfinite(end) or end > MOST_RATIO else f"{end:.2f}" for end in (low, high))
+    return f"[{', '.join(ends)}]"
 
 
 def say_estimate(estimate: "Estimate") -> str:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
+from statistics import median
 
 import numpy as np
 from scipy.special import ndtri
@@ -61,12 +62,25 @@ class Estimate:
         )
 
 
-def _observe(control: Start, noise: Noise) -> Estimate:
+def reference_logs(controls: Sequence[Start]) -> list[tuple[Start, float]]:
+    """Return the controls that tell the level, each with the log value that it stands for.
+
+    One that has collapsed tells nothing of the host. Where all have, all stand for their median: how little
+    gets through is chance, and the host is taken for as steady as can be.
+    """
+    counted = [(start, start.log_value or 0.0) for start in controls if start.counts]
+    sound = [(start, log) for start, log in counted if not start.has_collapsed]
+    if sound or not counted:
+        return sound
+    middle = median(log for _, log in counted)
+    return [(start, middle) for start, _ in counted]
+
+
+def _observe(control: Start, noise: Noise, log: float) -> Estimate:
     """Return the level that one control start shows, in the middle of its windows."""
-    log = control.log_value
     return Estimate(
         time_s=middle_s(control),
-        level=0.0 if log is None else log,
+        level=log,
         variance=start_variance(noise, len(control.valid_windows), control.steady),
     )
 
@@ -174,7 +188,7 @@ class ControlLevel:
         Raises:
             TargetError: none of them counts.
         """
-        seen = [_observe(start, noise) for start in controls if start.counts]
+        seen = [_observe(start, noise, log) for start, log in reference_logs(controls)]
         if not seen:
             raise TargetError(
                 f"control level: none of {len(controls)} starts of the default gave a measurement. "
@@ -202,7 +216,7 @@ class ControlLevel:
 
     def alarm(self, control: Start) -> bool:
         """Return whether a new control, not among the fitted, is more than 4·√(P+R) from its prediction."""
-        seen = _observe(control, self.noise)
+        seen = _observe(control, self.noise, control.log_value or 0.0)
         level, variance = self.at(seen.time_s)
         return _is_far(seen, Estimate(time_s=seen.time_s, level=level, variance=variance))
 

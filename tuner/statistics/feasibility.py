@@ -103,8 +103,18 @@ class Feasibility:
             for each in constraints
             if each.metric != FAILURE_RATE
         }
-        is_by_cost = is_searched_by_cost(starts)
+        is_by_cost = is_searched_by_cost(starts) and not self.default_fails
         self._goodput = RawGoodput.fit(groups, self._default) if is_by_cost else None
+
+    @property
+    def default_fails(self) -> bool:
+        """Whether the default breaks, next to no doubt, a bound that it need not keep.
+
+        Then it is no measure of what others have to serve: to serve few clients well is easy.
+        """
+        sought = [each for each in self._constraints if each.is_sought]
+        starts = self._rates.of(self._default).starts
+        return bool(sought) and starts >= LEAST_RULING and self._joint(sought, self._default) < RULED_OUT
 
     def failure_rate(self, config: Config) -> FailureRate:
         """Return what is known of a configuration's failures."""
@@ -158,6 +168,12 @@ class Feasibility:
         )  # fmt: skip
         bounds = (self._assess(each, key, rate) for each in self._constraints)
         return (started, *bounds, *self._assess_goodput(key))
+
+    def assess_sought(self, config: Config) -> tuple[Assessment, ...]:
+        """Return what is known of a configuration under the bounds that the default need not keep."""
+        key = _key(config)
+        rate = self._rates.of(key)
+        return tuple(self._assess(each, key, rate) for each in self._constraints if each.is_sought)
 
     def doubts(self, config: Config) -> tuple[Assessment, ...]:
         """Return what keeps a configuration from being shipped, the worst first; nothing when it may ship."""
@@ -224,11 +240,15 @@ class LoadsFeasibility(Feasibility):
 
     def __init__(self, starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> None:
         """Fit to what all starts of a study gave together, and to what they gave under each load."""
-        super().__init__(starts, constraints, default)
         self._in = {
             name: Feasibility([under_load(start, name) for start in starts], constraints, default)
             for name in name_loads(starts)
         }
+        super().__init__(starts, constraints, default)
+
+    @property
+    def default_fails(self) -> bool:
+        return any(each.default_fails for each in self._in.values())
 
     def probability(self, config: Config) -> float:
         return min(each.probability(config) for each in self._in.values())
@@ -329,4 +349,11 @@ class _Means:
         reach = float(stdtrit(self.degrees, (1 + CONFIDENCE) / 2)) * self.spread / math.sqrt(mean.starts)
         return CredibleInterval(
             value=math.exp(mean.log), low=math.exp(mean.log - reach), high=math.exp(mean.log + reach)
+        )
+
+    def assess_sought(self, config: Config) -> tuple[Assessment, ...]:
+        return tuple(
+            replace(found, constraint=f"{found.constraint} ({name})")
+            for name, each in self._in.items()
+            for found in each.assess_sought(config)
         )

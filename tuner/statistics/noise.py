@@ -81,7 +81,7 @@ def estimate_noise(starts: Sequence[Start]) -> Noise:
     vary by 8 % and more, where a fixed prior left intervals of speedups with 87–90 % coverage.
     """
     prior = Noise.PRIOR
-    counted = [start for start in starts if start.counts]
+    counted = [start for start in starts if start.counts and not start.has_collapsed]
     squares, degrees = _within(counted)
     window_variance = _shrink(prior.sigma_window**2, squares, degrees)
     controls = sorted(

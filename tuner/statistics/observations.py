@@ -13,7 +13,7 @@ from tuner.optimize.replay import shared
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.space import Space
-from tuner.statistics.control_level import ControlLevel, is_lower_bound, middle_s
+from tuner.statistics.control_level import ControlLevel, is_lower_bound, middle_s, reference_logs
 from tuner.statistics.noise import Noise, estimate_noise, start_variance
 
 LEARNS_FROM = frozenset({Role.CONTROL, Role.SEARCH, Role.REPEAT, Role.RACE, Role.ABLATION})
@@ -78,19 +78,21 @@ class Observations:
         """Return those of the starts in some roles; None before the default was measured."""
         told = [start for start in starts if start.role in roles and start.log_value is not None]
         told = [start for start in told if start.counts]
-        controls = [start for start in told if start.role is Role.CONTROL]
+        controls = reference_logs([start for start in told if start.role is Role.CONTROL])
         if not controls:
             return None
+        logs = {id(start): log for start, log in controls}
+        told = [start for start in told if start.role is not Role.CONTROL or id(start) in logs]
         noise = estimate_noise(told)
         times = np.array([middle_s(start) for start in told])
         walk = Walk(
             first_s=float(times.min()),
             drift_per_s=noise.drift_per_s,
-            jumps=ControlLevel.fit(controls, noise).jumps,
+            jumps=ControlLevel.fit([start for start, _ in controls], noise).jumps,
         )
         encoding = Encoding(shared(space.dimensions))
         points = encode(space, encoding, [start.config for start in told])
-        values = np.array([start.log_value or 0.0 for start in told])
+        values = np.array([logs.get(id(start), start.log_value or 0.0) for start in told])
         return cls(
             noise=noise,
             walk=walk,

@@ -132,7 +132,8 @@ def judge_situation(
     mean, reach = fmean(logs), _reach(logs, pair_sd, ALPHA / situations)
     high = math.exp(min(mean + reach, LARGEST_LOG))
     fails = _is_failing(candidate, default, failure_limit)
-    loses = high < 1 and math.exp(mean) < 1 - LOSS
+    # Where the default fails, it serves fewer clients and so those more easily.
+    loses = high < 1 and math.exp(mean) < 1 - LOSS and not _is_failing(default, candidate, failure_limit)
     return Faced(
         situation=situation, default=default, candidate=candidate,
         ratio=math.exp(mean), low=math.exp(mean - reach), high=high,

@@ -29,7 +29,7 @@ from tuner.records import Metric, Start, name_loads, under_load
 from tuner.records.blend import Across, Blend
 from tuner.statistics.age import Age
 
-Verdict = Literal["improved", "no worse", "not proven", "worse", "overfitted", "infeasible"]
+Verdict = Literal["improved", "bears the load", "no worse", "not proven", "worse", "overfitted", "infeasible"]
 CLAIMS: tuple[Verdict, ...] = ("worse", "not proven", "no worse", "improved")
 """From the weakest to the strongest."""
 ALPHA = 0.05
@@ -72,6 +72,11 @@ class Gain:
     by_load: Mapping[str, "Gain"] = field(default_factory=dict)
     """Of several loads: load → the gain under it. Empty for one."""
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether the winner may take the default's place: it serves more, or bears what that does not."""
+        return self.verdict in {"improved", "bears the load"}
+
 
 def pair_order(
     pairs: int, rng: Random, sides: tuple[str, ...] = ("default", "winner")
@@ -92,7 +97,7 @@ def judge_pairs(pairs: Sequence[tuple[float, float]], *, looks: int = 1, total_a
 
     "improved" takes a lower bound above 1 and a ratio of at least 1 + `MIN_GAIN`; "no worse" a lower bound
     above 1 − `MIN_GAIN`; "worse" an interval wholly below 1. What pairs cannot show, that the winner breaks a
-    constraint ("infeasible"), is for others to say.
+    constraint ("infeasible"), or keeps one that the default breaks ("bears the load"), is for others to say.
 
     Args:
         pairs: log goodput of default and winner, pair by pair.
@@ -184,7 +189,7 @@ def needs_extension(gain: Gain) -> bool:
     It may while the interval holds a gain worth a change and the winner is ahead at all; from behind, as
     many pairs again do not end above (in none of 1 500 simulated A/A confirmations).
     """
-    is_open = gain.verdict not in {"improved", "overfitted", "infeasible"}
+    is_open = not gain.is_proven and gain.verdict not in {"overfitted", "infeasible"}
     return is_open and gain.ratio > 1 and gain.high >= 1 + MIN_GAIN
 
 

@@ -175,6 +175,33 @@ def _contest_from_json(data: dict[str, Any]) -> ContestPlan:
     return ContestPlan(**{**data, "entrants": entrants, "notes": tuple(data["notes"])})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurvePlan:
+    """Some configurations, and the numbers of connections under which each is measured."""
+
+    names: tuple[str, ...]
+    """As they were asked for: default, winner, a preset or a file; ratios are relative to the first."""
+    configs: tuple[Config, ...]
+    connections: tuple[int, ...]
+    """Rising."""
+    failure_limit: float
+    """Share of failed requests from which on a configuration is held to fail."""
+
+    @property
+    def cells(self) -> tuple[tuple[int, int], ...]:
+        """Return what is measured: index of the configuration, number of connections."""
+        return tuple((index, count) for index in range(len(self.names)) for count in self.connections)
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """Return the name of each cell's arm."""
+        return tuple(f"{self.names[index]} at {count}" for index, count in self.cells)
+
+
+def _curve_from_json(data: dict[str, Any]) -> CurvePlan:
+    return CurvePlan(**{**data, **{key: tuple(data[key]) for key in ("names", "configs", "connections")}})
+
+
 FORMAT: Fact[int] = Fact("format")
 DEFINITION: Fact[Mapping[str, str]] = Fact("definition", to_json=dict)
 """The study file and the search space: name → text."""
@@ -231,3 +258,5 @@ SWEEP: Fact[SweepPlan] = Fact("sweep", _sweep_from_json, asdict)
 """Of the storage of a sweep, which is none of a study."""
 CONTEST: Fact[ContestPlan] = Fact("contest", _contest_from_json, asdict)
 """Of the storage of a contest, which is none of a study."""
+CURVE: Fact[CurvePlan] = Fact("curve", _curve_from_json, asdict)
+"""Likewise, of a load curve."""

@@ -21,6 +21,8 @@ STARTED = "started"
 FAILURE_RATE = "failure_rate"
 RELATIVE = "default"
 """Stands for a number in a bound: what the default has under the same load."""
+UNLIKE_DEFAULT = "unlike default"
+"""Behind a bound that the default itself is known to break."""
 RATE_TOLERANCE = 0.25
 RATE_FLOOR = 0.001
 """A failure rate is no worse than the default's up to a quarter above it, because counts that differ by less
@@ -36,9 +38,12 @@ class Constraint:
     metric: str
     limit: float | None
     """None: what the default has."""
+    is_sought: bool = False
+    """Whether the default need not keep it: what is looked for is a configuration that does."""
 
     def __str__(self) -> str:
-        return f"{self.metric} <= {RELATIVE if self.limit is None else f'{self.limit:g}'}"
+        bound = f"{self.metric} <= {RELATIVE if self.limit is None else f'{self.limit:g}'}"
+        return f"{bound} {UNLIKE_DEFAULT}" if self.is_sought else bound
 
     @property
     def tolerance(self) -> tuple[float, float]:
@@ -110,7 +115,8 @@ UNITS: Mapping[str, Mapping[str, float]] = {
 """Metric → units that its bound may have → how many of the metric's own each is."""
 
 _FORM = re.compile(
-    r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+|default)\s*(?P<unit>%|[a-zµ]+)?\s*"
+    r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+|default)\s*"
+    r"(?P<unit>%|(?!unlike\b)[a-zµ]+)?(?P<sought>\s*\bunlike\s+default)?\s*"
 )
 
 
@@ -146,7 +152,10 @@ def parse_objective(texts: Sequence[str], where: str) -> Objective:
 
 
 def parse_constraint(text: str, where: str) -> Constraint:
-    """Read a bound: `failure_rate <= 0.1 %`, `latency_p99_ms <= 20ms`, `… <= default`. Raises UsageError."""
+    """Read a bound: `failure_rate <= 0.1 %`, `latency_p99_ms <= 20ms`, `… <= default`. Raises UsageError.
+
+    Behind a number, `unlike default` says that the default breaks it, and that what keeps it is looked for.
+    """
     form = _FORM.fullmatch(text)
     if form is None or form["sign"] != "<=":
         raise UsageError(
@@ -160,9 +169,13 @@ def parse_constraint(text: str, where: str) -> Constraint:
         raise UsageError(
             f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
         )
+    is_sought = form["sought"] is not None
     if form["limit"] == RELATIVE and form["unit"] is None:
+        if is_sought:
+            raise UsageError(f"{where}: {text!r} contradicts itself. Give a number for {UNLIKE_DEFAULT!r}.")
         return Constraint(metric=metric, limit=None)
-    return Constraint(metric=metric, limit=_read_limit(metric, form["limit"], form["unit"], where))
+    limit = _read_limit(metric, form["limit"], form["unit"], where)
+    return Constraint(metric=metric, limit=limit, is_sought=is_sought)
 
 
 def _read_limit(metric: str, number: str, unit: str | None, where: str) -> float:

@@ -36,12 +36,30 @@ class Plan:
     rate_window_s: float = 20.0
     other_loads_s: float = 0.0
     """Seconds in which a candidate and the default meet loads that nothing was tuned on; 0 leaves it out."""
+    slice_s: float = 1.0
+    """Of the warm-up, which is looked at slice by slice."""
 
     @property
     def least_minutes(self) -> float:
         """Time under load of the fewest starts: of the default, one that is tried, and the least pairs."""
         starts = LEAST_CALIBRATION + 1 + 2 * LEAST_PAIRS
         return starts * (self.warmup_s + self.windows[0] * self.window_s) / 60
+
+    def under(self, connections: int) -> "Plan":
+        """Return the plan for a load of so many connections.
+
+        Every window opens them anew, and one for which the listen queue has no place is tried again after a
+        second (tcp(7), tcp_syn_retries). A window that is over by then shows nothing else.
+        """
+        if connections < MANY_CONNECTIONS:
+            return self
+        return replace(
+            self,
+            window_s=max(self.window_s, MANY_WINDOW_S),
+            slice_s=max(self.slice_s, MANY_WINDOW_S),
+            warmup_s=max(self.warmup_s, MANY_WINDOW_S),
+            warmup_max_s=max(self.warmup_max_s, MANY_WINDOW_S),
+        )
 
     def fit(self, *, minutes: float | None, trials: int | None) -> "Plan":
         """Return the plan within another budget; with less time, every stage gets less of it.
@@ -75,6 +93,8 @@ class Plan:
 MOST_MINUTES = 7 * 24 * 60
 MOST_TRIALS = 100_000
 """What a budget may be at the most."""
+MANY_CONNECTIONS = 1000
+MANY_WINDOW_S = 2.0
 LEAST_CALIBRATION = 3
 LEAST_SHARE = 0.75
 """Of a preset's time, with which its starts keep all their windows."""

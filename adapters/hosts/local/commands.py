@@ -70,6 +70,11 @@ class StartedProcess(RunningProcess):
                 processes.kill_tree(self._popen.pid, is_entrance=self._pid != self._popen.pid)
         self.reap()
 
+    def resume(self) -> None:
+        """Let an entrance go on, which has stopped itself when its command was stopped, to reap that."""
+        if self._popen.poll() is None:
+            processes.send(self._popen.pid, signal.SIGCONT)
+
     def reap(self) -> None:
         """Wait for the end of a process that was killed."""
         self._popen.wait()

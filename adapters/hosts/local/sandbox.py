@@ -68,6 +68,8 @@ class LocalSandbox(IsolatedHost, commands.LocalRunner):
         if self._first.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._first.stdin.close()
+        for process in self._started:
+            process.resume()
         if self._first.poll() is None and not processes.wait_for_end(self._first.pid, ANSWER_TIMEOUT_S):
             processes.kill_tree(self._first.pid)
         _end(self._first)

@@ -20,6 +20,7 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.commands import compare as compare_module
+from tuner.commands import interleaved
 from tuner.commands import sweep as module
 from tuner.commands.compare import compare
 from tuner.errors import TargetError, UsageError
@@ -66,7 +67,7 @@ def started(monkeypatch, host, settings):
         return starters[-1]
 
     monkeypatch.setattr(compare_module, "prepare", lambda _: replace(setup, target=target))
-    monkeypatch.setattr(module, "Starter", make_starter)
+    monkeypatch.setattr(interleaved, "Starter", make_starter)
     monkeypatch.setattr(module, "Measuring", partial(module.Measuring, clock=host.clock))
     return starters
 

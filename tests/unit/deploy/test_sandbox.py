@@ -57,7 +57,7 @@ def listing(host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
     """Answer as ss does: the queue is what was asked, unless somaxconn is less."""
     settings = json.loads(host.read(PurePosixPath("/sandbox/page/settings.json")).content or b"")
     queue = min(settings["backlog"], int(host.read(SOMAXCONN).content or b"0"))
-    return completed(argv, stdout=b"LISTEN 0 %d 127.0.0.1:8080 0.0.0.0:*" % queue)
+    return completed(argv, stdout=b"LISTEN 0 %d 0.0.0.0:8080 0.0.0.0:*" % queue)
 
 
 def plan(

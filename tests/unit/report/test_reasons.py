@@ -1,6 +1,7 @@
 """Why a study has no proven gain."""
 
 import math
+import re
 from dataclasses import replace
 
 from tests.unit.starts import DEFAULT, SPACE, config_of, control, failed, start, window
@@ -38,6 +39,22 @@ def doubts_of(*starts):
 
 def test_a_proven_gain_needs_no_reason():
     assert explain_gain(IMPROVED) == ""
+
+
+def test_what_the_winner_keeps_and_the_default_breaks_is_said_beside_the_gain():
+    sought = (replace(FEW_FAILURES, is_sought=True),)
+    starts = (
+        *(control(number, windows=(window(6000, failed=2000),)) for number in range(3)),
+        *(measured(number, CACHED, 0, 0) for number in range(3, 6)),
+    )
+    known = Feasibility(starts, sought, DEFAULT)
+
+    assert known.default_fails
+    assert known.may_ship(CACHED)
+    for verdict in ("improved", "bears the load"):
+        said = explain_gain(replace(WORSE, verdict=verdict), kept=known.assess_sought(CACHED))
+        assert said.startswith("The default fails 25 % [")
+        assert re.search(r"of its requests, the winner 0 % \[0 %, 0\.0\d+ %\]\.$", said)
 
 
 def test_a_loss_is_called_one():

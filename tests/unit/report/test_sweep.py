@@ -20,7 +20,7 @@ from tuner.report.sweep import Sweep, list_followers, say_tolerance, sweep_json
 from tuner.report.sweep.page import draw_figure, draw_marks, render_sweep
 from tuner.report.sweep.screen import draw_rows, sweep_screen
 from tuner.space.grid import place_value
-from tuner.statistics.sweep import judge_sweep
+from tuner.statistics.curves.sweep import judge_sweep
 from tuner.study.facts import SweepPlan
 
 SPACE = space_of(*TUNED)

@@ -41,6 +41,13 @@ def test_a_loss_has_to_be_beyond_the_noise_and_above_five_percent(winner, pair_s
     assert (faced.finding, faced.is_slower) == (finding, slower)
 
 
+def test_it_is_no_loss_to_serve_less_where_the_default_fails_and_the_candidate_does_not():
+    failing = (window(900, failed=100),)
+
+    assert judge([(failing, (window(700),))] * 2).finding == "holds"
+    assert judge([(failing, (window(700, failed=90),))] * 2).finding == "loses"
+
+
 def test_equal_configurations_lose_anywhere_in_at_most_one_meeting_of_twenty():
     rng, lost, meetings = Random(5), 0, 1000  # noqa: S311 - no secret
 

@@ -17,6 +17,7 @@ from tuner.study.objective import (
 )
 
 FEW_FAILURES = Constraint(metric="failure_rate", limit=0.001)
+SOUGHT = Constraint(metric="failure_rate", limit=0.001, is_sought=True)
 QUICK = Constraint(metric="latency_p99_ms", limit=5.0)
 WHERE = "study.yaml:9: constraints[0]"
 
@@ -42,6 +43,7 @@ def with_windows(*windows, **given):
         ("failure_rate <= 0", Constraint(metric="failure_rate", limit=0.0)),
         ("failure_rate <= default", Constraint(metric="failure_rate", limit=None)),
         ("latency_p99_ms<=default", Constraint(metric="latency_p99_ms", limit=None)),
+        ("failure_rate <= 0.001  unlike default", SOUGHT),
     ],
 )
 def test_a_bound_on_a_known_metric_is_read(text, constraint):
@@ -70,6 +72,9 @@ def test_a_bound_on_a_known_metric_is_read(text, constraint):
         ("failure_rate <= 1e999", "is inf. Give a number of at least 0"),
         ("failures <= 1", "there is no metric 'failures'. Did you mean failure_rate?"),
         ("latency_p90_ms <= 1", "Did you mean latency_p99_ms? There are: failure_rate, cpu_us_per_request"),
+        ("failure_rate <= default unlike default", "contradicts itself. Give a number"),
+        ("failure_rate <= 0.001 unlike winner", "is not a constraint"),
+        ("failure_rate <= 0.001unlike default", "is not a constraint"),
         ("", "is not a constraint"),
     ],
 )

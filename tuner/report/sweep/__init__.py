@@ -11,8 +11,8 @@ from tuner.records import Metric
 from tuner.report.summary import Arm, gather_arm
 from tuner.report.wording import capitalize, say_duration, say_estimate, say_metric, say_percent
 from tuner.space.grid import GridPoint, follows
+from tuner.statistics.curves.sweep import NEAR, Sweeping, Tried, judge_sweep
 from tuner.statistics.response_curve import Estimate
-from tuner.statistics.sweep import NEAR, Sweeping, Tried, judge_sweep
 from tuner.study.facts import SWEEP, SweepPlan
 from tuner.study.folder import list_files, require_own_database
 from tuner.study.storage import open_storage

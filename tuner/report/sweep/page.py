@@ -20,11 +20,11 @@ from tuner.report.sweep import (
     say_tolerance,
 )
 from tuner.report.wording import NOTHING, say_estimate, say_failures, say_milliseconds, say_rate
+from tuner.statistics.curves.sweep import places_of
 from tuner.statistics.response_curve import Estimate
-from tuner.statistics.sweep import places_of
 
 if TYPE_CHECKING:
-    from tuner.statistics.sweep import Tried
+    from tuner.statistics.curves.sweep import Tried
 
 HEIGHT = 300
 MARGIN_PERCENT = 5.0

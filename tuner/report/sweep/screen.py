@@ -20,7 +20,7 @@ from tuner.report.sweep import (
 from tuner.report.wording import make_printable, say_estimate, say_rate, say_ratio
 
 if TYPE_CHECKING:
-    from tuner.statistics.sweep import Tried
+    from tuner.statistics.curves.sweep import Tried
 
 LONGEST_LABEL = 16
 GAP = "  "

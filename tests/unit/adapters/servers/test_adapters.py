@@ -4,7 +4,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from tests.unit.adapters.servers.golden import FOLDER, RecordedHost, RecordedProcess
-from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.apache import OPEN_FILES, SPARE_FILES, Apache, ApachePrefork
 from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl, path_of
@@ -125,6 +125,13 @@ def test_apache_is_given_the_open_files_that_apachectl_gives_it():
     apachectl = Path("/usr/sbin/apachectl").read_text()
 
     assert f"ulimit -n {Apache().needs({}).open_files}" in apachectl
+
+
+def test_an_apache_whose_processes_hold_more_connections_is_given_more():
+    held = {"ThreadsPerChild": 400, "AsyncRequestWorkerFactor": 24}
+
+    assert Apache().needs(held).open_files == 400 * 25 + SPARE_FILES
+    assert ApachePrefork().needs({"MaxRequestWorkers": 10_000}).open_files == OPEN_FILES
 
 
 def test_an_ordinary_user_may_leave_the_user_directive_in_place():

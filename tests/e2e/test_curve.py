@@ -1,0 +1,82 @@
+"""A load curve on the command line with a real server: measured, shown, listed, and read again."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command_line import CommandLine
+from tests.e2e.traces import eventually
+from tests.testbed.processors import idle_processors_here
+
+ROOMY = "worker_connections: 4096\nlisten_backlog: 4096\n"
+CURVE = ("curve", "study.yaml", "default", "roomy.yaml", "--connections", "300,3000", "--minutes", "1")
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory):
+    """One short curve of nginx: its own settings, and room for more connections."""
+    tuner = CommandLine(tmp_path_factory.mktemp("curve"))
+    with idle_processors_here() as through:
+        tuner = CommandLine(tuner.folder, variables={"COLUMNS": "80"}, through=through)
+        tuner.write(connections=50)
+        (tuner.folder / "roomy.yaml").write_text(ROOMY)
+        completed = tuner.run(*CURVE, "-o", "curve.html", "--json", timeout_s=180)
+        again = tuner.run(*CURVE, timeout_s=60)
+    eventually(lambda: not tuner.processes())
+    return tuner, completed, again
+
+
+def test_where_the_default_fails_and_where_more_room_bears_the_load(drawn):
+    _, completed, _ = drawn
+
+    assert completed.returncode == 0, completed.stderr
+    found = json.loads(completed.stdout)
+    default, roomy = found["configurations"]
+    assert (default["bears_up_to"], default["fails_from"]) == (300, 3000)
+    assert (roomy["bears_up_to"], roomy["fails_from"]) == (3000, None)
+    assert roomy["points"][1]["failed"] == 0
+    for point in roomy["points"]:
+        assert point["ratio"]["low"] <= point["ratio"]["value"] <= point["ratio"]["high"]
+        assert point["latency_p99_ms"] > 0
+    assert found["seconds"] <= 75
+
+
+def test_the_same_command_again_shows_the_curve_within_the_terminal(drawn):
+    _, _, again = drawn
+
+    assert again.returncode == 0, again.stderr
+    assert "default: failures from 3,000 connections on" in again.stdout
+    assert "roomy: no failures up to 3,000 connections" in again.stdout
+    assert "█" in again.stdout
+    assert all(len(line) <= 80 for line in again.stdout.splitlines())
+
+
+def test_the_page_stands_alone(drawn):
+    tuner, *_ = drawn
+    page = (tuner.folder / "curve.html").read_text()
+
+    assert page.count("<figure") == 3
+    assert "src=" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--connections", "many"), "'many' is no number"),
+        (("--connections", "30000"), "cannot be sent. Give 1 to 20,000"),
+        (("default", "default"), "is given twice"),
+        (("winner",), "there is no study here yet"),
+        (("missing.yaml",), "there is no such file"),
+        (("--minutes", "0.1"), "are too few for"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(tmp_path: Path, arguments, said):
+    tuner = CommandLine(tmp_path)
+    tuner.write()
+
+    refused = tuner.run("curve", "study.yaml", *arguments)
+
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert refused.stdout == ""

@@ -1,0 +1,95 @@
+"""The command that measures configurations under more and more connections."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tuner
+from tuner.cli.agreement import agree_to_run
+from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
+from tuner.cli.exit_codes import INTERRUPTED
+from tuner.cli.printing import make_console, print_json, print_text, say, what_was_typed
+from tuner.cli.study_commands import Preset
+from tuner.cli.sweep_command import split_values
+from tuner.errors import UsageError
+from tuner.ports import Scalar
+
+
+def curve(  # noqa: PLR0913, PLR0917 - the command's options
+    study: StudyPath,
+    configurations: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CONFIGURATION]...",
+            help="default, winner, a preset, or YAML files of values; default and winner if none is given.",
+        ),
+    ] = None,
+    connections: Annotated[
+        str, typer.Option(help="Under how many connections each is measured.")
+    ] = "100,300,1000,3000,10000",
+    minutes: Annotated[
+        float | None, typer.Option(help="Wall time at the most; by default that of four blocks.")
+    ] = None,
+    preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write, too.")] = None,
+    as_json: AsJson = False,
+    yes: Agreed = False,
+) -> None:
+    """Measure goodput, failures and p99 over connections: up to how many each configuration bears."""
+    refuse_below("--minutes", minutes, 0.1)
+    counts = read_counts(connections)
+    named = None if not configurations else name_configurations(configurations)
+    settings = read_study(study)
+    if settings.target.is_managed:
+        agree_to_run(settings, study, yes=yes)
+    from tuner.commands.outputs import write_curve
+    from tuner.report.curve import curve_json
+    from tuner.report.curve.screen import curve_screen
+    from tuner.report.progress import open_progress
+
+    try:
+        with open_progress(make_console(stderr=True)) as progress:
+            found = tuner.curve(
+                settings, named, connections=counts, minutes=minutes,
+                preset=preset.value if preset else None, progress=progress,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
+        sys.exit(INTERRUPTED)
+    if as_json:
+        print_json(curve_json(found))
+    else:
+        make_console().print(curve_screen(found))
+    if output is not None:
+        write_curve(found, output)
+        if not as_json:
+            print_text(str(output))
+
+
+def read_counts(text: str) -> list[int]:
+    """Read numbers of connections between commas. Raises UsageError for what is none."""
+    values = split_values(text, "--connections", "100,1000,10000")
+    wrong = next((each for each in values if not (each.isascii() and each.isdecimal())), None)
+    if wrong is not None:
+        raise UsageError(f"--connections: {wrong[:20]!r} is no number. Write them as 100,1000,10000.")
+    return [int(each[:9]) for each in values]
+
+
+def name_configurations(given: list[str]) -> dict[str, dict[str, Scalar] | str]:
+    """Return each configuration by the name under which it is shown; files are read at once.
+
+    Raises:
+        UsageError: one is given twice, or a file holds no values.
+    """
+    from tuner.study import load_values
+
+    named: dict[str, dict[str, Scalar] | str] = {}
+    for each in given:
+        is_file = "/" in each or each.endswith((".yaml", ".yml"))
+        name = Path(each).stem if is_file else each
+        if name in named:
+            raise UsageError(f"curve: {name!r} is given twice. Give each configuration once.")
+        named[name] = dict(load_values(Path(each))) if is_file else each
+    return named
