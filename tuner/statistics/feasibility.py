@@ -272,6 +272,13 @@ class LoadsFeasibility(Feasibility):
         )
         return (started, *bounds)
 
+    def assess_sought(self, config: Config) -> tuple[Assessment, ...]:
+        return tuple(
+            replace(found, constraint=f"{found.constraint} ({name})")
+            for name, each in self._in.items()
+            for found in each.assess_sought(config)
+        )
+
 
 def judge_feasibility(
     starts: Sequence[Start], constraints: Sequence[Constraint], default: Config
@@ -349,11 +356,4 @@ class _Means:
         reach = float(stdtrit(self.degrees, (1 + CONFIDENCE) / 2)) * self.spread / math.sqrt(mean.starts)
         return CredibleInterval(
             value=math.exp(mean.log), low=math.exp(mean.log - reach), high=math.exp(mean.log + reach)
-        )
-
-    def assess_sought(self, config: Config) -> tuple[Assessment, ...]:
-        return tuple(
-            replace(found, constraint=f"{found.constraint} ({name})")
-            for name, each in self._in.items()
-            for found in each.assess_sought(config)
         )
