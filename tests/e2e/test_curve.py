@@ -37,8 +37,10 @@ def test_where_the_default_fails_and_where_more_room_bears_the_load(drawn):
     assert (roomy["bears_up_to"], roomy["fails_from"]) == (3000, None)
     assert roomy["points"][1]["failed"] == 0
     for point in roomy["points"]:
-        assert point["ratio"]["low"] <= point["ratio"]["value"] <= point["ratio"]["high"]
+        assert point["goodput_rps"]["low"] <= point["goodput_rps"]["value"] <= point["goodput_rps"]["high"]
         assert point["latency_p99_ms"] > 0
+    ratio = roomy["points"][0]["ratio"]
+    assert ratio["low"] <= ratio["value"] <= ratio["high"]
     assert found["seconds"] <= 75
 
 
@@ -46,8 +48,11 @@ def test_the_same_command_again_shows_the_curve_within_the_terminal(drawn):
     _, _, again = drawn
 
     assert again.returncode == 0, again.stderr
-    assert "default: failures from 3,000 connections on" in again.stdout
-    assert "roomy: no failures up to 3,000 connections" in again.stdout
+    # It may serve next to nothing there, or nothing at all.
+    first, second, *_ = again.stdout.splitlines()
+    assert first.startswith("default: ")
+    assert "from 3,000 connections on" in first
+    assert second == "roomy: no failures up to 3,000 connections"
     assert "█" in again.stdout
     assert all(len(line) <= 80 for line in again.stdout.splitlines())
 

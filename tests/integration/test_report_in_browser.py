@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.browser import Page, open_browser
+from tests.unit.report.test_curve import DEFAULT_RATES, WINNER_RATES, make_curve, rates
 from tests.unit.report.test_sweep import make_sweep
 from tests.unit.simulated_study import make_summary
 from tuner.records import Failure, State
@@ -91,7 +92,8 @@ def summary() -> Summary:
 def report(summary: Summary, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     sweep = make_sweep({768: 10_000, 1500: 12_000, 3000: 15_000, 6000: 14_750, 12000: 9_000})
-    path.write_text(render_report(summary, [sweep]), encoding="utf-8")
+    curve = make_curve({"default": rates(DEFAULT_RATES, (1000, 10_000)), "winner": rates(WINNER_RATES)})
+    path.write_text(render_report(summary, [sweep], [curve]), encoding="utf-8")
     return path
 
 

@@ -246,7 +246,8 @@ class Start:
     def has_collapsed(self) -> bool:
         """Whether most of what was asked of it failed: what it served then says little of the host."""
         failed = sum(window.failures.total for window in self.valid_windows)
-        return failed > sum(window.correct for window in self.valid_windows)
+        correct = sum(window.correct for window in self.valid_windows)
+        return not correct or failed > correct
 
     @property
     def counts(self) -> bool:

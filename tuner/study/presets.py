@@ -49,16 +49,18 @@ class Plan:
         """Return the plan for a load of so many connections.
 
         Every window opens them anew, and one for which the listen queue has no place is tried again after a
-        second (tcp(7), tcp_syn_retries). A window that is over by then shows nothing else.
+        second (tcp(7), tcp_syn_retries). A window that is over by then shows nothing else. To open 10,000
+        takes a generator with one CPU a good part of a second besides.
         """
-        if connections < MANY_CONNECTIONS:
+        least_s = next((seconds for many, seconds in LEAST_WINDOWS_S if connections >= many), 0.0)
+        if not least_s:
             return self
         return replace(
             self,
-            window_s=max(self.window_s, MANY_WINDOW_S),
-            slice_s=max(self.slice_s, MANY_WINDOW_S),
-            warmup_s=max(self.warmup_s, MANY_WINDOW_S),
-            warmup_max_s=max(self.warmup_max_s, MANY_WINDOW_S),
+            window_s=max(self.window_s, least_s),
+            slice_s=max(self.slice_s, least_s),
+            warmup_s=max(self.warmup_s, least_s),
+            warmup_max_s=max(self.warmup_max_s, least_s),
         )
 
     def fit(self, *, minutes: float | None, trials: int | None) -> "Plan":
@@ -93,8 +95,8 @@ class Plan:
 MOST_MINUTES = 7 * 24 * 60
 MOST_TRIALS = 100_000
 """What a budget may be at the most."""
-MANY_CONNECTIONS = 1000
-MANY_WINDOW_S = 2.0
+LEAST_WINDOWS_S = ((5000, 3.0), (1000, 2.0))
+"""From so many connections on: windows of so many seconds at the least."""
 LEAST_CALIBRATION = 3
 LEAST_SHARE = 0.75
 """Of a preset's time, with which its starts keep all their windows."""

@@ -185,6 +185,17 @@ def test_a_generator_that_always_hangs_is_a_failed_load_after_two_deadlines(benc
     assert bench.clock.now_s - bench.began_s == pytest.approx(1 + 2 * (1 + GRACE_S))
 
 
+@pytest.mark.parametrize("silent", [NOTHING, Happening(hangs=True)], ids=["nothing", "hanging"])
+def test_where_silence_is_borne_it_is_a_measurement(bench, silent):
+    bench.script = scripted(FINE, silent)
+
+    measured = Measured(bench, judges=replace(NO_JUDGES, bears_silence=True))
+
+    valid = [window for window in measured.windows if window.is_valid]
+    assert valid
+    assert all(window.correct == 0 for window in valid)
+
+
 def test_a_window_that_the_environment_spoiled_is_kept_and_measured_again(bench):
     bench.script = scripted(FINE, FINE, STOLEN, FINE)
 

@@ -2,19 +2,20 @@
 
 import pytest
 
-from tuner.study.presets import MANY_CONNECTIONS, MANY_WINDOW_S, PRESETS
+from tuner.study.presets import PRESETS
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_many_connections_have_the_time_to_be_tried_again(name):
-    plan = PRESETS[name].under(MANY_CONNECTIONS)
+@pytest.mark.parametrize(("connections", "least_s"), [(1000, 2.0), (4999, 2.0), (5000, 3.0), (20_000, 3.0)])
+def test_many_connections_have_the_time_to_be_opened_and_tried_again(name, connections, least_s):
+    plan = PRESETS[name].under(connections)
 
-    assert plan.window_s >= MANY_WINDOW_S
-    assert plan.slice_s >= MANY_WINDOW_S
+    assert plan.window_s == max(PRESETS[name].window_s, least_s)
+    assert plan.slice_s == least_s
     assert plan.warmup_max_s >= plan.warmup_s >= plan.slice_s
     assert plan.minutes == PRESETS[name].minutes
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_few_connections_change_nothing(name):
-    assert PRESETS[name].under(MANY_CONNECTIONS - 1) is PRESETS[name]
+    assert PRESETS[name].under(999) is PRESETS[name]
