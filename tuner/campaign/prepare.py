@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from tuner import plugins
@@ -11,8 +12,10 @@ from tuner.deploy.arrangement import (
     find_application,
     find_packaged,
     find_ready_paths,
+    find_statuses,
     link_servers,
     open_pages,
+    refuse_other_protocol,
     split_packaged,
 )
 from tuner.deploy.deployment import Target
@@ -26,7 +29,7 @@ from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
 from tuner.measure.window import Load, copy_shape
-from tuner.ports import Facts, Host, RequestKind, Server
+from tuner.ports import HTTP, Facts, Host, RequestKind, Server
 from tuner.records import Fingerprint
 from tuner.space import (
     Space,
@@ -104,6 +107,8 @@ def prepare(settings: Study) -> Setup:
         load_hosts = {LOCAL: host}
         version = find_generators(generator, load_hosts)
         found = _make_sandbox_target(settings, host)
+        protocol = found.target.chain.protocols(found.target.facts).get(found.target.chain.front, "")
+        refuse_other_protocol(settings, generator, protocol)
         servers = {name: found.target.servers[name] for name in settings.servers}
     load = Load.prepare(generator, settings.load, host)
     described = f"{generator.name} {version}".strip()
@@ -138,15 +143,17 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     beside = find_application(settings)
     all_facts = facts | {name: each.detect(host) for name, each in beside.items()}
     chain = link_servers(settings, all_facts)
+    backends = chain.protocols(all_facts)
     placement = place(machine.allowed, read_cores(host, machine.allowed))
     space, space_facts = _load_space(
-        settings, host, machine, facts, sandbox=True, loopback=True, page_bytes=content.body_bytes
-    )
+        settings, host, machine, facts, loopback=True, page_bytes=content.body_bytes, backends=backends,
+    )  # fmt: skip
     target = SandboxTarget(
         host=host, servers={**servers, **beside}, facts=all_facts, content=content, chain=chain,
         split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
         requests=expect_lengths(settings, content), ready=find_ready_paths(settings),
+        statuses=find_statuses(backends, chain.front),
     )  # fmt: skip
     return Found(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
@@ -179,7 +186,7 @@ def find_target(
     allowed = machine.allowed
     placement = beside(allowed, read_cores(host, allowed)) if is_beside else apart(allowed)
     space, space_facts = _load_space(
-        settings, host, machine, facts, sandbox=False, loopback=is_beside, page_bytes=page.body_bytes
+        settings, host, machine, facts, loopback=is_beside, page_bytes=page.body_bytes
     )
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
@@ -214,11 +221,11 @@ def _load_space(
     machine: Machine,
     facts: Mapping[str, Facts],
     *,
-    sandbox: bool,
     loopback: bool,
     page_bytes: int | None,
+    backends: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Space, Mapping[str, Any]]:
-    paths = _Paths(host)
+    paths, sandbox = _Paths(host), not settings.target.is_managed
     space_facts = SpaceFacts(
         names={
             "cores": machine.cores,
@@ -238,6 +245,7 @@ def _load_space(
             is_loopback=loopback and len(set(settings.load.hosts)) == 1,
             is_installed=not sandbox,
         ),
+        backends=dict(backends),
     )
     space = load_space(settings.space, facts=space_facts, base=settings.path.parent)
     _refuse_strangers(settings, space)
@@ -269,7 +277,7 @@ class _Paths:
 
 def _fixed_rate(load: Load, settings: LoadSettings, hosts: Mapping[str, Host]) -> Load | None:
     """Return the load with a generator that can keep a rate, when it is there and can send it."""
-    if not load.shape.keepalive or settings.requests:
+    if not load.shape.keepalive or settings.requests or getattr(load.generator, "speaks", HTTP) != HTTP:
         return None
     generator = plugins.make_rate_generator()
     if generator is None:

@@ -35,11 +35,15 @@ def init(
     server: Annotated[str, typer.Argument(help="Which server to tune: apache, nginx …")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
     url: Annotated[str | None, typer.Option(help="For an installed php-fpm: a page that it makes.")] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(help="What stands behind it, and is tuned as well: php-fpm, h2o, websocket-echo …"),
+    ] = None,
 ) -> None:
     """Detect the server and write a commented study file."""
     from tuner.commands.template import write_study
 
-    path = write_study(server, output or Path(f"{server}.yaml"), url=url)
+    path = write_study(server, output or Path(f"{server}.yaml"), url=url, backend=backend)
     print_text(str(path))
 
 

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+from collections.abc import Collection
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from tuner import plugins
 from tuner.deploy.discovery import LOCAL, find_installed, read_page
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
-from tuner.ports import HTTP, Facts, Host, PrivateServer, Server
+from tuner.ports import FASTCGI, HTTP, WEBSOCKET, Facts, Host, PrivateServer, Server
 from tuner.space import describe_spaces
 from tuner.study.settings import DEFAULT_GENERATOR
 
@@ -19,13 +21,13 @@ HEAD = """\
 # run it with `tuner run {path}`. {detected}
 study: {name}
 servers: [{servers}]
-
+{application}
 # Search spaces: names (`tuner spaces`) or paths; later entries refine earlier ones.
 #   - {{only: [a, b]}}             tune only these
 #   - {{set: {{a: 1}}}}              keep a at 1
 #   - {{allow: [semantic, risky]}}  also tune what changes behaviour or may hurt
 space:
-  - {space}
+{spaces}
 
 """
 PRIVATE = """\
@@ -82,18 +84,35 @@ class Kind(StrEnum):
 
 
 ALONE = (Kind.PRIVATE, Kind.INSTALLED)
+PROGRAM_PAGE = "/page.php"
+"""Of the built-in content: a page that a program makes."""
 
 
-def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What stands behind the server, and what is sent because of it."""
+
+    servers: tuple[str, ...] = ()
+    """Names of the servers behind it, which are tuned as well."""
+    application: str = ""
+    generator: str = DEFAULT_GENERATOR
+    page: str = "/index.html"
+    keepalive: bool | None = None
+    """None where the server decides."""
+
+
+def write_study(server: str, path: Path, *, url: str | None = None, backend: str | None = None) -> Path:
     """Detect the server and write a study file for it.
 
     Args:
         server: the adapter's name.
         path: the file.
         url: a page that the server makes, for one that is tuned as an installed service only.
+        backend: the server, or the application, that it passes requests to.
 
     Raises:
-        UsageError: no such adapter, no space for it, the page is not known, or the file is there already.
+        UsageError: no such adapter, no space for it, the page is not known, it cannot pass requests to that
+            backend, or the file is there already.
         TargetError: the server is not installed or does not run, the page does not answer, nothing is
             installed that serves meanwhile, or the file cannot be written.
     """
@@ -109,20 +128,23 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
             f"--url: {server} is tuned as a private instance, which has its own page. Leave it out."
         )
     serving, facts_serving = (server, facts) if kind in ALONE else _find_serving(host, server, facts)
-    space = space_for(server)
+    asked = _find_backend(host, server, facts, backend) if backend else _Asked()
+    tuned = (server, *asked.servers)
+    spaces = [space_for(name) for name in tuned]
     version = ".".join(map(str, facts.version))
     text = (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
         path=path,
         name=_name_after(path, server),
         server=server,
-        servers=server if serving == server else f"{serving}, {server}",
-        page="/page.php" if kind is Kind.BEHIND else "/index.html",
+        servers=", ".join(tuned if serving == server else (serving, *tuned)),
+        application=f"backend: {asked.application}\n" if asked.application else "",
+        page=PROGRAM_PAGE if kind is Kind.BEHIND else asked.page,
         url=json.dumps(url),
-        space=space,
+        spaces="\n".join(f"  - {space}" for space in spaces),
         detected=f"Found here: {server} {version}." if version else "",
-        generator=DEFAULT_GENERATOR,
-        generators=", ".join(plugins.adapter_names(plugins.Kind.LOAD_GENERATOR)),
-        keepalive="false" if facts_serving.has_thread_per_connection else "true",
+        generator=asked.generator,
+        generators=", ".join(plugins.generators_of(plugins.load_generator_speaks(asked.generator))),
+        keepalive="true" if _keeps_connections(asked, facts_serving) else "false",
         folder=path.with_suffix(".study").name,
     )
     try:
@@ -139,6 +161,37 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
             f"{path}: cannot be written ({error.strerror}). Give another path with -o."
         ) from error
     return path
+
+
+def _keeps_connections(asked: _Asked, facts: Facts) -> bool:
+    return not facts.has_thread_per_connection if asked.keepalive is None else asked.keepalive
+
+
+def _find_backend(host: Host, server: str, facts: Facts, backend: str) -> _Asked:
+    """Return what a study says of a backend. Raises UsageError for one that the server cannot ask."""
+    applications = plugins.adapter_names(plugins.Kind.BACKEND)
+    speaks = _find_protocol(host, backend, applications)
+    if speaks not in facts.passes_to:
+        how = f" ({speaks})" if speaks else ", which answers no requests"
+        raise UsageError(f"--backend: {server} cannot pass requests to {backend}{how}. Leave it out.")
+    if backend in applications:
+        is_tunnel = speaks == WEBSOCKET
+        generator = next(iter(plugins.generators_of(speaks))) if is_tunnel else DEFAULT_GENERATOR
+        keepalive = True if is_tunnel else None
+        return _Asked(application=backend, generator=generator, page="/", keepalive=keepalive)
+    return _Asked(servers=(backend,), page=PROGRAM_PAGE if speaks == FASTCGI else "/index.html")
+
+
+def _find_protocol(host: Host, backend: str, applications: Collection[str]) -> str:
+    """Return the protocol in which a backend is asked; empty when it answers nothing."""
+    if backend in applications:
+        return plugins.make_backend(backend).speaks
+    servers = plugins.adapter_names(plugins.Kind.SERVER)
+    if backend in servers:
+        facts = plugins.make_private_server(backend).detect(host)
+        return "" if facts.port is None else facts.speaks
+    known = ", ".join((*servers, *applications))
+    raise UsageError(f"--backend: there is no {backend!r}. Use one of: {known}.")
 
 
 def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> Kind:

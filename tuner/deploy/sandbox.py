@@ -1,10 +1,11 @@
 """Deploys configurations in sandboxes: render, write, check, start, wait, ask, read back."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from http import HTTPStatus
 from types import MappingProxyType
 
 from tuner.deploy import readiness
@@ -59,7 +60,7 @@ class Instance:
     @property
     def endpoint(self) -> Upstream:
         """Where it is asked."""
-        return endpoint(self.server, self.config, self.site)
+        return endpoint(self.server, self.config, self.site, self.facts)
 
     def put_in_place(self, sandbox: Sandbox, timeout_s: float) -> None:
         """Write the server's files and let it check them itself. Raises ConfigRejected."""
@@ -159,6 +160,8 @@ class SandboxTarget:
     """The mix that the load sends; empty for the path alone."""
     ready: Mapping[str, str] = field(default_factory=dict)
     """Server → the path that it answers with 200 when it is ready; the others are as soon as they listen."""
+    statuses: Collection[int] = (HTTPStatus.OK,)
+    """What is a correct answer to the request that waits for all of them."""
     deadlines: Deadlines = Deadlines()
 
     @property
@@ -269,7 +272,11 @@ class SandboxTarget:
                 )
                 self._await_own_answer(sandbox, each, check_alive)
             answer = readiness.await_answer(
-                ask, body_bytes=self.content.body_bytes, url=self.url, retry_s=deadlines.retry_s
+                ask,
+                body_bytes=self.content.body_bytes,
+                url=self.url,
+                retry_s=deadlines.retry_s,
+                statuses=self.statuses,
             )
             self._refuse_page_errors(sandbox, started, answer)
             if self.content.body not in {None, answer.body}:

@@ -4,6 +4,7 @@ An adapter is a pure function wrapped in facts about one program: it turns a con
 contents and names commands. All effects happen once, in the core, through a Host.
 """
 
+from tuner.ports.backend import Backend
 from tuner.ports.host import (
     ABSENT,
     Argv,
@@ -32,6 +33,8 @@ from tuner.ports.load import (
 from tuner.ports.server import (
     FASTCGI,
     HTTP,
+    PROTOCOLS,
+    WEBSOCKET,
     BackendServer,
     Config,
     DropIn,
@@ -52,7 +55,10 @@ __all__ = [
     "FAILURE_KINDS",
     "FASTCGI",
     "HTTP",
+    "PROTOCOLS",
+    "WEBSOCKET",
     "Argv",
+    "Backend",
     "BackendServer",
     "Clock",
     "Command",

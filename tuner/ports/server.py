@@ -14,6 +14,9 @@ from tuner.ports.host import Argv, Completed, CpuSet, FileReader, Files, Host, P
 HTTP = "http"
 FASTCGI = "fastcgi"
 """https://fastcgi-archives.github.io/FastCGI_Specification.html"""
+WEBSOCKET = "websocket"
+"""RFC 6455: a request of HTTP/1.1 turns its connection into one of messages in both directions."""
+PROTOCOLS = (HTTP, FASTCGI, WEBSOCKET)
 
 Scalar = bool | int | float | str
 Config = Mapping[str, Scalar]

@@ -33,7 +33,7 @@ def name_programs(settings: Study) -> tuple[str, ...]:
     """Return what the author's own programs and requests do when load is sent."""
     load = settings.load
     found = []
-    if settings.backend is not None:
+    if settings.backend is not None and settings.backend.command:
         found.append(f"backend.command runs `{shlex.join(settings.backend.command)}`")
     if load.command:
         found.append(f"load.command runs `{shlex.join(load.command)}`")

@@ -4,6 +4,7 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers.nginx import proxy as proxy
 from tuner.adapters.servers.nginx.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.nginx.installation import find_installed, read_build
 from tuner.adapters.servers.nginx.rewrite import rewrite_files
@@ -12,6 +13,7 @@ from tuner.kit import programs, services
 from tuner.ports import (
     FASTCGI,
     HTTP,
+    WEBSOCKET,
     Argv,
     Completed,
     Config,
@@ -70,7 +72,8 @@ class Nginx:
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
         pid = process.pid if process is not None else 0
-        return read_running(host, host, config, facts, port=site.port, master=pid, is_settled=False)
+        found = read_running(host, host, config, facts, port=site.port, master=pid, is_settled=False)
+        return {**found, **proxy.read_back(host, config, facts, site.directory / CONFIG_FILE)}
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
@@ -105,7 +108,7 @@ class Nginx:
             program=PurePosixPath(program),
             modules=frozenset(re.findall(r"--with-(\S+)", printed)),
             cores=programs.read_online_cpus(host),
-            passes_to=frozenset({HTTP, FASTCGI}),
+            passes_to=frozenset({HTTP, FASTCGI, WEBSOCKET}),
         )
         return facts, printed
 
