@@ -124,7 +124,7 @@ bench-warm-start: ## Measure what an earlier study is worth to a new one (ten mi
 
 .PHONY: lock
 lock: ## Renew requirements/ from pyproject.toml (needs uv)
-	@$(COMPILE) --group dev --extra notebooks -o requirements/dev.txt >/dev/null
+	@$(COMPILE) --group dev --extra notebooks --extra websocket -o requirements/dev.txt >/dev/null
 	@$(COMPILE) --group build -c requirements/dev.txt -o requirements/run.txt >/dev/null
 	@$(COMPILE) --group build --group bench -c requirements/dev.txt -o requirements/bench.txt >/dev/null
 

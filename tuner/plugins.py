@@ -16,7 +16,7 @@ from inspect import getdoc
 from typing import cast
 
 from tuner.errors import UsageError
-from tuner.ports import Host, InstalledServer, LoadGenerator, PrivateServer, Server
+from tuner.ports import HTTP, Backend, Host, InstalledServer, LoadGenerator, PrivateServer, Server
 
 DISTRIBUTION = "servertuner"
 SPACES = "tuner.spaces"
@@ -29,11 +29,12 @@ class Kind(StrEnum):
     HOST = "host"
     SERVER = "server"
     LOAD_GENERATOR = "load generator"
+    BACKEND = "backend"
 
     @property
     def group(self) -> str:
         """Name of the entry point group that holds such adapters."""
-        return {"host": "tuner.hosts", "server": "tuner.servers", "load generator": "tuner.loads"}[self.value]
+        return f"tuner.{self.value.rpartition(' ')[0] or self.value}s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +116,11 @@ def make_installed_server(name: str) -> InstalledServer:
     raise UsageError(f"servers: {name} is known as a private instance only. Write `mode: sandbox`.")
 
 
+def make_backend(name: str) -> Backend:
+    """Make the application of that name. Raises UsageError for an unknown one."""
+    return cast("Backend", _load(_find(Kind.BACKEND, name))())
+
+
 def make_load_generator(name: str, **options: object) -> LoadGenerator:
     """Make the load generator adapter of that name with the options that its class takes.
 
@@ -140,6 +146,20 @@ def make_rate_generator() -> LoadGenerator | None:
             if getattr(_load(point), "logs_at_rate", False):
                 return make_load_generator(point.name)
     return None
+
+
+def load_generator_speaks(name: str) -> str:
+    """Return the protocol that a load generator says of itself that it `speaks`; HTTP where it says none.
+
+    Raises UsageError for an unknown one.
+    """
+    return str(getattr(_load(_find(Kind.LOAD_GENERATOR, name)), "speaks", HTTP))
+
+
+def generators_of(protocol: str) -> tuple[str, ...]:
+    """Return the names of the load generators that speak a protocol."""
+    names = adapter_names(Kind.LOAD_GENERATOR)
+    return tuple(name for name in names if load_generator_speaks(name) == protocol)
 
 
 def adapter_names(kind: Kind) -> tuple[str, ...]:

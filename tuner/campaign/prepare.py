@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from tuner import plugins
@@ -18,9 +19,11 @@ from tuner.deploy.arrangement import (
     find_application,
     find_packaged,
     find_ready_paths,
+    find_statuses,
     link_servers,
     manner_of,
     open_pages,
+    refuse_other_protocol,
     require_offer,
     split_packaged,
 )
@@ -118,6 +121,9 @@ def prepare(settings: Study) -> Setup:
         load_hosts = {LOCAL: host}
         described = describe_generators(generators, load_hosts)
         found = _make_sandbox_target(settings, host)
+        protocol = found.target.chain.protocols(found.target.facts).get(found.target.chain.front, "")
+        for generator in generators:
+            refuse_other_protocol(settings, generator, protocol)
         servers = {name: found.target.servers[name] for name in settings.servers}
         # Its network is its own, with as many addresses as it takes.
         room = find_room(found.machine)
@@ -157,17 +163,18 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     all_facts = facts | {name: each.detect(host) for name, each in beside.items()}
     chain = link_servers(settings, all_facts)
     require_offer(settings, chain.front, all_facts[chain.front])
+    backends = chain.protocols(all_facts)
     placement = place(machine.allowed, read_cores(host, machine.allowed))
     space, space_facts = _load_space(
-        settings, host, machine, facts, sandbox=True, loopback=True, page_bytes=content.body_bytes
-    )
+        settings, host, machine, facts, loopback=True, page_bytes=content.body_bytes, backends=backends,
+    )  # fmt: skip
     target = SandboxTarget(
         host=host, servers={**servers, **beside}, facts=all_facts, content=content, chain=chain,
         split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),
         placement=placement, manner=manner_of(settings.load), has_tls=settings.load.tls,
         path=settings.load.path,
         requests=expect_lengths(settings.load, content), ready=find_ready_paths(settings),
-        wanted=expect_loads(settings, content),
+        wanted=expect_loads(settings, content), statuses=find_statuses(backends, chain.front),
     )  # fmt: skip
     return Found(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
@@ -201,7 +208,7 @@ def find_target(
     allowed = machine.allowed
     placement = beside(allowed, read_cores(host, allowed)) if is_beside else apart(allowed)
     space, space_facts = _load_space(
-        settings, host, machine, facts, sandbox=False, loopback=is_beside, page_bytes=page.body_bytes
+        settings, host, machine, facts, loopback=is_beside, page_bytes=page.body_bytes
     )
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
@@ -236,11 +243,11 @@ def _load_space(
     machine: Machine,
     facts: Mapping[str, Facts],
     *,
-    sandbox: bool,
     loopback: bool,
     page_bytes: int | None,
+    backends: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Space, Mapping[str, Any]]:
-    paths = _Paths(host)
+    paths, sandbox = _Paths(host), not settings.target.is_managed
     space_facts = SpaceFacts(
         names={
             "cores": machine.cores,
@@ -261,6 +268,7 @@ def _load_space(
             is_loopback=loopback and len(set(settings.load.hosts)) == 1,
             is_installed=not sandbox,
         ),
+        backends=dict(backends),
     )
     space = load_space(settings.space, facts=space_facts, base=settings.path.parent)
     _refuse_strangers(settings, space)

@@ -7,7 +7,7 @@ from tuner import plugins
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import find_generators
 from tuner.measure.window import Load, example_workload
-from tuner.ports import Host, LoadGenerator
+from tuner.ports import HTTP, Host, LoadGenerator
 from tuner.study import LoadSettings, Study
 
 
@@ -55,7 +55,8 @@ def prepare_load(settings: Study, generators: Sequence[LoadGenerator], target: H
 
 def prepare_fixed_rate(load: Load, settings: Study, hosts: Mapping[str, Host]) -> Load | None:
     """Return the load with a generator that can keep a rate, when it is there and can send it."""
-    if not load.shape.keepalive or settings.load.requests or load.beside:
+    speaks = getattr(load.generator, "speaks", HTTP)
+    if not load.shape.keepalive or settings.load.requests or load.beside or speaks != HTTP:
         return None
     generator = plugins.make_rate_generator()
     if generator is None:

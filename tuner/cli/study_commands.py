@@ -48,11 +48,15 @@ def init(
         str | None, typer.Option(metavar="NAME", help="Instead, a study that `tuner studies` lists.")
     ] = None,
     content: Annotated[str | None, typer.Option(help="Built-in content to ask for; `tuner loads`.")] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(help="What stands behind it, and is tuned as well: php-fpm, h2o, websocket-echo …"),
+    ] = None,
 ) -> None:
     """Detect the server and write a commented study file, or write one that comes with tuner."""
     from tuner.commands.template import copy_study, write_study
 
-    if study is not None and (server is not None or url is not None or content is not None):
+    if study is not None and any(each is not None for each in (server, url, content, backend)):
         raise UsageError(
             f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
         )
@@ -63,7 +67,8 @@ def init(
         raise UsageError(
             "init: nothing is named. Give a server (`tuner adapters`) or --study (`tuner studies`)."
         )
-    path = write_study(server, output or Path(f"{server}.yaml"), url=url, content=content)
+    path = output or Path(f"{server}.yaml")
+    path = write_study(server, path, url=url, content=content, backend=backend)
     print_text(str(path))
     remark(f"Look at it, then: tuner check {path}\n{describe_first_run(path)}")
 

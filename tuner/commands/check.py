@@ -105,7 +105,7 @@ class Findings:
         left_out = [
             *risks,
             *(f"cannot act {name}: {reason}" for name, reason in setup.space.inert.items()),
-            *(f"left out   {name}: {reason}" for name, reason in setup.space.left_out.items()),
+            *(f"left out   {name}" for name in _group_by_reason(setup.space.left_out)),
         ]
         lines = [f"study      {settings.name} ({settings.path})"]
         if isinstance(setup.target, ManagedTarget):
@@ -294,6 +294,14 @@ def _look_around(setup: Setup, plan: Plan) -> tuple[Preview | None, tuple[Confli
     if used := describe_use(setup.host):
         raise TargetError(" ".join(used))
     return preview(setup, setup.target, plan), setup.target.refuse_conflicts()
+
+
+def _group_by_reason(reasons: Mapping[str, str]) -> list[str]:
+    """Return `NAMES: reason` for each reason: what needs a backend is a dozen settings."""
+    groups: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        groups.setdefault(reason, []).append(name)
+    return [f"{', '.join(names)}: {reason}" for reason, names in groups.items()]
 
 
 def _describe(server: DiscoveredServer) -> str:

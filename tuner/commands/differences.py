@@ -9,10 +9,11 @@ from pathlib import PurePosixPath
 from tuner.campaign.prepare import Setup
 from tuner.commands.session import Reading
 from tuner.deploy.managed import ManagedTarget
+from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import ConfigRejected, TargetError
 from tuner.export import Rendered, Rewritten, render_both
 from tuner.export.lowered import find_lowered, keep_limits
-from tuner.ports import Config, Files, Host, Installation, InstalledServer, PrivateServer, Scalar
+from tuner.ports import Config, Files, Host, Installation, InstalledServer, PrivateServer, Scalar, Upstream
 from tuner.restore.keeper.requests import is_setting
 
 Differences = Mapping[str, Rendered | Rewritten]
@@ -60,7 +61,19 @@ def _change_private(setup: Setup, server: PrivateServer, winner: Config) -> Rend
                 return _rewrite_private(setup, server, installation, winner)
         except (TargetError, ConfigRejected) as error:
             reason = str(error)
-    return render_both(server, setup.space, winner, facts, reason=reason, installed=installed)
+    return render_both(
+        server, setup.space, winner, facts, reason=reason, installed=installed,
+        backend=_find_backend(setup, server.name),
+    )  # fmt: skip
+
+
+def _find_backend(setup: Setup, server: str) -> Upstream | None:
+    """Return whom a private instance passes requests to, on the port that it has in every sandbox."""
+    if not isinstance(setup.target, SandboxTarget):
+        return None
+    chain, facts = setup.target.chain, setup.target.facts
+    name = chain.backends.get(server)
+    return None if name is None else Upstream(protocol=facts[name].speaks, port=chain.ports[name])
 
 
 def _rewrite_private(

@@ -3,8 +3,9 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tuner.deploy.discovery import LOCAL, find_installed, read_page
 from tuner.deploy.readiness import Manner
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
-from tuner.ports import HTTP, Facts, Host, PrivateServer, Server
+from tuner.ports import FASTCGI, HTTP, WEBSOCKET, Facts, Host, PrivateServer, Server
 from tuner.space import describe_space, describe_spaces
 from tuner.study.builtin_loads import BUILTIN_LOADS, INDEX, PROGRAM, find_builtin_load
 from tuner.study.named_studies import find_named
@@ -24,13 +25,13 @@ HEAD = """\
 # run it with `tuner run {path}`. {detected}
 study: {name}
 servers: [{servers}]
-
+{application}
 # Search spaces: names (`tuner spaces`) or paths; later entries refine earlier ones.
 #   - {{only: [a, b]}}             tune only these
 #   - {{set: {{a: 1}}}}              keep a at 1
 #   - {{allow: [semantic, risky]}}  also tune what changes behaviour or may hurt
 space:
-  - {space}
+{spaces}
 
 """
 PRIVATE = """\
@@ -94,7 +95,22 @@ class Kind(StrEnum):
 ALONE = (Kind.PRIVATE, Kind.INSTALLED)
 
 
-def write_study(server: str, path: Path, *, url: str | None = None, content: str | None = None) -> Path:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Behind:
+    """What stands behind the server, and what is sent because of it."""
+
+    servers: tuple[str, ...] = ()
+    """Names of the servers behind it, which are tuned as well."""
+    application: str = ""
+    generator: str = DEFAULT_GENERATOR
+    page: str = INDEX
+    keepalive: bool | None = None
+    """None where the server decides."""
+
+
+def write_study(
+    server: str, path: Path, *, url: str | None = None, content: str | None = None, backend: str | None = None
+) -> Path:
     """Detect the server and write a study file for it.
 
     Args:
@@ -102,10 +118,11 @@ def write_study(server: str, path: Path, *, url: str | None = None, content: str
         path: the file.
         url: a page that the server makes, for one that is tuned as an installed service only.
         content: name of the built-in content to ask for.
+        backend: the server, or the application, that it passes requests to.
 
     Raises:
-        UsageError: no such adapter, no space for it, the page or the content is not known, or the file is
-            there already.
+        UsageError: no such adapter, no space for it, the page or the content is not known, it cannot pass
+            requests to that backend, or the file is there already.
         TargetError: the server is not installed or does not run, the page does not answer, nothing is
             installed that serves meanwhile, or the file cannot be written.
     """
@@ -121,22 +138,25 @@ def write_study(server: str, path: Path, *, url: str | None = None, content: str
             f"--url: {server} is tuned as a private instance, which has its own page. Leave it out."
         )
     serving, facts_serving = (server, facts) if kind in ALONE else _find_serving(host, server, facts)
-    servers = (server, serving) if kind is Kind.BEFORE else (serving, server)
+    behind = _find_backend(host, server, facts, backend) if backend else _Behind()
+    tuned = (server, *behind.servers)
+    servers = (*tuned, serving) if kind is Kind.BEFORE else (serving, *tuned)
     front = facts if kind is Kind.BEFORE else facts_serving
-    space = space_for(server)
+    page = PROGRAM if kind is Kind.BEHIND else behind.page
     version = ".".join(map(str, facts.version))
     text = (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
         path=path,
         name=_name_after(path, server),
         server=server,
         servers=", ".join(dict.fromkeys(servers)),
-        asked=_ask_for(server, kind, content),
+        asked=_ask_for(server, page, content, is_installed=kind is Kind.INSTALLED),
+        application=f"backend: {behind.application}\n" if behind.application else "",
         url=json.dumps(url),
-        space=space,
+        spaces="\n".join(f"  - {space_for(name)}" for name in tuned),
         detected=f"Found here: {server} {version}." if version else "",
-        generator=DEFAULT_GENERATOR,
-        generators=", ".join(plugins.adapter_names(plugins.Kind.LOAD_GENERATOR)),
-        keepalive="false" if front.has_thread_per_connection else "true",
+        generator=behind.generator,
+        generators=", ".join(plugins.generators_of(plugins.load_generator_speaks(behind.generator))),
+        keepalive="true" if _keeps_connections(behind, front) else "false",
         folder=path.with_suffix(".study").name,
     )
     return _write_new(path, text)
@@ -180,6 +200,37 @@ def _removed_unless_whole(path: Path) -> Iterator[None]:
         raise
 
 
+def _keeps_connections(behind: _Behind, facts: Facts) -> bool:
+    return not facts.has_thread_per_connection if behind.keepalive is None else behind.keepalive
+
+
+def _find_backend(host: Host, server: str, facts: Facts, backend: str) -> _Behind:
+    """Return what a study says of a backend. Raises UsageError for one that the server cannot ask."""
+    applications = plugins.adapter_names(plugins.Kind.BACKEND)
+    speaks = _find_protocol(host, backend, applications)
+    if speaks not in facts.passes_to:
+        how = f" ({speaks})" if speaks else ", which answers no requests"
+        raise UsageError(f"--backend: {server} cannot pass requests to {backend}{how}. Leave it out.")
+    if backend in applications:
+        is_tunnel = speaks == WEBSOCKET
+        generator = next(iter(plugins.generators_of(speaks))) if is_tunnel else DEFAULT_GENERATOR
+        keepalive = True if is_tunnel else None
+        return _Behind(application=backend, generator=generator, page="/", keepalive=keepalive)
+    return _Behind(servers=(backend,), page=PROGRAM if speaks == FASTCGI else INDEX)
+
+
+def _find_protocol(host: Host, backend: str, applications: Collection[str]) -> str:
+    """Return the protocol in which a backend is asked; empty when it answers nothing."""
+    if backend in applications:
+        return plugins.make_backend(backend).speaks
+    servers = plugins.adapter_names(plugins.Kind.SERVER)
+    if backend in servers:
+        facts = plugins.make_private_server(backend).detect(host)
+        return "" if facts.port is None else facts.speaks
+    known = ", ".join((*servers, *applications))
+    raise UsageError(f"--backend: there is no {backend!r}. Use one of: {known}.")
+
+
 def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> Kind:
     """Return how a server can be tuned, by what its adapter can do; with the URL of a page, where it runs."""
     if not isinstance(adapter, PrivateServer) or (facts.speaks != HTTP and url is not None):
@@ -191,16 +242,14 @@ def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> Kind:
     return Kind.PRIVATE if facts.speaks == HTTP else Kind.BEHIND
 
 
-def _ask_for(server: str, kind: Kind, content: str | None) -> str:
+def _ask_for(server: str, page: str, content: str | None, *, is_installed: bool) -> str:
     """Return the line of the study file that says what is asked for. Raises UsageError."""
     if content is None:
-        return (
-            f"path: {PROGRAM if kind is Kind.BEHIND else INDEX}          # or content: NAME (`tuner loads`)"
-        )
+        return f"path: {page}          # or content: NAME (`tuner loads`)"
     found = find_builtin_load(content, "--content")
-    if kind is Kind.INSTALLED:
+    if is_installed:
         raise UsageError(f"--content: an installed {server} serves pages of its own. Leave it out.")
-    if found.is_program != (kind is Kind.BEHIND):
+    if found.is_program != (page == PROGRAM):
         does = "runs no programs" if found.is_program else "serves no files"
         fitting = ", ".join(
             each.name for each in BUILTIN_LOADS.values() if each.is_program != found.is_program

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tuner.ports import (
+    HTTP,
     Argv,
     Completed,
     Config,
@@ -24,7 +25,7 @@ PORT = 9000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """A program of the study's author as a private server: it is started, and has no settings."""
+    """An application as a private server: it is started, and has no settings."""
 
     command: Sequence[str]
     """With `{port}` and `{folder}`."""
@@ -32,13 +33,15 @@ class Application:
     """Of the study file."""
     port: int | None = None
     """Where it listens when it cannot be told."""
+    speaks: str = HTTP
+    """The protocol in which it is asked."""
 
     name: ClassVar[str] = NAME
     package: ClassVar[str] = ""
     denied: ClassVar[tuple[str, ...]] = ()
 
     def detect(self, host: Host) -> Facts:  # noqa: ARG002 - nothing is known of it
-        return Facts(port=self.port or PORT)
+        return Facts(port=self.port or PORT, speaks=self.speaks)
 
     def needs(self, config: Config) -> Needs:  # noqa: ARG002 - nothing is known of it
         return Needs()

@@ -1,11 +1,12 @@
 """What a study arranges in its sandbox: pages, mix, application, and who passes requests to whom."""
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 
+from tuner import plugins
 from tuner.deploy.application import NAME as APPLICATION
 from tuner.deploy.application import Application
 from tuner.deploy.asked import Wanted
@@ -13,7 +14,7 @@ from tuner.deploy.chain import Chain, link
 from tuner.deploy.content import Content, open_content
 from tuner.deploy.readiness import Manner
 from tuner.errors import TargetError, UsageError
-from tuner.ports import H2, H2C, HTTP1, TLS, Config, Facts, RequestKind
+from tuner.ports import H2, H2C, HTTP, HTTP1, TLS, WEBSOCKET, Config, Facts, LoadGenerator, RequestKind
 from tuner.space import Space, SpaceFacts, describe_spaces, load_space
 from tuner.study import LoadSettings, Study
 
@@ -44,14 +45,45 @@ def find_application(settings: Study) -> Mapping[str, Application]:
     backend = settings.backend
     if backend is None:
         return {}
+    command, speaks = backend.command, backend.protocol
+    if backend.name:
+        known = plugins.make_backend(backend.name)
+        command, speaks = known.command(), known.speaks
     folder = str(settings.path.parent.resolve())
-    return {APPLICATION: Application(command=backend.command, folder=folder, port=backend.port)}
+    return {APPLICATION: Application(command=command, folder=folder, port=backend.port, speaks=speaks)}
 
 
 def find_ready_paths(settings: Study) -> Mapping[str, str]:
     """Return server → the path that it answers when it is ready, where the study says one."""
     backend = settings.backend
     return {APPLICATION: backend.ready} if backend is not None and backend.ready else {}
+
+
+def find_statuses(backends: Mapping[str, str], front: str) -> Collection[int]:
+    """Return what is a correct answer to a plain request for the page that is waited for.
+
+    A server of WebSockets may say that it wants one (RFC 6455, section 4.4; RFC 9110, section 15.5.22).
+    """
+    wants_another = (HTTPStatus.BAD_REQUEST, HTTPStatus.UPGRADE_REQUIRED)
+    return (HTTPStatus.OK, *(wants_another if backends.get(front) == WEBSOCKET else ()))
+
+
+def refuse_other_protocol(settings: Study, generator: LoadGenerator, protocol: str) -> None:
+    """Raise UsageError when the load is not what the backend is for.
+
+    Args:
+        settings: the study; what a command or a script of its author's sends is not known.
+        generator: of the load.
+        protocol: in which the server under load asks the one behind it; empty where there is none.
+    """
+    load = settings.load
+    sent, wanted = getattr(generator, "speaks", HTTP), WEBSOCKET if protocol == WEBSOCKET else HTTP
+    if load.command or load.script or sent == wanted:
+        return
+    raise UsageError(
+        f"{settings.path}: load.generator: {generator.name} sends {sent}, and the servers are asked in "
+        f"{wanted}. Write one of {', '.join(plugins.generators_of(wanted))}."
+    )
 
 
 def link_servers(settings: Study, facts: Mapping[str, Facts]) -> Chain:

@@ -32,6 +32,10 @@ class Chain:
         """Return the servers in the order in which they start: nobody before whom it asks."""
         return tuple(reversed(self.walk()))
 
+    def protocols(self, facts: Mapping[str, Facts]) -> dict[str, str]:
+        """Return server → the protocol in which it asks the one that it passes requests to."""
+        return {name: facts[backend].speaks for name, backend in self.backends.items()}
+
     def walk(self) -> list[str]:
         """Follow requests from the front on; a server that comes again ends it."""
         walked, name = [], self.front
@@ -68,9 +72,11 @@ def link(facts: Mapping[str, Facts], backends: Mapping[str, str], *, where: str 
     return chain
 
 
-def endpoint(server: PrivateServer, config: Config, site: Site) -> Upstream:
+def endpoint(server: PrivateServer, config: Config, site: Site, facts: Facts) -> Upstream:
     """Return where a private instance is asked: on its port, unless its adapter says otherwise."""
-    return server.upstream(config, site) if isinstance(server, BackendServer) else Upstream(port=site.port)
+    if isinstance(server, BackendServer):
+        return server.upstream(config, site)
+    return Upstream(protocol=facts.speaks, port=site.port)
 
 
 def _number(facts: Mapping[str, Facts], names: list[str]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -126,7 +126,14 @@ def _has_unix_listener(sandbox: Sandbox, path: str) -> bool:
     return any(row[7:] == [path] and int(row[3], 16) & ACCEPTS_CONNECTIONS for row in rows)
 
 
-def await_answer(ask: Callable[[], Answer], *, body_bytes: int | None, url: str, retry_s: float) -> Answer:
+def await_answer(
+    ask: Callable[[], Answer],
+    *,
+    body_bytes: int | None,
+    url: str,
+    retry_s: float,
+    statuses: Collection[int] = (OK,),
+) -> Answer:
     """Ask until the answer is what the load will expect.
 
     A body of None bytes accepts any; a missing answer, or a gateway's excuse, is asked for again for
@@ -135,7 +142,7 @@ def await_answer(ask: Callable[[], Answer], *, body_bytes: int | None, url: str,
     deadline_s = time.monotonic() + retry_s
     while True:
         answer = ask()
-        if answer.status == OK and body_bytes in {None, answer.body_bytes}:
+        if answer.status in statuses and body_bytes in {None, answer.body_bytes}:
             return answer
         if answer.status not in PASSING or time.monotonic() > deadline_s:
             break

@@ -1,10 +1,11 @@
 """Deploys configurations in sandboxes: render, write, check, start, wait, ask, read back."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from http import HTTPStatus
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -69,7 +70,7 @@ class Instance:
     @property
     def endpoint(self) -> Upstream:
         """Where it is asked."""
-        return endpoint(self.server, self.config, self.site)
+        return endpoint(self.server, self.config, self.site, self.facts)
 
     def put_in_place(self, sandbox: Sandbox, timeout_s: float) -> None:
         """Write the server's files and let it check them itself. Raises ConfigRejected."""
@@ -185,6 +186,8 @@ class SandboxTarget:
     """Load → what it asks for, of the others where there are several."""
     ready: Mapping[str, str] = field(default_factory=dict)
     """Server → the path that it answers with 200 when it is ready; the others are as soon as they listen."""
+    statuses: Collection[int] = (HTTPStatus.OK,)
+    """What is a correct answer to the request that waits for all of them."""
     deadlines: Deadlines = Deadlines()
 
     @property
@@ -331,7 +334,9 @@ class SandboxTarget:
                 self._await_own_answer(sandbox, each, check_alive)
             # How long a compressed page is, is the server's own affair.
             length = None if manner.accept_encoding else self.content.body_bytes
-            answer = readiness.await_answer(ask, body_bytes=length, url=self.url, retry_s=deadlines.retry_s)
+            answer = readiness.await_answer(
+                ask, body_bytes=length, url=self.url, retry_s=deadlines.retry_s, statuses=self.statuses
+            )
             self._refuse_page_errors(sandbox, started, answer)
             self._refuse_another_page(answer)
         except NotReady as error:

@@ -23,7 +23,7 @@ def export_drop_in(summary: "Summary", server: str, rendered: Rendered, drop_in:
         old, new = before.get(directive, []), after.get(directive, [])
         added = [line for line in new if line not in old]
         dropped = [line for line in old if line not in new]
-        if any(is_private(line) for line in (*added, *dropped)):
+        if any(is_private(line, rendered) for line in (*added, *dropped)):
             elsewhere += [f"instead of {line}" for line in dropped] + [f"use {line}" for line in added]
         else:
             lines += added
@@ -44,9 +44,10 @@ def export_drop_in(summary: "Summary", server: str, rendered: Rendered, drop_in:
     return {name: text.encode(), undo: write_undo(summary, drop_in.directory / name, drop_in)}
 
 
-def is_private(line: str) -> bool:
-    """Return whether a directive names a file of the private instance, as a site's CustomLog does."""
-    return str(SITE.directory) in line
+def is_private(line: str, rendered: Rendered) -> bool:
+    """Return whether a directive names a file of the instance, as a site's CustomLog does, or its backend."""
+    backend = rendered.backend
+    return str(SITE.directory) in line or (backend is not None and backend.address in line)
 
 
 def write_undo(summary: "Summary", path: PurePosixPath, drop_in: DropIn) -> bytes:

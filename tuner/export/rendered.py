@@ -1,12 +1,12 @@
 """What a format starts from: the files of one server, for the default and for the winner."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tuner.export.lowered import Lowered, find_lowered, keep_limits
-from tuner.ports import Config, DropIn, Facts, Files, PrivateServer, Site
+from tuner.ports import Config, DropIn, Facts, Files, PrivateServer, Site, Upstream
 
 if TYPE_CHECKING:
     from tuner.space import Space
@@ -28,6 +28,8 @@ class Rendered:
     reason: str = ""
     """Why the installed files are not changed instead."""
     lowered: Lowered = field(default_factory=dict)
+    backend: Upstream | None = None
+    """Whom the instance passes requests to; an operator has one of his own in its place."""
 
 
 def render_both(
@@ -37,6 +39,7 @@ def render_both(
     facts: Facts,
     *,
     reason: str = "",
+    backend: Upstream | None = None,
     installed: Config = MappingProxyType({}),
 ) -> Rendered:
     """Let a server's adapter render the default and the winner.
@@ -50,10 +53,12 @@ def render_both(
     written = keep_limits(space, own, installed)
     kept = {name: default[name] for name in own.keys() - written.keys() if name in default}
     told = {name: value for name, value in winner.items() if name in default or name in changed} | kept
+    site = replace(SITE, backend=backend)
     return Rendered(
-        default=server.render(space.for_server(default, server.name), SITE, facts),
-        winner=server.render(space.for_server(told, server.name), SITE, facts),
+        default=server.render(space.for_server(default, server.name), site, facts),
+        winner=server.render(space.for_server(told, server.name), site, facts),
         drop_in=facts.drop_in,
         reason=reason,
         lowered=find_lowered(space, written, installed),
+        backend=backend,
     )

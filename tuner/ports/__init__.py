@@ -4,6 +4,7 @@ An adapter is a pure function wrapped in facts about one program: it turns a con
 contents and names commands. All effects happen once, in the core, through a Host.
 """
 
+from tuner.ports.backend import Backend
 from tuner.ports.host import (
     ABSENT,
     Argv,
@@ -36,6 +37,8 @@ from tuner.ports.load import (
 from tuner.ports.server import (
     FASTCGI,
     HTTP,
+    PROTOCOLS,
+    WEBSOCKET,
     BackendServer,
     Certificate,
     Config,
@@ -61,8 +64,11 @@ __all__ = [
     "H2C",
     "HTTP",
     "HTTP1",
+    "PROTOCOLS",
     "TLS",
+    "WEBSOCKET",
     "Argv",
+    "Backend",
     "BackendServer",
     "Certificate",
     "Clock",

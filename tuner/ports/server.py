@@ -15,6 +15,9 @@ from tuner.ports.load import HTTP1
 HTTP = "http"
 FASTCGI = "fastcgi"
 """https://fastcgi-archives.github.io/FastCGI_Specification.html"""
+WEBSOCKET = "websocket"
+"""RFC 6455: a request of HTTP/1.1 turns its connection into one of messages in both directions."""
+PROTOCOLS = (HTTP, FASTCGI, WEBSOCKET)
 
 Scalar = bool | int | float | str
 Config = Mapping[str, Scalar]

@@ -157,11 +157,14 @@ def _reader(merged: Merged, facts: SpaceFacts, default: Capacity) -> Reader:
     for server in merged.servers:
         figures = [figure for owner, figure in merged.capacity if owner == server]
         least = {figure: default.get(server, {}).get(figure, 0) for figure in figures}
-        evaluators[server] = Evaluator(facts.versions.get(server, ()), least)
-    names = map(identifier, (*merged.parameters, *merged.derived))
+        backend = facts.backends.get(server, "")
+        evaluators[server] = Evaluator(facts.versions.get(server, ()), least, backend)
+    own = set(map(identifier, (*merged.parameters, *merged.derived)))
+    elsewhere = {identifier(name): value for name, value in merged.elsewhere.items()}
+    absent = {name: value for name, value in elsewhere.items() if name not in own}
     return Reader(
-        known=frozenset({*FACTS, *facts.names, *names}),
-        facts=dict(facts.names),
+        known=frozenset({*FACTS, *facts.names, *absent, *own}),
+        facts={**absent, **facts.names},
         evaluators=evaluators,
         current=facts.current,
         installed=facts.installed,
@@ -271,14 +274,15 @@ def _fold(
     for item in ordered:
         if isinstance(item, Derived):
             folded: Item = item
-            if item.when is None and item.value.names <= settled.keys():
+            is_there = item.when is None or item.when.decides(settled)
+            if is_there and item.value.names <= settled.keys():
                 settled[item.identifier] = watch(item, derived_value(item, settled))
         elif item.name in left_out:
             folded = replace(item, when=None)
         else:
-            is_decided = item.when is not None and item.when.names <= settled.keys()
-            folded = replace(item, when=None) if is_decided else item
-            if is_decided and item.when is not None and not item.when.holds(settled):
+            exists = None if item.when is None else item.when.decides(settled)
+            folded = item if exists is None else replace(item, when=None)
+            if item.when is not None and exists is False:
                 never[item.name] = _say_never(item.when, items)
             else:
                 folded = _fold_acting(folded, settled, reader.load, is_named=item.name in named)

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
 
 from tuner.errors import UsageError
-from tuner.ports import Scalar
+from tuner.ports import PROTOCOLS, Scalar
 from tuner.space.problems import Place, problem, quote, suggest
 
 FACTS = ("cores", "memory_mib", "connections", "open_files_max", "somaxconn")
@@ -142,7 +142,7 @@ _NUMERIC_FUNCTIONS = {
         for function in (math.floor, math.ceil, round, int, abs, math.log2)
     },
 }
-FUNCTIONS = (*_NUMERIC_FUNCTIONS, "at_least", "least")
+FUNCTIONS = (*_NUMERIC_FUNCTIONS, "at_least", "least", "passes_to")
 
 
 def parse_version(text: str) -> tuple[int, ...]:
@@ -159,17 +159,25 @@ def is_at_least(version: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 
 class Evaluator:
-    """Evaluates the expressions of one server, whose version `at_least` asks and whose capacity `least`."""
+    """Evaluates the expressions of one server.
+
+    `at_least` asks for its version, `least` for its capacity, `passes_to` for what it passes requests to.
+    """
 
     def __init__(
-        self, version: tuple[int, ...], least: Mapping[str, int | float] = MappingProxyType({})
+        self,
+        version: tuple[int, ...],
+        least: Mapping[str, int | float] = MappingProxyType({}),
+        backend: str = "",
     ) -> None:
         self._version = version
         self._least = least
+        self._backend = backend
         self.functions: dict[str, Callable[..., object]] = {
             **_NUMERIC_FUNCTIONS,
             "at_least": self._at_least,
             "least": self._least_capacity,
+            "passes_to": self._passes_to,
         }
         self._simple = SimpleEval(operators=dict(_OPERATORS), functions=self.functions, names={})
 
@@ -191,6 +199,14 @@ class Evaluator:
             return self._least[figure]
         known = ", ".join(map(repr, self._least)) or "none"
         raise Unusable(f"least needs a figure of this server's capacity, not {figure!r}; there are: {known}")
+
+    def _passes_to(self, *protocols: object) -> bool:
+        """Return whether requests are passed to a server that is asked in one of these, or any, protocols."""
+        for protocol in protocols:
+            if protocol not in PROTOCOLS:
+                known = ", ".join(map(repr, PROTOCOLS))
+                raise Unusable(f"passes_to needs protocols, not {protocol!r}; there are: {known}")
+        return self._backend in (protocols or PROTOCOLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

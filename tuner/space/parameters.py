@@ -51,6 +51,8 @@ class SpaceFacts:
     load: Mapping[str, Scalar] = field(default_factory=dict)
     """Facts of the load for `acts_when`, of those that LOAD_FACTS names; what is not known is not there, and
     what hangs on it is taken to act."""
+    backends: Mapping[str, str] = field(default_factory=dict)
+    """Server → the protocol in which it asks the private server that it passes requests to."""
 
 
 def facts_to_json(facts: SpaceFacts, paths: Mapping[str, bool]) -> dict[str, Any]:

@@ -285,6 +285,14 @@ class SpaceFile(_Entry):
     dead: dict[Name, Words] = Field(
         default_factory=dict, description="Settings that old guides still give: name: what became of it."
     )
+    parts: list[Words] = Field(
+        default_factory=list, description="Names of parts that spaces share: files in search_spaces/parts."
+    )
+    elsewhere: dict[Name, Value] = Field(
+        default_factory=dict,
+        description="Parameters of other servers that expressions use: name: value where a study tunes no "
+        "such server.",
+    )
     only: list[Name] | None = Field(None, description="Tune these alone; the rest keeps its default.")
     without: list[Name] | None = Field(None, description="Do not tune these; they keep their default.")
     set: dict[Name, Value] | None = Field(None, description="Hold these at a value or expression.")

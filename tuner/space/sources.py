@@ -22,6 +22,8 @@ Source = str | Path | Mapping[str, object] | Document
 """Name, path, or an entry written out; as a Document it keeps the lines of the study file."""
 _PATH = re.compile(r"/|\.ya?ml\Z")
 BUILT_IN = Path(__file__).parents[1] / "search_spaces"
+PARTS = BUILT_IN / "parts"
+"""What several of tuner's spaces have in common."""
 
 
 def available_spaces() -> tuple[str, ...]:
@@ -49,6 +51,14 @@ def read_space(name: str) -> Document:
         return read_yaml(content, f"{points[0].value}/{name}.yaml")
     remedy = f"{suggest(name, available_spaces())} A file is given by its path, as ./{name or 'name'}.yaml"
     raise problem(where, "there is no such space", remedy)
+
+
+def _read_part(name: str, place: Place) -> Document:
+    """Read what several spaces have in common. Raises UsageError for an unknown name."""
+    there = {path.stem: path for path in PARTS.glob("*.yaml")}
+    if name not in there:
+        raise problem(place, f"there is no part {quote(name)}", suggest(name, there))
+    return read_yaml(there[name].read_bytes(), f"search_spaces/{PARTS.name}/{there[name].name}")
 
 
 def read_sources(sources: Sequence[Source], base: Path) -> list[Document]:
@@ -122,6 +132,8 @@ class Merged:
     presets: dict[tuple[str, str], Draft] = field(default_factory=dict)
     """By space and name."""
     dead: dict[str, str] = field(default_factory=dict)
+    elsewhere: dict[str, Scalar] = field(default_factory=dict)
+    """Parameter of another server that expressions use → its value where no space of the study has it."""
     pinned: dict[str, str] = field(default_factory=dict)
     """Parameter → why it is not tuned."""
     named: set[str] = field(default_factory=set)
@@ -146,6 +158,8 @@ def merge(documents: Sequence[Document]) -> Merged:
 
 
 def _add(merged: Merged, document: Document, file: "SpaceFile") -> None:
+    from tuner.space.schema import validate  # pydantic is slow to import
+
     server = file.server or ""
     merged.title = merged.title or file.title or ""
     if server and server not in merged.servers:
@@ -173,6 +187,11 @@ def _add(merged: Merged, document: Document, file: "SpaceFile") -> None:
     for name, preset in file.presets.items():
         merged.presets[file.space or "", name] = _draft(name, preset, document, ("presets", name), sole)
     merged.dead.update(file.dead)
+    merged.elsewhere.update(file.elsewhere)
+    for number, name in enumerate(file.parts):
+        part = _read_part(name, document.place(("parts", number)))
+        own = {"server": server or None, "space": file.space}
+        _add(merged, part, validate(part).model_copy(update=own))
     _narrow(merged, document, file)
 
 

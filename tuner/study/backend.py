@@ -1,8 +1,10 @@
 """Reads `backend:`, the application that a study starts behind its servers."""
 
 import re
+import shlex
 from dataclasses import dataclass
 
+from tuner.ports import HTTP, WEBSOCKET
 from tuner.space.problems import quote
 from tuner.study.fields import Fields
 from tuner.study.mix import read_path
@@ -15,26 +17,44 @@ PLACEHOLDERS = frozenset({"port", "folder"})
 class BackendSettings:
     """An application and how it is known to be ready."""
 
-    command: tuple[str, ...]
+    name: str = ""
+    """Under which it is registered; empty for one of the author's own, which has a command."""
+    command: tuple[str, ...] = ()
     """Its argv with `{port}`, where it is to listen, and `{folder}`, that of the study file."""
     port: int | None = None
     """Where it listens when it cannot be told."""
     ready: str = ""
     """Path that it answers with 200 when it is ready; empty when it is as soon as it listens."""
+    protocol: str = HTTP
+    """In which the author's own is asked."""
+
+    def describe(self) -> str:
+        """Return all that makes two of them comparable."""
+        own = shlex.join(self.command)
+        return self.name or (own if self.protocol == HTTP else f"{own} ({self.protocol})")
 
 
 def read_backend(fields: Fields, *, is_managed: bool) -> BackendSettings | None:
-    """Read it. Raises UsageError naming file, line, value and remedy."""
+    """Read it, a name or the author's own application.
+
+    Raises UsageError naming file, line, value and remedy.
+    """
     keys = ("backend",)
-    if fields.value(keys) is None:
+    given = fields.value(keys)
+    if given is None:
         return None
-    fields.refuse_unknown(keys, ("command", "port", "ready"))
     if is_managed:
         raise fields.wrong(
             keys,
             "an application is started beside private servers only",
             "Leave it out: installed servers have theirs",
         )
+    return BackendSettings(name=given) if isinstance(given, str) else _read_own(fields)
+
+
+def _read_own(fields: Fields) -> BackendSettings:
+    keys = ("backend",)
+    fields.refuse_unknown(keys, ("command", "port", "ready", "protocol"))
     command = fields.texts((*keys, "command"))
     if not command or not command[0].strip():
         raise fields.wrong((*keys, "command"), f"{quote(command)} is no command", "Write [program, argument]")
@@ -51,5 +71,9 @@ def read_backend(fields: Fields, *, is_managed: bool) -> BackendSettings | None:
             "Give the command {port}, or, when it cannot be told, write its `port:`",
         )
     ready = (*keys, "ready")
-    path = "" if fields.value(ready) is None else read_path(fields, ready, "/")
-    return BackendSettings(command=command, port=port, ready=path)
+    return BackendSettings(
+        command=command,
+        port=port,
+        ready="" if fields.value(ready) is None else read_path(fields, ready, "/"),
+        protocol=fields.choice((*keys, "protocol"), HTTP, (HTTP, WEBSOCKET)),
+    )

@@ -272,7 +272,7 @@ class Study:
             "servers": ", ".join(self.servers),
             **{f"backend of {name}": backend for name, backend in sorted(self.backends.items())},
             **{f"server {name}": options.define() for name, options in sorted(self.options.items())},
-            **({"backend": shlex.join(self.backend.command)} if self.backend else {}),
+            **({"backend": self.backend.describe()} if self.backend else {}),
             "load": f"{load.describe()}, {load.threads} threads",
             "load.command": shlex.join(load.command),
             "load.result": str(load.result or ""),

@@ -12,9 +12,11 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers.apache import backend as backend
 from tuner.adapters.servers.apache import protocols
 from tuner.adapters.servers.apache import status as status
-from tuner.adapters.servers.apache.config import CONFIG_FILE, MODULES_DIRECTORY, write_configuration
+from tuner.adapters.servers.apache.backend import MODULES_DIRECTORY
+from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.apache.drop_in import write_drop_in
 from tuner.adapters.servers.apache.installation import find_apache, make_tree, read_version
 from tuner.adapters.servers.apache.mpm import EVENT, PREFORK, WORKER, count_connections, count_own_threads
@@ -23,6 +25,7 @@ from tuner.kit import programs, readback, services
 from tuner.ports import (
     FASTCGI,
     HTTP,
+    WEBSOCKET,
     Argv,
     Completed,
     Config,
@@ -111,7 +114,7 @@ class ApacheMpm:
             offers=protocols.name_missing(self.mpm, modules | set(re.findall(r"mod_(\w+)\.so", listed))),
             cores=programs.read_online_cpus(host),
             has_thread_per_connection=True,
-            passes_to=frozenset({HTTP, FASTCGI}),
+            passes_to=frozenset({HTTP, FASTCGI, WEBSOCKET}),
         )
 
     def render(self, config: Config, site: Site, facts: Facts) -> Files:
@@ -142,6 +145,7 @@ class ApacheMpm:
         # `-t` takes any stack size; only the log says that it was not used.
         if _STACK_REFUSED.search(host.read(site.error_log).content or b""):
             found["ThreadStackSize"] = 0
+        found |= backend.read_back(host, config, facts, site.directory / CONFIG_FILE, site.backend)
         return {name: value for name, value in found.items() if name in config}
 
     def needs(self, config: Config) -> Needs:

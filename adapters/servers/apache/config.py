@@ -8,7 +8,13 @@ language reads (AddIcon, AddLanguage, AddCharset) are left out, as is what only 
 from collections.abc import Iterator, Mapping
 
 from tuner.adapters.servers.apache import protocols
-from tuner.adapters.servers.apache.backend import modules_for, write_backend
+from tuner.adapters.servers.apache.backend import (
+    BUFFER,
+    MODULES_DIRECTORY,
+    OF_BACKEND,
+    modules_for,
+    write_backend,
+)
 from tuner.adapters.servers.apache.mpm import DIRECTIVES, MPMS, SETTING
 from tuner.adapters.servers.apache.settings import DEFAULTS, OF_MODULES, WORDS, write_value
 from tuner.adapters.servers.apache.syntax import quote
@@ -16,7 +22,6 @@ from tuner.errors import ConfigRejected
 from tuner.ports import Config, Facts, Scalar, Site
 
 CONFIG_FILE = "apache2.conf"
-MODULES_DIRECTORY = "/usr/lib/apache2/modules"
 
 # ls /etc/apache2/mods-enabled of a new installation, but for its MPM.
 PACKAGED_MODULES = (
@@ -32,10 +37,12 @@ _KNOWN: Mapping[str, Scalar] = {
     **{name: words[0] for name, words in WORDS.items()},
     **protocols.SSL_SETTINGS,
     **protocols.HTTP2_SETTINGS,
+    **OF_BACKEND,
 }
 _WRITTEN_ELSEWHERE = frozenset(
     {"CustomLog", "RequestReadTimeout", "AcceptFilter", "ListenCoresBucketsRatio", "SSLSessionCache"}
 )
+_OF_BACKEND = OF_BACKEND.keys() - {BUFFER}
 
 _SITE = """\
 ServerRoot "{directory}"
@@ -142,8 +149,8 @@ def write_configuration(config: Config, site: Site, facts: Facts, *, mpm: str) -
     directory = quote(site.directory)
     log_format = words.get("CustomLog", "combined")
     custom_log = "" if log_format == "off" else f'    CustomLog "{quote(site.access_log)}" {log_format}\n'
-    more = (*modules_for(site.backend), *protocols.modules_spoken(site))
-    wanted = (*sorted((f"mpm_{mpm}", *PACKAGED_MODULES)), *more)
+    more = (*modules_for(site.backend, words, facts), *protocols.modules_spoken(site))
+    wanted = (*sorted((f"mpm_{mpm}", *PACKAGED_MODULES)), *dict.fromkeys(more))
     modules = (module for module in wanted if module not in facts.modules)
     return _SITE.format(
         directory=directory,
@@ -157,7 +164,7 @@ def write_configuration(config: Config, site: Site, facts: Facts, *, mpm: str) -
         directives="\n".join((*_directives(words), *_special_directives(words, site))),
         certificate=protocols.write_for_host(site.certificate),
         custom_log=custom_log,
-        backend=write_backend(site.backend),
+        backend=write_backend(site.backend, words, facts),
     )
 
 
@@ -182,7 +189,7 @@ def _write(name: str, value: Scalar, mpm: str) -> str:
 
 def _directives(words: Mapping[str, str]) -> Iterator[str]:
     for name, word in words.items():
-        if name not in _WRITTEN_ELSEWHERE:
+        if name not in _WRITTEN_ELSEWHERE | _OF_BACKEND:
             yield f"{name} {word}"
 
 

@@ -31,6 +31,8 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "AcceptFilter": ("data", "none", "httpready", "dataready"),
     # Formats of the packaged configuration; `off` stands for no line at all.
     "CustomLog": ("combined", "common", "off"),
+    # https://httpd.apache.org/docs/2.4/mod/mod_proxy.html#proxypass
+    "ProxyPass.flushpackets": ("off", "on", "auto"),
 }
 """What a setting may be that is neither a number nor a flag."""
 LARGEST = 2**31 - 1

@@ -4,6 +4,7 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
+from tuner.adapters.servers.nginx import proxy as proxy
 from tuner.adapters.servers.nginx.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.nginx.installation import find_installed, read_build
 from tuner.adapters.servers.nginx.rewrite import rewrite_files
@@ -16,6 +17,7 @@ from tuner.ports import (
     H2C,
     HTTP,
     TLS,
+    WEBSOCKET,
     Argv,
     Completed,
     Config,
@@ -85,7 +87,8 @@ class Nginx:
         self, host: Host, config: Config, site: Site, facts: Facts, process: Process | None
     ) -> Config:
         pid = process.pid if process is not None else 0
-        return read_running(host, host, config, facts, port=site.port, master=pid, is_settled=False)
+        found = read_running(host, host, config, facts, port=site.port, master=pid, is_settled=False)
+        return {**found, **proxy.read_back(host, config, facts, site.directory / CONFIG_FILE)}
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
@@ -122,7 +125,7 @@ class Nginx:
             modules=modules,
             offers={offer: _name_missing(needed - modules) for offer, needed in _OFFERS.items()},
             cores=programs.read_online_cpus(host),
-            passes_to=frozenset({HTTP, FASTCGI}),
+            passes_to=frozenset({HTTP, FASTCGI, WEBSOCKET}),
         )
         return facts, printed
 

@@ -5,11 +5,12 @@ an effect on a page; only paths and the port are the instance's own. What is of 
 only where that is spoken; the second listener on [::] never, which a sandbox's loopback may not have.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from tuner.adapters.servers.nginx.edit import join_words
 from tuner.adapters.servers.nginx.listen import OPTIONS, write_options
+from tuner.adapters.servers.nginx.proxy import PARAMETERS, pass_requests
 from tuner.adapters.servers.nginx.settings import (
     EVENTS,
     HTTP,
@@ -23,11 +24,13 @@ from tuner.adapters.servers.nginx.settings import (
     WorkerAffinity,
 )
 from tuner.errors import ConfigRejected, UsageError
-from tuner.ports import FASTCGI, HTTP1, Config, CpuSet, Facts, Site, Upstream
+from tuner.ports import HTTP1, Config, CpuSet, Facts, Site
 
 CONFIG_FILE = "nginx.conf"
 
-_KNOWN = frozenset(OPTIONS) | {name for setting in SETTINGS for name in setting.parameters}
+_KNOWN = (
+    frozenset(OPTIONS) | PARAMETERS.keys() | {name for setting in SETTINGS for name in setting.parameters}
+)
 # Directives of one value first, then those that several parameters make up.
 _ORDERED = sorted(SETTINGS, key=lambda setting: not isinstance(setting, OneWord))
 
@@ -54,7 +57,7 @@ http {{
     uwsgi_temp_path {directory}/uwsgi;
     scgi_temp_path {directory}/scgi;
 {http}
-
+{upstream}
     server {{
         listen {listen};
 {certificate}        root {document_root};
@@ -81,25 +84,6 @@ HTTP2_DIRECTIVE = (1, 25, 1)
 """Since then HTTP/2 is a directive of its own, and no word of `listen`."""
 
 
-_FILES = """\
-            try_files $uri $uri/ =404;"""
-# As /etc/nginx/proxy_params of Debian 12 has it.
-_PROXY = """\
-            proxy_pass http://{address};
-            proxy_set_header Host $host;
-            proxy_set_header X-Real-IP $remote_addr;
-            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-            proxy_set_header X-Forwarded-Proto $scheme;"""
-# As sites-available/default has it in its comments, with the lines of snippets/fastcgi-php.conf that matter.
-_PROGRAMS = """
-        location ~ \\.php$ {{
-            try_files $fastcgi_script_name =404;
-            include /etc/nginx/fastcgi_params;
-            fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
-            fastcgi_pass {address};
-        }}"""
-
-
 def write_configuration(config: Config, site: Site, facts: Facts) -> str:
     """Write the whole configuration file.
 
@@ -112,6 +96,9 @@ def write_configuration(config: Config, site: Site, facts: Facts) -> str:
             unknown = f"nginx: {name[:80]!r} is no setting that is changed."
             raise ConfigRejected(f"{unknown} Take it out of the space.")
     directory = quote(site.directory)
+    if site.backend is not None and site.backend.socket is not None:
+        quote(site.backend.socket)
+    passing = pass_requests(config, site.backend)
     return _SITE.format(
         main="\n".join(_directives(MAIN, config, site, facts)),
         events="\n".join(f"    {line}" for line in _directives(EVENTS, config, site, facts)),
@@ -122,19 +109,10 @@ def write_configuration(config: Config, site: Site, facts: Facts) -> str:
         directory=directory,
         document_root=quote(site.document_root),
         error_log=quote(site.error_log),
-        **_backend(site.backend),
+        upstream=passing.http,
+        answer=passing.answer,
+        programs=passing.programs,
     )
-
-
-def _backend(backend: Upstream | None) -> Mapping[str, str]:
-    """Write what answers requests: files, another web server for all of them, or programs for some."""
-    if backend is None:
-        return {"answer": _FILES, "programs": ""}
-    if backend.socket is not None:
-        quote(backend.socket)
-    if backend.protocol == FASTCGI:
-        return {"answer": _FILES, "programs": _PROGRAMS.format(address=backend.address)}
-    return {"answer": _PROXY.format(address=backend.address), "programs": ""}
 
 
 def quote(path: PurePosixPath) -> str:

@@ -67,7 +67,7 @@ def test_expressions_see_the_default_of_what_is_left_out(tmp_path):
 def test_a_parameter_that_can_never_be_active_is_left_out(tmp_path):
     space = one(f"{INT}, when: cores > 2", tmp_path)
 
-    assert space.left_out == {"x": "`cores > 2` does not hold on this host"}
+    assert space.left_out == {"x": "`cores > 2` does not hold here"}
 
 
 def test_a_parameter_whose_condition_is_pinned_off_is_left_out(tmp_path):

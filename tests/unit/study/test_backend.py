@@ -37,6 +37,24 @@ def test_another_application_is_another_study_and_none_is_what_it_was(study):
     assert "backend" not in study("").definition(space)
 
 
+def test_one_that_is_registered_is_named_and_asks_for_no_trust(study):
+    found = study("backend: websocket-echo\n")
+
+    assert found.backend == BackendSettings(name="websocket-echo")
+    assert found.definition(space_of("sendfile"))["backend"] == "websocket-echo"
+    assert name_programs(found) == ()
+
+
+def test_one_in_another_protocol_is_another_study(study):
+    space = space_of("sendfile")
+    command = "backend: {{command: [a, '{{port}}']{}}}\n"
+    plain, messages = (
+        study(command.format(more)).definition(space)["backend"] for more in ("", ", protocol: websocket")
+    )
+
+    assert (plain, messages) == ("a '{port}'", "a '{port}' (websocket)")
+
+
 def test_its_command_asks_for_trust(study):
     assert name_programs(study("backend: {command: [node, '{port}', a b]}\n")) == (
         "backend.command runs `node '{port}' 'a b'`",
@@ -47,7 +65,10 @@ def test_its_command_asks_for_trust(study):
     ("more", "said"),
     [
         ("backend: {}\n", "backend.command: () is no command. Write [program, argument]"),
-        ("backend: node\n", "'node' is not a mapping"),
+        (
+            "backend: {command: [node, '{port}'], protocol: ws}\n",
+            "there is no 'ws'. Known are http, websocket",
+        ),
         ("backend: {command: node}\n", "is not a list"),
         ("backend: {command: ['', '{port}']}\n", "is no command"),
         ("backend: {command: [node]}\n", "where it listens is not said. Give the command {port}, or"),

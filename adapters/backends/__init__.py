@@ -1,0 +1,1 @@
+"""Applications that a study starts behind its servers, by their names."""

@@ -1,0 +1,102 @@
+"""WebSocket messages: N connections, each of which sends a message when the echo of the last one has come.
+
+The program beside this file does it with the library websockets. A message that comes back as it was sent,
+byte for byte, is correct; goodput is echoes per second. With `keepalive: false` each message has a
+connection, and so a handshake, of its own. Over TLS nothing is sent.
+"""
+
+import sys
+from collections.abc import Mapping
+from itertools import chain, repeat
+from pathlib import Path, PurePosixPath
+from typing import ClassVar
+
+from tuner.errors import UsageError
+from tuner.kit.latency import latency_of_samples
+from tuner.kit.load_command import ended_after, refuse_unsendable
+from tuner.kit.load_output import json_object, positive, reading, real, table, text_of, unreadable, whole
+from tuner.ports import (
+    FAILURE_KINDS,
+    WEBSOCKET,
+    Argv,
+    Completed,
+    ConnectTime,
+    Failures,
+    Files,
+    LoadResult,
+    Workload,
+)
+
+PROGRAM = Path(__file__).with_name("_websocket_program.py")
+GRACE_S = 3.0
+"""How long after the window's end it may take to add up what was counted."""
+
+
+class WebSocket:
+    """WebSocket messages of which every echo is compared."""
+
+    name: ClassVar[str] = "websocket"
+    package: ClassVar[str] = ""
+    speaks: ClassVar[str] = WEBSOCKET
+    """What it sends is no HTTP request; others send nothing else."""
+
+    def version_command(self) -> Argv | None:
+        return (sys.executable, "-I", str(PROGRAM), "--version")
+
+    def read_version(self, printed: Completed) -> str:
+        if printed.returncode:
+            raise UsageError(
+                "load generator websocket: it needs the Python package websockets, which is not installed. "
+                "Install it: pip install 'servertuner[websocket]'"
+            )
+        return text_of(printed.stdout).strip().removeprefix("websockets ")
+
+    def files(self, workload: Workload) -> Files:  # noqa: ARG002 - the port's signature
+        return {}
+
+    def command(self, workload: Workload) -> Argv:
+        refuse_unsendable(self.name, workload)
+        if workload.url.startswith("https:"):
+            raise UsageError(
+                "load generator websocket: it sends nothing over TLS. Load an http:// address instead."
+            )
+        argv = (
+            *(sys.executable, "-I", str(PROGRAM)),
+            *("--connections", str(workload.connections)),
+            *("--processes", str(min(workload.threads, workload.connections))),
+            *("--seconds", f"{workload.duration_s:g}"),
+            *(() if workload.keepalive else ("--close",)),
+            workload.url,
+        )
+        return ended_after(workload.duration_s + GRACE_S, argv)
+
+    def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:  # noqa: ARG002 - the port's signature
+        return ()
+
+    def parse(self, completed: Completed, outputs: Files, workload: Workload) -> LoadResult:  # noqa: ARG002
+        with reading(self.name, "result", completed):
+            if completed.returncode:
+                raise unreadable(self.name, "it failed", completed)
+            return _result(json_object(text_of(completed.stdout)))
+
+
+def _result(report: Mapping[str, object]) -> LoadResult:
+    counted = {kind: whole(count) for kind, count in table(report["failures"]).items()}
+    latencies = {int(each): whole(count) for each, count in table(report["latencies_us"]).items()}
+    fault = report["fault"]
+    return LoadResult(
+        duration_s=positive(report["duration_s"]),
+        correct=whole(report["correct"]),
+        failures=Failures(**{kind: counted.get(kind, 0) for kind in FAILURE_KINDS}),
+        bytes=whole(report["bytes"]),
+        latency=latency_of_samples([*chain.from_iterable(repeat(*each) for each in latencies.items())]),
+        connect_time=_connect_time(report["connect_ms"]),
+        generator_fault=None if fault is None else str(fault),
+    )
+
+
+def _connect_time(found: object) -> ConnectTime | None:
+    if found is None:
+        return None
+    times = table(found)
+    return ConnectTime(min_ms=real(times["min"]), mean_ms=real(times["mean"]), max_ms=real(times["max"]))
