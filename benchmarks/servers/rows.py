@@ -28,6 +28,9 @@ ROWS = (
     Row(name="apache-event", title="Apache, event", server="apache"),
     Row(name="nginx", title="nginx", server="nginx"),
     Row(name="h2o", title="h2o", server="h2o"),
+    Row(name="haproxy-before-nginx", title="HAProxy before nginx"),
+    Row(name="caddy", title="Caddy", server="caddy"),
+    Row(name="caddy-before-nginx", title="Caddy before nginx"),
     Row(name="php-fpm-behind-nginx", title="php-fpm behind nginx"),
     Row(name="php-fpm-behind-apache", title="php-fpm behind Apache"),
 )

@@ -24,6 +24,16 @@ POOR: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "nginx": {"keepalive_requests": {"low": 2, "default": 2}},
     # All of them are woken for each new connection (lib/core/socket/evloop/epoll.c.h: level-triggered).
     "h2o": {"num-threads": {"high": 400, "default": 400}},
+    # One request at a time for all clients.
+    "haproxy-before-nginx": {
+        "server.maxconn": {"low": 1, "high": 100, "default": 1, "special": {}, "when": "cores > 0"}
+    },
+    # Garbage is collected all the time.
+    "caddy": {"GOMEMLIMIT": {"low": 256, "special": {"tiny": 1}, "default": "tiny"}},
+    # One connection to nginx is kept for all clients.
+    "caddy-before-nginx": {
+        "keepalive_idle_conns_per_host": {"low": 64, "special": {"one": 1}, "default": "one"}
+    },
     "php-fpm-behind-nginx": NEW_PHP,
     "php-fpm-behind-apache": NEW_PHP,
 }

@@ -1,11 +1,9 @@
-"""Whole studies of HAProxy, Caddy and a server that the study describes, to a confirmed winner."""
+"""The server that docs/own-servers.md describes, from its study to a confirmed winner."""
 
 import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-
-import pytest
 
 from tests.e2e.command_line import CommandLine
 from tests.testbed.processors import idle_processors_here
@@ -26,32 +24,6 @@ def confirm(tuner: CommandLine, study: str) -> Mapping[str, object]:
     assert shown["gain"]["low"] > 1
     assert {"control", "search", "confirm"} <= {trial["role"] for trial in shown["trials"]}
     return shown
-
-
-@pytest.mark.parametrize(
-    ("server", "name", "bad"),
-    [
-        ("haproxy", "server.maxconn", "{low: 1, high: 100, default: 1, special: {}, when: 'cores > 0'}"),
-        # One idle connection to nginx for all that come.
-        ("caddy", "keepalive_idle_conns_per_host", "{low: 64, special: {one: 1}, default: one}"),
-    ],
-)
-def test_a_study_from_init_is_confirmed_and_exported(tmp_path: Path, server: str, name: str, bad: str):
-    with idle_processors_here() as through:
-        tuner = CommandLine(tmp_path, through=through)
-        made = tuner.run("init", server, "-o", f"{server}.yaml")
-        assert made.returncode == 0, made.stderr
-        file = tmp_path / f"{server}.yaml"
-        narrowed = NARROWED.format(name=name, bad=bad)
-        text = file.read_text().replace(f"  - {server}\n", f"  - {server}{narrowed}", 1)
-        file.write_text(text.replace("servers: [caddy]", "servers: [caddy, nginx]"))
-        shown = confirm(tuner, file.name)
-        exported = tuner.run("export", file.name, "--format", server, "-o", "out")
-
-    assert exported.returncode == 0, exported.stderr
-    (written,) = (tmp_path / "out").iterdir()
-    value = shown["winner"]["config"][name]  # type: ignore[index]
-    assert re.search(rf"maxconn {value}\b|max_idle_conns_per_host\": {value}\b", written.read_text())
 
 
 def test_the_server_of_the_page_is_tuned_by_its_commands(tmp_path: Path):
