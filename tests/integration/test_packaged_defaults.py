@@ -59,7 +59,8 @@ MPM_BUILT_IN = {
     "worker": {"serverlimit": ["16"], "threadstacksize": ["0"]},
     "prefork": {"serverlimit": ["256"]},
 }
-# src/core/nginx.c, src/event/ngx_event.c, src/http/ngx_http_core_module.c (1.22.1); 1024 files are systemd's.
+# src/core/nginx.c, src/event/ngx_event.c, src/http/ngx_http_core_module.c, src/http/modules (1.22.1); of 1024
+# files it is systemd that says so.
 NGINX_BUILT_IN = {
     "worker_rlimit_nofile": ["1024"],
     "timer_resolution": ["0ms"],
@@ -82,6 +83,10 @@ NGINX_BUILT_IN = {
     "lingering_close": ["on"],
     "etag": ["on"],
     "server_tokens": ["on"],
+    "gzip_comp_level": ["1"],
+    "gzip_min_length": ["20"],
+    "gzip_buffers": ["32 4k"],
+    "gzip_static": ["off"],
 }
 
 Directives = Mapping[str, list[str]]
