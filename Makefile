@@ -36,8 +36,8 @@ WORKERS = $$(($$(nproc) * 3))
 
 .PHONY: test
 test: lint ## Run every check and every test
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not alone and not tools"
-	@$(BIN)/python -m pytest -m "alone and not tools"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not alone and not tools and not servers"
+	@$(BIN)/python -m pytest -m "alone and not tools and not servers"
 
 .PHONY: lint
 lint: setup ## Run ruff and mypy (import-linter runs as a test)
@@ -65,9 +65,19 @@ tools: .tools/bin/oha .tools/bin/k6 ## Build oha and k6, which Debian lacks (nee
 test-tools: setup tools ## Run the tests that need oha and k6
 	@PATH="$(CURDIR)/.tools/bin:$$PATH" $(BIN)/python -m pytest -m tools
 
+.PHONY: test-servers
+test-servers: setup ## Run one short study of every server to a confirmed winner (some minutes)
+	@$(BIN)/python -m pytest -m servers
+
 .PHONY: bench
 bench: setup ## Measure how well the main job is done on this machine
 	@$(BIN)/python -m benchmarks.main_job
+
+.PHONY: bench-servers
+bench-servers: setup ## Run a quick study of every server, or of ROWS, and write a table (ten minutes each)
+	@$(BIN)/python -m benchmarks.servers --folder "$(SERVERS)" --rows "$(ROWS)"
+
+SERVERS ?= bench-servers
 
 .PHONY: bench-measure
 bench-measure: setup ## Measure how far measurements can be trusted, simulated and for real

@@ -17,10 +17,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tuner.commands.compare import compare
+    from tuner.commands.compare_several import compare_several
     from tuner.commands.curve import curve
     from tuner.commands.session import Reading, read, run
     from tuner.commands.sweep import sweep
+    from tuner.commands.template import copy_study
+    from tuner.commands.versus import versus
     from tuner.errors import TargetError, TunerError, UsageError
+    from tuner.report.contest import Contest
     from tuner.report.curve import Curve
     from tuner.report.progress import LineProgress
     from tuner.report.summary import Comparison, Summary
@@ -30,16 +34,21 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Comparison", "Curve", "LineProgress", "Reading", "Study", "Summary", "Sweep", "TargetError",
-    "TunerError", "UsageError", "combine", "compare", "curve", "load_study", "read", "run", "sweep",
+    "Comparison", "Contest", "Curve", "LineProgress", "Reading", "Study", "Summary", "Sweep", "TargetError",
+    "TunerError", "UsageError", "combine", "compare", "compare_several", "copy_study", "curve", "load_study",
+    "read", "run", "sweep", "versus",
 ]  # fmt: skip
 
 _HOMES = {
     "tuner.commands.compare": ("compare",),
+    "tuner.commands.compare_several": ("compare_several",),
     "tuner.commands.curve": ("curve",),
     "tuner.commands.session": ("Reading", "read", "run"),
     "tuner.commands.sweep": ("sweep",),
+    "tuner.commands.template": ("copy_study",),
+    "tuner.commands.versus": ("versus",),
     "tuner.errors": ("TargetError", "TunerError", "UsageError"),
+    "tuner.report.contest": ("Contest",),
     "tuner.report.curve": ("Curve",),
     "tuner.report.progress": ("LineProgress",),
     "tuner.report.summary": ("Comparison", "Summary"),

@@ -67,9 +67,19 @@ def make_host(name: str) -> Host:
         ) from error
 
 
-def make_server(name: str) -> Server:
-    """Make the server adapter of that name. Raises UsageError for an unknown one."""
-    return cast("Server", _load(_find(Kind.SERVER, name))())
+def make_server(name: str, **options: object) -> Server:
+    """Make the server adapter of that name with the options that its class takes; most take none.
+
+    Raises UsageError for an unknown name, or for options that it does not take.
+    """
+    make = _load(_find(Kind.SERVER, name))
+    try:
+        return cast("Server", make(**options))
+    except TypeError as error:
+        told = ", ".join(options) or "none"
+        raise UsageError(
+            f"servers: {name} does not take the options given ({told}): {error}. Leave them out."
+        ) from error
 
 
 def denied_settings(server: str) -> tuple[str, ...]:
@@ -86,9 +96,9 @@ def denied_settings(server: str) -> tuple[str, ...]:
         ) from error
 
 
-def make_private_server(name: str) -> PrivateServer:
+def make_private_server(name: str, **options: object) -> PrivateServer:
     """Make the adapter of a server that can be started privately. Raises UsageError for one that cannot."""
-    server = make_server(name)
+    server = make_server(name, **options)
     if isinstance(server, PrivateServer):
         return server
     raise UsageError(

@@ -24,6 +24,12 @@ class Log:
         return len(self.statuses)
 
     @property
+    def span_s(self) -> float:
+        """Return the seconds from the first request to the last answer; 0 without any."""
+        ends_us = (start + took for start, took in zip(self.starts_us, self.latencies_us, strict=True))
+        return (max(ends_us, default=0) - min(self.starts_us, default=0)) / 1e6
+
+    @property
     def broken(self) -> int:
         return self.statuses.count(BROKEN)
 

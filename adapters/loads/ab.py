@@ -10,7 +10,10 @@ What ab counts, by its source (httpd 2.4 support/ab.c):
 * `Non-2xx responses` counts headers, so it can exceed `Complete requests` by those under way at the end.
 * -t is looked at when something happens on a connection. When nothing does, SIGINT ends the run one second
   later, upon which ab prints all its counts. -s is set beyond that: upon it ab would print nothing.
-* -t without -n means 50 000 requests; -n after -t lifts that.
+* -t without -n means 50 000 requests; -n after -t lifts that. -n alone ends after so many that ended, well
+  or badly; SIGINT at the time limit ends it before, and what is missing then has failed.
+* Where connect() itself keeps failing, and without -r at the first reset, it gives up with one line of the
+  error and `Total of N requests completed`. Of those N it says no more; the others have failed.
 * The first request is sent alone; the other connections are opened when its response begins.
 * A connection that is kept alive has a connect time of 0 for all requests but its first.
 * `Connect:` has whole milliseconds: over loopback it reads 0.
@@ -63,7 +66,8 @@ _KINDS = re.compile(
 )
 _CONNECT_ROW = re.compile(rf"^Connect: +{_NUMBER} +{_NUMBER} +[\d.]+ +{_NUMBER} +{_NUMBER}\n", re.MULTILINE)
 _ABORTED = re.compile(r"^(.{1,200} \(\d{1,10}\))$", re.MULTILINE)
-_TOTAL = re.compile(rf"^Total of {_NUMBER} requests completed\n", re.MULTILINE)
+# With -q it stands behind `(be patient)...`, on the same line.
+_TOTAL = re.compile(rf"Total of {_NUMBER} requests completed\n")
 _CSV_ROW = re.compile(r"(\d{1,3}),(\d{1,12}\.\d{3})")
 
 
@@ -85,15 +89,14 @@ class Ab:
         return dict.fromkeys(self.outputs(workload), b"")
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload)
+        refuse_unsendable(self.name, workload, counts=True)
         seconds = math.ceil(workload.duration_s)
-        requests = max(workload.connections, seconds * MOST_RPS)
         argv = (
             *("ab", "-q", "-r"),
             *(("-k",) if workload.keepalive else ()),
             *("-c", str(workload.connections)),
             *("-s", str(2 * seconds + 10)),
-            *("-t", str(seconds), "-n", str(requests)),
+            *_end(workload, seconds),
             *("-e", str(_table_path(workload))),
             with_path(workload.url),
         )
@@ -115,9 +118,25 @@ class Ab:
         if error is None or completed.returncode == 0:
             raise unreadable(self.name, "no report", completed)
         total = _TOTAL.search(text_of(completed.stdout))
-        ended = total.group(1) if total else "0"
+        ended = whole(int(total.group(1))) if total else 0
         why = f"{error.group(1).strip()} after {ended} requests"
-        return gave_up(completed, workload, why, own_fault(error.group(1)))
+        result = gave_up(completed, workload, why, own_fault(error.group(1)))
+        return result if workload.requests_total is None else _fail_rest(result, ended, workload)
+
+
+def _end(workload: Workload, seconds: int) -> Argv:
+    """Return the options that say when it ends: after so many requests, or after a time."""
+    if workload.requests_total is not None:
+        return ("-n", str(workload.requests_total))
+    return ("-t", str(seconds), "-n", str(max(workload.connections, seconds * MOST_RPS)))
+
+
+def _fail_rest(result: LoadResult, ended: int, workload: Workload) -> LoadResult:
+    """Count the requests that were left when it gave up as failed: broken off, or without a connection."""
+    correct = min(ended, workload.requests_total or 0)
+    left = (workload.requests_total or 0) - correct
+    kind = "connect" if re.search("connect|refused", result.aborted or "") else "read"
+    return replace(result, correct=correct, failures=Failures(**{kind: left}))
 
 
 def _table_path(workload: Workload) -> PurePosixPath:
@@ -125,7 +144,12 @@ def _table_path(workload: Workload) -> PurePosixPath:
 
 
 def _interrupted_s(workload: Workload) -> float:
-    """Return when SIGINT comes: only if ab hangs, but at the very end of a window that -t cannot express."""
+    """Return when SIGINT comes: only if ab hangs, but at the very end of a window that -t cannot express.
+
+    One that ends after so many requests has until its time limit.
+    """
+    if workload.requests_total is not None:
+        return workload.duration_s
     return workload.duration_s + (GRACE_S if is_whole(workload.duration_s) else 0)
 
 
@@ -133,8 +157,10 @@ def _result(text: str, csv: bytes, completed: Completed, workload: Workload) -> 
     counts = _counts(text)
     correct, failures = _judge(counts, workload)
     # After SIGINT ab ends with status 1; before the window's end it comes from nobody.
-    fell_silent = completed.returncode == 1 and is_whole(workload.duration_s)
-    silent = workload.connections if fell_silent else max(0, workload.connections - counts["complete"])
+    by_time = workload.requests_total is None
+    fell_silent = by_time and completed.returncode == 1 and is_whole(workload.duration_s)
+    expected = workload.connections if workload.requests_total is None else workload.requests_total
+    silent = workload.connections if fell_silent else max(0, expected - counts["complete"])
     taken_s = positive(float(_found(_TIME_TAKEN, text)))
     return LoadResult(
         # Anything that had ended after the window's end would have ended the run: all counts lie within it.

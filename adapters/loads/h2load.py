@@ -1,6 +1,6 @@
 """h2load of nghttp2 1.52: HTTP/1.1 and HTTP/2, closed loop or a fixed rate, every response in a log.
 
-What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D:
+What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D, or with -n where that is said:
 
 * `done` are the lines of --log-file: start in µs, status (-1 for a stream that failed), latency in µs. Their
   number is compared with `done`, so that half a log is noticed.
@@ -17,12 +17,15 @@ What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D:
 * A socket that cannot be had (no local port, no open file) ends it by an assertion.
 * With --rps a client sends at its rate, but one request at a time over HTTP/1.1: a late answer delays the
   next request, and the latency is counted from when it was really sent.
+* With -n each client has its share of the requests beforehand. One that loses its connection gives up what
+  is left of its share, and the others do not take it over: that is counted as failed. It ends when all have,
+  so that slow connections are waited for; `timeout` ends it at the time limit.
 * --log-file is appended to, so an empty file is written before each run.
 """
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
@@ -36,6 +39,8 @@ from tuner.ports import Argv, Completed, ConnectTime, Failures, Files, LoadResul
 
 GRACE_S = 1.0
 """How long after the window's end h2load may take to stop."""
+LEAST_S = 0.001
+"""Length of a run in which nothing was answered at all."""
 ENDED_STATUS = 124
 """How timeout(1) says that it had to end the command."""
 ABORTED_STATUSES = (-6, 128 + 6)
@@ -88,7 +93,7 @@ class H2load:
         return {_log_path(workload): b""}
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"), rates=True)
+        refuse_unsendable(self.name, workload, protocols=("http/1.1", "h2c", "h2"), rates=True, counts=True)
         if not workload.keepalive:
             raise UsageError(
                 "load generator h2load: it never ends with `keepalive: false`, as a connection that is being "
@@ -98,7 +103,7 @@ class H2load:
             "h2load",
             f"--clients={workload.connections}",
             f"--threads={min(workload.threads, workload.connections)}",
-            f"--duration={round(workload.duration_s * 1000)}ms",
+            _end(workload),
             f"--log-file={_log_path(workload)}",
             *_PROTOCOLS[workload.protocol],
             *(
@@ -108,7 +113,8 @@ class H2load:
             ),
             with_path(workload.url),
         )
-        return ended_after(workload.duration_s + GRACE_S, argv)
+        limit_s = workload.duration_s + (GRACE_S if workload.requests_total is None else 0)
+        return ended_after(limit_s, argv)
 
     def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:
         return (_log_path(workload),)
@@ -121,10 +127,13 @@ class H2load:
             if completed.returncode not in {0, ENDED_STATUS}:
                 raise unreadable(self.name, "it failed", completed)
             log = read_log(outputs.get(_log_path(workload), b""))
-            if completed.returncode == ENDED_STATUS:
-                return _without_summary(log, workload)
             text = text_of(completed.stdout)
-            return _result(_summary(text), log, _connect_time(text), workload)
+            summary = None if completed.returncode == ENDED_STATUS else _summary(text)
+            if workload.requests_total is not None:
+                return _result_of_requests(summary, log, _connect_time(text), workload)
+            if summary is None:
+                return _without_summary(log, workload)
+            return _result(summary, log, _connect_time(text), workload)
 
 
 _PROTOCOLS: Mapping[str, Argv] = {
@@ -132,6 +141,13 @@ _PROTOCOLS: Mapping[str, Argv] = {
     "h2c": ("--no-tls-proto=h2c",),
     "h2": ("--npn-list=h2",),
 }
+
+
+def _end(workload: Workload) -> str:
+    """Return the option that says when it ends: after so many requests, or after a time."""
+    if workload.requests_total is not None:
+        return f"--requests={workload.requests_total}"
+    return f"--duration={round(workload.duration_s * 1000)}ms"
 
 
 def _log_path(workload: Workload) -> PurePosixPath:
@@ -154,28 +170,21 @@ def _summary(text: str) -> _Summary:
 def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workload: Workload) -> LoadResult:
     if len(log) != summary.done:
         raise ValueError(f"{len(log)} lines in the log, but {summary.done} requests done")
-    correct_us = log.correct_us
-    refused = len(log) - len(correct_us) - log.broken
-    totals = Totals(
-        answered=len(correct_us), refused=refused, broken=log.broken, received_bytes=summary.body_bytes
-    )
-    wrong = len(correct_us) if has_wrong_bodies(totals, workload) else 0
+    correct, failures = _judge(log, summary.body_bytes, workload)
     lost = lost_connections(log, workload) if summary.started else 0
     closed = min(lost, _closed_in_order(summary, workload))
     return LoadResult(
         duration_s=workload.duration_s,
-        correct=len(correct_us) - wrong,
-        failures=Failures(
+        correct=correct,
+        failures=replace(
+            failures,
             connect=0 if summary.started else workload.connections,
-            read=log.broken,
-            status=refused,
-            length=wrong,
             timeout=summary.timed_out,
             # Reset or never answered: h2load does not say which.
             other=lost - closed,
         ),
         bytes=summary.received_bytes,
-        latency=None if wrong else latency_of_samples(correct_us),
+        latency=None if failures.length else latency_of_samples(log.correct_us),
         connect_time=connect_time if summary.started else None,
         aborted=(
             f"the server closed {closed} of {workload.connections} HTTP/2 connections, and h2load opens no "
@@ -183,6 +192,33 @@ def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workl
             if closed
             else None
         ),
+    )
+
+
+def _judge(log: Log, body_bytes: int | None, workload: Workload) -> tuple[int, Failures]:
+    """Return the number of correct responses and the other ones; lengths only where their sum is known."""
+    answered = len(log.correct_us)
+    refused = len(log) - answered - log.broken
+    totals = Totals(answered=answered, refused=refused, broken=log.broken, received_bytes=body_bytes or 0)
+    wrong = answered if body_bytes is not None and has_wrong_bodies(totals, workload) else 0
+    return answered - wrong, Failures(read=log.broken, status=refused, length=wrong)
+
+
+def _result_of_requests(
+    summary: _Summary | None, log: Log, connect_time: ConnectTime | None, workload: Workload
+) -> LoadResult:
+    """Read a run that ended after so many requests, or at its time limit and so without a summary."""
+    correct, failures = _judge(log, None if summary is None else summary.body_bytes, workload)
+    left = max(0, (workload.requests_total or 0) - len(log))
+    return LoadResult(
+        duration_s=workload.duration_s if summary is None else log.span_s or LEAST_S,
+        correct=correct,
+        # Reset or never answered: h2load says that of the time limit alone.
+        failures=replace(failures, **{"timeout" if summary is None else "other": left}),
+        bytes=0 if summary is None else summary.received_bytes,
+        latency=None if failures.length else latency_of_samples(log.correct_us),
+        connect_time=connect_time if len(log) else None,
+        aborted="the time was up; lengths were not checked" if summary is None else None,
     )
 
 
@@ -194,16 +230,12 @@ def _closed_in_order(summary: _Summary, workload: Workload) -> int:
 
 def _without_summary(log: Log, workload: Workload) -> LoadResult:
     """Read the log of a run that had to be ended; nothing is known of the lengths of its bodies."""
-    correct_us = log.correct_us
+    correct, failures = _judge(log, None, workload)
     return LoadResult(
         duration_s=workload.duration_s,
-        correct=len(correct_us),
-        failures=Failures(
-            read=log.broken,
-            status=len(log) - len(correct_us) - log.broken,
-            other=lost_connections(log, workload),
-        ),
-        latency=latency_of_samples(correct_us),
+        correct=correct,
+        failures=replace(failures, other=lost_connections(log, workload)),
+        latency=latency_of_samples(log.correct_us),
         aborted="it did not stop by itself and left no summary; lengths were not checked",
     )
 

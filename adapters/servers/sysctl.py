@@ -37,8 +37,16 @@ _NOT_READ = ("conf", "neigh", "route", "random")
 _SECRETS = "*_key"
 LARGEST = 2**64 - 1
 """No key holds a larger number."""
+_NO_LIMIT = 10**18
+"""From here on a limit is none; systemd sets fs.file-max to 2^63 - 1 (systemd-system.conf(5), v240)."""
 _NAME = re.compile(r"(?P<key>[a-z][\w-]*(?:\.[\w/-]+)+)(?:\[(?P<index>\d+)\])?")
 _ORDERED = frozenset({"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.ip_local_port_range"})
+_EITHER = (
+    ("vm.dirty_ratio", "vm.dirty_bytes"),
+    ("vm.dirty_background_ratio", "vm.dirty_background_bytes"),
+)
+"""Of a pair, writing one sets the other to 0 (Documentation/admin-guide/sysctl/vm.rst), and bytes cannot be
+written as 0 again (mm/page-writeback.c, dirty_bytes_min): then no original would bring both back."""
 
 # Protections; they are never traded for speed, whatever a space says.
 _DENIED = re.compile(
@@ -80,10 +88,12 @@ class Sysctl:
         is_read_only = _read_only_places(mounts.stdout.decode(errors="replace"))
         paths = map(PurePosixPath, writable.stdout.decode(errors="replace").splitlines())
         keys = {_key_of(path) for path in paths if not is_read_only(path)}
+        readable = _read_listing(listed, host)
+        withheld = _find_withheld(readable)
         current = {
             name: value
-            for name, value in _read_listing(listed, host).items()
-            if name.partition("[")[0] in keys
+            for name, value in readable.items()
+            if name.partition("[")[0] in keys and name not in withheld
         }
         if not current:
             raise TargetError(
@@ -91,15 +101,16 @@ class Sysctl:
                 "or leave sysctl out of `servers:`."
             )
         version = _parse_version(release.stdout.decode(errors="replace"))
-        return Installation(facts=Facts(version=version, current=current, port=None), files={}, service=None)
+        facts = Facts(version=version, current=current, withheld=withheld, port=None)
+        return Installation(facts=facts, files={}, service=None)
 
     def rewrite(self, config: Config, installation: Installation) -> Files:
-        current = installation.facts.current
+        facts, current = installation.facts, installation.facts.current
         for name, value in config.items():
             _split_name(name)
-            _refuse_nonsense(name, value, current)
+            _refuse_nonsense(name, value, facts)
         changed = {name: value for name, value in config.items() if _show(value) != _show(current[name])}
-        return self._write(changed, installation.facts)
+        return self._write(changed, facts)
 
     def needs(self, config: Config) -> Needs:  # noqa: ARG002 - nothing is started
         return Needs()
@@ -122,7 +133,7 @@ class Sysctl:
         elements: dict[str, dict[int, Scalar]] = {}
         for name, value in config.items():
             key, index = _split_name(name)
-            _refuse_nonsense(name, value, facts.current)
+            _refuse_nonsense(name, value, facts)
             if index is None:
                 whole[key] = value
             else:
@@ -177,13 +188,12 @@ def _split_name(name: str) -> tuple[str, int | None]:
     return matched["key"], int(matched["index"]) if matched["index"] else None
 
 
-def _refuse_nonsense(name: str, value: Scalar, current: Mapping[str, Scalar]) -> None:
-    """Raise ConfigRejected for a key that is not there, and for what is no value of its kind."""
+def _refuse_nonsense(name: str, value: Scalar, facts: Facts) -> None:
+    """Raise ConfigRejected for a key that may not be changed here, and for what is no value of its kind."""
+    current = facts.current
     if name not in current:
-        raise ConfigRejected(
-            f"sysctl: {name} is not there or is read-only on this host. "
-            "Leave it out of the space with `without:`."
-        )
+        reason = facts.withheld.get(name, "it is not there or is read-only on this host")
+        raise ConfigRejected(f"sysctl: {name}: {reason}. Leave it out of the space with `without:`.")
     # The kernel accepts most of it: tcp_fin_timeout -1, somaxconn 0, tcp_rmem "1 1 1" were taken by 6.18.
     if isinstance(value, float) or (isinstance(value, int) and not 0 <= value <= LARGEST):
         raise ConfigRejected(f"sysctl: {name} = {value} is not a whole number from 0. Correct its range.")
@@ -193,6 +203,17 @@ def _refuse_nonsense(name: str, value: Scalar, current: Mapping[str, Scalar]) ->
         raise ConfigRejected(
             f"sysctl: {name} = {_show(value)[:80]!r} is not one number. Correct its choices."
         )
+
+
+def _find_withheld(readable: Config) -> dict[str, str]:
+    """Return why keys are left alone: no original would bring them back, or they limit nothing."""
+    endless = (name for name, value in readable.items() if isinstance(value, int) and value >= _NO_LIMIT)
+    return dict.fromkeys(endless, "it is no limit here, as large as it is") | {
+        name: f"{other} is set instead, and writing this one would set that to 0 for good"
+        for pair in _EITHER
+        for name, other in (pair, pair[::-1])
+        if readable.get(name) == 0 and other in readable
+    }
 
 
 def _read_back(look: FileReader, config: Config) -> dict[str, Scalar]:

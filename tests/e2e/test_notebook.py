@@ -15,6 +15,8 @@ NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SHORTER = {
     "minutes=4": "values=[16, 64], minutes=0.5",
     "minutes: 5": "minutes: 0.7",
+    'ASKED = ["A", "B", "C", "D", "E"]': 'ASKED = ["C", "E"]',
+    "blocks=8": "blocks=3",
 }
 """What takes minutes in a notebook, and what it is here: nobody reads what it finds."""
 
@@ -112,3 +114,15 @@ def test_the_explanation_of_a_study_ends_with_what_to_do(tmp_path: Path) -> None
     assert re.search(r"^from \d+ starts$", printed, re.MULTILINE)
     assert re.search(r"^cannot act: ", printed, re.MULTILINE)
     assert re.search(r"^To do: \w.+\.$", printed.splitlines()[-1])
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_articles_end_with_which_of_their_conclusions_hold(tmp_path: Path) -> None:
+    notebook = execute(find_path("the_articles_revisited"), tmp_path)
+
+    printed = printed_by(notebook)
+    verdict = r"(holds|turned round|does not tell)"
+    claimed = re.findall(rf"^([CE])  .* then .* now .* {verdict}$", printed, re.MULTILINE)
+    assert [letter for letter, _ in claimed] == ["C", "C", "E", "E"]
+    assert len(re.findall(rf"^{verdict}: \d of 4$", printed, re.MULTILINE)) == 3
+    assert len(re.findall(r"min \d.* mean \d.* max \d", printed)) == 3

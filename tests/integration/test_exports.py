@@ -132,6 +132,53 @@ def test_the_nginx_patch_applies_to_the_stock_configuration_works_and_is_undone(
     assert tree(folder / "nginx") == before
 
 
+def customise(nginx: Path) -> None:
+    """Change what administrators do: near one of tuner's lines, at the end, and a folder of drop-ins."""
+    main = nginx / "nginx.conf"
+    text = main.read_text().replace("types_hash_max_size 2048;", "types_hash_max_size 4096;")
+    main.write_text(f"{text}# ours, since it was applied\n")
+    site = nginx / "sites-available/default"
+    site.write_text(f"# our site\n{site.read_text()}")
+    for drop_in in (nginx / "conf.d").iterdir():
+        drop_in.unlink()
+
+
+def read_undo(folder: Path) -> str:
+    """Return the command that takes the patch back, without the restart behind it."""
+    (undo,) = re.findall(r"(?m)^# undo: +(.*) && (?:systemctl|service) \S+", (folder / PATCH).read_text())
+    return str(undo)
+
+
+PATCH = "tuner-nginx.patch"
+
+
+def test_the_nginx_undo_leaves_what_was_customised_meanwhile(folder: Path) -> None:
+    write_export(read_winner(folder, "nginx", NGINX_WINNER), "nginx", folder)
+    expected = folder / "expected"
+    shutil.copytree(folder / "nginx", expected, symlinks=True)
+    customise(expected)
+
+    run_apart(f"patch -p1 -d /etc/nginx < {PATCH}", folder)
+    customise(folder / "nginx")
+    run_apart(f"nginx -t\n{read_undo(folder)}", folder)
+
+    assert tree(folder / "nginx") == tree(expected)
+    assert (folder / "nginx/conf.d").is_dir(), "an empty folder of drop-ins stays"
+
+
+def test_an_nginx_undo_that_does_not_fit_any_more_changes_nothing(folder: Path) -> None:
+    write_export(read_winner(folder, "nginx", NGINX_WINNER), "nginx", folder)
+    run_apart(f"patch -p1 -d /etc/nginx < {PATCH}", folder)
+    main = folder / "nginx/nginx.conf"
+    main.write_text(main.read_text().replace("worker_connections 4096;", "worker_connections 5000;"))
+    before = tree(folder / "nginx")
+
+    said = run_apart(f"{{ {read_undo(folder)}; }} || echo refused", folder)
+
+    assert "refused" in said
+    assert tree(folder / "nginx") == before
+
+
 APACHE_WINNER: Mapping[str, Scalar] = {
     "ThreadsPerChild": 100, "Processes": 2, "StartServers": 2, "ListenBacklog": 2000,
     "KeepAliveTimeout": 15, "EnableSendfile": True, "RequestReadTimeout": False,

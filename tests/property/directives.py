@@ -1,8 +1,9 @@
 """Which directives a server's files hold, and which of them a configuration may have added."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -13,8 +14,11 @@ from tests.unit.adapters.servers.nginx import layouts as nginx_layouts
 from tests.unit.adapters.servers.php_fpm.layouts import BOOKWORM, find_pool
 from tuner.adapters.servers.apache import Apache, ApacheMpm, ApachePrefork, ApacheWorker
 from tuner.adapters.servers.apache.syntax import logical_lines
+from tuner.adapters.servers.caddy import Caddy
+from tuner.adapters.servers.caddy.config import OF_THE_PROXY, OF_THE_SERVER
 from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.h2o.installation import MAIN as H2O_MAIN
+from tuner.adapters.servers.haproxy import Haproxy
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.nginx.settings import SETTINGS
 from tuner.adapters.servers.nginx.syntax import ENCODING, read_directives
@@ -22,7 +26,7 @@ from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.adapters.servers.php_fpm.installation import KEYS
 from tuner.adapters.servers.php_fpm.pools import read_entries
 from tuner.adapters.servers.sysctl import Sysctl, path_of
-from tuner.ports import Config, Facts, Files, Installation, Scalar, Site
+from tuner.ports import Config, Facts, Files, Installation, Scalar, Site, Upstream
 from tuner.space import SpaceFacts, available_spaces, describe_space, load_space
 
 SITE = Site(directory=PurePosixPath("/site"), document_root=PurePosixPath("/site/www"))
@@ -80,6 +84,33 @@ def read_h2o(files: Files) -> Counter[str]:
     return Counter(key for root in roots for key in keys(root))
 
 
+def read_haproxy(files: Files) -> Counter[str]:
+    """Count lines by their first word; those of `bind` and `server` by the names of their options."""
+    (content,) = files.values()
+    found: Counter[str] = Counter()
+    for line in content.decode().splitlines():
+        words = line.removeprefix("    no ").split()
+        if words and words[0] in {"bind", "server"}:
+            fixed = {"bind": 2, "server": 3}[words[0]]
+            found.update((words[0], *(f"{words[0]}.{word}" for word in words[fixed::2])))
+        elif words:
+            found[f"option.{words[1]}" if words[0] == "option" else words[0]] += 1
+    return found
+
+
+def read_caddy(files: Files) -> Counter[str]:
+    configuration, environment = (content.decode() for content in files.values())
+
+    def keys(block: object) -> Iterable[str]:
+        if isinstance(block, dict):
+            yield from block
+        for each in block.values() if isinstance(block, dict) else block if isinstance(block, list) else ():
+            yield from keys(each)
+
+    exported = (line.removeprefix("export ").partition("=")[0] for line in environment.splitlines())
+    return Counter(keys(json.loads(configuration))) + Counter(exported)
+
+
 def read_php(files: Files) -> Counter[str]:
     names = {key: name for name, key in KEYS.items()}
     lines = [line for content in files.values() for line in content.decode(ENCODING).splitlines()]
@@ -128,6 +159,15 @@ def writers() -> Mapping[str, Writer]:
             server=server.name, usual=usual(name)[0], before={}, read=read,
             write=lambda config, server=server: server.render(config, SITE, facts),
         )  # fmt: skip
+    behind = replace(SITE, backend=Upstream(port=8081))
+    made["haproxy"] = Writer(
+        server="haproxy", usual=usual("haproxy")[0], before={}, read=read_haproxy,
+        write=lambda config: Haproxy().render(config, SITE, facts),
+    )  # fmt: skip
+    made["caddy"] = Writer(
+        server="caddy", usual=usual("caddy")[0], before={}, read=read_caddy,
+        write=lambda config: Caddy().render(config, behind, facts),
+    )  # fmt: skip
     made["sysctl-net"] = Writer(
         server="sysctl", usual=usual("sysctl-net")[0], before={}, read=read_kernel,
         write=lambda config: Sysctl().render(config, SITE, KERNEL),
@@ -170,6 +210,11 @@ def owned(server: str, config: Config) -> Counter[str]:
         )
     if server == "sysctl":
         return Counter({str(path_of(name.partition("[")[0])): 1 for name in config})
+    if server == "haproxy":
+        return Counter(name.removeprefix("frontend.") for name in config)
+    if server == "caddy":
+        places = {name: path for name, (path, _) in {**OF_THE_SERVER, **OF_THE_PROXY}.items()}
+        return Counter({part: 1 for name in config for part in places.get(name, (name,))})
     if server.startswith("apache"):
         return Counter({name.lower(): 1 for name in config})
     return Counter(dict.fromkeys(config, 1) | {"[www]": 1})

@@ -12,7 +12,7 @@ from tuner.ports import Config, Files, Scalar
 WRITERS = (
     "nginx", "apache-event", "h2o", "sysctl-net", "nginx-installed", "apache-event-installed",
     "apache-mpm", "apache-prefork", "apache-worker", "apache-prefork-installed",
-    "h2o-installed", "php-fpm-installed", "sysctl-net-installed",
+    "h2o-installed", "php-fpm-installed", "sysctl-net-installed", "caddy", "haproxy",
 )  # fmt: skip
 UNKNOWN = (
     "error_log", "load_module", "ErrorLog", "LoadModule", "Include", "user", "User", "kernel.modprobe",

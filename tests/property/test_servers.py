@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.property.space_strategies import points
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers.apache import Apache, ApacheMpm, ApachePrefork, ApacheWorker
+from tuner.adapters.servers.caddy import Caddy
 from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
@@ -30,6 +31,7 @@ SERVERS: Mapping[str, Server] = {
     "apache-mpm": ApacheMpm(),
     "apache-prefork": ApachePrefork(),
     "apache-worker": ApacheWorker(),
+    "caddy": Caddy(),
     "nginx": Nginx(),
     "h2o": H2o(),
 }

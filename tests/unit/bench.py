@@ -38,7 +38,8 @@ class ScriptedGenerator:
 
     def command(self, workload: Workload) -> Argv:
         rate = "" if workload.rate_rps is None else f"{workload.rate_rps:g}"
-        return ("load", f"{workload.duration_s:g}", str(workload.connections), rate)
+        counted = () if workload.requests_total is None else (str(workload.requests_total),)
+        return ("load", f"{workload.duration_s:g}", str(workload.connections), rate, *counted)
 
     def outputs(self, workload: Workload) -> tuple[PurePosixPath, ...]:
         return (workload.directory / "raw.json",)

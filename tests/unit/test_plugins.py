@@ -57,16 +57,16 @@ def test_an_unknown_name_is_refused_with_what_is_there_nearest_first():
 
 
 def test_a_foreign_adapter_is_found_like_a_built_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    source = 'class Caddy:\n    """Caddy 2."""\n    name = "caddy"\n    package = "caddy"\n'
-    register(tmp_path, "foreign_caddy", "tuner.servers", {"caddy": "foreign_caddy:Caddy"}, source)
+    source = 'class Varnish:\n    """Varnish 2."""\n    name = "varnish"\n    package = "varnish"\n'
+    register(tmp_path, "foreign_varnish", "tuner.servers", {"varnish": "foreign_varnish:Varnish"}, source)
     monkeypatch.syspath_prepend(tmp_path)
 
     listed = {adapter.name: adapter for adapter in list_adapters()}
 
-    assert make_server("caddy").name == "caddy"
-    assert listed["caddy"].summary == "Caddy 2."
-    assert listed["caddy"].package == "caddy"
-    assert listed["caddy"].distribution == "foreign_caddy 1.2"
+    assert make_server("varnish").name == "varnish"
+    assert listed["varnish"].summary == "Varnish 2."
+    assert listed["varnish"].package == "varnish"
+    assert listed["varnish"].distribution == "foreign_varnish 1.2"
 
 
 def test_a_name_that_two_distributions_claim_is_refused_naming_both(

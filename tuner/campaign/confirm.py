@@ -5,12 +5,12 @@ from dataclasses import replace
 from random import Random
 
 from tuner.campaign.experiment import WRAP_UP_S, Experiment
-from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs, read_starts
+from tuner.campaign.pairs import Pairing, measure_pairs, read_starts
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.statistics.age import find_age
-from tuner.statistics.feasibility import GOODPUT_RPS, Assessment, Feasibility
-from tuner.statistics.paired_gain import Gain, judge_pairs, needs_extension
+from tuner.statistics.feasibility import GOODPUT_RPS, Assessment, judge_feasibility
+from tuner.statistics.paired_gain import Gain, judge_starts, needs_extension
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study.facts import CONFIRMATION, REFUSALS, Confirmation
 from tuner.study.objective import Constraint
@@ -44,11 +44,11 @@ def confirm(experiment: Experiment, winner: Config) -> str:
     if failed is not None:
         return f"not confirmed: {failed}"
     pairs = _judge(storage, experiment.starts, experiment.default)
-    known = Feasibility(experiment.starts, constraints, experiment.default)
+    known = judge_feasibility(experiment.starts, constraints, experiment.default)
     if pairs is not None and (pairs.verdict == "improved" or known.default_fails):
         _measure_doubted(experiment, planned)
         gain = read_gain(storage, experiment.starts, experiment.default, constraints)
-    known = Feasibility(experiment.starts, constraints, experiment.default)
+    known = judge_feasibility(experiment.starts, constraints, experiment.default)
     if doubts := known.doubts(planned.config):
         verb = "breaks" if known.is_ruled_out(planned.config) else "may break"
         return f"{INFEASIBLE} {verb} {' and '.join(map(_describe, doubts))}"
@@ -111,7 +111,7 @@ def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
         Opening(role=Role.CONTROL, config=experiment.default, arm=DEFAULT_ARM),
     ]
     while (made := _count_since_pairs(experiment.starts)) < 2 * planned.pairs:
-        known = Feasibility(experiment.starts, constraints, experiment.default)
+        known = judge_feasibility(experiment.starts, constraints, experiment.default)
         has_time = experiment.time_left_s() >= experiment.mean_cost_s() + WRAP_UP_S
         if known.may_ship(winner) or known.is_ruled_out(winner) or not has_time:
             return
@@ -144,7 +144,7 @@ def read_gain(
     planned, gain = storage.recall(CONFIRMATION), _judge(storage, starts, default)
     if planned is None or gain is None:
         return None
-    known = Feasibility(starts, constraints, default)
+    known = judge_feasibility(starts, constraints, default)
     if known.is_ruled_out(planned.config):
         return replace(gain, verdict="infeasible")
     if known.default_fails and gain.verdict != "improved":
@@ -158,9 +158,9 @@ def _judge(storage: Storage, starts: Sequence[Start], default: Config) -> Gain |
     planned = storage.recall(CONFIRMATION)
     if planned is None:
         return None
-    pairing = _pairing(planned, default)
-    logs = read_pairs(starts, pairing)
-    if len(logs) < planned.pairs:
+    sides = read_starts(starts, _pairing(planned, default))
+    pairs = list(zip(*sides, strict=True))
+    if len(pairs) < planned.pairs:
         return None
-    age = find_age(*read_starts(starts, pairing))
-    return replace(judge_pairs(logs, looks=planned.looks), metric=storage.metric, age=age)
+    gain = judge_starts(pairs, storage.blend, looks=planned.looks)
+    return replace(gain, metric=storage.metric, age=find_age(*sides))

@@ -5,7 +5,7 @@ from tuner.errors import TargetError, UsageError
 from tuner.ports import Config
 from tuner.records import Gate, Role, Start, State
 from tuner.statistics.control_level import ControlLevel
-from tuner.statistics.feasibility import LEAST_RULING, RULED_OUT, Feasibility
+from tuner.statistics.feasibility import LEAST_RULING, RULED_OUT, judge_feasibility
 from tuner.statistics.jumps import requeue
 from tuner.statistics.ranking import DEFAULT_ARM, as_controls
 from tuner.study.objective import RELATIVE, UNLIKE_DEFAULT, unmeasured
@@ -84,7 +84,7 @@ def _refuse_infeasible_default(experiment: Experiment) -> None:
     settings = experiment.setup.settings
     if any(start.role is not Role.CONTROL for start in experiment.starts):
         return
-    known = Feasibility(experiment.starts, settings.constraints, experiment.default)
+    known = judge_feasibility(experiment.starts, settings.constraints, experiment.default)
     if not known.is_ruled_out(experiment.default):
         return
     sought = known.assess_sought(experiment.default)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from statistics import median
 
@@ -16,13 +17,14 @@ from tuner.measure.start import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.optimizer import Optimizer
 from tuner.ports import Clock
-from tuner.records import Metric, Role, Start, State, measured_by
+from tuner.records import Metric, Role, Start, State, blended, measured_by
+from tuner.records.blend import Blend
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import detectable_gain
 from tuner.statistics.power import plan_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, Ranking, as_controls, rank
 from tuner.statistics.steady import declines
-from tuner.study.facts import CONFIRMATION, METRIC, MOVED_LOAD, OTHER_LOADS, MovedLoad
+from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD, OTHER_LOADS, MovedLoad
 from tuner.study.objective import Constraint
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
@@ -69,6 +71,12 @@ class Experiment:
         self.starts[:] = [measured_by(start, metric) for start in self.starts]
         self._ranked = None
 
+    def compare_loads(self, blend: Blend) -> None:
+        """Compare by several loads from now on, what was measured so far included."""
+        self.storage.remember(BLEND, blend)
+        self.starts[:] = [blended(start, blend) for start in self.starts]
+        self._ranked = None
+
     def move_load(self, moved: MovedLoad) -> None:
         """Go on with the load generator in another place; what was measured so far was another load."""
         self.storage.remember(MOVED_LOAD, moved)
@@ -95,7 +103,7 @@ class Experiment:
         self.progress.time_left(self.time_left_s())
         constraints = self.setup.settings.constraints
         judges = replace(
-            _by_metric(judges, self.storage.metric),
+            _as_compared(judges, self.storage),
             spread=self.ranking().noise.sigma_window,
             control=self._control_facts(opening),
             # Where what bears the load is sought, the default need not.
@@ -195,6 +203,17 @@ class Experiment:
         ]
         return sum(costs) / len(costs) if costs else 1.0
 
+    def window_s(self) -> float:
+        """Return the length of a window: the plan's for each load, or as seen where requests are counted."""
+        load = self.setup.load
+        lasted = [window.duration_s for each in self.controls() for window in each.valid_windows]
+        is_counted = any(each.requests_total is not None for each in (load, *load.beside))
+        return median(lasted) if is_counted and lasted else self.plan.window_s * (1 + len(load.beside))
+
+    def warmup_s(self) -> float:
+        """Return the least length of a warm-up: the plan's for each load."""
+        return self.plan.warmup_s * (1 + len(self.setup.load.beside))
+
     def spent_s(self, role: Role) -> float:
         """Return the seconds that starts in a role have taken."""
         return sum(cost_s(start) for start in self.starts if start.role is role)
@@ -221,8 +240,8 @@ class Experiment:
             self.ranking().noise,
             least=plan.pairs,
             seconds=min(plan.confirm_s, max(0.0, self.time_left_s() - WRAP_UP_S)),
-            start_cost_s=self.mean_deploy_s() + plan.warmup_s,
-            window_s=plan.window_s,
+            start_cost_s=self.mean_deploy_s() + self.warmup_s(),
+            window_s=self.window_s(),
         )
 
     def _final_s(self) -> float:
@@ -231,19 +250,20 @@ class Experiment:
         pairs, windows = self.plan_confirmation(None if best is None else best.posterior)
         each_s = self.mean_cost_s()
         if plan.confirm_s:
-            confirm_s = 2 * pairs * (self.mean_deploy_s() + plan.warmup_s + windows * plan.window_s)
+            confirm_s = 2 * pairs * (self.mean_deploy_s() + self.warmup_s() + windows * self.window_s())
         else:
             confirm_s = 2 * plan.extend_to * each_s
         rate_s = 2 * plan.rate_pairs * (each_s + plan.rate_window_s)
         return plan.other_loads_s + confirm_s + rate_s + WRAP_UP_S
 
 
-def _by_metric(judges: Judges, metric: Metric) -> Judges:
+def _as_compared(judges: Judges, storage: Storage) -> Judges:
     """Let judges see windows as the study compares them."""
+    compared = partial(replace, metric=storage.metric, blend=storage.blend)
     return replace(
         judges,
-        gate_zero=lambda window: judges.gate_zero(replace(window, metric=metric)),
-        prune=lambda windows: judges.prune([replace(window, metric=metric) for window in windows]),
+        gate_zero=lambda window: judges.gate_zero(compared(window)),
+        prune=lambda windows: judges.prune([compared(window) for window in windows]),
     )
 
 

@@ -4,9 +4,12 @@ Where the load generator is the limit, goodput is the generator's. Then the stud
 second of the server, and says so; where even that cannot be read, it ends before it has cost five minutes.
 """
 
+from dataclasses import replace
+from statistics import fmean
+
 from tuner.campaign.experiment import Experiment
 from tuner.errors import TargetError
-from tuner.records import Metric, Role
+from tuner.records import Metric, Role, under_load
 from tuner.statistics.bottleneck import find_bottleneck
 from tuner.study.facts import METRIC
 
@@ -23,6 +26,9 @@ def settle_metric(experiment: Experiment) -> None:
         TargetError: the load generator is the limit, and what the server costs cannot be read.
     """
     storage = experiment.storage
+    if experiment.setup.load.beside:
+        _settle_levels(experiment)
+        return
     if storage.recall(METRIC) is not None or any(start.role is Role.SEARCH for start in experiment.starts):
         return  # a study of an earlier tuner goes on as it began
     windows = [window for start in experiment.controls() for window in start.valid_windows]
@@ -42,3 +48,13 @@ def settle_metric(experiment: Experiment) -> None:
         f"{found}: goodput can hardly grow, whatever the server does, so requests per CPU second of the "
         f"server are compared. {REMEDY} to compare goodput."
     )
+
+
+def _settle_levels(experiment: Experiment) -> None:
+    """Keep what the default gives under each of several loads, which always compare goodput."""
+    blend, controls = experiment.storage.blend, experiment.controls()
+    if blend is None or blend.levels or not controls:
+        return
+    logs = {name: [under_load(each, name).log_goodput for each in controls] for name in blend.weights}
+    levels = {name: fmean(log for log in seen if log is not None) for name, seen in logs.items()}
+    experiment.compare_loads(replace(blend, levels=levels))

@@ -23,7 +23,7 @@ from tuner.study.objective import Constraint
 from tuner.study.storage import Opening, Storage
 
 CANDIDATE_ARM = "candidate"
-MOST_WINDOW_S = 2.0
+LEAST_WINDOW_S, MOST_WINDOW_S = 1.0, 2.0
 OVERHEAD_S = 0.2
 """Of one window, and of the slow clients: programs start, counters are read."""
 MOST_PAIRS = 8
@@ -75,7 +75,8 @@ def _find(meetings: Sequence[Meeting], config: Config) -> Meeting | None:
 def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> Meeting:
     setup, plan = experiment.setup, experiment.plan
     situations, left_out = choose_situations(setup.load, is_private=not setup.settings.target.is_managed)
-    window_s = min(plan.window_s, MOST_WINDOW_S)
+    own_s = experiment.window_s()
+    window_s = max(LEAST_WINDOW_S, min(own_s, MOST_WINDOW_S))
     noise = experiment.ranking().noise
     slow = sum(each.slow_clients > 0 for each in situations)
     start_s = (
@@ -83,7 +84,7 @@ def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> 
     )
     wanted = round(plan.other_loads_s / (2 * start_s))
     # Windows of a plan may be longer than these, and so less noisy.
-    longer = math.sqrt(plan.window_s / window_s)
+    longer = math.sqrt(own_s / window_s)
     return Meeting(
         config=dict(config), situations=situations, left_out=left_out,
         pairs=max(1, min(MOST_PAIRS, wanted)) if plan.other_loads_s else 0,

@@ -6,8 +6,15 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from tuner import plugins
+from tuner.campaign.prepare_load import (
+    describe_generators,
+    make_generators,
+    prepare_fixed_rate,
+    prepare_load,
+)
 from tuner.deploy.arrangement import (
     expect_lengths,
+    expect_loads,
     find_application,
     find_packaged,
     find_ready_paths,
@@ -23,7 +30,7 @@ from tuner.deploy.readiness import ANSWER_S, Answer, request
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import NotReady, TargetError, UsageError
 from tuner.hosts.connection_room import UNBOUNDED, ConnectionRoom, add_rooms, find_room, read_ports
-from tuner.hosts.load_places import LOCAL, find_generators
+from tuner.hosts.load_places import LOCAL
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
 from tuner.measure.window import Load, copy_shape
@@ -40,7 +47,6 @@ from tuner.space import (
 )
 from tuner.study import Study
 from tuner.study.facts import MovedLoad
-from tuner.study.settings import LoadSettings
 
 T = TypeVar("T", SandboxTarget, ManagedTarget)
 
@@ -93,14 +99,14 @@ def prepare(settings: Study) -> Setup:
         TargetError: a program or a right is missing.
     """
     host = plugins.make_host(settings.target.host)
-    generator = plugins.make_load_generator(settings.load.generator, **settings.load.options())
+    generators = make_generators(settings)
     found: Found[ManagedTarget] | Found[SandboxTarget]
     if settings.target.is_managed:
         names = settings.load.hosts
         load_hosts = {
             name: host if name == settings.target.host else plugins.make_host(name) for name in names
         }
-        version = find_generators(generator, load_hosts)
+        described = describe_generators(generators, load_hosts)
         found = find_target(settings, host, load_hosts)
         servers: Mapping[str, Server] = {each.name: each.adapter for each in found.target.servers}
         room = add_rooms(
@@ -108,18 +114,18 @@ def prepare(settings: Study) -> Setup:
         )
     else:
         load_hosts = {LOCAL: host}
-        version = find_generators(generator, load_hosts)
+        described = describe_generators(generators, load_hosts)
         found = _make_sandbox_target(settings, host)
         servers = {name: found.target.servers[name] for name in settings.servers}
         # Its network is its own, with as many addresses as it takes.
         room = find_room(found.machine)
-    room.refuse(settings.load.connections)
-    load = Load.prepare(generator, settings.load, host)
-    described = f"{generator.name} {version}".strip()
+    for each in settings.all_loads:
+        room.refuse(each.connections)
+    load = prepare_load(settings, generators, host)
     return Setup(
         settings=settings, host=host, servers=servers, facts=found.facts, space=found.space,
         space_facts=found.space_facts, target=found.target, load=load,
-        fixed_rate=_fixed_rate(load, settings.load, load_hosts), placement=found.placement,
+        fixed_rate=prepare_fixed_rate(load, settings, load_hosts), placement=found.placement,
         fingerprint=_fingerprint(found.machine, found.facts, described, found.placement), room=room,
     )  # fmt: skip
 
@@ -139,7 +145,8 @@ class Found(Generic[T]):
 def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     """Return the target for private instances, with the load generator beside them."""
     content = open_pages(settings)
-    servers = {name: plugins.make_private_server(name) for name in settings.servers}
+    options = {name: each.arguments() for name, each in settings.options.items()}
+    servers = {name: plugins.make_private_server(name, **options.get(name, {})) for name in settings.servers}
     with host.sandbox() as sandbox:
         # A new network namespace has other values than the host.
         machine = read_machine(sandbox)
@@ -155,7 +162,8 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
         host=host, servers={**servers, **beside}, facts=all_facts, content=content, chain=chain,
         split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),
         placement=placement, keepalive=settings.load.keepalive, path=settings.load.path,
-        requests=expect_lengths(settings, content), ready=find_ready_paths(settings),
+        requests=expect_lengths(settings.load, content), ready=find_ready_paths(settings),
+        wanted=expect_loads(settings, content),
     )  # fmt: skip
     return Found(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,
@@ -232,17 +240,18 @@ def _load_space(
         names={
             "cores": machine.cores,
             "memory_mib": machine.memory_mib,
-            "connections": settings.load.connections,
+            "connections": max(each.connections for each in settings.all_loads),
             "open_files_max": machine.open_files_max,
             "somaxconn": machine.somaxconn,
         },
         versions={name: each.version for name, each in facts.items() if each.version},
         current={name: value for each in facts.values() for name, value in each.current.items()},
+        withheld={name: reason for each in facts.values() for name, reason in each.withheld.items()},
         exists=paths,
         sandbox=sandbox,
         loopback=loopback,
         installed=not sandbox,
-        load=settings.load.facts(
+        load=settings.load_facts(
             page_bytes=page_bytes,
             is_loopback=loopback and len(set(settings.load.hosts)) == 1,
             is_installed=not sandbox,
@@ -274,20 +283,6 @@ class _Paths:
                 else self._host.run(("test", "-e", path), timeout_s=10.0).returncode == 0
             )
         return self.told[path]
-
-
-def _fixed_rate(load: Load, settings: LoadSettings, hosts: Mapping[str, Host]) -> Load | None:
-    """Return the load with a generator that can keep a rate, when it is there and can send it."""
-    if not load.shape.keepalive or settings.requests:
-        return None
-    generator = plugins.make_rate_generator()
-    if generator is None:
-        return None
-    try:
-        find_generators(generator, hosts)
-    except TargetError:
-        return None
-    return replace(load, generator=generator)
 
 
 def _refuse_strangers(settings: Study, space: Space) -> None:

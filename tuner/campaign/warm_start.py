@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
@@ -26,8 +27,8 @@ class Warmth:
     """Points that were good, for the optimizer to mix with its own."""
 
 
-def read_warmth(settings: Study, space: Space) -> Warmth:
-    """Read the earlier studies that a study names.
+def read_warmth(settings: Study, space: Space, paths: Sequence[Path] | None = None) -> Warmth:
+    """Read the earlier studies that a study names, or some of them.
 
     Their values are pulled into today's bounds; parameters and choices that this space lacks are left out.
 
@@ -36,7 +37,7 @@ def read_warmth(settings: Study, space: Space) -> Warmth:
     """
     first: list[Point] = []
     good: list[Point] = []
-    for path in settings.warm_start:
+    for path in settings.warm_start if paths is None else paths:
         where = f"{settings.path}: warm_start: {path}"
         earlier = load_study(path)
         if path.resolve() == settings.path.resolve():

@@ -1,26 +1,32 @@
 """The commands. The only place that prints and exits; heavy imports wait until a command needs them."""
 
+import errno
 import os
 import sys
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import typer
 
 from tuner import __doc__ as about
 from tuner import __version__
+from tuner.cli.contest_commands import compare, versus
 from tuner.cli.curve_command import curve
-from tuner.cli.exit_codes import INTERRUPTED
+from tuner.cli.exit_codes import FAULT, INTERRUPTED, NOTHING_BETTER
 from tuner.cli.host_commands import apply, confirm, restore
-from tuner.cli.list_commands import adapters, spaces
+from tuner.cli.list_commands import adapters, loads, spaces, studies
 from tuner.cli.printing import say
-from tuner.cli.study_commands import check, compare, explain, export, init, report, run, show
+from tuner.cli.streams import finish_output, prepare_streams
+from tuner.cli.study_commands import check, explain, export, init, report, run, show
 from tuner.cli.sweep_command import sweep
+from tuner.cli.verbosity import Debug, Quiet, Verbose, Verbosity, raise_verbosity, with_verbosity
 from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    init, check, run, show, explain, report, export, compare, sweep, curve, apply, confirm, restore,
-    spaces, adapters,
+    init, check, run, show, explain, report, export, compare, sweep, curve, versus, apply, confirm, restore,
+    spaces, studies, loads, adapters,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 
@@ -31,9 +37,12 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,  # importing rich would double the time of `tuner --help`
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in COMMANDS:
-    app.command()(command)
+    app.command()(with_verbosity(command))
+
+CANNOT_BE_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - typer passes it by position
@@ -47,31 +56,57 @@ def options(
     version: Annotated[  # noqa: ARG001 - its callback does the work
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    debug: Debug = False,
 ) -> None:
     """Read the options that come before the command."""
-    _Debug.on = debug
-
-
-class _Debug:
-    on = False
+    raise_verbosity(quiet=quiet, verbose=verbose, debug=debug)
 
 
 def main() -> NoReturn:
-    """Run one command; every error that tuner means ends in one message and its exit code."""
+    """Run one command; whatever it raises ends in one message and an exit code that means only that."""
     # Matrices are small here: more threads would wait for each other, on CPUs that the server needs.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    prepare_streams()
+    code = _call(app)
+    lost = _call(finish_output)
+    # A verdict that nobody could read is none; an error stays what it is.
+    sys.exit(lost if lost and code in {0, NOTHING_BETTER} else code)
+
+
+def _call(action: Callable[[], object]) -> int:
+    """Return the exit code of what is done."""
     try:
-        app()
+        action()
+    except SystemExit as ended:
+        # typer ends with 1 when its reader has left, as `head` does.
+        return INTERRUPTED if isinstance(ended.__context__, BrokenPipeError) else int(ended.code or 0)
     except TunerError as error:
-        if _Debug.on:
-            raise
-        say(f"tuner: {error}")
-        sys.exit(error.exit_code)
+        return _report(f"{error}", error.exit_code)
     except KeyboardInterrupt:
-        say("Stopped.")
-        sys.exit(INTERRUPTED)
+        return _report("stopped.", INTERRUPTED)
     except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(INTERRUPTED)
-    sys.exit(0)
+        return INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - code 1 would mean that nothing beat the default
+        return _report(_describe_fault(error), FAULT)
+    return 0
+
+
+def _describe_fault(error: Exception) -> str:
+    """Return what to do about an error that nobody foresaw."""
+    if isinstance(error, OSError) and error.errno in CANNOT_BE_WRITTEN and error.filename is None:
+        return f"output: it cannot be written ({error.strerror}). Free some space, or write it elsewhere."
+    return (
+        f"this is a fault of tuner's own ({type(error).__name__}: {error}). What is stored stays, and the "
+        "same command goes on with it. To report it, run the command again with --debug."
+    )
+
+
+def _report(said: str, code: int) -> int:
+    """Print why a command ends, with --debug where, and return its exit code."""
+    with suppress(OSError):  # stderr may be full as well
+        if Verbosity.debug:
+            traceback.print_exc()
+        say(f"tuner: {said}")
+    return code

@@ -58,5 +58,9 @@ def _refuse_without_terminal(problem: str) -> None:
 
 
 def _ask(question: str) -> None:
-    if not typer.confirm(question, err=True):
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort:  # the end of the input is no answer
+        agreed = False
+    if not agreed:
         sys.exit(INTERRUPTED)

@@ -29,6 +29,17 @@ def refuse_below(option: str, value: float | None, least: float) -> None:
         raise UsageError(f"{option}: {value:g} is too little. Give at least {least:g}.")
 
 
+def refuse_outside(option: str, value: float | None, least: float, most: float) -> None:
+    """Raise UsageError for a number that is too small or too large, and for NaN."""
+    if value is not None and not least <= value <= most:
+        from tuner.space.values import format_number
+
+        told = format_number(value)
+        raise UsageError(
+            f"{option}: {told} is out of range. Give {format_number(least)} to {format_number(most)}."
+        )
+
+
 def read_duration(option: str, text: str) -> float:
     """Read 90s, 10m or 2h as seconds. Raises UsageError for anything else."""
     units = {"s": 1, "m": 60, "h": 3600}

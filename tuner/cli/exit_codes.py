@@ -6,6 +6,8 @@ if TYPE_CHECKING:
     from tuner.report.summary import Summary
 
 NOTHING_BETTER = 1
+FAULT = 5
+"""Something that nobody foresaw, or output that could not be written: it says nothing of the study."""
 INTERRUPTED = 130
 
 

@@ -1,4 +1,4 @@
-"""The commands that list what there is: search spaces and adapters."""
+"""The commands that list what there is: search spaces, built-in contents and adapters."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -46,7 +46,49 @@ def _list_searched(study: Path, name: str | None, *, as_json: bool) -> None:
     from tuner.space import describe_searched
 
     found = describe_searched(prepare(settings).space)
-    print_json(found) if as_json else make_console().print(searched_list(settings.load.describe(), found))
+    print_json(found) if as_json else make_console().print(searched_list(settings.describe_load(), found))
+
+
+def loads(as_json: AsJson = False) -> None:
+    """List the built-in contents that a load can ask for, by name."""
+    from tuner.study.builtin_loads import BUILTIN_LOADS
+
+    found = BUILTIN_LOADS.values()
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": each.name, "kind": "mix" if each.requests else "page", "default": each.path,
+                    "why": each.why, "source": "tuner", "title": each.title,
+                    "paths": [kind.path for kind in each.requests] or [each.path],
+                }
+                for each in found
+            ]
+        )  # fmt: skip
+    else:
+        print_text("\n".join(f"{each.name:<7} {each.title}\n        {each.why}" for each in found))
+        print_text("In a study: `load: {content: NAME}`; a new one: `tuner init SERVER --content NAME`.")
+
+
+def studies(as_json: AsJson = False) -> None:
+    """List the studies that come with tuner, experiments of others to be made again; `tuner init --study`."""
+    from tuner.study.named_studies import load_named
+
+    found = load_named()
+    if as_json:
+        print_json(
+            [
+                {
+                    "name": each.name, "title": each.title, "source": each.source,
+                    "servers": list(each.servers), "load": each.load.describe(),
+                }
+                for each in found
+            ]
+        )  # fmt: skip
+        return
+    from tuner.report.terminal import study_list
+
+    make_console().print(study_list(found))
 
 
 def adapters(as_json: AsJson = False) -> None:

@@ -4,11 +4,16 @@ import json
 import shlex
 import shutil
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from tuner.cli.verbosity import Verbosity
+
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from tuner.campaign.progress import Progress
 
 
 def what_was_typed() -> str:
@@ -35,8 +40,25 @@ def say(text: str) -> None:
     print_text(text, file=sys.stderr)
 
 
+def remark(text: str) -> None:
+    """Print to stderr what nobody needs who asked for the result only."""
+    if not Verbosity.quiet:
+        say(text)
+
+
+def show_progress() -> "AbstractContextManager[Progress]":
+    """Open the display of progress on stderr, as verbose as was asked."""
+    from tuner.report.progress import open_progress
+
+    return open_progress(make_console(stderr=True), verbose=Verbosity.verbose)
+
+
 def make_console(*, stderr: bool = False) -> "Console":
     """Return what draws results, or on stderr progress."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    is_silent = stderr and Verbosity.quiet
+    return Console(
+        stderr=stderr, highlight=False, markup=False, emoji=False, quiet=is_silent,
+        force_terminal=False if is_silent else None,
+    )  # fmt: skip

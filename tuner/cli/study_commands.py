@@ -13,13 +13,22 @@ import typer
 
 import tuner
 from tuner.cli.agreement import agree_to_run
-from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
+from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_outside
 from tuner.cli.exit_codes import INTERRUPTED, verdict_code
-from tuner.cli.printing import make_console, print_json, print_text, say, what_was_typed
+from tuner.cli.printing import (
+    make_console,
+    print_json,
+    print_text,
+    remark,
+    say,
+    show_progress,
+    what_was_typed,
+)
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
     from tuner.commands.outputs import Results
+    from tuner.commands.session import Ahead
     from tuner.report.summary import Summary
 
 
@@ -32,14 +41,29 @@ class Preset(StrEnum):
 
 
 def init(
-    server: Annotated[str, typer.Argument(help="Which server to tune: apache, nginx …")],
+    server: Annotated[str | None, typer.Argument(help="Which server to tune: apache, nginx …")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
     url: Annotated[str | None, typer.Option(help="For an installed php-fpm: a page that it makes.")] = None,
+    study: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Instead, a study that `tuner studies` lists.")
+    ] = None,
+    content: Annotated[str | None, typer.Option(help="Built-in content to ask for; `tuner loads`.")] = None,
 ) -> None:
-    """Detect the server and write a commented study file."""
-    from tuner.commands.template import write_study
+    """Detect the server and write a commented study file, or write one that comes with tuner."""
+    from tuner.commands.template import copy_study, write_study
 
-    path = write_study(server, output or Path(f"{server}.yaml"), url=url)
+    if study is not None and (server is not None or url is not None or content is not None):
+        raise UsageError(
+            f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
+        )
+    if study is not None:
+        print_text(str(copy_study(study, output or Path(f"{study}.yaml"))))
+        return
+    if server is None:
+        raise UsageError(
+            "init: nothing is named. Give a server (`tuner adapters`) or --study (`tuner studies`)."
+        )
+    path = write_study(server, output or Path(f"{server}.yaml"), url=url, content=content)
     print_text(str(path))
 
 
@@ -78,9 +102,8 @@ def check(
         print(make_sudoers(settings), end="")
         return
     from tuner.commands.check import check_study
-    from tuner.report.progress import open_progress
 
-    with open_progress(make_console(stderr=True)) as progress:
+    with show_progress() as progress:
         findings = check_study(
             settings, trusts=trust, measure_noise=noise, shows_plan=plan, progress=progress
         )
@@ -96,30 +119,56 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Find, prove and export better settings; go on with an interrupted run."""
-    refuse_below("--minutes", minutes, 0.1)
-    refuse_below("--trials", trials, 1)
     settings = read_study(study)
+    from tuner.study.presets import MOST_MINUTES, MOST_TRIALS
+
+    refuse_outside("--minutes", minutes, 0.1, MOST_MINUTES)
+    refuse_outside("--trials", trials, 1, MOST_TRIALS)
     if settings.target.is_managed:
         agree_to_run(settings, study, yes=yes)
     from tuner.commands.outputs import write_results
-    from tuner.commands.session import is_finished
-    from tuner.report.progress import open_progress
+    from tuner.commands.session import look_ahead
 
-    if is_finished(settings):
-        say(f"{study}: this study is finished; here is its result.")
+    name = preset.value if preset else None
+    ahead = look_ahead(settings, preset=name, minutes=minutes, trials=trials)
+    if ahead is not None:
+        remark(describe_ahead(study, ahead))
     try:
-        with open_progress(make_console(stderr=True)) as progress:
-            name = preset.value if preset else None
+        with show_progress() as progress:
             reading = tuner.run(settings, preset=name, minutes=minutes, trials=trials, progress=progress)
     except KeyboardInterrupt:
         say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
         sys.exit(INTERRUPTED)
+    if ahead is None:
+        remark(f"{study}: this study was finished before; here is its result.")
     _print_summary(reading.summary, write_results(reading), as_json=as_json)
     sys.exit(verdict_code(reading.summary))
 
 
-def show(study: StudyPath, as_json: AsJson = False) -> None:
+def describe_ahead(study: Path, ahead: "Ahead") -> str:
+    """Return what a run says first: for how long it will run, and what can be done about that."""
+    from tuner.report.wording import say_duration
+
+    takes = say_duration(60 * ahead.minutes)
+    whole = " in all" if ahead.is_begun else ""
+    shorter = "" if ahead.is_begun or ahead.preset == Preset.QUICK else " Shorter: --preset quick."
+    return (
+        f"{study}: preset {ahead.preset}, about {takes}{whole}. Ctrl-C stops it; the same command goes on "
+        f"with it.{shorter}"
+    )
+
+
+def show(
+    study: StudyPath,
+    as_json: AsJson = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the result as Markdown, for a pull request.")
+    ] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print all starts as CSV.")] = False,
+) -> None:
     """Show the state of a study: incumbent, winner, gain."""
+    if as_json + markdown + as_csv > 1:
+        raise UsageError("--json, --markdown, --csv: the result is printed in one form. Choose one.")
     settings = read_study(study)
     from tuner.commands.outputs import find_results
     from tuner.report.curve import curve_json, read_curves
@@ -127,16 +176,37 @@ def show(study: StudyPath, as_json: AsJson = False) -> None:
     from tuner.report.sweep import name_best, read_sweeps, sweep_json
 
     reading = tuner.read(settings, with_explanation=as_json)
+    refuse_unmeasured(study, reading.summary)
     sweeps, curves = read_sweeps(settings, reading.space), read_curves(settings)
     if as_json:
-        beside = {"sweeps": list(map(sweep_json, sweeps)), "curves": list(map(curve_json, curves))}
-        print_json(summary_json(reading.summary) | beside)
+        more = {
+            "sweeps": list(map(sweep_json, sweeps)), "curves": list(map(curve_json, curves)),
+            "changed": reading.changed,
+        }  # fmt: skip
+        print_json(summary_json(reading.summary) | more)
         return
+    if markdown or as_csv:
+        from tuner.export.result_tables import result_as_markdown, starts_as_csv
+
+        print_text((result_as_markdown if markdown else starts_as_csv)(reading.summary).rstrip("\n"))
+        return
+    if reading.changed:
+        say(f"{study}: {reading.changed}. What is shown is of the study as it was; `tuner run` refuses it.")
     _print_summary(reading.summary, find_results(settings), as_json=False)
     for each in sweeps:
         print_text(f"sweep  {name_best(each)}")
     for curve in curves:
         print_text(f"curve  {curve.verdict}")
+
+
+def refuse_unmeasured(study: Path, summary: "Summary") -> None:
+    """Raise UsageError for a study that has nothing to show, with what went wrong where something did."""
+    if any(start.windows for start in summary.starts):
+        return
+    failed = [start.failure for start in summary.starts if start.failure is not None]
+    why = f" The last start failed ({failed[-1].kind}): {failed[-1].reason}" if failed else ""
+    what_next = "Look again later." if summary.state == "running" else f"Go on with: tuner run {study}"
+    raise UsageError(f"{study}: nothing is measured yet, the study is {summary.state}.{why} {what_next}")
 
 
 def _print_summary(summary: "Summary", results: "Results | None", *, as_json: bool) -> None:
@@ -163,6 +233,7 @@ def explain(
     from tuner.report import explanation_json, explanation_text
 
     summary = tuner.read(settings).summary
+    refuse_unmeasured(study, summary)
     if parameter is not None:
         depth = summary.look_into(parameter)
         if as_json:
@@ -184,7 +255,9 @@ def report(
     settings = read_study(study)
     from tuner.commands.outputs import write_report
 
-    print_text(str(write_report(tuner.read(settings), output)))
+    reading = tuner.read(settings)
+    refuse_unmeasured(study, reading.summary)
+    print_text(str(write_report(reading, output)))
 
 
 def export(
@@ -202,41 +275,3 @@ def export(
     reading = tuner.read(settings, with_explanation=False)
     for path in write_export(reading if pick is None else reading.pick(pick), form, output, warn=say):
         print_text(str(path))
-
-
-def compare(
-    study: StudyPath,
-    first: Annotated[
-        str, typer.Argument(metavar="A", help="default, winner, a preset, or a YAML file of values.")
-    ],
-    second: Annotated[str, typer.Argument(metavar="B", help="The same; the gain is of B over A.")],
-    pairs: Annotated[int | None, typer.Option(help="Fresh pairs of starts to measure.")] = None,
-    preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
-    as_json: AsJson = False,
-    yes: Agreed = False,
-) -> None:
-    """Measure two configurations in pairs."""
-    refuse_below("--pairs", pairs, 2)
-    settings = read_study(study)
-    if settings.target.is_managed:
-        agree_to_run(settings, study, yes=yes)
-    from tuner.report.progress import open_progress
-    from tuner.report.summary_json import gain_json
-    from tuner.report.terminal import comparison_table
-    from tuner.study import load_values
-
-    sides = [
-        load_values(Path(name)) if "/" in name or name.endswith((".yaml", ".yml")) else name
-        for name in (first, second)
-    ]
-    try:
-        with open_progress(make_console(stderr=True)) as progress:
-            name = preset.value if preset else None
-            comparison = tuner.compare(settings, *sides, pairs=pairs, preset=name, progress=progress)
-    except KeyboardInterrupt:
-        say("Stopped; everything is as it was before.")
-        sys.exit(INTERRUPTED)
-    if as_json:
-        print_json(gain_json(comparison.gain, comparison.reason))
-    else:
-        make_console().print(comparison_table(comparison, first, second))

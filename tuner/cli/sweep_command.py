@@ -9,9 +9,9 @@ import typer
 
 import tuner
 from tuner.cli.agreement import agree_to_run
-from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
+from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_outside
 from tuner.cli.exit_codes import INTERRUPTED
-from tuner.cli.printing import make_console, print_json, print_text, say, what_was_typed
+from tuner.cli.printing import make_console, print_json, print_text, say, show_progress, what_was_typed
 from tuner.cli.study_commands import Preset
 from tuner.errors import UsageError
 
@@ -43,19 +43,20 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     yes: Agreed = False,
 ) -> None:
     """Measure one parameter's response: best value, tolerance, curve; go on with an interrupted one."""
-    refuse_below("--minutes", minutes, 0.1)
     if values is not None and around is not None:
         raise UsageError("--values, --around: the values are given, or chosen around one. Leave one out.")
     settings = read_study(study)
+    from tuner.study.presets import MOST_MINUTES
+
+    refuse_outside("--minutes", minutes, 0.1, MOST_MINUTES)
     if settings.target.is_managed:
         agree_to_run(settings, study, yes=yes)
     from tuner.commands.outputs import write_sweep
-    from tuner.report.progress import open_progress
     from tuner.report.sweep import sweep_json
     from tuner.report.sweep.screen import sweep_screen
 
     try:
-        with open_progress(make_console(stderr=True)) as progress:
+        with show_progress() as progress:
             found = tuner.sweep(
                 settings, parameter, values=None if values is None else split_values(values),
                 around=around.value if around else None, at=at.value, minutes=minutes,

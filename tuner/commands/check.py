@@ -3,18 +3,21 @@
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress
 from tuner.commands.preview import Preview, preview
+from tuner.commands.rehearsal import rehearse
 from tuner.deploy.deployment import Deployment
 from tuner.deploy.discovery import DiscoveredServer
 from tuner.deploy.managed import ManagedTarget
 from tuner.errors import TargetError, TrialFailed
 from tuner.hosts.conflicts import Conflict
 from tuner.interrupts import signals_interrupt
-from tuner.measure.window import Load, run_window
+from tuner.measure.rounds import run_round
+from tuner.measure.window import Load, run_counted_window, run_window
 from tuner.ports import Host
 from tuner.records import Role, Start, State, Window
 from tuner.restore.recovery import describe_use
@@ -54,6 +57,8 @@ class Findings:
     """Of installed services, what a run may change."""
     shows_plan: bool = False
     conflicts: tuple[Conflict, ...] = ()
+    unseen: tuple[str, ...] = ()
+    """What a run needs and this check did not try."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -64,7 +69,12 @@ class Findings:
             f"{name} cannot act under this load ({reason}); it is searched because the study names it"
             for name, reason in self.setup.space.inert_but_tuned.items()
         )
-        return (*seen, *gates, *named, *self._bounds_above(), *map(str, self.conflicts))
+        unproven = (
+            f"servers: {name} has no read_back: nothing proves that what is asked is in force"
+            for name, options in self.setup.settings.options.items()
+            if "read_back" not in options.commands
+        )
+        return (*seen, *gates, *named, *unproven, *self._bounds_above(), *map(str, self.conflicts))
 
     def _bounds_above(self) -> Iterator[str]:
         """Yield a sentence for each bound that the default broke in the window that was measured."""
@@ -85,8 +95,8 @@ class Findings:
     def as_text(self) -> str:
         """Return everything in a few lines."""
         setup, found, settings = self.setup, self.setup.fingerprint, self.setup.settings
-        load = f"load       {settings.load.describe()}; {found.generator}"
-        measured = f"{self.window.goodput_rps:,.0f} requests/s, {self.window.failures.total} failures"
+        load = f"load       {settings.describe_load()}; {found.generator}"
+        measured = _describe_window(self.window)
         tuned = f"space      {len({each.parameter for each in setup.space.dimensions})} parameters are tuned"
         left_out = [
             *(f"cannot act {name}: {reason}" for name, reason in setup.space.inert.items()),
@@ -119,6 +129,7 @@ class Findings:
                 *capacity_lines(setup, "default"),
             ]
         lines += [f"warning    {each}" for each in self.warnings]
+        lines += [f"not tried  {each}" for each in self.unseen]
         if self.calibration is not None:
             lines += self.calibration.lines()
         if self.preview is not None:
@@ -129,7 +140,11 @@ class Findings:
     def as_json(self) -> Mapping[str, Any]:
         """Return the same for scripts."""
         setup, found = self.setup, self.setup.fingerprint
-        measured = {"goodput_rps": self.window.goodput_rps, "failures": self.window.failures.total}
+        by_load = {name: part.goodput_rps for name, part in self.window.parts.items()}
+        measured = {
+            "goodput_rps": self.window.goodput_rps, "failures": self.window.failures.total,
+            **({"by_load": by_load} if by_load else {}),
+        }  # fmt: skip
         shown: dict[str, Any] = {
             "study": setup.settings.name,
             "servers": dict(found.servers),
@@ -142,6 +157,7 @@ class Findings:
             "left_out": dict(setup.space.left_out),
             "capacity": {"default": setup.space.capacity(setup.space.default())},
             "warnings": list(self.warnings),
+            "not_tried": list(self.unseen),
         }
         if self.preview is not None:
             return {**shown, "now": measured, "plan": self.preview.as_json()}
@@ -186,6 +202,7 @@ def check_study(
             refuse_own_settings(settings.path, setup.space, setup.facts.values())
             if not is_managed:
                 refuse_large_numbers(settings, setup.space, facts_from_json(setup.space_facts))
+        unseen = rehearse(settings, setup, trusts=trusts)
         plan = PRESETS[settings.preset].under(settings.load.connections)
         plan = plan.fit(minutes=settings.minutes, trials=settings.trials)
         seen, conflicts = _look_around(setup, plan)
@@ -211,7 +228,7 @@ def check_study(
             )  # fmt: skip
     return Findings(
         setup=setup, window=window, deploy_s=deployment.duration_s, calibration=calibration,
-        sees_host=sees_host, preview=seen, shows_plan=shows_plan, conflicts=conflicts,
+        sees_host=sees_host, preview=seen, shows_plan=shows_plan, conflicts=conflicts, unseen=unseen,
     )  # fmt: skip
 
 
@@ -228,10 +245,26 @@ def capacity_lines(setup: Setup, name: str) -> list[str]:
 def measure_default(deployment: Deployment, load: Load) -> Window:
     """Return the first window without too many failures, or the last of those that all had too many."""
     for _ in range(MOST_WINDOWS):
-        window = run_window(deployment, load, WINDOW_S)
-        if window.failure_rate <= MOST_FAILURES:
+        window = run_round(partial(_count, WINDOW_S), deployment, load, turn=0)
+        if _worst_failure_rate(window) <= MOST_FAILURES:
             break
     return window
+
+
+def _count(window_s: float, deployment: Deployment, load: Load) -> Window:
+    return run_counted_window(deployment, load, window_s)
+
+
+def _worst_failure_rate(window: Window) -> float:
+    """Return failed requests per request; under several loads, of that with the most."""
+    return max((part.failure_rate for part in window.parts.values()), default=window.failure_rate)
+
+
+def _describe_window(window: Window) -> str:
+    """Return what a window gave, under each of several loads."""
+    parts = {f"{name} ": part for name, part in window.parts.items()} or {"": window}
+    rates = ", ".join(f"{name}{part.goodput_rps:,.0f}" for name, part in parts.items())
+    return f"{rates} requests/s, {window.failures.total} failures"
 
 
 def refuse_failures(settings: Study, window: Window) -> None:
@@ -240,7 +273,7 @@ def refuse_failures(settings: Study, window: Window) -> None:
     A study that looks for what fails less can be based on any.
     """
     seeks = any(each.metric == FAILURE_RATE and each.is_sought for each in settings.constraints)
-    if window.failure_rate > MOST_FAILURES and not seeks:
+    if _worst_failure_rate(window) > MOST_FAILURES and not seeks:
         raise TargetError(
             f"load: {window.failures.total} of {window.correct + window.failures.total} requests of the "
             f"default fail ({window.failures}). Lower `connections:` in {settings.path}, or look for what "

@@ -1,6 +1,7 @@
 """Measures two configurations in pairs."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from random import Random
 
 from tuner.campaign.pairs import Pairing, measure_pairs, read_starts
@@ -13,14 +14,17 @@ from tuner.interrupts import signals_interrupt
 from tuner.measure.garbage_collection import short_collections
 from tuner.ports import Config
 from tuner.records import Metric, Role, Start
+from tuner.records.blend import Blend
 from tuner.report.reasons import explain_gain
 from tuner.report.summary import Comparison, gather_arm, pair_seconds
+from tuner.space.parameters import Preset
 from tuner.space.problems import suggest
+from tuner.space.space import Space
 from tuner.statistics.age import find_age
-from tuner.statistics.paired_gain import judge_pairs
+from tuner.statistics.paired_gain import judge_starts
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
-from tuner.study.facts import CONFIRMATION, METRIC, MOVED_LOAD
+from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD
 from tuner.study.folder import make_folder, require_own_database
 from tuner.study.lock import locked
 from tuner.study.presets import PRESETS
@@ -53,11 +57,11 @@ def compare(
     """
     progress = progress or Silence()
     with locked(settings), signals_interrupt():
-        setup, metric = prepare_as_begun(settings)
+        setup, maximized = prepare_as_begun(settings)
         sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}
         plan, session = PRESETS[preset or settings.preset].under(settings.load.connections), name_session()
         storage = _open_comparison(settings, session)
-        storage.remember(METRIC, metric)
+        maximized.tell(storage)
         starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
         starts: list[Start] = []
 
@@ -77,8 +81,9 @@ def compare(
         raise TargetError(f"compare: a side failed twice in a row. {paired.failed}")
     arms = [gather_arm(sides[arm], [start for start in starts if start.arm == arm]) for arm in sides]
     lacks = {side: setup.space.lacks(arm.config) for side, arm in zip(("first", "second"), arms, strict=True)}
-    age = find_age(*read_starts(starts, pairing))
-    gain = replace(judge_pairs(paired.logs), metric=metric, age=age)
+    compared = read_starts(starts, pairing)
+    gain = judge_starts(list(zip(*compared, strict=True)), maximized.blend)
+    gain = replace(gain, metric=maximized.metric, age=find_age(*compared))
     return Comparison(
         first=arms[0], second=arms[1], gain=gain,
         reason=explain_gain(gain, pair_s=pair_seconds(starts)),
@@ -86,13 +91,29 @@ def compare(
     )  # fmt: skip
 
 
-def prepare_as_begun(settings: Study) -> tuple[Setup, Metric]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedMetric:
+    """What a study maximizes, for a storage of its own beside the study's."""
+
+    metric: Metric
+    blend: Blend | None
+    """What counts of several loads; None for one."""
+
+    def tell(self, storage: Storage) -> None:
+        """Let a storage read its windows so."""
+        storage.remember(METRIC, self.metric)
+        if self.blend is not None:
+            storage.remember(BLEND, self.blend)
+
+
+def prepare_as_begun(settings: Study) -> tuple[Setup, ComparedMetric]:
     """Prepare a study with the load where its run has moved it; return what it maximizes, too."""
     setup, study = prepare(settings), _open_study(settings)
     if study is None:
-        return setup, Metric.GOODPUT
+        return setup, ComparedMetric(metric=Metric.GOODPUT, blend=settings.blend)
     moved = study.recall(MOVED_LOAD)
-    return setup if moved is None else setup.move(moved), study.metric
+    maximized = ComparedMetric(metric=study.metric, blend=study.blend or settings.blend)
+    return setup if moved is None else setup.move(moved), maximized
 
 
 def _open_comparison(settings: Study, session: str) -> Storage:
@@ -114,6 +135,16 @@ def _open_study(settings: Study) -> Storage | None:
         return None
 
 
+def list_presets(space: Space) -> Mapping[str, tuple[Space, Preset]]:
+    """Return name → preset, in order, with the space that completes it.
+
+    One that holds less than the default is completed by the space in which it may.
+    """
+    free = space.open()
+    presets = {preset.name: (space, preset) for preset in space.presets}
+    return {preset.name: (free, preset) for preset in free.presets} | presets
+
+
 def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     """Turn `default`, `winner`, a preset's name or values into a whole, valid configuration.
 
@@ -122,13 +153,11 @@ def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     Raises:
         UsageError: there is no such configuration, or a value of it is wrong.
     """
-    free = setup.space.open()
     if not isinstance(chosen, str):
-        return free.complete(dict(chosen))
+        return _complete(setup, chosen)
     if chosen == DEFAULT_ARM:
         return setup.space.default()
-    presets = {preset.name: (setup.space, preset) for preset in setup.space.presets}
-    presets = {preset.name: (free, preset) for preset in free.presets} | presets
+    presets = list_presets(setup.space)
     if chosen in presets:
         space, preset = presets[chosen]
         return space.complete(preset.values)
@@ -142,3 +171,14 @@ def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     if planned is None:
         raise UsageError(f"{settings.name}: there is no winner yet. Finish the study with `tuner run`.")
     return dict(planned.config)
+
+
+def _complete(setup: Setup, values: Config) -> Config:
+    """Complete them as the study does, so that a winner's lines give the winner; else with less capacity.
+
+    Raises UsageError when a value is wrong whatever has to be held.
+    """
+    try:
+        return setup.space.complete(dict(values))
+    except UsageError:
+        return setup.space.open().complete(dict(values))

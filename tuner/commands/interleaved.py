@@ -57,7 +57,7 @@ def open_beside(
         "threads": setup.load.shape.threads,
         "cpus": [sorted(setup.placement.server_cpus), sorted(setup.placement.generator_cpus)],
         "windows": [plan.warmup_s, plan.window_s, plan.windows[1]],
-        "load": {part: definition[part] for part in OF_THE_LOAD},
+        "load": {part: definition[part] for part in (*OF_THE_LOAD, "loads") if part in definition},
     }  # fmt: skip
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:10]
     make_folder(settings.folder / folder)

@@ -10,10 +10,11 @@ from tuner.commands.session import Reading
 from tuner.errors import TargetError
 from tuner.export import export, formats_of, refuse_unknown_format
 from tuner.export.lowered import describe_lowered
+from tuner.report.contest import Contest
 from tuner.report.curve import Curve
 from tuner.report.sweep import Sweep
 from tuner.study import Study
-from tuner.study.folder import list_files, write_file
+from tuner.study.folder import list_files, put_in_place, write_file
 
 REPORT = "report.html"
 EXPORTS = "exports"
@@ -90,6 +91,19 @@ def write_curve(curve: Curve, output: Path) -> None:
     _write(output, render_curve(curve).encode(errors="replace"))
 
 
+def write_contest(contest: Contest, output: Path) -> None:
+    """Write a contest as one self-contained page, or as Markdown where the name ends so.
+
+    Raises:
+        TargetError: it cannot be written.
+    """
+    from tuner.report.contest.page import render_contest
+    from tuner.report.contest.rows import contest_markdown
+
+    render = contest_markdown if output.suffix == ".md" else render_contest
+    _write(output, render(contest).encode(errors="replace"))
+
+
 def write_export(
     reading: Reading, form: str, output: Path | None, *, warn: Callable[[str], None] = lambda _: None
 ) -> Sequence[Path]:
@@ -133,10 +147,13 @@ def _write_format(
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write to a path that the user named, which may be a link."""
+    """Write to a path that the user named, which may be a link, a pipe or a terminal."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+        else:
+            put_in_place(path.resolve(), content)
     except OSError as error:
         raise TargetError(
             f"{path}: cannot be written ({error.strerror}). Check the folder, its permissions and free space."

@@ -18,11 +18,11 @@ from tuner.optimize.optimizer import Optimizer
 from tuner.report.summary import Summary, pick, summarize
 from tuner.space import Space, facts_from_json, load_space
 from tuner.study import Study
-from tuner.study.facts import PRESET, SPACE_FACTS, VERDICT
+from tuner.study.facts import BLEND, PRESET, SPACE_FACTS, VERDICT
 from tuner.study.folder import require_own
 from tuner.study.lock import is_locked, locked
 from tuner.study.presets import PRESETS, Plan
-from tuner.study.storage import Storage, is_there, open_storage
+from tuner.study.storage import NotBegun, Storage, is_there, open_storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,10 +35,22 @@ class Reading:
     summary: Summary
     setup: Setup | None = None
     """Where the target was looked at, too."""
+    changed: str = ""
+    """In what its file differs from the study that was measured; empty where it does not."""
 
     def pick(self, number: int) -> "Reading":
         """Return the study with a choice of its front in the winner's place. Raises UsageError."""
         return replace(self, summary=pick(self.summary, number))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ahead:
+    """What a run will do."""
+
+    preset: str
+    minutes: float
+    """Of the whole study, earlier sessions included."""
+    is_begun: bool
 
 
 def run(
@@ -70,11 +82,13 @@ def run(
         # First all that may be refused: a study that begins is bound to what its file says.
         name = settle_preset(settings, begun, preset)
         plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
-        optimizer = None if _has_verdict(begun) else _make_optimizer(settings, setup)
+        optimizer = None if has_verdict(begun) else _make_optimizer(settings, setup)
         storage = begun or open_storage(settings.storage_url, settings.name)
         storage.claim(setup.fingerprint, definition=settings.definition(setup.space))
         if storage.recall(SPACE_FACTS) is None:
             storage.remember(SPACE_FACTS, setup.space_facts)
+        if settings.blend is not None and storage.blend is None:
+            storage.remember(BLEND, settings.blend)
         if storage.recall(PRESET) is None:
             storage.remember(PRESET, name)
         if optimizer is not None:
@@ -101,7 +115,8 @@ def name_session() -> str:
     return f"{int(time.time())}-{os.getpid()}"
 
 
-def _has_verdict(storage: Storage | None) -> bool:
+def has_verdict(storage: Storage | None) -> bool:
+    """Return whether a study is finished; one without a storage is not."""
     return storage is not None and storage.recall(VERDICT) is not None
 
 
@@ -111,19 +126,38 @@ def _make_optimizer(settings: Study, setup: Setup) -> Optimizer:
     return make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
 
 
-def is_finished(settings: Study) -> bool:
-    """Return whether a study has its verdict. An absent one has not.
+def look_ahead(
+    settings: Study, *, preset: str | None = None, minutes: float | None = None, trials: int | None = None
+) -> Ahead | None:
+    """Return what a run will do; None when the study has its verdict.
+
+    Args:
+        settings: the study.
+        preset: as for `run`.
+        minutes: as for `run`.
+        trials: as for `run`.
 
     Raises:
+        UsageError: another preset or less time is asked than can be.
         TargetError: another tuner is at work on it; its storage may be half made.
     """
-    if not settings.folder.exists():
-        return False
-    with locked(settings):
-        try:
-            return _has_verdict(open_storage(settings.storage_url, settings.name, create=False))
-        except UsageError:
-            return False
+    begun = None
+    if settings.folder.exists():
+        with locked(settings):
+            begun = open_begun(settings)
+    if has_verdict(begun):
+        return None
+    name = settle_preset(settings, begun, preset)
+    plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
+    return Ahead(preset=name, minutes=plan.minutes, is_begun=begun is not None)
+
+
+def open_begun(settings: Study) -> Storage | None:
+    """Open the storage of a study that has begun; None for one that has not."""
+    try:
+        return open_storage(settings.storage_url, settings.name, create=False)
+    except NotBegun:
+        return None
 
 
 def read(settings: Study, *, with_explanation: bool = True) -> Reading:
@@ -139,7 +173,8 @@ def read(settings: Study, *, with_explanation: bool = True) -> Reading:
         settings, space, storage, running=is_locked(settings), version=__version__,
         with_explanation=with_explanation,
     )  # fmt: skip
-    return Reading(settings=settings, space=space, summary=summary)
+    changed = storage.describe_changes(settings.definition(space))
+    return Reading(settings=settings, space=space, summary=summary, changed=changed)
 
 
 def settle_preset(settings: Study, storage: Storage | None, preset: str | None = None) -> str:
@@ -172,7 +207,7 @@ def settle_plan(
         UsageError: the time is too short for the preset's shortest run.
     """
     plan, budget = PRESETS[preset].under(settings.load.connections), minutes or settings.minutes
-    if budget is not None and budget < plan.least_minutes and not _has_verdict(storage):
+    if budget is not None and budget < plan.least_minutes and not has_verdict(storage):
         remedy = "Give it more time" + ("." if preset == "quick" else ", or use --preset quick.")
         raise UsageError(
             f"minutes: {budget:g} are too few for the preset {preset!r}, whose shortest run takes "

@@ -19,7 +19,7 @@ from tuner.space.parameters import identifier
 from tuner.statistics.curves.sweep import Sweeping, judge_sweep
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study import Study
-from tuner.study.facts import METRIC, SWEEP, SweepPlan
+from tuner.study.facts import SWEEP, SweepPlan
 from tuner.study.lock import locked
 from tuner.study.presets import PRESETS
 from tuner.study.storage import Opening
@@ -60,14 +60,14 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
     progress = progress or Silence()
     name = preset or settings.preset
     with locked(settings), signals_interrupt():
-        setup, metric = prepare_as_begun(settings)
+        setup, maximized = prepare_as_begun(settings)
         planned = plan_sweep(settings, setup, parameter, values=values, around=around, at=at)
         plan = PRESETS[name].under(settings.load.connections)
         budget = minutes or MINUTES[name]
         refuse_too_little_time(len(planned.values), "values", plan, budget)
         begin = identifier(planned.parameter)
         storage = open_beside(settings, setup, plan, folder=SWEEPS, name=begin, fact=SWEEP, asked=planned)
-        storage.remember(METRIC, metric)
+        maximized.tell(storage)
         measuring = Measuring(
             setup=setup, planned=planned, storage=storage, plan=plan, minutes=budget, progress=progress
         )

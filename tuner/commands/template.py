@@ -3,6 +3,8 @@
 import json
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
@@ -11,7 +13,9 @@ from tuner.deploy.discovery import LOCAL, find_installed, read_page
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.ports import HTTP, Facts, Host, PrivateServer, Server
-from tuner.space import describe_spaces
+from tuner.space import describe_space, describe_spaces
+from tuner.study.builtin_loads import BUILTIN_LOADS, INDEX, PROGRAM, find_builtin_load
+from tuner.study.named_studies import find_named
 from tuner.study.settings import DEFAULT_GENERATOR
 
 HEAD = """\
@@ -35,11 +39,11 @@ target: {{host: local, mode: sandbox}}
 
 load:
   generator: {generator}          # {generators}
-  path: {page}
+  {asked}
   connections: 100
   keepalive: {keepalive}
 
-content: builtin          # small pages, /index.html and /page.php; or the path of a document root
+content: builtin          # or the path of a document root, of which `load: path:` is asked for
 """
 MANAGED = """\
 # The installed service is changed while a run measures, and is given back as it was; elsewhere:
@@ -79,21 +83,24 @@ class Kind(StrEnum):
     INSTALLED = "as an installed service"
     SETTINGS = "while another one serves"
     BEHIND = "as a private instance behind another one"
+    BEFORE = "as a private instance before another one"
 
 
 ALONE = (Kind.PRIVATE, Kind.INSTALLED)
 
 
-def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
+def write_study(server: str, path: Path, *, url: str | None = None, content: str | None = None) -> Path:
     """Detect the server and write a study file for it.
 
     Args:
         server: the adapter's name.
         path: the file.
         url: a page that the server makes, for one that is tuned as an installed service only.
+        content: name of the built-in content to ask for.
 
     Raises:
-        UsageError: no such adapter, no space for it, the page is not known, or the file is there already.
+        UsageError: no such adapter, no space for it, the page or the content is not known, or the file is
+            there already.
         TargetError: the server is not installed or does not run, the page does not answer, nothing is
             installed that serves meanwhile, or the file cannot be written.
     """
@@ -109,26 +116,43 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
             f"--url: {server} is tuned as a private instance, which has its own page. Leave it out."
         )
     serving, facts_serving = (server, facts) if kind in ALONE else _find_serving(host, server, facts)
+    servers = (server, serving) if kind is Kind.BEFORE else (serving, server)
+    front = facts if kind is Kind.BEFORE else facts_serving
     space = space_for(server)
     version = ".".join(map(str, facts.version))
     text = (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
         path=path,
         name=_name_after(path, server),
         server=server,
-        servers=server if serving == server else f"{serving}, {server}",
-        page="/page.php" if kind is Kind.BEHIND else "/index.html",
+        servers=", ".join(dict.fromkeys(servers)),
+        asked=_ask_for(server, kind, content),
         url=json.dumps(url),
         space=space,
         detected=f"Found here: {server} {version}." if version else "",
         generator=DEFAULT_GENERATOR,
         generators=", ".join(plugins.adapter_names(plugins.Kind.LOAD_GENERATOR)),
-        keepalive="false" if facts_serving.has_thread_per_connection else "true",
+        keepalive="false" if front.has_thread_per_connection else "true",
         folder=path.with_suffix(".study").name,
     )
+    return _write_new(path, text)
+
+
+def copy_study(name: str, path: Path) -> Path:
+    """Write the file of a study that comes with tuner.
+
+    Raises:
+        UsageError: there is no such study, or the file is there already.
+        TargetError: the file cannot be written.
+    """
+    return _write_new(path, find_named(name).read_text(encoding="utf-8"))
+
+
+def _write_new(path: Path, text: str) -> Path:
+    """Write a file that is not there yet. Raises UsageError when it is, TargetError when it cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        with _removed_unless_whole(path), os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
         raise UsageError(
@@ -141,13 +165,43 @@ def write_study(server: str, path: Path, *, url: str | None = None) -> Path:
     return path
 
 
+@contextmanager
+def _removed_unless_whole(path: Path) -> Iterator[None]:
+    """Remove a new file that could not be written: what is there already is not written again."""
+    try:
+        yield
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+
+
 def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> Kind:
     """Return how a server can be tuned, by what its adapter can do; with the URL of a page, where it runs."""
     if not isinstance(adapter, PrivateServer) or (facts.speaks != HTTP and url is not None):
         return Kind.INSTALLED
     if facts.port is None:
         return Kind.SETTINGS
+    if facts.needs_backend:
+        return Kind.BEFORE
     return Kind.PRIVATE if facts.speaks == HTTP else Kind.BEHIND
+
+
+def _ask_for(server: str, kind: Kind, content: str | None) -> str:
+    """Return the line of the study file that says what is asked for. Raises UsageError."""
+    if content is None:
+        return (
+            f"path: {PROGRAM if kind is Kind.BEHIND else INDEX}          # or content: NAME (`tuner loads`)"
+        )
+    found = find_builtin_load(content, "--content")
+    if kind is Kind.INSTALLED:
+        raise UsageError(f"--content: an installed {server} serves pages of its own. Leave it out.")
+    if found.is_program != (kind is Kind.BEHIND):
+        does = "runs no programs" if found.is_program else "serves no files"
+        fitting = ", ".join(
+            each.name for each in BUILTIN_LOADS.values() if each.is_program != found.is_program
+        )
+        raise UsageError(f"--content: {server} {does}, and {content} is {found.title}. Take {fitting}.")
+    return f"content: {content}          # {found.title}; others: `tuner loads`"
 
 
 def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> None:
@@ -163,22 +217,28 @@ def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> 
 
 
 def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
-    """Return an installed server that answers requests meanwhile, of the tuned one where it can be asked."""
+    """Return an installed server that answers requests meanwhile, before the tuned one or behind it."""
     packages: list[str] = []
     for name in plugins.adapter_names(plugins.Kind.SERVER):
         adapter = plugins.make_server(name)
         packages += [adapter.package] if adapter.package and isinstance(adapter, PrivateServer) else []
         try:
             facts = adapter.detect(host)
-        except TargetError:  # it is not installed
+        except (TargetError, UsageError):  # it is not installed, or known by a study alone
             continue
-        passes_on = asked.port is None or asked.speaks in facts.passes_to
-        if _kind_of(adapter, facts) is Kind.PRIVATE and passes_on:
+        speaker, passing = (facts, asked) if asked.needs_backend else (asked, facts)
+        fits = asked.port is None or speaker.speaks in passing.passes_to
+        if _kind_of(adapter, facts) is Kind.PRIVATE and fits:
             return name, facts
     raise TargetError(
         f"{tuned}: it serves nothing itself, and no server is installed that could meanwhile. Install "
         f"one of {', '.join(packages)}, as with: apt-get install {packages[0]}"
     )
+
+
+def _has_private(space: str) -> bool:
+    """Return whether a space has settings that a sandbox has of its own."""
+    return any(row["scope"] != "host" for row in describe_space(space))
 
 
 def _name_after(path: Path, server: str) -> str:
@@ -193,8 +253,11 @@ def _name_after(path: Path, server: str) -> str:
 
 
 def space_for(server: str) -> str:
-    """Return the name of the first space of a server. Raises UsageError when there is none."""
-    for row in describe_spaces():
-        if row["server"] == server:
-            return row["name"]
+    """Return the name of a server's first space of which a sandbox leaves something to tune, or of the first.
+
+    Raises UsageError when there is none.
+    """
+    names = [row["name"] for row in describe_spaces() if row["server"] == server]
+    if names:
+        return next((name for name in names if _has_private(name)), names[0])
     raise UsageError(f"{server}: there is no space for it. Write one and name its path in the study file.")

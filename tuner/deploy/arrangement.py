@@ -7,12 +7,13 @@ from pathlib import Path
 
 from tuner.deploy.application import NAME as APPLICATION
 from tuner.deploy.application import Application
+from tuner.deploy.asked import Wanted
 from tuner.deploy.chain import Chain, link
 from tuner.deploy.content import Content, open_content
 from tuner.errors import UsageError
 from tuner.ports import Config, Facts, RequestKind
 from tuner.space import Space, SpaceFacts, describe_spaces, load_space
-from tuner.study import Study
+from tuner.study import LoadSettings, Study
 
 
 def open_pages(settings: Study) -> Content:
@@ -21,7 +22,9 @@ def open_pages(settings: Study) -> Content:
     if settings.backend is not None:
         content = open_content(settings.content, "/", base=base)
         return replace(content, path=load.path, body_bytes=None, body=None, lengths={})
-    others = [each.path for each in load.requests if each.status == HTTPStatus.OK]
+    mixed = [kind for each in settings.all_loads for kind in each.requests]
+    others = [each.path for each in settings.all_loads]
+    others += [each.path for each in mixed if each.status == HTTPStatus.OK]
     return open_content(settings.content, load.path, base=base, others=others)
 
 
@@ -53,13 +56,24 @@ def link_servers(settings: Study, facts: Mapping[str, Facts]) -> Chain:
     return chain
 
 
-def expect_lengths(settings: Study, content: Content) -> tuple[RequestKind, ...]:
+def expect_loads(settings: Study, content: Content) -> Mapping[str, Wanted]:
+    """Return what the other loads of a study with several ask for: load → pages and their lengths."""
+    return {
+        each.name: Wanted(
+            path=each.load.path, keepalive=each.load.keepalive, requests=expect_lengths(each.load, content),
+            body_bytes=content.lengths.get(each.load.path),
+        )
+        for each in settings.loads[1:]
+    }  # fmt: skip
+
+
+def expect_lengths(load: LoadSettings, content: Content) -> tuple[RequestKind, ...]:
     """Return the mix with the length of those responses that are files, and so known before any start."""
     return tuple(
         replace(each, body_bytes=content.lengths.get(each.path))
         if (each.method, each.status, each.body_bytes, dict(each.headers)) == ("GET", HTTPStatus.OK, None, {})
         else each
-        for each in settings.load.requests
+        for each in load.requests
     )
 
 

@@ -1,10 +1,17 @@
-"""The built-in content: a static page, and a page that a PHP program makes of a small SQLite database."""
+"""The built-in contents, made here and the same everywhere: texts, pages, images, and a program's page."""
 
+import hashlib
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 
+from tuner.study.builtin_loads import GALLERY, HTML, IMAGE_BYTES, INDEX, PROGRAM, TINY
+
+TINY_TEXT = b"It is up, and says so in forty-four bytes.\r\n"
+HTML_BYTES = 4300
+SECTIONS = 7
 BUILTIN_PAGE = b"""\
 <!DOCTYPE html>
 <html lang="en">
@@ -27,6 +34,15 @@ another length is counted as a failure.</p>
 </html>
 """
 """As long as nginx's index.html (612 to 615 bytes, by version): the page of most published comparisons."""
+HEAD = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+</head>
+<body>
+"""
 ARTICLES = 120
 LISTED = 10
 """Of the articles, the last ones."""
@@ -92,6 +108,26 @@ def expect_page() -> bytes:
     return "".join((head, *rows, tail)).encode()
 
 
+def make_article() -> bytes:
+    """Make an HTML page of HTML_BYTES: headings and paragraphs, the last one as long as there is room."""
+    sections = (f"<h2>Part {number}</h2>\n<p>{body_of(number)}</p>\n" for number in range(1, SECTIONS + 1))
+    begun = f"{HEAD.format(title='An article to measure')}{''.join(sections)}<h2>The rest</h2>\n<p>"
+    tail = "</p>\n</body>\n</html>\n"
+    room = HTML_BYTES - len(begun) - len(tail)
+    return f"{begun}{(FILLER * room)[:room]}{tail}".encode()
+
+
+def make_gallery() -> bytes:
+    """Make the HTML page that shows all images."""
+    images = "".join(f'<img src="{path}" alt="{size} bytes">\n' for path, size in IMAGE_BYTES.items())
+    return f"{HEAD.format(title='Images to measure')}{images}</body>\n</html>\n".encode()
+
+
+def make_image(path: str) -> bytes:
+    """Make what stands for an image: bytes that no compression makes shorter, as a JPEG's are."""
+    return hashlib.shake_256(path.encode()).digest(IMAGE_BYTES[path])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltinPage:
     """One page, and the files that it is made of."""
@@ -101,10 +137,23 @@ class BuiltinPage:
     files: Mapping[str, bytes]
 
 
+def _make_file(path: str, make: Callable[[], bytes]) -> BuiltinPage:
+    """Return a page that is a file and served as it is."""
+    body = make()
+    return BuiltinPage(body=body, files={path.lstrip("/"): body})
+
+
+def _make_program() -> BuiltinPage:
+    files = {PROGRAM.lstrip("/"): SCRIPT, "page.sqlite": make_database()}
+    return BuiltinPage(body=expect_page(), files=files)
+
+
 BUILTIN_PAGES: Mapping[str, Callable[[], BuiltinPage]] = {
-    "/index.html": lambda: BuiltinPage(body=BUILTIN_PAGE, files={"index.html": BUILTIN_PAGE}),
-    "/page.php": lambda: BuiltinPage(
-        body=expect_page(), files={"page.php": SCRIPT, "page.sqlite": make_database()}
-    ),
+    INDEX: partial(_make_file, INDEX, lambda: BUILTIN_PAGE),
+    PROGRAM: _make_program,
+    TINY: partial(_make_file, TINY, lambda: TINY_TEXT),
+    HTML: partial(_make_file, HTML, make_article),
+    GALLERY: partial(_make_file, GALLERY, make_gallery),
+    **{path: partial(_make_file, path, partial(make_image, path)) for path in IMAGE_BYTES},
 }
 """By the path that is requested."""

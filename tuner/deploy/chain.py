@@ -50,7 +50,8 @@ def link(facts: Mapping[str, Facts], backends: Mapping[str, str], *, where: str 
         where: what an error begins with.
 
     Raises:
-        UsageError: none answers HTTP, one cannot ask the next, or one is never asked.
+        UsageError: none answers HTTP, one cannot ask the next, one is never asked, or the last answers
+            nothing.
     """
     names = [name for name, each in facts.items() if each.port is not None]
     if not names:
@@ -95,7 +96,7 @@ def _refuse_link(where: str, name: str, backend: str, facts: Mapping[str, Facts]
 
 
 def _refuse_chain(where: str, chain: Chain, facts: Mapping[str, Facts]) -> None:
-    """Raise UsageError for servers that nobody asks, that ask in a circle, or in a protocol they lack."""
+    """Raise UsageError for servers that are not asked, ask in a circle or nobody, or lack a protocol."""
     walked = chain.walk()
     if chain.backends.get(walked[-1]):
         raise UsageError(
@@ -108,6 +109,11 @@ def _refuse_chain(where: str, chain: Chain, facts: Mapping[str, Facts]) -> None:
                 f"{where}: a private instance of {name} cannot pass requests to {backend} "
                 f"({facts[backend].speaks}). Put another server before {backend}, or leave one of them out."
             )
+    if facts[walked[-1]].needs_backend:
+        raise UsageError(
+            f"{where}: {walked[-1]} answers nothing itself, it only passes requests on. Put a server behind "
+            f"it, as `servers: [{walked[-1]}, WEB SERVER]`, or an application, as `backend: {{command: …}}`."
+        )
     for name in chain.ports:
         if name not in walked:
             raise UsageError(

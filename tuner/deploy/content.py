@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 from tuner.deploy.builtin_pages import BUILTIN_PAGES, BuiltinPage
 from tuner.errors import UsageError
 from tuner.ports import FileState, Sandbox
+from tuner.study.builtin_loads import BUILTIN, BUILTIN_LOADS
 
-BUILTIN = "builtin"
 INDEX = "index.html"
 DYNAMIC_SUFFIXES = frozenset({".cgi", ".fcgi", ".php", ".phtml", ".pl", ".py", ".shtml"})
 """Files that are not served as they are: the response has another length."""
@@ -83,8 +83,11 @@ def _builtin_page(path: str) -> BuiltinPage:
     page = str(_page_of(path))
     name = f"/{INDEX}" if page == "/" else page
     if name not in BUILTIN_PAGES:
-        known = " or ".join(BUILTIN_PAGES)
-        raise UsageError(f"load.path: {path}: the built-in content has no such page. Request {known}.")
+        known = ", ".join(each.path for each in BUILTIN_LOADS.values())
+        raise UsageError(
+            f"load.path: {path}: the built-in content has no such page. Request {known}, or give the "
+            "document root that it lies in as `content:`."
+        )
     return BUILTIN_PAGES[name]()
 
 

@@ -3,9 +3,10 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self
 
+from tuner.deploy.asked import Asked
 from tuner.hosts.load_places import LoadPlace
 from tuner.ports import Config, CpuSet, Lookable, RequestKind
 
@@ -36,8 +37,20 @@ class Deployment(ABC):
     """Header and body of one correct response of this start; None like `body_bytes`."""
     requests: tuple[RequestKind, ...] = ()
     """The mix of the load, with the correct responses of this start; empty for the URL alone."""
+    asked: Mapping[str, Asked] = field(default_factory=dict)
+    """Load → what it asks for, of the others where there are several."""
     duration_s: float
     """Time from the request to deploy until it was in force."""
+
+    def under(self, name: str) -> Self:
+        """Return the deployment as one of several loads asks it; the first one has no name here."""
+        asked = self.asked.get(name)
+        if asked is None:
+            return self
+        return replace(
+            self, url=asked.url, body_bytes=asked.body_bytes, response_bytes=asked.response_bytes,
+            requests=asked.requests,
+        )  # fmt: skip
 
     @abstractmethod
     def check_alive(self) -> None:

@@ -27,6 +27,9 @@ def learn_mix(ask: Ask, kinds: Sequence[RequestKind]) -> tuple[RequestKind, ...]
 
 
 def _learn(kind: RequestKind, ask: Ask) -> RequestKind:
+    if kind.body_bytes is not None:
+        _check(kind, ask(kind))
+        return kind
     first, second = (_check(kind, ask(kind)) for _ in range(2))
     return replace(kind, body_bytes=first.body_bytes if first.body_bytes == second.body_bytes else None)
 

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
 from tuner.deploy import readiness
+from tuner.deploy.asked import Asked, Wanted
 from tuner.deploy.chain import Chain, endpoint
 from tuner.deploy.content import Content
 from tuner.deploy.deployment import Deployment
@@ -29,6 +30,7 @@ from tuner.ports import (
     Sandbox,
     Scalar,
     Site,
+    StoppableServer,
     Upstream,
 )
 
@@ -43,6 +45,8 @@ class Deadlines:
     retry_s: float = 1.0
     """Time in which an answer that may still come right is asked for again."""
     log_s: float = 5.0
+    stop_s: float = 5.0
+    """Time that a server may take to end by itself; what is left then is killed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,17 @@ class Instance:
             raise NotEffective(f"{self.name}: {'; '.join(differing)}.")
         return found
 
+    def ask_to_end(self, sandbox: Sandbox, timeout_s: float) -> None:
+        """Run the command by which the server ends by itself, where it has one.
+
+        Whether it does makes no difference: the sandbox ends all that still runs.
+        """
+        command = (
+            self.server.stop(self.site, self.facts) if isinstance(self.server, StoppableServer) else None
+        )
+        if command is not None:
+            sandbox.run(command, timeout_s=timeout_s)
+
     def check_alive(self, sandbox: Sandbox, timeout_s: float) -> None:
         """Raise Crashed, with the server's own words, when it has ended."""
         status = None if self.process is None else self.process.poll()
@@ -157,6 +172,8 @@ class SandboxTarget:
     path: str = "/index.html"
     requests: tuple[RequestKind, ...] = ()
     """The mix that the load sends; empty for the path alone."""
+    wanted: Mapping[str, Wanted] = field(default_factory=dict)
+    """Load → what it asks for, of the others where there are several."""
     ready: Mapping[str, str] = field(default_factory=dict)
     """Server → the path that it answers with 200 when it is ready; the others are as soon as they listen."""
     deadlines: Deadlines = Deadlines()
@@ -185,7 +202,7 @@ class SandboxTarget:
             TargetError: the host cannot do it with any configuration.
         """
         began_s = time.monotonic()
-        with self.host.sandbox(share=self.content.directory) as sandbox:
+        with self.host.sandbox(share=self.content.directory) as sandbox, ExitStack() as running:
             settings, programs = self._divide(config, sandbox)
             effective: dict[str, Scalar] = {}
             # The kernel first: listen() reads somaxconn, sockets their buffers, when they are made.
@@ -196,8 +213,10 @@ class SandboxTarget:
             for each in programs:
                 each.put_in_place(sandbox, self.deadlines.check_s)
                 started.append(each.start(sandbox, self.placement.server_cpus))
+                running.callback(each.ask_to_end, sandbox, self.deadlines.stop_s)
             answer = self._await_ready(sandbox, started)
-            mix = learn_mix(partial(self._ask, sandbox, started), self.requests)
+            mix = learn_mix(partial(self._ask, sandbox, started, self.keepalive), self.requests)
+            asked = {name: self._learn(sandbox, started, each) for name, each in self.wanted.items()}
             for each in started:
                 effective |= each.require_effect(sandbox)
             self._check_alive(sandbox, started)
@@ -212,7 +231,7 @@ class SandboxTarget:
                 server_pids={each.name: each.process.pid for each in started if each.process},
                 server_cpus=self.placement.server_cpus,
                 config=MappingProxyType(dict(config)), effective=effective, url=self.url,
-                requests=mix, body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
+                asked=asked, requests=mix, body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
                 duration_s=time.monotonic() - began_s,
             )  # fmt: skip
 
@@ -239,10 +258,29 @@ class SandboxTarget:
             site=replace(site, directory=site.directory / name),
         )  # fmt: skip
 
-    def _ask(self, sandbox: Sandbox, started: Sequence[Instance], kind: RequestKind) -> readiness.Answer:
+    def _learn(self, sandbox: Sandbox, started: Sequence[Instance], wanted: Wanted) -> Asked:
+        """Ask once for all that one of several loads asks for. Raises NotReady for another response."""
+        ask = partial(self._ask, sandbox, started, wanted.keepalive)
+        url = f"{origin_of(self.url)}{wanted.path}"
+        page = readiness.await_answer(
+            lambda: ask(RequestKind(path=wanted.path)), body_bytes=wanted.body_bytes, url=url,
+            retry_s=self.deadlines.retry_s,
+        )  # fmt: skip
+        return Asked(
+            url=url, body_bytes=page.body_bytes, response_bytes=page.response_bytes,
+            requests=learn_mix(ask, wanted.requests),
+        )  # fmt: skip
+
+    def _ask(
+        self,
+        sandbox: Sandbox,
+        started: Sequence[Instance],
+        keepalive: bool,  # noqa: FBT001 - bound by position, as the two before it
+        kind: RequestKind,
+    ) -> readiness.Answer:
         """Ask for one request of the mix. Raises NotReady when its program failed."""
         answer = readiness.request(
-            sandbox, f"{origin_of(self.url)}{kind.path}", kind=kind, keepalive=self.keepalive,
+            sandbox, f"{origin_of(self.url)}{kind.path}", kind=kind, keepalive=keepalive,
             timeout_s=self.deadlines.answer_s,
         )  # fmt: skip
         self._refuse_page_errors(sandbox, started, answer)

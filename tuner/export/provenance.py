@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def describe_origin(summary: "Summary") -> tuple[str, ...]:
     """Return lines about which study found the settings, on what, and what they are worth."""
     fingerprint = summary.fingerprint
-    versions = ", ".join(f"{name} {version}" for name, version in fingerprint.servers.items())
+    versions = ", ".join(f"{name} {version}".strip() for name, version in fingerprint.servers.items())
     where = ", on the same machine (co-located)" if fingerprint.co_located else ""
     machine = (
         f"kernel {fingerprint.kernel}, {fingerprint.cores} cores, {fingerprint.memory_mib} MiB, "
@@ -50,7 +50,9 @@ def describe_gain(summary: "Summary") -> str:
         return f"gain: not confirmed{_describe_pick(summary)}"
     verdict = summary.gain.verdict
     claim = "" if verdict == "improved" else f" ({verdict if summary.gain.is_proven else verdict.upper()})"
-    return f"gain: {say_gain(summary.gain)}{claim}: {say_metric(summary.metric)} relative to the default"
+    across = f", {summary.across}" if summary.across else ""
+    of_what = f"{say_metric(summary.metric)} relative to the default{across}"
+    return f"gain: {say_gain(summary.gain)}{claim}: {of_what}"
 
 
 def describe_age(summary: "Summary") -> list[str]:

@@ -71,7 +71,8 @@ def _apply_patch(name: str, rewritten: Rewritten, after: Files) -> str:
     patch = f"patch -p1 -d {shlex.quote(str(rewritten.directory))}"
     steps = (
         f"{patch} --dry-run < {name}",
-        f"{patch} < {name}",
+        # A copy beside a file that was edited meanwhile would be read, where whole folders are included.
+        f"{patch} --no-backup-if-mismatch < {name}",
         *_commands(rewritten.service, after),
         _restart(rewritten.service),
     )

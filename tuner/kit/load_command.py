@@ -17,6 +17,7 @@ def refuse_unsendable(
     protocols: Collection[str] = ("http/1.1",),
     rates: bool = False,
     mixes: bool = False,
+    counts: bool = False,
 ) -> None:
     """Raise UsageError for a workload that this generator cannot send."""
     where = f"load generator {generator}"
@@ -36,8 +37,16 @@ def refuse_unsendable(
             "Change the protocol, or take another generator (h2load speaks HTTP/2)."
         )
     if workload.requests and not mixes:
+        raise UsageError(f"{where}: it sends one kind of request, not a mix. Use wrk, or ask for one path.")
+    if workload.requests_total is not None and not counts:
         raise UsageError(
-            f"{where}: it sends one kind of request, not a mix. Use wrk, or leave `load.requests:` out."
+            f"{where}: it sends for a time, not a number of requests. Use ab or h2load, or leave "
+            "`load.requests_total:` out."
+        )
+    if workload.requests_total is not None and workload.requests_total < workload.connections:
+        raise UsageError(
+            f"{where}: {workload.requests_total} requests are less than one for each of "
+            f"{workload.connections} connections. Send more."
         )
     if workload.rate_rps is not None and not rates:
         raise UsageError(

@@ -66,10 +66,11 @@ class _Part:
 
 
 def share_out(workload: Workload, places: Sequence[LoadPlace]) -> tuple[Share, ...]:
-    """Divide connections and rate over the places; one without a connection has nothing to do."""
+    """Divide connections, rate and requests over the places; one without a connection has nothing to do."""
     refuse_excess(workload)
     each, more = divmod(workload.connections, len(places))
     shares: list[Share] = []
+    before = 0
     for number, place in enumerate(places):
         connections = each + (number < more)
         rate = workload.rate_rps
@@ -78,10 +79,21 @@ def share_out(workload: Workload, places: Sequence[LoadPlace]) -> tuple[Share, .
             connections=connections,
             threads=max(1, min(workload.threads, connections)),
             rate_rps=None if rate is None else rate * connections / workload.connections,
+            requests_total=_share_of_requests(workload, before, connections),
             directory=place.directory,
         )
         shares += [Share(place=place, workload=part)] * (connections > 0)
+        before += connections
     return tuple(shares)
+
+
+def _share_of_requests(workload: Workload, before: int, connections: int) -> int | None:
+    """Return the requests of some connections, so that those of all connections add up to the total."""
+    total = workload.requests_total
+    if total is None:
+        return None
+    upto = (total * (before + connections)) // workload.connections
+    return upto - (total * before) // workload.connections
 
 
 def split_in_two(share: Share) -> tuple[Share, Share]:

@@ -1,15 +1,17 @@
 """One start under load: warm-up, gate 0, windows, an early end for what is clearly worse."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Protocol
 
 from tuner.deploy.deployment import Deployment
 from tuner.errors import LoadFailed, Stalled
 from tuner.measure.gates import HEALTHY, ControlFacts, RetryBudget
-from tuner.measure.window import Load, run_window
+from tuner.measure.rounds import run_round
+from tuner.measure.window import Load, run_counted_window, run_window
 from tuner.records import Blame, Gate, Window
 from tuner.statistics.steady import is_steady
 from tuner.study.presets import Plan
@@ -70,7 +72,9 @@ def measure_start(
         LoadFailed: the load generator failed again and again.
     """
     retries.begin_start()
-    measure = partial(_window, deployment, load, judges)
+    # Windows have turns of their own: all starts have them in the same order, however long they warmed up.
+    measure = partial(_round, run_window, deployment, load, count(), judges=judges)
+    measure_counted = partial(_round, run_counted_window, deployment, load, count(), judges=judges)
     slices, steady = warm_up(measure, plan, spread=judges.spread)
     # What spoiled the warm-up is not held against the configuration.
     reason = judges.gate_zero(slices[-1]) if slices[-1].is_valid else None
@@ -81,7 +85,7 @@ def measure_start(
     valid: list[Window] = []
     while len(valid) < most:
         window = _window_with_retries(
-            measure, plan.window_s, retries, keep, bears_silence=judges.bears_silence
+            measure_counted, plan.window_s, retries, keep, bears_silence=judges.bears_silence
         )
         if not window.is_valid:
             break
@@ -141,13 +145,35 @@ def warm_up(measure: Measure, plan: Plan, *, spread: float) -> tuple[list[Window
             return slices, False
 
 
+def _round(
+    run: Callable[..., Window],
+    deployment: Deployment,
+    load: Load,
+    turns: Iterator[int],
+    duration_s: float,
+    *,
+    judges: Judges,
+    problems_before: int = 0,
+) -> Window:
+    """Run one window, of each of several loads."""
+    run = partial(_window, run, duration_s=duration_s, problems_before=problems_before, judges=judges)
+    return run_round(run, deployment, load, next(turns))
+
+
 def _window(
-    deployment: Deployment, load: Load, judges: Judges, duration_s: float, *, problems_before: int = 0
+    run: Callable[..., Window],
+    deployment: Deployment,
+    load: Load,
+    *,
+    duration_s: float,
+    judges: Judges,
+    problems_before: int,
 ) -> Window:
     """Run one window; a server from which nothing comes is not slow, it is broken."""
-    window = run_window(deployment, load, duration_s, problems_before=problems_before, control=judges.control)
+    window = run(deployment, load, duration_s, problems_before=problems_before, control=judges.control)
     deployment.check_alive()
     if window.correct == 0 and not (judges.bears_silence or _generator_failed(window)):
         said = "; ".join(verdict.reason for verdict in window.verdicts) or "nothing was answered."
-        raise Stalled(f"no correct response in {window.duration_s:.1f} s of load: {said}")
+        of_load = f" {load.name}" if load.name else ""
+        raise Stalled(f"no correct response in {window.duration_s:.1f} s of load{of_load}: {said}")
     return window

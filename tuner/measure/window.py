@@ -68,6 +68,14 @@ class Load:
     """The process on the target that the tuner's own commands are children of."""
     rate_rps: float | None = None
     """Send at this rate instead of as fast as answers come."""
+    requests_total: int | None = None
+    """Requests after which each counted window ends; None where windows have the plan's length."""
+    time_limit_s: float = 60.0
+    """Of a window that ends after so many requests."""
+    name: str = ""
+    """Of several loads."""
+    beside: tuple["Load", ...] = ()
+    """The others of several loads, which every start is measured under as well."""
 
     @classmethod
     def prepare(cls, generator: LoadGenerator, shape: LoadShape, target: Host) -> "Load":
@@ -84,7 +92,7 @@ def run_window(
     duration_s: float,
     *,
     connections: int | None = None,
-    rate_rps: float | None = None,
+    requests_total: int | None = None,
     problems_before: int = 0,
     control: ControlFacts = HEALTHY,
 ) -> Window:
@@ -93,15 +101,17 @@ def run_window(
     Args:
         deployment: what is loaded.
         load: the generator and the workload.
-        duration_s: length of the window.
+        duration_s: length of the window; its time limit where it ends after so many requests.
         connections: instead of the workload's own.
-        rate_rps: send at this rate instead of as fast as answers come.
+        requests_total: requests after which the window ends.
         problems_before: windows right before this one in which the generator failed.
         control: what the default showed, for the validity gates.
 
     A generator that fails gives a window without a correct response; its verdicts say whose fault it was.
     """
-    workload = describe_workload(deployment, load, duration_s, connections=connections, rate_rps=rate_rps)
+    workload = describe_workload(
+        deployment, load, duration_s, connections=connections, requests_total=requests_total
+    )
     places = deployment.load_places
     waiting = (place.session_pid for place in places if place.is_on_target)
     groups = {
@@ -131,10 +141,25 @@ def run_window(
     facts = WindowFacts(
         asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,
         problem=sent.problem, problems_in_row=problems_before + 1, control=control,
-        not_effective=deployment.no_longer_effective(),
+        not_effective=deployment.no_longer_effective(), requests_total=requests_total,
         local_ports=DEFAULT_PORTS * len({share.workload.url for share in shares}),
     )  # fmt: skip
     return replace(window, verdicts=judge(facts))
+
+
+def run_counted_window(
+    deployment: Deployment,
+    load: Load,
+    window_s: float,
+    *,
+    problems_before: int = 0,
+    control: ControlFacts = HEALTHY,
+) -> Window:
+    """Run a window as the study counts it: of so many requests where it says so, otherwise of `window_s`."""
+    return run_window(
+        deployment, load, window_s if load.requests_total is None else load.time_limit_s,
+        requests_total=load.requests_total, problems_before=problems_before, control=control,
+    )  # fmt: skip
 
 
 def describe_workload(
@@ -143,7 +168,7 @@ def describe_workload(
     duration_s: float,
     *,
     connections: int | None = None,
-    rate_rps: float | None = None,
+    requests_total: int | None = None,
 ) -> Workload:
     """Return what is sent to a deployment for so long."""
     return Workload(
@@ -151,8 +176,9 @@ def describe_workload(
         connections=connections or load.shape.connections,
         keepalive=load.shape.keepalive,
         duration_s=duration_s,
+        requests_total=requests_total,
         threads=load.shape.threads,
-        rate_rps=load.rate_rps if rate_rps is None else rate_rps,
+        rate_rps=load.rate_rps,
         protocol=load.shape.protocol,
         requests=deployment.requests,
         body_bytes=deployment.body_bytes,

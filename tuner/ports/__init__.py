@@ -44,6 +44,7 @@ from tuner.ports.server import (
     Server,
     Service,
     Site,
+    StoppableServer,
     Upstream,
 )
 
@@ -82,6 +83,7 @@ __all__ = [
     "Server",
     "Service",
     "Site",
+    "StoppableServer",
     "Upstream",
     "Workload",
 ]

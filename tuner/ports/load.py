@@ -33,6 +33,10 @@ class Workload:
     connections: int
     keepalive: bool
     duration_s: float
+    """Length of the window; of one that ends after so many requests, its time limit."""
+    requests_total: int | None = None
+    """Requests after which the load ends, and which all count: what is not answered when the time is up has
+    failed. None for a load that ends by time."""
     threads: int = 1
     rate_rps: float | None = None
     """Requests per second over all connections; None sends as fast as answers come (closed loop)."""
@@ -104,7 +108,8 @@ class LoadResult:
     latency: Latency | None = None
     connect_time: ConnectTime | None = None
     aborted: str | None = None
-    """Why the generator gave up before its time; None if it did not."""
+    """Why the generator gave up before its time; None if it did not. Of a load that ends after so many
+    requests, those that it did not send have failed."""
     generator_fault: str | None = None
     """What the generator itself ran out of (local ports, open files); the server is not to blame for it."""
 

@@ -45,6 +45,8 @@ class Facts:
     modules: frozenset[str] = frozenset()
     current: Mapping[str, Scalar] = field(default_factory=dict)
     """Values in force before anything is changed, by parameter name (used by sysctl)."""
+    withheld: Mapping[str, str] = field(default_factory=dict)
+    """Parameter → why it is left alone on this host, as one that could not be put back for sure."""
     cores: int = 1
     port: int | None = 8080
     """Where a private instance accepts connections when no other server of the study does so there; None for
@@ -53,6 +55,8 @@ class Facts:
     """The protocol in which a private instance is asked."""
     passes_to: frozenset[str] = frozenset()
     """Protocols in which a private instance can ask another server (`Site.backend`)."""
+    needs_backend: bool = False
+    """A private instance answers nothing itself: another server has to stand behind it."""
     has_thread_per_connection: bool = False
     """An open connection occupies a thread: settings then differ most when connections are not kept."""
     drop_in: DropIn | None = None
@@ -192,6 +196,14 @@ class BackendServer(PrivateServer, Protocol):
 
     def page_errors(self, page: bytes, log: bytes) -> tuple[str, ...]:
         """Find what a failed program left in a page, whatever its status, and in the servers' logs. Pure."""
+
+
+@runtime_checkable
+class StoppableServer(PrivateServer, Protocol):
+    """A private server that is asked to end before its sandbox is closed; others end with it."""
+
+    def stop(self, site: Site, facts: Facts) -> Argv | None:
+        """Return the command that asks a running instance to end; None when there is none."""
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from enum import StrEnum
 from statistics import median
 
 from tuner.ports import Config, ConnectTime, Failures, Latency
+from tuner.records.blend import Blend
 
 GENERATOR_BUSY = 0.90
 """Share of the load generator's CPUs. From there on goodput is a lower bound: the generator is measured."""
@@ -32,6 +33,8 @@ class Role(StrEnum):
     """With one parameter at a value whose response is measured; kept apart from the study's own starts."""
     CURVE = "curve"
     """Under one of several numbers of connections; kept apart likewise."""
+    CONTEST = "contest"
+    """Against configurations of its own or of other studies; kept apart, too."""
 
     @property
     def is_under_study_load(self) -> bool:
@@ -127,8 +130,13 @@ class Window:
     verdicts: tuple[Verdict, ...] = ()
     situation: str = ""
     """Name of the situation that it was measured in; empty under the study's own load."""
+    parts: Mapping[str, "Window"] = field(default_factory=dict)
+    """Of a study with several loads: load → its own window, all next to each other. This one has their sums,
+    and counts when all of them do. Empty for one load."""
     metric: Metric = field(default=Metric.GOODPUT, compare=False)
     """What the study maximizes, by which its storage reads all windows; not kept with them."""
+    blend: Blend | None = field(default=None, compare=False)
+    """What counts of several loads, in the same way; None for one load."""
 
     @property
     def goodput_rps(self) -> float:
@@ -142,6 +150,8 @@ class Window:
     @property
     def log_value(self) -> float:
         """Natural logarithm of what the study maximizes, bounded like `log_goodput`."""
+        if self.blend is not None and self.parts:
+            return self.blend.combine({name: part.log_goodput for name, part in self.parts.items()})
         if self.metric is Metric.GOODPUT:
             return self.log_goodput
         return (
@@ -256,6 +266,22 @@ def _center(logs: Sequence[float]) -> float | None:
 def measured_by(start: Start, metric: Metric) -> Start:
     """Return a start whose windows are judged by another metric."""
     return replace(start, windows=tuple(replace(window, metric=metric) for window in start.windows))
+
+
+def blended(start: Start, blend: Blend) -> Start:
+    """Return a start of which counts what a study with several loads says."""
+    return replace(start, windows=tuple(replace(window, blend=blend) for window in start.windows))
+
+
+def under_load(start: Start, name: str) -> Start:
+    """Return what a start gave under one of several loads, in those windows that count."""
+    return replace(start, windows=tuple(window.parts[name] for window in start.valid_windows if window.parts))
+
+
+def name_loads(starts: Sequence[Start]) -> tuple[str, ...]:
+    """Return the names of the loads of a study with several of them; none for one load."""
+    parts = (window.parts for start in starts for window in start.windows if window.parts)
+    return tuple(next(parts, {}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

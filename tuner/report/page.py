@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
 from tuner.report.markup import embed, load_templates
-from tuner.report.rows import TABLES, Row, describe_limit
+from tuner.report.rows import TABLES, Row, describe_limit, name_p99
 from tuner.report.wording import (
     NOTHING_BETTER,
     capitalize,
@@ -59,6 +59,7 @@ def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "S
         sweeps=[(sweep, draw_figure(sweep)) for sweep in sweeps],
         curves=[show_curve(curve, f"curve{number}") for number, curve in enumerate(curves)],
         tips=embed(describe_starts(summary)), limit=describe_limit(summary),
+        p99_title=name_p99(summary.default),
         **{name: rows_of(summary) for name, rows_of in TABLES.items()},
     )  # fmt: skip
 
@@ -69,7 +70,8 @@ def describe_verdict(summary: "Summary") -> Headline:
     if gain is not None and gain.verdict == "improved":
         return Headline(
             tone="good", figure=say_gain(gain),
-            text=f"{capitalize(say_metric(gain.metric))} with the winner relative to the default, with the "
+            text=f"{capitalize(say_metric(gain.metric))} with the winner relative to the default"
+            f"{f' ({summary.across})' if summary.across else ''}, with the "
             f"{say_percent(1 - gain.alpha)} interval, from pairs of fresh starts that the search never saw.",
         )  # fmt: skip
     if gain is not None and gain.is_proven:

@@ -13,20 +13,31 @@ from rich.text import Text
 
 from tuner.campaign.progress import Changes, Progress
 from tuner.records import Role, Start, State
-from tuner.report.wording import make_printable, say_duration, say_speedup, say_value
+from tuner.report.wording import (
+    make_printable,
+    say_duration,
+    say_milliseconds,
+    say_rate,
+    say_speedup,
+    say_value,
+)
 
 if TYPE_CHECKING:
     from tuner.statistics.control_level import Speedup
 
 NOTES_SHOWN = 4
 CHANGES_SHOWN = 6
+P99 = 0.99
 
 
 @contextmanager
-def open_progress(console: Console) -> Iterator[Progress]:
-    """Open the live display on a terminal, else one line per start; the console should stand for stderr."""
-    if not console.is_terminal:
-        yield LineProgress(console)
+def open_progress(console: Console, *, verbose: bool = False) -> Iterator[Progress]:
+    """Open the live display on a terminal, else one line per start; the console should stand for stderr.
+
+    Verbose, there are lines everywhere, and below each start what its windows gave or why it failed.
+    """
+    if verbose or not console.is_terminal:
+        yield LineProgress(console, verbose=verbose)
         return
     progress = LiveProgress(console)
     with progress.live:
@@ -99,8 +110,9 @@ class LiveProgress:
 class LineProgress:
     """One plain line per start, for logs, pipes and notebooks."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, verbose: bool = False) -> None:
         self._console = console
+        self._verbose = verbose
         self._stage = self._label = self._left = ""
 
     def stage(self, name: str, done: int, total: int) -> None:  # noqa: ARG002 - a line says it once
@@ -113,6 +125,8 @@ class LineProgress:
 
     def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
         self._print(f"  {describe_end(start, speedup).plain}  {self._label}{self._left}")
+        for line in describe_windows(start) if self._verbose else ():
+            self._print(f"    {line}")
 
     def incumbent(self, changes: Changes, speedup: "Speedup") -> None:
         self._print(f"  best so far {say_speedup(speedup)}  {describe_changes(changes)}")
@@ -139,6 +153,17 @@ def describe_end(start: Start, speedup: "Speedup | None") -> Text:
     else:
         text.append(start.state.value, style="yellow")
     return text
+
+
+def describe_windows(start: Start) -> list[str]:
+    """Return a line for each window with what the gates found, and the lines of the reason of a failure."""
+    lines = []
+    for number, window in enumerate(start.windows, 1):
+        p99 = None if window.latency is None else window.latency.quantiles_ms.get(P99)
+        figures = f"{say_rate(window.goodput_rps)} requests/s, p99 {say_milliseconds(p99)}"
+        found = "".join(f"; {each.gate}: {each.reason}" for each in window.verdicts)
+        lines.append(f"window {number}: {figures}, {window.failures.total} failures{found}")
+    return lines + (start.failure.reason.splitlines() if start.failure is not None else [])
 
 
 def describe_changes(changes: Changes) -> str:

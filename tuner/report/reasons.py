@@ -29,9 +29,22 @@ def explain_gain(
             f"The default {each.finding_of_default}, the winner {_leave_verb(each.finding)}." for each in kept
         )
     said = [_explain_doubt(each) for each in doubts]
+    if gain.verdict == "overfitted":
+        return " ".join([*said, _explain_overfitting(gain)])
     if gain.low <= 1 or not said:
         said.append(_explain_pairs(gain, pair_s))
     return " ".join(said)
+
+
+def _explain_overfitting(gain: Gain) -> str:
+    """Return under which loads the winner gains, and under which it loses."""
+    better = [name for name, each in gain.by_load.items() if each.low > 1]
+    worse = [
+        f"{name} {say_ratio(each.ratio)} {say_interval(each.low, each.high)}"
+        for name, each in gain.by_load.items()
+        if each.high < 1
+    ]
+    return f"It is overfitted to {', '.join(better)}: it loses under {', '.join(worse)}."
 
 
 def _explain_pairs(gain: Gain, pair_s: float) -> str:

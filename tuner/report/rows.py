@@ -45,6 +45,11 @@ def arm_rows(summary: "Summary") -> list[Row]:
     return [(name, *describe_arm(arm)) for name, arm in arms]
 
 
+def name_p99(arm: "Arm") -> str:
+    """Return what a p99 is called: one that was corrected compares with its like only."""
+    return "p99, corrected" if arm.latency_corrected else "p99"
+
+
 def describe_arm(arm: "Arm") -> Row:
     """Return requests per second, p99, failures and starts of one configuration."""
     return (
@@ -81,7 +86,7 @@ def constraint_rows(summary: "Summary") -> list[Row]:
 
 
 def response_rows(summary: "Summary") -> list[Row]:
-    """Return response times at a fixed rate, and how long connections took to be established."""
+    """Return response times at a fixed rate and under the load, and how long connections took to be made."""
     rows: list[Row] = []
     claim = summary.latency
     if claim is not None:
@@ -92,10 +97,43 @@ def response_rows(summary: "Summary") -> list[Row]:
             ("p99 of the winner over the default's", say_gain(claim.ratio)),
         ]
     for name, arm in (("default", summary.default), ("winner", summary.winner)):
-        if arm is not None and arm.connect_time is not None:
-            times = (arm.connect_time.min_ms, arm.connect_time.mean_ms, arm.connect_time.max_ms)
-            shown = " / ".join(say_milliseconds(each) for each in times)
-            rows.append((f"connection establishment of the {name}, min / mean / max", shown))
+        if arm is not None:
+            rows += _arm_responses(summary, name, arm)
+    return rows
+
+
+def _arm_responses(summary: "Summary", name: str, arm: "Arm") -> list[Row]:
+    """Show one side as benchmarks that end after so many requests report it."""
+    rows: list[Row] = []
+    if summary.requests_total is not None:
+        count = f"{summary.requests_total:,} requests"
+        rows.append((f"time for {count} of the {name}, median", f"{arm.window_s:.3g} s"))
+        times = {quantile: say_milliseconds(value) for quantile, value in arm.latency_ms.items()}
+        if times:
+            rows.append((f"response times of the {name}, {' / '.join(times)}", " / ".join(times.values())))
+    if arm.connect_time is not None:
+        bounds = (arm.connect_time.min_ms, arm.connect_time.mean_ms, arm.connect_time.max_ms)
+        shown = " / ".join(say_milliseconds(each) for each in bounds)
+        rows.append((f"connection establishment of the {name}, min / mean / max", shown))
+    return rows
+
+
+def load_rows(summary: "Summary") -> list[Row]:
+    """Show both sides under each of several loads: weight, requests/s, winner's failures, gain, verdict."""
+    rows: list[Row] = []
+    for each in summary.by_load:
+        winner, gain = each.winner, each.gain
+        rows.append(
+            (
+                each.name,
+                say_percent(each.weight, 0),
+                say_rate(each.default.goodput_rps),
+                NOTHING if winner is None else say_rate(winner.goodput_rps),
+                NOTHING if winner is None else say_failures(winner.failures, winner.requests),
+                NOTHING if gain is None else say_gain(gain),
+                NOTHING if gain is None else gain.verdict,
+            )
+        )
     return rows
 
 
@@ -351,7 +389,7 @@ def provenance_rows(summary: "Summary") -> list[Row]:
         ("tuner", summary.version),
         ("preset", summary.preset),
         ("objective", summary.objective),
-        ("compared", say_metric(summary.metric)),
+        ("compared", ", ".join(filter(None, (say_metric(summary.metric), summary.across)))),
         ("constraints", "; ".join(summary.constraints) or "none"),
         ("load", summary.workload),
         ("space", f"{' + '.join(summary.space.names)}: {len(summary.space.dimensions)} dimensions"),
@@ -376,6 +414,7 @@ def start_rows(summary: "Summary") -> list[Row]:
 
 TABLES: Mapping[str, Callable[["Summary"], list[Row]]] = {
     "arms": arm_rows,
+    "loads": load_rows,
     "changes": change_rows,
     "capacity": capacity_rows,
     "inert": inert_rows,

@@ -14,13 +14,14 @@ from tuner.campaign.suggest import left_to_gain
 from tuner.errors import UsageError
 from tuner.explain.explanation import Depth, Explanation
 from tuner.explain.study import explain, explain_parameter
-from tuner.ports import Config, ConnectTime, Scalar
-from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored
+from tuner.ports import Config, ConnectTime, Latency, Scalar
+from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored, under_load
+from tuner.records.blend import Across
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
 from tuner.report.reasons import explain_gain, explain_no_winner
 from tuner.statistics.control_level import Speedup
-from tuner.statistics.feasibility import Assessment, Feasibility
+from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
 from tuner.statistics.other_loads import OtherLoads
 from tuner.statistics.pareto import Choice, find_front
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from tuner.study.storage import Storage
 
 P99 = 0.99
+SHOWN_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": P99}
+NO_CANDIDATE = "nothing better"
+"""Verdict of a study in which no configuration was worth confirming; "not proven" is of one that was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +68,25 @@ class Arm:
     """Correct responses per CPU second of the server; None where that is not what the study maximizes."""
     connect_time: ConnectTime | None = None
     """Of all connections; None where the load generator does not say, or keeps its connections."""
+    latency_ms: Mapping[str, float] = field(default_factory=dict)
+    """Response times of all windows in milliseconds: p50, p90, p99 and max, those that are known."""
+    window_s: float = 0.0
+    """Median length of its windows."""
     failed_starts: int = 0
     """Besides `starts`, those that gave no measurement by its own fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSides:
+    """Default and winner under one of several loads."""
+
+    name: str
+    weight: float
+    """Its share of what counts together."""
+    workload: str
+    default: Arm
+    winner: Arm | None
+    gain: "Gain | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +141,12 @@ class Summary:
     """Finalists that were passed over, in order."""
     other_loads: tuple[OtherLoads, ...] = ()
     """What candidates gave under loads that nothing was tuned on, in the order in which they came."""
+    by_load: tuple[LoadSides, ...] = ()
+    """Both sides under each of several loads; empty for one."""
+    across: str = ""
+    """What counts of them together; empty for one load."""
+    requests_total: int | None = None
+    """Requests after which each window ended; None for windows by time."""
     cost: str | None = None
     """The metric that is minimized beside goodput."""
     front: tuple[Choice, ...] = ()
@@ -141,6 +168,13 @@ class Summary:
         """Return what a configuration changes, each as name and value."""
         changes = self.space.changes(config)
         return [f"{name} {self.space.show(name, value)}" for name, (_, value) in changes.items()]
+
+    @property
+    def verdict(self) -> str | None:
+        """Return what the pairs gave, or that there was nothing to be paired; None before the end."""
+        if self.gain is not None:
+            return self.gain.verdict
+        return NO_CANDIDATE if self.state == "finished" else None
 
     @property
     def shipped(self) -> Mapping[str, tuple[Scalar, Scalar]]:
@@ -198,7 +232,7 @@ def summarize(
     finished, expected = storage.recall(VERDICT), storage.recall(EXPECTED_GAINS)
     best = ranking.incumbent
     chosen = winner_config or (best.config if best else default)
-    known = Feasibility(starts, settings.constraints, default)
+    known = judge_feasibility(starts, settings.constraints, default)
     confirmed = [start for start in starts if start.role is Role.CONFIRM]
     of_default = [start for start in confirmed if start.arm == DEFAULT_ARM] if gain else [
         start for start in as_controls(starts) if start.role is Role.CONTROL
@@ -219,7 +253,7 @@ def summarize(
         preset=storage.recall(PRESET) or settings.preset,
         created=f"{datetime.fromtimestamp(starts[0].started_s if starts else 0.0, UTC):%Y-%m-%d %H:%M} UTC",
         version=version,
-        workload=settings.load.describe(),
+        workload=settings.describe_load(),
         objective=str(settings.objective),
         constraints=tuple(str(constraint) for constraint in settings.constraints),
         fingerprint=fingerprint,
@@ -239,6 +273,9 @@ def summarize(
         latency=read_latency(storage, starts, default) if gain else None,
         refusals=storage.recall(REFUSALS) or (),
         other_loads=read_other_loads(storage, starts, default),
+        by_load=_sides_by_load(settings, default, of_default, winner_config, of_winner, gain),
+        across=describe_across(settings),
+        requests_total=settings.load.requests_total,
         cost=settings.objective.cost,
         front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
         if settings.objective.cost else (),
@@ -247,6 +284,41 @@ def summarize(
         assessments=known.assess(winner_config) if winner_config else (),
         expected_gain=left_to_gain(expected or ()),
     )  # fmt: skip
+
+
+def _sides_by_load(
+    settings: "Study",
+    default: Config,
+    of_default: Sequence[Start],
+    winner: Config | None,
+    of_winner: Sequence[Start],
+    gain: "Gain | None",
+) -> tuple[LoadSides, ...]:
+    """Return both sides under each of several loads."""
+    blend = settings.blend
+    if blend is None:
+        return ()
+    return tuple(
+        LoadSides(
+            name=each.name,
+            weight=blend.weights[each.name],
+            workload=each.load.describe(),
+            default=gather_arm(default, [under_load(start, each.name) for start in of_default]),
+            winner=None if winner is None else gather_arm(
+                winner, [under_load(start, each.name) for start in of_winner]
+            ),
+            gain=None if gain is None else gain.by_load.get(each.name),
+        )
+        for each in settings.loads
+    )  # fmt: skip
+
+
+def describe_across(settings: "Study") -> str:
+    """Return what counts of several loads together; empty for one."""
+    if not settings.loads:
+        return ""
+    what = "worst ratio" if settings.across is Across.WORST else "weighted mean"
+    return f"{what} of {len(settings.loads)} loads"
 
 
 def name_metric(metric: Metric) -> str:
@@ -281,12 +353,13 @@ def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
     windows = [window for start in counted for window in start.valid_windows]
     latencies = [window.latency for window in windows if window.latency is not None]
     p99 = [each.quantiles_ms[P99] for each in latencies if P99 in each.quantiles_ms]
-    merged = merge(latencies).quantiles_ms.get(P99) if latencies else None
+    merged = merge(latencies) if latencies else None
+    merged_p99 = None if merged is None else merged.quantiles_ms.get(P99)
     failures = sum(window.failures.total for window in windows)
     return Arm(
         config=config,
         goodput_rps=_median([window.goodput_rps for window in windows]),
-        latency_p99_ms=merged if merged is not None else (median(p99) if p99 else None),
+        latency_p99_ms=merged_p99 if merged_p99 is not None else (median(p99) if p99 else None),
         latency_corrected=any(each.corrected for each in latencies),
         failures=failures,
         requests=failures + sum(window.correct for window in windows),
@@ -294,6 +367,8 @@ def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
         is_lower_bound=is_censored(windows),
         requests_per_cpu_s=_per_cpu(windows),
         connect_time=_merge_connect_times(windows),
+        latency_ms={} if merged is None else _name_quantiles(merged),
+        window_s=_median([window.duration_s for window in windows]),
         failed_starts=sum(start.state is State.FAILED for start in starts),
     )
 
@@ -302,6 +377,12 @@ def _per_cpu(windows: Sequence[Window]) -> float | None:
     if not any(window.metric is Metric.PER_CPU for window in windows):
         return None
     return _median([math.exp(window.log_value) for window in windows])
+
+
+def _name_quantiles(latency: Latency) -> Mapping[str, float]:
+    """Return the quantiles that benchmarks usually show, by their usual names."""
+    known = {name: latency.quantiles_ms.get(quantile) for name, quantile in SHOWN_QUANTILES.items()}
+    return {name: value for name, value in {**known, "max": latency.max_ms}.items() if value is not None}
 
 
 def _merge_connect_times(windows: Sequence[Window]) -> ConnectTime | None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from tuner.campaign.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Scalar
-from tuner.records import Start
+from tuner.records import Start, Window
 from tuner.records.latency import Quantile
 from tuner.report.explanation_json import explanation_json, sensitivity_json
-from tuner.report.summary import P99, Arm, Summary
+from tuner.report.summary import P99, Arm, LoadSides, Summary
 from tuner.report.wording import say_other_loads
 from tuner.space import describe_searched
 from tuner.statistics.control_level import Speedup
@@ -27,7 +27,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
     best, winner, latency = summary.incumbent, summary.winner, summary.latency
     return {
         **_fields(summary, "study", "state", "stop_reason"),
-        "verdict": None if summary.gain is None else summary.gain.verdict,
+        "verdict": summary.verdict,
         "reason": summary.reason,
         "fingerprint": _fields(
             summary.fingerprint, "host", "kernel", "servers", "cpu", "cores", "memory_mib", "generator",
@@ -54,6 +54,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             if name in {"cannot_act", "held", "left_out"}
         },
         "gain": None if summary.gain is None else gain_json(summary.gain, summary.reason),
+        "across_loads": summary.across or None,
+        "loads": [_load_json(each) for each in summary.by_load],
         "feasibility": [_assessment_json(each) for each in summary.assessments],
         "expected_gain": summary.expected_gain,
         "front": [_choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)],
@@ -74,7 +76,11 @@ def summary_json(summary: Summary) -> dict[str, Any]:
 def gain_json(gain: "Gain", reason: str) -> dict[str, Any]:
     """Return a gain as `show` and `compare` print it, with the reason of its verdict."""
     names = ("ratio", "low", "high", "pairs", "verdict", "p_sign_flip", "hodges_lehmann")
-    return {**_fields(gain, *names), "metric": gain.metric.value, "reason": reason, **age_json(gain)}
+    by_load = {name: _fields(each, "ratio", "low", "high", "verdict") for name, each in gain.by_load.items()}
+    return {
+        **_fields(gain, *names), "metric": gain.metric.value, "reason": reason, **age_json(gain),
+        "by_load": by_load,
+    }  # fmt: skip
 
 
 def age_json(gain: "Gain") -> dict[str, Any]:
@@ -157,16 +163,27 @@ def _start_json(start: Start, speedup: Speedup | None) -> dict[str, Any]:
         "windows": [
             {
                 "goodput_rps": window.goodput_rps,
+                "duration_s": window.duration_s,
                 # What the study compares: goodput, or where the load generator is the limit, per CPU second.
                 "compared": math.exp(window.log_value),
                 "failures": window.failures.total,
                 "latency_p99_ms": None if window.latency is None else window.latency.quantiles_ms.get(P99),
+                "connect_ms": None if window.connect_time is None else _connect_json(window.connect_time),
+                **({"by_load": _parts_json(window)} if window.parts else {}),
                 "valid": window.is_valid,
                 "verdicts": [f"{verdict.gate}: {verdict.reason}" for verdict in window.verdicts],
             }
             for window in start.windows
         ],
         "reason": None if start.failure is None else f"{start.failure.kind}: {start.failure.reason}",
+    }
+
+
+def _parts_json(window: Window) -> dict[str, Any]:
+    """Return what a window gave under each of several loads."""
+    return {
+        name: {"goodput_rps": part.goodput_rps, "failures": part.failures.total}
+        for name, part in window.parts.items()
     }
 
 
@@ -190,6 +207,19 @@ def _other_loads_json(summary: Summary, found: OtherLoads) -> dict[str, Any]:
     }
 
 
+def _load_json(found: LoadSides) -> dict[str, Any]:
+    """Return both sides under one of several loads; their configurations are those of the whole."""
+    sides = {"default": found.default, "winner": found.winner}
+    return {
+        **_fields(found, "name", "weight", "workload"),
+        **{
+            side: None if arm is None else {k: v for k, v in _arm_json(arm).items() if k != "config"}
+            for side, arm in sides.items()
+        },
+        "gain": None if found.gain is None else _fields(found.gain, "ratio", "low", "high", "verdict"),
+    }
+
+
 def _side_json(side: Side) -> dict[str, float]:
     return _fields(side, "goodput_rps", "failure_rate")
 
@@ -201,6 +231,8 @@ def _arm_json(arm: Arm) -> dict[str, Any]:
         "lower_bound": arm.is_lower_bound,
         "requests_per_cpu_s": arm.requests_per_cpu_s,
         "connect_ms": None if arm.connect_time is None else _connect_json(arm.connect_time),
+        "latency_ms": dict(arm.latency_ms),
+        "window_s": arm.window_s,
     }
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from tuner.records import Metric
-from tuner.report.rows import capacity_rows, describe_arm, describe_limit
+from tuner.report.rows import capacity_rows, describe_arm, describe_limit, load_rows, name_p99
 from tuner.report.wording import (
     NOTHING,
     NOTHING_BETTER,
@@ -26,10 +27,10 @@ from tuner.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from tuner.report.summary import Comparison, Summary
+    from tuner.report.summary import Arm, Comparison, Summary
     from tuner.statistics.paired_gain import Gain
+    from tuner.study import Study
 
-SIDES = ("", "requests/s", "p99", "failures", "starts")
 PAIRED = (" of winner against default", "dim")
 
 
@@ -44,10 +45,12 @@ def final_screen(
 
     Warnings are about the exports, and stand above them.
     """
-    parts: list[RenderableType] = [_headline(summary)]
+    parts: list[RenderableType] = [headline(summary)]
     if summary.reason:
         parts.append(Text(make_printable(summary.reason)))
     parts += [*_age(summary.gain), Text(""), _sides(summary)]
+    if summary.by_load:
+        parts += [Text(""), _by_load(summary), Text(f"What counts is the {summary.across}.", style="dim")]
     if summary.latency is not None:
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
@@ -62,7 +65,8 @@ def final_screen(
         parts += [Text(""), _front(summary)]
     places = Table.grid(padding=(0, 2))
     if exports:
-        places.add_row("exports", Text("\n".join(make_printable(path) for path in exports)))
+        listed = Text("\n".join(make_printable(path) for path in exports))
+        places.add_row("exports", _unproven(summary) + listed)
     if report is not None:
         places.add_row("report", Text(make_printable(report)))
     if exports or report is not None:
@@ -70,7 +74,16 @@ def final_screen(
     return Group(*parts)
 
 
-def _headline(summary: "Summary") -> Text:
+def _unproven(summary: "Summary") -> Text:
+    """Return a line above exports of what the pairs did not prove; nothing when they did."""
+    if summary.gain is not None and summary.gain.is_proven:
+        return Text()
+    verdict = summary.gain.verdict if summary.gain is not None else "not confirmed"
+    return Text(f"{verdict}: to be tried, not to be put into service\n", style="bold yellow")
+
+
+def headline(summary: "Summary") -> Text:
+    """Return how a study ended, or how far it is, in one line."""
     name = make_printable(summary.study)
     if summary.gain is not None:
         gain = (say_gain(summary.gain), "bold green" if summary.gain.is_proven else "bold yellow")
@@ -98,16 +111,56 @@ def _age(gain: "Gain | None", sides: Sequence[str] = ("default", "winner")) -> l
 
 
 def _sides(summary: "Summary") -> Table:
-    table = _table(*SIDES, right=True)
+    table = _sides_table(summary.default)
     table.add_row("default", *describe_arm(summary.default))
     if summary.winner is not None:
         table.add_row("winner", *describe_arm(summary.winner), style="bold")
     return table
 
 
+def _by_load(summary: "Summary") -> Table:
+    """Return both sides under each of several loads."""
+    table = _table("load", "weight", "default", "winner", "failures", "gain", "", right=True)
+    colors = {"improved": "green", "worse": "bold red"}
+    for *cells, verdict in load_rows(summary):
+        table.add_row(*map(make_printable, cells), Text(verdict), style=colors.get(verdict, ""))
+    return table
+
+
+def _sides_table(of: "Arm") -> Table:
+    return _table("", "requests/s", name_p99(of), "failures", "starts", right=True)
+
+
+class FittingTable(Table):
+    """A table; where the terminal is too narrow for it, each row is a list of its cells."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self._least_width() <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        titles = [str(column.header) for column in self.columns]
+        for name, *cells in zip(*(column.cells for column in self.columns), strict=True):
+            row = Table.grid(padding=(0, 2))
+            for title, cell in zip(titles[1:], cells, strict=True):
+                row.add_row(Text(title, style="dim"), cell)
+            yield from (Text(str(name), style="bold"), Padding(row, (0, 0, 0, 2)))
+
+    def _least_width(self) -> int:
+        """Return the columns that it takes; figures stand at the right and are not broken."""
+        return sum(
+            max(
+                cell_len(part)
+                for cell in (column.header, *column.cells)
+                for part in ([str(cell)] if column.justify == "right" else str(cell).split() or [""])
+            )
+            + self.padding[1]
+            for column in self.columns
+        )
+
+
 def _table(*titles: str, right: bool = False) -> Table:
     """Make a table without lines; all columns but the first may stand at the right."""
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
+    table = FittingTable(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
     for index, title in enumerate(titles):
         table.add_column(title, justify="right" if right and index else "left")
     return table
@@ -202,11 +255,15 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
         )
         for side, lacks in comparison.lacks.items()
     ]
-    table = _table(*SIDES, right=True)
+    table = _sides_table(comparison.first)
     table.add_row(names["first"], *describe_arm(comparison.first))
     table.add_row(names["second"], *describe_arm(comparison.second))
     age = _age(gain, (first, second))
-    return Group(Text(headline, style="bold"), *reason, *age, *warnings, Text(""), table)
+    loads = [
+        Text(make_printable(f"under {name}: {say_gain(each)}, {each.verdict}"))
+        for name, each in gain.by_load.items()
+    ]
+    return Group(Text(headline, style="bold"), *reason, *loads, *age, *warnings, Text(""), table)
 
 
 def parameter_list(
@@ -253,6 +310,15 @@ def _say_hint(hint: Mapping[str, Any]) -> str:
 
 def _say_value(value: object) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def study_list(studies: Sequence["Study"]) -> Group:
+    """Return studies with what each asks and where that comes from."""
+    parts: list[RenderableType] = []
+    for each in studies:
+        parts += [Text(make_printable(each.name), style="bold"), _indented(each.title)]
+        parts.append(_indented(each.source, style="dim"))
+    return Group(*parts)
 
 
 def searched_list(load: str, found: Mapping[str, Any]) -> Group:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tuner.ports import Scalar
 from tuner.records import Metric
+from tuner.space.values import format_number
 from tuner.study.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tuner.statistics.control_level import Speedup
     from tuner.statistics.other_loads import Faced, OtherLoads
     from tuner.statistics.paired_gain import Gain
+    from tuner.statistics.response_curve import Estimate
 
 NOTHING = "–"
 NOTHING_BETTER = "nothing beat the default"
@@ -48,6 +50,11 @@ def say_interval(low: float, high: float) -> str:
     """Write an interval of speedups: [1.27, 1.35]; an end that is not known is left open."""
     ends = ("…" if not math.isfinite(end) or end > MOST_RATIO else f"{end:.2f}" for end in (low, high))
     return f"[{', '.join(ends)}]"
+
+
+def say_estimate(estimate: "Estimate") -> str:
+    """Write a ratio with its interval: 1.12× [1.05, 1.19]."""
+    return f"{say_ratio(estimate.ratio)} {say_interval(estimate.low, estimate.high)}"
 
 
 def say_speedup(speedup: "Speedup | None") -> str:
@@ -228,7 +235,7 @@ def say_value(value: Scalar) -> str:
     """Write a value where no space says how: on, off, 1024, 0.25."""
     if isinstance(value, bool):
         return "on" if value else "off"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return format_number(value) if isinstance(value, float) else str(value)
 
 
 def capitalize(text: str) -> str:

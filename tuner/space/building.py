@@ -209,7 +209,7 @@ def _reason_to_leave_out(draft: Draft, facts: SpaceFacts) -> str:
         return "it has no effect on load over loopback"
     if "exists" in fields and not facts.exists(fields["exists"]):
         return f"there is no {fields['exists']} on this host"
-    return ""
+    return facts.withheld.get(draft.name, "")
 
 
 def _order_by_dependency(items: Sequence[Item]) -> tuple[Item, ...]:
@@ -278,13 +278,23 @@ def _fold(
             is_decided = item.when is not None and item.when.names <= settled.keys()
             folded = replace(item, when=None) if is_decided else item
             if is_decided and item.when is not None and not item.when.holds(settled):
-                never[item.name] = f"`{item.when.text}` does not hold on this host"
+                never[item.name] = _say_never(item.when, items)
             else:
                 folded = _fold_acting(folded, settled, reader.load, is_named=item.name in named)
                 folded = _fold_bounds(folded, settled)
                 _note_pinned(folded, settled)
         items.append(folded)
     return tuple(items), never
+
+
+def _say_never(condition: Expression, before: Iterable[Item]) -> str:
+    """Return why a parameter is never active: what the study itself holds comes before the host."""
+    held = [
+        f"{item.name}: {item.pinned}"
+        for item in before
+        if isinstance(item, Parameter) and item.pinned and item.identifier in condition.names
+    ]
+    return f"`{condition.text}` does not hold" + (f" ({'; '.join(held)})" if held else " on this host")
 
 
 def _fold_acting(

@@ -35,6 +35,8 @@ class SpaceFacts:
     """Server → version; a server that is not here counts as the newest."""
     current: Mapping[str, Scalar] = field(default_factory=dict)
     """Values in force before anything is changed, by parameter name."""
+    withheld: Mapping[str, str] = field(default_factory=dict)
+    """Parameter → why its server leaves it alone on this host."""
     exists: Callable[[str], bool] = lambda _path: True
     """Whether a path is on the host."""
     sandbox: bool = True

@@ -42,7 +42,8 @@ def _fit_presets(space: Space, merged: Merged, reader: Reader) -> tuple[list[Pre
         if broken:
             refused[f"preset {shown}"] = broken[0]
         elif draft.fields["values"] and not preset.values:
-            refused[f"preset {shown}"] = "none of its settings is tuned on this host"
+            reasons = "; ".join(f"{name}: {why}" for name, why in preset.adjusted.items())
+            refused[f"preset {shown}"] = f"none of its settings is tuned ({reasons})"
         else:
             presets.append(preset)
     return presets, refused

@@ -169,7 +169,7 @@ class Space:
 
     def _unknown(self, name: str) -> Exception:
         if name in self.left_out:
-            return problem(name, f"it is left out on this host: {self.left_out[name]}", "Leave it out")
+            return problem(name, f"it is left out: {self.left_out[name]}", "Leave it out")
         if name in self.dead:
             return problem(name, f"it is dead: {self.dead[name]}", "Leave it out")
         return problem(name, f"{self.name} has no such parameter", suggest(name, self._item))

@@ -14,6 +14,8 @@ FLOAT_DIGITS = 6
 """Significant digits kept of a float, so that a value survives the way to its position and back."""
 GRID_DIGITS = 12
 """The same for a float that has steps, which must not be rounded away."""
+EXACT = 1e15
+"""Below it, every whole number is a float of its own."""
 _INTEGER = re.compile(r"[-+]?[0-9]{1,19}")
 _FLOAT = re.compile(
     r"[-+]?(?:[0-9]{1,40}\.[0-9]{0,40}|\.[0-9]{1,40}|[0-9]{1,40}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?"
@@ -173,8 +175,9 @@ def round_bounds(low: float, high: float, kind: str) -> tuple[int | float, int |
 
 
 def format_number(value: float) -> str:
-    """Return a number without a useless fraction."""
-    return str(value) if isinstance(value, int) else f"{value:.12g}"
+    """Return a number without a useless fraction, and a whole one with all its digits."""
+    is_whole = isinstance(value, int) or (value.is_integer() and abs(value) < EXACT)
+    return str(int(value)) if is_whole else f"{value:.12g}"
 
 
 def show_value(item: Item | None, value: Scalar) -> str:

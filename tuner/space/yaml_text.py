@@ -16,6 +16,8 @@ from tuner.space.problems import Place, problem, quote
 LARGEST_FILE_BYTES = 256 * 1024
 DEEPEST_NESTING = 12
 
+A_SPACE = "Begin with `space:`, `server:` and `parameters:`"
+
 Path = tuple[str | int, ...]
 Data = str | list["Data"] | dict[str, "Data"]
 
@@ -60,8 +62,14 @@ class Document:
         return Place(source=self.source, line=self.lines.get(known), key=_join(path))
 
 
-def read_yaml(content: bytes, source: str) -> Document:
-    """Read one YAML mapping. Raises UsageError for whatever is not one."""
+def read_yaml(content: bytes, source: str, *, begin: str = A_SPACE) -> Document:
+    """Read one YAML mapping. Raises UsageError for whatever is not one.
+
+    Args:
+        content: of the file.
+        source: the file as the user named it.
+        begin: what such a file begins with, for who has none of it yet.
+    """
     if len(content) > LARGEST_FILE_BYTES:
         raise problem(source, f"the file is larger than {LARGEST_FILE_BYTES // 1024} KiB", "Split it")
     try:
@@ -71,7 +79,7 @@ def read_yaml(content: bytes, source: str) -> Document:
         wrong = f"byte {content[error.start]:#04x} is not UTF-8"
         raise problem(Place(source=source, line=line), wrong, "Save it as UTF-8") from error
     try:
-        return _Reader(source, text).document()
+        return _Reader(source, text, begin).document()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(source=source, line=mark.line + 1 if mark else None)
@@ -87,26 +95,26 @@ _LOOK = "Look at the indentation, quotes and brackets at that line and the one b
 class _Reader:
     """Reads the events of one document as nested data."""
 
-    def __init__(self, source: str, text: str) -> None:
+    def __init__(self, source: str, text: str, begin: str) -> None:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is eight times as fast
         self._events: Iterator[yaml.Event] = iter(yaml.parse(text, Loader=loader))
         self._source = source
+        self._begin = begin
         self._lines: dict[Path, int] = {}
 
     def document(self) -> Document:
         structural = (yaml.StreamStartEvent, yaml.DocumentStartEvent)
         first = next(event for event in self._events if not isinstance(event, structural))
+        if isinstance(first, yaml.StreamEndEvent):
+            raise problem(self._source, "the file is empty", self._begin)
         if not isinstance(first, yaml.MappingStartEvent):
-            raise problem(
-                Place(source=self._source, line=_line(first)),
-                "the file does not hold `key: value` lines at its top",
-                "Begin with `space:`, `server:` and `parameters:`",
-            )
+            wrong = "the file does not hold `key: value` lines at its top"
+            raise problem(Place(source=self._source, line=_line(first)), wrong, self._begin)
         self._refuse_marks(first, ())
         data = self._mapping(())
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
-                raise self._wrong(event, (), "a second document begins", "Keep one space per file")
+                raise self._wrong(event, (), "a second document begins", "Keep one in each file")
         return Document(source=self._source, data=data, lines=self._lines)
 
     def _refuse_marks(self, event: yaml.Event, path: Path) -> None:

@@ -9,13 +9,13 @@ server costs bounds goodput from below, too (`statistics.raw_goodput`).
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from tuner.ports import Config
-from tuner.records import Start, State
+from tuner.records import Start, State, name_loads, under_load
 from tuner.statistics.failure_rate import CONFIDENCE, Counts, CredibleInterval, FailureRate, FailureRates
 from tuner.statistics.raw_goodput import LEAST_SHARE, RawGoodput, is_searched_by_cost
 from tuner.study.objective import FAILURE_RATE, METRICS, STARTED, Constraint
@@ -233,6 +233,59 @@ class Feasibility:
             return rate.p_sound
         factor, least = Constraint(metric=FAILURE_RATE, limit=None).tolerance
         return rate.at_most_that_of(self._rates.of(other), factor=factor, least=least)
+
+
+class LoadsFeasibility(Feasibility):
+    """The same under several loads: what is to be kept has to be kept under each of them."""
+
+    def __init__(self, starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> None:
+        """Fit to what all starts of a study gave together, and to what they gave under each load."""
+        self._in = {
+            name: Feasibility([under_load(start, name) for start in starts], constraints, default)
+            for name in name_loads(starts)
+        }
+        super().__init__(starts, constraints, default)
+
+    @property
+    def default_fails(self) -> bool:
+        return any(each.default_fails for each in self._in.values())
+
+    def probability(self, config: Config) -> float:
+        return min(each.probability(config) for each in self._in.values())
+
+    def is_ruled_out(self, config: Config) -> bool:
+        return any(each.is_ruled_out(config) for each in self._in.values())
+
+    def may_ship(self, config: Config) -> bool:
+        return all(each.may_ship(config) for each in self._in.values())
+
+    def is_no_worse(self, config: Config, than: Config) -> float:
+        return min(each.is_no_worse(config, than) for each in self._in.values())
+
+    def assess(self, config: Config) -> tuple[Assessment, ...]:
+        """Return that it starts, and every constraint under every load."""
+        started, *_ = super().assess(config)
+        bounds = (
+            replace(found, constraint=f"{found.constraint} ({name})")
+            for name, each in self._in.items()
+            for found in each.assess(config)[1:]
+        )
+        return (started, *bounds)
+
+    def assess_sought(self, config: Config) -> tuple[Assessment, ...]:
+        return tuple(
+            replace(found, constraint=f"{found.constraint} ({name})")
+            for name, each in self._in.items()
+            for found in each.assess_sought(config)
+        )
+
+
+def judge_feasibility(
+    starts: Sequence[Start], constraints: Sequence[Constraint], default: Config
+) -> Feasibility:
+    """Return the probabilities that configurations keep the constraints, under each load of a study."""
+    kind = LoadsFeasibility if name_loads(starts) else Feasibility
+    return kind(starts, constraints, default)
 
 
 def _key(config: Config) -> Hashable:

@@ -8,7 +8,7 @@ from tuner.ports import Config
 from tuner.records import Role, Start, State
 from tuner.space import Space
 from tuner.statistics.control_level import Speedup, is_unstable, speedups
-from tuner.statistics.feasibility import Feasibility
+from tuner.statistics.feasibility import Feasibility, judge_feasibility
 from tuner.statistics.jumps import carriers
 from tuner.statistics.noise import Noise, estimate_noise
 from tuner.statistics.posterior import Posterior
@@ -93,7 +93,7 @@ def rank(space: Space, starts: Sequence[Start], constraints: Sequence[Constraint
     starts = as_controls(starts)
     noise = estimate_noise(starts) if posterior is None else posterior.noise
     by_start = speedups(starts, noise)
-    feasibility = Feasibility(starts, constraints, space.default())
+    feasibility = judge_feasibility(starts, constraints, space.default())
     groups = _group(starts, config_key(space.default()))
     harmful = {config_key(config) for config in carriers(starts, noise)}
     measured = {

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Metric, Situation
 from tuner.records.as_json import fingerprint_from_json
+from tuner.records.blend import Across, Blend
 
 T = TypeVar("T")
 
@@ -162,6 +163,45 @@ def _curve_from_json(data: dict[str, Any]) -> CurvePlan:
     return CurvePlan(**{**data, **{key: tuple(data[key]) for key in ("names", "configs", "connections")}})
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrant:
+    """One configuration of one study in a contest."""
+
+    study: str
+    name: str
+    """default, tuned, or the name of a preset or of a file of values."""
+    config: Config
+    notes: tuple[str, ...] = ()
+    """What has to be known of it: in what it holds less than the default, what was fitted to this host."""
+
+    @property
+    def arm(self) -> str:
+        """Return the name under which its starts are kept."""
+        return f"{self.study}: {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContestPlan:
+    """Configurations of one or several studies that are measured against each other."""
+
+    entrants: tuple[Entrant, ...]
+    """Those of one study stand next to each other, what its bounds are relative to first."""
+    is_stepwise: bool = False
+    """Whether each entrant is a step further than the one before it."""
+    notes: tuple[str, ...] = ()
+    """What has to be known of the whole."""
+
+    @property
+    def studies(self) -> tuple[str, ...]:
+        """Return the names of the studies, in order."""
+        return tuple(dict.fromkeys(each.study for each in self.entrants))
+
+
+def _contest_from_json(data: dict[str, Any]) -> ContestPlan:
+    entrants = tuple(Entrant(**{**each, "notes": tuple(each["notes"])}) for each in data["entrants"])
+    return ContestPlan(**{**data, "entrants": entrants, "notes": tuple(data["notes"])})
+
+
 FORMAT: Fact[int] = Fact("format")
 DEFINITION: Fact[Mapping[str, str]] = Fact("definition", to_json=dict)
 """The study file and the search space: name → text."""
@@ -188,6 +228,14 @@ def _moved_from_json(data: dict[str, Any]) -> MovedLoad:
 
 
 MOVED_LOAD: Fact[MovedLoad] = Fact("moved_load", _moved_from_json, asdict)
+
+
+def _blend_from_json(data: dict[str, Any]) -> Blend:
+    return Blend(**{**data, "across": Across(data["across"])})
+
+
+BLEND: Fact[Blend] = Fact("blend", _blend_from_json, asdict)
+"""What counts of several loads; absent from studies of one load."""
 METRIC: Fact[Metric] = Fact("metric", Metric, str)
 """What is maximized, as settled after the calibration; studies of the first form maximize goodput."""
 SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts")
@@ -210,3 +258,5 @@ SWEEP: Fact[SweepPlan] = Fact("sweep", _sweep_from_json, asdict)
 """Of the storage of a sweep, which is none of a study."""
 CURVE: Fact[CurvePlan] = Fact("curve", _curve_from_json, asdict)
 """Likewise, of a load curve."""
+CONTEST: Fact[ContestPlan] = Fact("contest", _contest_from_json, asdict)
+"""Of the storage of a contest, which is none of a study."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from tuner.errors import UsageError
 from tuner.space.problems import problem, quote, suggest
+from tuner.space.values import format_number
 from tuner.space.yaml_text import Document, Plain
 
 Keys = tuple[str | int, ...]
@@ -63,13 +64,14 @@ class Fields:
         value = self.value(keys)
         if value is None:
             return default
+        remedy = f"Give {format_number(low)} to {format_number(high)}"
         try:
             number = kind(str(value))
         except ValueError:
             what = "whole number" if kind is int else "number"
-            raise self.wrong(keys, f"{quote(value)} is not a {what}", f"Give {low:g} to {high:g}") from None
+            raise self.wrong(keys, f"{quote(value)} is not a {what}", remedy) from None
         if not low <= number <= high:
-            raise self.wrong(keys, f"{number:g} is out of range", f"Give {low:g} to {high:g}")
+            raise self.wrong(keys, f"{format_number(number)} is out of range", remedy)
         return number
 
     def mapping(self, keys: Keys) -> Mapping[str, Any] | None:

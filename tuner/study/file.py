@@ -8,14 +8,18 @@ from tuner.hosts.url import parse_url
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZERS
 from tuner.ports import Scalar
 from tuner.space.problems import problem, quote, suggest
-from tuner.space.yaml_text import Document, read_yaml
+from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
 from tuner.study.backend import read_backend
+from tuner.study.builtin_loads import BUILTIN, read_builtin_load
 from tuner.study.fields import Fields
-from tuner.study.load_bounds import MOST_CONNECTIONS
+from tuner.study.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
 from tuner.study.mix import read_mix, read_path
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
-from tuner.study.presets import PRESETS
-from tuner.study.settings import DEFAULT_GENERATOR, LOCAL, LoadSettings, Study, TargetSettings
+from tuner.study.presets import MOST_MINUTES, MOST_TRIALS, PRESETS
+from tuner.study.server_options import KEYS as OPTIONS
+from tuner.study.server_options import ServerOptions, read_server_options
+from tuner.study.settings import DEFAULT_GENERATOR, LOCAL, LoadSettings, NamedLoad, Study, TargetSettings
+from tuner.study.several_loads import read_across, read_entries
 from tuner.study.storage_url import show_url
 
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
@@ -26,13 +30,14 @@ PROTOCOLS = ("http/1.1", "h2c")
 def load_study(path: Path) -> Study:
     """Read a study file. Raises UsageError naming file, line, value and remedy."""
     content = _read_bytes(path, f"Write one with `tuner init SERVER -o {path}`")
-    return _read_study(Fields(read_yaml(content, str(path))), path)
+    begin = "Begin with `study:`, `servers:` and `space:`; `tuner init SERVER` writes a commented one"
+    return _read_study(Fields(read_yaml(content, str(path), begin=begin)), path)
 
 
 def load_values(path: Path) -> Mapping[str, Scalar]:
     """Read a file of parameter values (`name: value` lines) for a comparison. Raises UsageError."""
     content = _read_bytes(path, "Give default, winner, a preset's name, or the path of a YAML file of values")
-    document = read_yaml(content, str(path))
+    document = read_yaml(content, str(path), begin="Write `name: value` lines")
     values: dict[str, Scalar] = {}
     for name, value in document.data.items():
         if not isinstance(value, str):
@@ -43,7 +48,8 @@ def load_values(path: Path) -> Mapping[str, Scalar]:
 
 def _read_bytes(path: Path, remedy: str) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return file.read(LARGEST_FILE_BYTES + 1)  # one byte more is refused as too large
     except FileNotFoundError as error:
         raise problem(str(path), "there is no such file", remedy) from error
     except OSError as error:
@@ -52,8 +58,9 @@ def _read_bytes(path: Path, remedy: str) -> bytes:
 
 def _read_study(fields: Fields, path: Path) -> Study:
     known = (
-        "study", "servers", "space", "target", "load", "content", "objective", "constraints", "budget",
-        "storage", "backend", "seed", "optimizer", "line_price", "warm_start",
+        "study", "servers", "space", "target", "load", "loads", "across_loads", "content", "objective",
+        "constraints", "budget", "storage", "backend", "seed", "optimizer", "line_price", "warm_start",
+        "title", "source",
     )  # fmt: skip
     fields.refuse_unknown((), known)
     for key in ("study", "servers", "space"):
@@ -64,17 +71,25 @@ def _read_study(fields: Fields, path: Path) -> Study:
         raise fields.wrong(("study",), f"{quote(name)} cannot be a name", "Use letters, digits, . _ and -")
     target = _read_target(fields)
     servers, backends = _read_servers(fields, target)
+    options = _read_options(fields, servers, path, is_managed=target.is_managed)
     budget = _read_budget(fields)
+    loads = tuple(
+        NamedLoad(name=each.name, weight=each.weight, load=_read_load(each.fields, path, target))
+        for each in read_entries(fields, is_managed=target.is_managed)
+    )
     return Study(
         path=path,
         name=name,
         servers=servers,
         backends=backends,
+        options=options,
         backend=read_backend(fields, is_managed=target.is_managed),
         space=_read_space(fields),
         target=target,
-        load=_read_load(fields, path, target),
-        content=fields.text(("content",), "builtin"),
+        load=loads[0].load if loads else _read_load(fields, path, target),
+        loads=loads,
+        across=read_across(fields),
+        content=fields.text(("content",), BUILTIN),
         objective=_read_objective(fields),
         constraints=tuple(
             parse_constraint(text, fields.where(("constraints", index)))
@@ -88,6 +103,8 @@ def _read_study(fields: Fields, path: Path) -> Study:
         optimizer=_read_optimizer(fields),
         line_price=fields.number(("line_price",), 0.01, float, low=0, high=1),
         warm_start=tuple(path.parent / each for each in fields.texts(("warm_start",))),
+        title=fields.text(("title",), ""),
+        source=fields.text(("source",), ""),
     )
 
 
@@ -116,7 +133,7 @@ def _read_server(fields: Fields, index: int) -> tuple[str, str]:
     if not isinstance(entry, Mapping):
         raise fields.wrong(("servers", index), f"{quote(entry)} is no server", "Write its adapter's name")
     own = Fields(fields.document.below(("servers", index)))
-    own.refuse_unknown((), ("name", "backend"))
+    own.refuse_unknown((), ("name", "backend", *OPTIONS))
     name, backend = own.text(("name",), ""), own.text(("backend",), "")
     if not name or backend == name:
         raise own.wrong(
@@ -125,11 +142,31 @@ def _read_server(fields: Fields, index: int) -> tuple[str, str]:
     return name, backend
 
 
+def _read_options(
+    fields: Fields, servers: tuple[str, ...], path: Path, *, is_managed: bool
+) -> Mapping[str, ServerOptions]:
+    """Read what is said of servers that the study describes itself, by name."""
+    entries = {
+        name: Fields(fields.document.below(("servers", index)))
+        for index, name in enumerate(servers)
+        if isinstance(fields.value(("servers",))[index], Mapping)
+    }
+    found = {name: read_server_options(own, path.parent) for name, own in entries.items()}
+    options = {name: each for name, each in found.items() if each is not None}
+    if options and is_managed:
+        raise fields.wrong(
+            ("servers",),
+            "templates and commands of the study's own are for private instances",
+            "Leave them out, or write `target: {mode: sandbox}`",
+        )
+    return options
+
+
 def _read_budget(fields: Fields) -> tuple[str, float | None, int | None]:
     fields.refuse_unknown(("budget",), ("preset", "minutes", "trials"))
     preset = fields.choice(("budget", "preset"), "standard", tuple(PRESETS))
-    minutes = fields.number(("budget", "minutes"), None, float, low=0.1, high=7 * 24 * 60)
-    trials = fields.number(("budget", "trials"), None, int, low=1, high=100_000)
+    minutes = fields.number(("budget", "minutes"), None, float, low=0.1, high=MOST_MINUTES)
+    trials = fields.number(("budget", "trials"), None, int, low=1, high=MOST_TRIALS)
     return preset, minutes, trials
 
 
@@ -145,7 +182,8 @@ def _read_target(fields: Fields) -> TargetSettings:
 def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettings:
     keys = (
         "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
-        "result", "script", "token_directory", "requests",
+        "result", "script", "token_directory", "requests", "content", "requests_total",
+        "time_limit_s",
     )  # fmt: skip
     fields.refuse_unknown(("load",), keys)
     connections = fields.number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
@@ -160,14 +198,19 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
             ("load", "host"), f"{len(hosts)} hosts for {connections} connections", "Use fewer hosts"
         )
     script = fields.value(("load", "script"))
-    mix = read_mix(fields)
+    builtin = read_builtin_load(fields, is_managed=target.is_managed)
+    mix = read_mix(fields) if builtin is None else builtin.requests
+    page = builtin.path if builtin else mix[0].path if mix else "/index.html"
     return LoadSettings(
         generator=fields.text(("load", "generator"), DEFAULT_GENERATOR),
         hosts=hosts,
-        path=_read_load_path(fields, target, mix[0].path if mix else "/index.html"),
+        path=_read_load_path(fields, target, page),
         requests=mix,
+        content="" if builtin is None else builtin.name,
         token_directory=_read_token_directory(fields, target),
         connections=connections,
+        requests_total=_read_requests_total(fields, connections),
+        time_limit_s=fields.number(("load", "time_limit_s"), 60.0, float, low=1, high=MOST_WINDOW_S),
         keepalive=fields.truth(("load", "keepalive"), default=True),
         threads=threads,
         protocol=fields.choice(("load", "protocol"), "http/1.1", PROTOCOLS),
@@ -175,6 +218,19 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
         result=fields.mapping(("load", "result")),
         script=None if script is None else (path.parent / str(script)),
     )
+
+
+def _read_requests_total(fields: Fields, connections: int) -> int | None:
+    """Read after how many requests a window ends, at least one for each connection; None for none."""
+    keys = ("load", "requests_total")
+    if fields.value(keys) is None and fields.value(("load", "time_limit_s")) is not None:
+        raise fields.wrong(
+            ("load", "time_limit_s"),
+            "it bounds windows that end after a number of requests, and there is none",
+            "Write `requests_total:`, or leave it out",
+        )
+    least = max(LEAST_REQUESTS, connections)
+    return fields.number(keys, None, int, low=least, high=MOST_REQUESTS)  # type: ignore[no-any-return]
 
 
 def _read_load_hosts(fields: Fields, target: TargetSettings) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from secrets import token_hex
 
 from tuner.errors import TargetError, UsageError
 
@@ -61,7 +62,7 @@ def make_folder(folder: Path) -> None:
 
 
 def write_file(path: Path, content: bytes, *, study_folder: Path) -> None:
-    """Write a file of a study's folder, directly in it or one level below.
+    """Write a file of a study's folder, directly in it or one level below; see `put_in_place`.
 
     Raises:
         UsageError: the file or a folder on the way is a link, another user's, or may be written by others.
@@ -70,14 +71,49 @@ def write_file(path: Path, content: bytes, *, study_folder: Path) -> None:
     with translated(path, "written"), _entered(study_folder, create=True) as top:
         directory = top if path.parent == study_folder else open_folder(path.parent, within=top, create=True)
         try:
-            descriptor = open_file(path, os.O_WRONLY | os.O_CREAT, within=directory)
+            with suppress(FileNotFoundError):
+                os.close(open_file(path, os.O_RDONLY, within=directory))
+            put_in_place(path, content, within=directory)
         finally:
             if directory != top:
                 os.close(directory)
+
+
+def put_in_place(path: Path, content: bytes, *, within: int | None = None) -> None:
+    """Write a file beside and rename it, so that the old one stays until the new one is whole.
+
+    Mode and owner stay those of the old one.
+
+    Args:
+        path: where it is to be.
+        content: all of it.
+        within: descriptor of its folder; without it, links on the way are followed.
+
+    Raises:
+        OSError: it cannot be written; the old file is as it was.
+    """
+    aside = path.with_name(f".{path.name}.{token_hex(4)}")
+    name, place = (each if within is None else each.name for each in (aside, path))
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, FILE_MODE, dir_fd=within)
+    try:
         with os.fdopen(descriptor, "wb") as file:
-            # Not when it is opened: what it is was not known then.
-            file.truncate(0)
+            with suppress(FileNotFoundError):
+                _take_after(descriptor, os.stat(place, dir_fd=within, follow_symlinks=False))
             file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        os.rename(name, place, src_dir_fd=within, dst_dir_fd=within)
+    except BaseException:
+        os.unlink(name, dir_fd=within)
+        raise
+
+
+def _take_after(descriptor: int, old: os.stat_result) -> None:
+    """Give a new file the mode of an old one, and its owner where that is permitted."""
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+    with suppress(PermissionError):
+        os.fchown(descriptor, old.st_uid, old.st_gid)
 
 
 def list_files(folder: Path, *, study_folder: Path) -> tuple[Path, ...]:
@@ -86,11 +122,13 @@ def list_files(folder: Path, *, study_folder: Path) -> tuple[Path, ...]:
         with _entered(study_folder) as top:
             directory = open_folder(folder, within=top)
             try:
-                return tuple(folder / name for name in sorted(os.listdir(directory)))  # noqa: PTH208 - by its descriptor
+                names = sorted(os.listdir(directory))  # noqa: PTH208 - by its descriptor
             finally:
                 os.close(directory)
     except OSError:
         return ()
+    # Hidden is what was being written when its tuner was killed.
+    return tuple(folder / name for name in names if not name.startswith("."))
 
 
 def open_folder(path: Path, *, within: int | None = None, create: bool = False) -> int:

@@ -2,9 +2,12 @@
 
 from tuner.errors import UsageError
 from tuner.ports import Workload
+from tuner.space.values import format_number
 
 MOST_CONNECTIONS = 20_000
 MOST_WINDOW_S = 3600.0
+LEAST_REQUESTS, MOST_REQUESTS = 100, 10_000_000
+"""Of a window that ends after so many; generators set some tens of bytes aside for each."""
 MOST_RATE_RPS = 10_000_000.0
 
 
@@ -13,10 +16,12 @@ def refuse_excess(workload: Workload) -> None:
     bounds = (
         ("connections", workload.connections, MOST_CONNECTIONS),
         ("seconds", workload.duration_s, MOST_WINDOW_S),
+        ("requests", workload.requests_total or 0, MOST_REQUESTS),
         ("requests/s", workload.rate_rps or 0.0, MOST_RATE_RPS),
     )
     for what, asked, most in bounds:
         if not 0 <= asked <= most:
             raise UsageError(
-                f"load: {asked:g} {what} in one window are out of bounds. Ask for {most:g} at the most."
+                f"load: {format_number(asked)} {what} in one window are out of bounds. Ask for "
+                f"{format_number(most)} at the most."
             )

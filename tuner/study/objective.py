@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from statistics import fmean
 
 from tuner.errors import UsageError
-from tuner.records import Start, State
+from tuner.records import Start, State, name_loads, under_load
 from tuner.records.latency import merge
 
 GOODPUT = "maximize goodput_rps"
@@ -106,8 +106,16 @@ METRICS: Mapping[str, Callable[[Start], float | None]] = {
     "latency_p99_ms": latency(0.99),
 }
 
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "failure_rate": {"%": 1e-2},
+    "cpu_us_per_request": {"us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
+    "latency_p50_ms": {"ms": 1.0, "us": 1e-3, "µs": 1e-3, "s": 1e3},
+    "latency_p99_ms": {"ms": 1.0, "us": 1e-3, "µs": 1e-3, "s": 1e3},
+}
+"""Metric → units that its bound may have → how many of the metric's own each is."""
+
 _FORM = re.compile(
-    r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+|default)"
+    r"\s*(?P<metric>\w+)\s*(?P<sign><=|<|>=|>|==|=)\s*(?P<limit>[-+.\deE]+|default)\s*(?P<unit>%|[a-zµ]+)??"
     r"(?P<sought>\s+unlike\s+default)?\s*"
 )
 
@@ -144,7 +152,7 @@ def parse_objective(texts: Sequence[str], where: str) -> Objective:
 
 
 def parse_constraint(text: str, where: str) -> Constraint:
-    """Read a bound such as `failure_rate <= 0.001` or `failure_rate <= default`. Raises UsageError.
+    """Read a bound: `failure_rate <= 0.1 %`, `latency_p99_ms <= 20ms`, `… <= default`. Raises UsageError.
 
     Behind a number, `unlike default` says that the default breaks it, and that what keeps it is looked for.
     """
@@ -162,17 +170,28 @@ def parse_constraint(text: str, where: str) -> Constraint:
             f"{where}: there is no metric {metric!r}. Did you mean {near[0]}? There are: {known}."
         )
     is_sought = form["sought"] is not None
-    if form["limit"] == RELATIVE:
+    if form["limit"] == RELATIVE and form["unit"] is None:
         if is_sought:
             raise UsageError(f"{where}: {text!r} contradicts itself. Give a number for {UNLIKE_DEFAULT!r}.")
         return Constraint(metric=metric, limit=None)
+    limit = _read_limit(metric, form["limit"], form["unit"], where)
+    return Constraint(metric=metric, limit=limit, is_sought=is_sought)
+
+
+def _read_limit(metric: str, number: str, unit: str | None, where: str) -> float:
+    """Return a bound in its metric's own unit. Raises UsageError."""
+    units = UNITS[metric]
+    if unit is not None and unit not in units:
+        raise UsageError(
+            f"{where}: {unit!r} is no unit of {metric}. Write {', '.join(units)} or nothing after the number."
+        )
     try:
-        limit = float(form["limit"])
+        limit = float(f"{float(number) * (1.0 if unit is None else units[unit]):.12g}")
     except ValueError:
-        raise UsageError(f"{where}: {form['limit']!r} is not a number. Write METRIC <= NUMBER.") from None
+        raise UsageError(f"{where}: {number!r} is not a number. Write METRIC <= NUMBER.") from None
     if not math.isfinite(limit) or limit < 0:
         raise UsageError(f"{where}: the bound of {metric} is {limit:g}. Give a number of at least 0.")
-    return Constraint(metric=metric, limit=limit, is_sought=is_sought)
+    return limit
 
 
 def slacks(start: Start, constraints: Sequence[Constraint], controls: Sequence[Start]) -> dict[str, float]:
@@ -186,8 +205,19 @@ def slacks(start: Start, constraints: Sequence[Constraint], controls: Sequence[S
     if start.state is State.FAILED or not start.windows:
         return {STARTED: 1.0} | {str(constraint): 0.0 for constraint in constraints}
     return {STARTED: -1.0} | {
-        str(constraint): constraint.slack(start, controls) for constraint in constraints
+        str(constraint): _greatest_slack(constraint, start, controls) for constraint in constraints
     }
+
+
+def _greatest_slack(constraint: Constraint, start: Start, controls: Sequence[Start]) -> float:
+    """Return how far a start is above a bound, under that of several loads under which it is furthest."""
+    names = name_loads([start])
+    if not names:
+        return constraint.slack(start, controls)
+    return max(
+        constraint.slack(under_load(start, name), [under_load(each, name) for each in controls])
+        for name in names
+    )
 
 
 def unmeasured(start: Start, constraints: Sequence[Constraint], objective: Objective) -> tuple[str, ...]:

@@ -94,6 +94,9 @@ class Plan:
 
 LEAST_WINDOWS_S = ((5000, 3.0), (1000, 2.0))
 """From so many connections on: windows of so many seconds at the least."""
+MOST_MINUTES = 7 * 24 * 60
+MOST_TRIALS = 100_000
+"""What a budget may be at the most."""
 LEAST_CALIBRATION = 3
 LEAST_SHARE = 0.75
 """Of a preset's time, with which its starts keep all their windows."""

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
 from tuner.ports import RequestKind, Scalar
+from tuner.records.blend import Across, Blend
 from tuner.space.yaml_text import Document
 from tuner.study.backend import BackendSettings
+from tuner.study.builtin_loads import BUILTIN_LOADS
 from tuner.study.folder import DATABASE
 from tuner.study.mix import define_mix, describe_mix
 from tuner.study.objective import Constraint, Objective
+from tuner.study.server_options import ServerOptions
 from tuner.study.storage_url import sqlite_url
 
 if TYPE_CHECKING:
@@ -53,7 +56,13 @@ class LoadSettings:
     """On the server; in managed mode it may be a whole URL. With a mix, the page that is waited for."""
     requests: tuple[RequestKind, ...] = ()
     """The mix that is sent; empty for the path alone."""
+    content: str = ""
+    """Name of the built-in content that path and mix are of; empty for the study's own."""
     connections: int = 100
+    requests_total: int | None = None
+    """Requests after which each window ends; None where windows have the plan's length."""
+    time_limit_s: float = 60.0
+    """Of a window that ends after so many requests: what is not answered by then has failed."""
     keepalive: bool = True
     threads: int = 1
     protocol: str = "http/1.1"
@@ -100,8 +109,21 @@ class LoadSettings:
         """Return the workload in one line."""
         kept = "keep-alive" if self.keepalive else "Connection: close"
         there = "" if self.hosts == (LOCAL,) else f" on {', '.join(self.hosts)}"
-        asked = describe_mix(self.requests) or self.path
-        return f"{self.generator}{there}, {asked}, {self.connections} connections, {kept}, {self.protocol}"
+        builtin = BUILTIN_LOADS.get(self.content)
+        asked = builtin.title if builtin else describe_mix(self.requests) or self.path
+        counted = "" if self.requests_total is None else f", windows of {self.requests_total:,} requests"
+        sent = f"{asked}, {self.connections} connections, {kept}, {self.protocol}"
+        return f"{self.generator}{there}, {sent}{counted}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedLoad:
+    """One of several loads of a study."""
+
+    name: str
+    weight: float
+    """Relative to the others."""
+    load: LoadSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +138,7 @@ class Study:
     """Names, paths and refinements, each of which knows its line."""
     target: TargetSettings
     load: LoadSettings
+    """The load, or the first of several."""
     content: str
     """`builtin`, or a document root."""
     objective: Objective
@@ -129,12 +152,22 @@ class Study:
     line_price: float = 0.01
     """Gain that each changed setting has to bring to be shipped, as a share; at most a tenth of the gain."""
     """A name, or the import path of an Optuna sampler."""
+    loads: tuple[NamedLoad, ...] = ()
+    """All loads of a study with several of them, each measured in every start; empty for one."""
+    across: Across = Across.WEIGHTED
+    """What counts of the gains under several loads."""
     backends: Mapping[str, str] = field(default_factory=dict)
     """Server → the one that it passes requests to; empty where each passes them to the next."""
+    options: Mapping[str, ServerOptions] = field(default_factory=dict)
+    """Server → its templates and commands, where the study describes it itself."""
     backend: BackendSettings | None = None
     """The application that is started behind the servers."""
     warm_start: tuple[Path, ...] = ()
     """Study files of earlier studies."""
+    title: str = ""
+    """What it asks, in one line."""
+    source: str = ""
+    """Where its question comes from."""
 
     @property
     def folder(self) -> Path:
@@ -142,11 +175,57 @@ class Study:
         return self.path.with_suffix(".study")
 
     @property
+    def is_stored_beside(self) -> bool:
+        """Return whether everything is stored in its own folder, on this machine."""
+        return self.storage == "sqlite"
+
+    @property
     def storage_url(self) -> str:
         """Return the Optuna storage URL."""
-        if self.storage != "sqlite":
+        if not self.is_stored_beside:
             return self.storage
         return sqlite_url(self.folder / DATABASE)
+
+    @property
+    def all_loads(self) -> tuple[LoadSettings, ...]:
+        """Return every load, one or several."""
+        return tuple(each.load for each in self.loads) or (self.load,)
+
+    @property
+    def blend(self) -> Blend | None:
+        """Return what counts of several loads; None for one."""
+        if not self.loads:
+            return None
+        total = sum(each.weight for each in self.loads)
+        return Blend(across=self.across, weights={each.name: each.weight / total for each in self.loads})
+
+    def load_facts(
+        self, *, page_bytes: int | None, is_loopback: bool, is_installed: bool
+    ) -> dict[str, Scalar]:
+        """Return what is known of the load for `acts_when` of a space; of several, where they agree.
+
+        Args:
+            page_bytes: length of the body of each correct answer to the first load; None where it changes.
+            is_loopback: whether the load stays on the machine.
+            is_installed: whether it goes to installed services.
+        """
+        first, *others = (
+            each.facts(
+                page_bytes=page_bytes if each is self.load else None,
+                is_loopback=is_loopback, is_installed=is_installed,
+            )
+            for each in self.all_loads
+        )  # fmt: skip
+        return {
+            name: fact for name, fact in first.items() if all(other.get(name) == fact for other in others)
+        }
+
+    def describe_load(self) -> str:
+        """Return the load in one line, or every one of several."""
+        if not self.loads:
+            return self.load.describe()
+        described = (f"{each.name} ({each.weight:g}): {each.load.describe()}" for each in self.loads)
+        return f"{self.across} of {len(self.loads)} loads: {'; '.join(described)}"
 
     def definition(self, space: "Space") -> dict[str, str]:
         """Return all that makes two starts comparable, each part by its name; the budget is not among it."""
@@ -156,18 +235,29 @@ class Study:
             "study": self.name,
             "servers": ", ".join(self.servers),
             **{f"backend of {name}": backend for name, backend in sorted(self.backends.items())},
+            **{f"server {name}": options.define() for name, options in sorted(self.options.items())},
             **({"backend": shlex.join(self.backend.command)} if self.backend else {}),
             "load": f"{load.describe()}, {load.threads} threads",
             "load.command": shlex.join(load.command),
             "load.result": str(load.result or ""),
             "load.script": load.script.name if load.script else "",
             **({"load.requests": define_mix(load.requests)} if load.requests else {}),
+            **({"load.time_limit_s": f"{load.time_limit_s:g}"} if load.requests_total else {}),
+            **({"loads": self._define_loads()} if self.loads else {}),
             "content": self.content,
             "objective": str(self.objective),
             CONSTRAINTS: ", ".join(map(str, self.constraints)),
             **{f"parameter {each.name}": _show_range(each) for each in space.dimensions},
             **{f"default of {name}": value for name, value in sorted(default.items())},
         }
+
+    def _define_loads(self) -> str:
+        parts = (
+            f"{each.load.threads} threads, {define_mix(each.load.requests)}, {each.load.command}, "
+            f"{each.load.result}, {each.load.script}, {each.load.time_limit_s:g} s"
+            for each in self.loads
+        )
+        return f"{self.describe_load()}; {'; '.join(parts)}"
 
 
 def _show_range(dimension: "Dimension") -> str:

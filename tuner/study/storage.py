@@ -19,7 +19,7 @@ from optuna.trial import TrialState, create_trial
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
 from tuner.ports import Clock, Config
-from tuner.records import Failure, Fingerprint, Metric, Role, Start, State, Window, measured_by
+from tuner.records import Failure, Fingerprint, Metric, Role, Start, State, Window, blended, measured_by
 from tuner.records.as_json import (
     END,
     ending_to_json,
@@ -29,8 +29,9 @@ from tuner.records.as_json import (
     window_key,
     window_to_json,
 )
+from tuner.records.blend import Blend
 from tuner.study.database import connect_database, log_ahead, make_file, translated
-from tuner.study.facts import DEFINITION, FINGERPRINT, FORMAT, METRIC, MOVED_LOAD, VERSION, Fact
+from tuner.study.facts import BLEND, DEFINITION, FINGERPRINT, FORMAT, METRIC, MOVED_LOAD, VERSION, Fact
 from tuner.study.objective import Constraint, slacks
 from tuner.study.settings import CONSTRAINTS
 from tuner.study.storage_url import SQLITE, show_url
@@ -40,6 +41,10 @@ FAILED_VALUE = -4.6
 """Value told for a start without a measurement: a hundredth of the control's goodput, and infeasible."""
 
 SHOWN_CHANGES = 4
+
+
+class NotBegun(UsageError):
+    """There is no such study in the storage yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +70,7 @@ class Storage:
         self._where = where
         self._clock = clock
         self._ids: dict[int, int] = {}
-        self._metric: Metric | None = None
+        self._judged_by: tuple[Metric, Blend | None] | None = None
 
     def begin(
         self,
@@ -97,7 +102,7 @@ class Storage:
             self._storage.set_trial_user_attr(
                 self._ids[start.number], window_key(len(start.windows)), window_to_json(window)
             )
-        return replace(start, windows=(*start.windows, replace(window, metric=self.metric)))
+        return replace(start, windows=(*start.windows, replace(window, metric=self.metric, blend=self.blend)))
 
     def end(self, start: Start, *, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
         """Write how a start ended: its value and its constraints (slack ≤ 0 is feasible).
@@ -151,21 +156,31 @@ class Storage:
             for trial in trials
             if is_start(trial.user_attrs) and (moved is None or trial.number >= moved.since)
         )
-        metric = self.metric
-        return tuple(starts if metric is Metric.GOODPUT else (measured_by(each, metric) for each in starts))
+        metric, blend = self.metric, self.blend
+        if metric is not Metric.GOODPUT:
+            return tuple(measured_by(each, metric) for each in starts)
+        return tuple(starts if blend is None else (blended(each, blend) for each in starts))
 
     @property
     def metric(self) -> Metric:
         """Return what the study maximizes."""
-        if self._metric is None:
-            self._metric = self.recall(METRIC) or Metric.GOODPUT
-        return self._metric
+        return self._recall_judges()[0]
+
+    @property
+    def blend(self) -> Blend | None:
+        """Return what counts of several loads; None for one load."""
+        return self._recall_judges()[1]
+
+    def _recall_judges(self) -> tuple[Metric, Blend | None]:
+        if self._judged_by is None:
+            self._judged_by = self.recall(METRIC) or Metric.GOODPUT, self.recall(BLEND)
+        return self._judged_by
 
     def remember(self, fact: Fact[T], value: T) -> None:
         """Keep a fact about the whole study."""
         with self._translated():
             self._study.set_user_attr(fact.key, fact.to_json(value))
-        self._metric = None  # what was remembered may be another
+        self._judged_by = None  # what was remembered may be another
 
     def recall(self, fact: Fact[T]) -> T | None:
         """Read a fact about the whole study; None when it is not known."""
@@ -182,16 +197,24 @@ class Storage:
         Raises:
             UsageError: the storage belongs to another machine or to another definition of the study.
         """
-        before = self.recall(FINGERPRINT)
-        if before is not None and not any(start.windows for start in self.starts()):
-            # Begun, but nothing was measured: what was wrong may have been put right in the file.
-            self._begin_anew()
-            before = None
-        if before is None:
+        if not self._is_measured():
+            if self.recall(FINGERPRINT) is not None:
+                # Begun, but nothing was measured: what was wrong may have been put right in the file.
+                self._begin_anew()
             # The fingerprint last: a study that has one is whole, wherever the tuner was killed.
             self.remember(FORMAT, VERSION)
             self.remember(DEFINITION, definition)
             self.remember(FINGERPRINT, fingerprint)
+            return
+        self.refuse_another(fingerprint, definition=definition)
+        self.remember(DEFINITION, definition)
+        # From now on it holds what an earlier tuner cannot read.
+        self.remember(FORMAT, VERSION)
+
+    def refuse_another(self, fingerprint: Fingerprint, *, definition: Mapping[str, str]) -> None:
+        """Raise UsageError when what was measured is of another machine or definition; see `claim`."""
+        before = self.recall(FINGERPRINT)
+        if before is None or not self._is_measured():
             return
         old, new = asdict(before), asdict(fingerprint)
         differing = [f"{key} was {old[key]!r}, is {new[key]!r}" for key in new if old.get(key) != new[key]]
@@ -200,19 +223,25 @@ class Storage:
                 f"{self._where}: this study was measured on another machine ({'; '.join(differing)}). "
                 "Give the study a new name, or move its folder away."
             )
+        if changed := self.describe_changes(definition):
+            raise UsageError(
+                f"{self._where}: {changed}. Give the study a new name, move its folder away, or undo the "
+                "change."
+            )
+
+    def describe_changes(self, definition: Mapping[str, str]) -> str:
+        """Return what makes the study another one than was measured; empty where nothing does."""
         known = self.recall(DEFINITION) or {}
         changed = _changes(known, definition)
-        if changed and _without_bounds(known) == _without_bounds(definition) and self._knows_default_alone():
-            self.remember(DEFINITION, definition)
-        elif changed:
-            more = f", and {len(changed) - SHOWN_CHANGES} more" if len(changed) > SHOWN_CHANGES else ""
-            raise UsageError(
-                f"{self._where}: the study file or a search space has changed since this study began "
-                f"({'; '.join(changed[:SHOWN_CHANGES])}{more}). "
-                "Give the study a new name, move its folder away, or undo the change."
-            )
-        # From now on it holds what an earlier tuner cannot read.
-        self.remember(FORMAT, VERSION)
+        are_bounds = _without_bounds(known) == _without_bounds(definition)
+        if not changed or not self._is_measured() or (are_bounds and self._knows_default_alone()):
+            return ""
+        more = f", and {len(changed) - SHOWN_CHANGES} more" if len(changed) > SHOWN_CHANGES else ""
+        shown = "; ".join(changed[:SHOWN_CHANGES])
+        return f"the study file or a search space has changed since this study began ({shown}{more})"
+
+    def _is_measured(self) -> bool:
+        return self.recall(FINGERPRINT) is not None and any(start.windows for start in self.starts())
 
     def _knows_default_alone(self) -> bool:
         return all(start.role is Role.CONTROL for start in self.starts() if start.windows)
@@ -264,7 +293,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     where, is_file = show_url(url), url.startswith(SQLITE)
     if is_file and not create and not Path(where).exists():
-        raise UsageError(f"{where}: there is no study here yet. Start it with `tuner run`.")
+        raise NotBegun(f"{where}: there is no study here yet. Start it with `tuner run`.")
     with translated(where):
         is_new = is_file and not Path(where).exists()
         if is_new:
@@ -279,7 +308,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
                 "Give the study file its old name back, or move the folder away."
             )
         if name not in known and not create:
-            raise UsageError(f"{where}: there is no study {name!r} here yet. Start it with `tuner run`.")
+            raise NotBegun(f"{where}: there is no study {name!r} here yet. Start it with `tuner run`.")
         study = optuna.create_study(
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )

@@ -31,20 +31,28 @@ MOST_NAMED = 5
 
 def name_programs(settings: Study) -> tuple[str, ...]:
     """Return what the author's own programs and requests do when load is sent."""
-    load = settings.load
-    found = []
+    found = [each for name in settings.options for each in _name_options(settings, name)]
     if settings.backend is not None:
         found.append(f"backend.command runs `{shlex.join(settings.backend.command)}`")
-    if load.command:
-        found.append(f"load.command runs `{shlex.join(load.command)}`")
-    if load.script is not None:
-        found.append(f"load.script runs {load.script}")
+    for load in settings.all_loads:
+        if load.command:
+            found.append(f"load.command runs `{shlex.join(load.command)}`")
+        if load.script is not None:
+            found.append(f"load.script runs {load.script}")
     if settings.target.is_managed:  # in a sandbox, what they change ends with it
-        changing = (each for each in load.requests if each.method not in {"GET", "OPTIONS"})
+        changing = (each for each in settings.load.requests if each.method not in {"GET", "OPTIONS"})
         found += [
             f"load.requests sends {each.method} {each.path} to an installed service" for each in changing
         ]
     return tuple(found)
+
+
+def _name_options(settings: Study, server: str) -> Iterator[str]:
+    options = settings.options[server]
+    for kind, argv in options.commands.items():
+        yield f"servers: {server}: {kind} runs `{shlex.join(argv)}`"
+    for name in options.templates:
+        yield f"servers: {server}: a template writes {name}"
 
 
 def name_own_settings(space: Space, current: Mapping[str, Scalar]) -> tuple[str, ...]:

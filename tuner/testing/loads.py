@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tuner.errors import UsageError
 from tuner.plugins import make_host
 from tuner.ports import FileState, LoadGenerator, LoadResult, Workload
 from tuner.testing.misbehaving_server import BODY, SLOW_S, Running, refusing, response_bytes, serving
@@ -42,6 +43,7 @@ class LoadContract:
         keepalive: bool = True,
         duration_s: float | None = None,
         rate_rps: float | None = None,
+        requests_total: int | None = None,
         open_files: int | None = None,
     ) -> LoadResult:
         """Run one window as the core does; the command must end before its deadline."""
@@ -51,6 +53,7 @@ class LoadContract:
             keepalive=keepalive,
             duration_s=max(duration_s or 0, self.duration_s),
             rate_rps=rate_rps,
+            requests_total=requests_total,
             body_bytes=len(BODY),
             response_bytes=response_bytes(keepalive=keepalive),
             directory=self.directory,
@@ -178,6 +181,15 @@ class LoadContract:
         assert result.correct <= server.correct
         assert result.failures.length > 0
 
+    def test_a_number_of_requests_is_sent_or_refused_and_never_ignored(self, load: LoadGenerator) -> None:
+        with serving("correct") as server:
+            try:
+                result = self.send(load, server, requests_total=ENOUGH, duration_s=1.0)
+            except UsageError:
+                return
+
+        assert result.correct + result.failures.total == ENOUGH
+
     def test_nothing_of_the_window_before_is_counted_again(self, load: LoadGenerator) -> None:
         with serving("correct") as server:
             self.send(load, server)
@@ -186,6 +198,50 @@ class LoadContract:
 
         assert result.correct == 0
         assert result.failures.status <= server.requests
+
+
+class RequestCountContract(LoadContract):
+    """For those that can end after so many requests: each of them is answered correctly, or has failed."""
+
+    limit_s = 2.0
+
+    def test_it_ends_when_all_requests_were_answered(self, load: LoadGenerator) -> None:
+        with serving("correct") as server:
+            result = self.send(load, server, requests_total=ENOUGH, duration_s=60.0)
+
+        assert result.correct == ENOUGH == server.correct
+        assert result.failures.total == 0
+        assert result.latency is not None
+        assert result.latency.samples == ENOUGH
+        assert 0 < result.duration_s < LONGEST_S
+
+    def test_of_so_many_requests_those_that_are_refused_have_failed(self, load: LoadGenerator) -> None:
+        with serving("half_busy") as server:
+            result = self.send(load, server, requests_total=ENOUGH, duration_s=60.0)
+
+        assert (result.correct, result.failures.status) == (server.correct, ENOUGH - server.correct)
+
+    def test_requests_that_are_left_at_the_time_limit_have_failed(self, load: LoadGenerator) -> None:
+        with serving("stalling") as server:
+            result = self.send(load, server, requests_total=ENOUGH, duration_s=self.limit_s)
+
+        assert 0 < result.correct <= server.correct
+        assert result.correct + result.failures.total == ENOUGH
+        assert abs(result.duration_s - self.limit_s) < 1
+
+    def test_no_request_is_missing_when_connections_are_reset(self, load: LoadGenerator) -> None:
+        with serving("resetting_late") as server:
+            result = self.send(load, server, requests_total=ENOUGH, duration_s=self.limit_s)
+
+        assert 0 < result.correct <= server.correct
+        assert result.correct + result.failures.total == ENOUGH
+
+    def test_of_so_many_requests_to_nobody_all_have_failed(self, load: LoadGenerator) -> None:
+        with refusing() as server:
+            result = self.send(load, server, requests_total=ENOUGH, duration_s=self.limit_s)
+
+        assert result.correct == 0
+        assert result.failures.total >= ENOUGH
 
 
 class OwnFaultContract(LoadContract):

@@ -2,8 +2,10 @@
 
 import os
 import resource
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from tuner.deploy.readiness import await_listener
@@ -116,15 +118,21 @@ def await_effect(
         time.sleep(PAUSE_S)
 
 
-def open_site(sandbox: Sandbox, name: str) -> Site:
-    """Return a site in the sandbox, with one page."""
+def open_site(sandbox: Sandbox, name: str, facts: Facts) -> Site:
+    """Return a site in the sandbox, with one page; a server that needs another one behind it gets one."""
     site = Site(directory=sandbox.directory / name, document_root=sandbox.directory / "www")
     sandbox.write(site.document_root / "index.html", FileState(content=PAGE, mode=0o644))
-    return site
+    if not facts.needs_backend:
+        return site
+    behind = Upstream(port=site.port + 1)
+    served = ("--bind", "127.0.0.1", "--directory", str(site.document_root))
+    sandbox.start((sys.executable, "-m", "http.server", str(behind.port), *served))
+    _await_listener(sandbox, behind)
+    return replace(site, backend=behind)
 
 
 def spaces_of(name: str, facts: Facts, *, is_installed: bool = False) -> list[Space]:
-    """Load every space of this server."""
+    """Load every space of this server of which something can be tuned here."""
     names: dict[str, Scalar] = {
         "cores": os.cpu_count() or 1,
         "memory_mib": 4096,
@@ -133,11 +141,12 @@ def spaces_of(name: str, facts: Facts, *, is_installed: bool = False) -> list[Sp
         "somaxconn": 4096,
     }
     known = SpaceFacts(
-        names=names, versions={name: facts.version}, current=facts.current, exists=os.path.exists,
-        sandbox=not is_installed, installed=is_installed,
+        names=names, versions={name: facts.version}, current=facts.current, withheld=facts.withheld,
+        exists=os.path.exists, sandbox=not is_installed, installed=is_installed,
     )  # fmt: skip
     own = [row["name"] for row in describe_spaces() if row["server"] == name]
-    return [load_space([each], facts=known, base=Path()) for each in own]
+    loaded = (load_space([each], facts=known, base=Path()) for each in own)
+    return [space for space in loaded if space.dimensions]
 
 
 def defaults_of(name: str, installation: Installation) -> list[Config]:
@@ -189,7 +198,7 @@ def start(
 
 
 def _await_listener(sandbox: Sandbox, where: Upstream) -> None:
-    """Wait until a server that does not speak HTTP listens."""
+    """Wait until a server listens that is not asked for the page itself."""
     await_listener(sandbox, where, timeout_s=ANSWER_S, check_alive=lambda: None)
 
 

@@ -45,6 +45,7 @@ BEHAVIOURS: Mapping[str, Callable[[int], Answer]] = {
     "half_resetting": lambda number: RESET if number % 2 else CORRECT,
     "half_short": lambda number: Answer(body=b"x" * 500) if number % 2 else CORRECT,
     "stalling": lambda number: Answer(silent=True) if number > 40 else CORRECT,
+    "resetting_late": lambda number: RESET if number > 40 else CORRECT,
 }
 
 

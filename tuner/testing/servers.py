@@ -109,8 +109,8 @@ class PrivateServerContract(ServerContract):
         return make_private_server(self.name)
 
     @pytest.fixture
-    def site(self, sandbox: Sandbox) -> Site:
-        return open_site(sandbox, self.name)
+    def site(self, sandbox: Sandbox, facts: Facts) -> Site:
+        return open_site(sandbox, self.name, facts)
 
     @pytest.fixture
     def spaces(self, facts: Facts) -> list[Space]:
@@ -167,7 +167,7 @@ class PrivateServerContract(ServerContract):
             for preset in space.presets:
                 config = space.for_server(space.complete(preset.values), self.name)
                 with make_host("local").sandbox() as sandbox:
-                    site = open_site(sandbox, "own")
+                    site = open_site(sandbox, "own", facts)
                     put_in_place(server, config, sandbox, site, facts)
                     process = start(server, config, sandbox, site, facts)
 

@@ -4,10 +4,13 @@ import pytest
 
 from tests.unit.bench import ScriptedGenerator
 from tests.unit.simulation import make_setup, space_of, write_study
-from tuner.campaign.prepare import _refuse_strangers
+from tuner.campaign.prepare import _refuse_strangers, prepare
+from tuner.campaign.prepare_load import make_generators, prepare_load
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import LOCAL, find_generators
+from tuner.ports import RequestKind
 from tuner.study import LoadSettings
+from tuner.study.settings import NamedLoad
 from tuner.testing.fakes import MemoryHost, completed
 
 
@@ -44,6 +47,40 @@ def test_a_parameter_whose_server_is_not_in_the_study_is_refused(tmp_path):
 
     with pytest.raises(UsageError, match=r"belongs to the server 'nginx', which is not among `servers:`"):
         _refuse_strangers(settings, space_of("sendfile"))
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        ({"generator": "ab", "requests": (RequestKind(path="/a"),)}, r"yaml: load: load gen.* ab: .* mix"),
+        ({"generator": "wrk", "requests_total": 10_000}, "wrk: it sends for a time.* Use ab or h2load"),
+        ({"generator": "h2load", "keepalive": False}, "h2load: it never ends"),
+        ({"generator": "ab", "protocol": "h2c"}, "ab: it speaks"),
+    ],
+)  # fmt: skip
+def test_a_load_that_its_generator_cannot_send_is_refused_before_anything_runs(tmp_path, load, message):
+    settings = write_study(tmp_path)
+    settings = replace(settings, load=replace(settings.load, **load))
+
+    with pytest.raises(UsageError, match=message):
+        prepare(settings)
+
+
+def test_several_loads_have_their_own_generators_and_are_told_apart_by_name(tmp_path):
+    settings = write_study(tmp_path)
+    loads = tuple(
+        NamedLoad(name=name, weight=1, load=LoadSettings(generator=generator, connections=count))
+        for name, generator, count in (("a", "wrk", 10), ("b", "ab", 20), ("c", "wrk", 30))
+    )
+    settings = replace(settings, load=loads[0].load, loads=loads)
+
+    host = MemoryHost(commands={"sh": lambda _host, argv, _stdin: completed(argv, stdout=b"1")})
+    load = prepare_load(settings, make_generators(settings), host)
+
+    found = (load, *load.beside)
+    assert [(each.name, each.generator.name, each.shape.connections) for each in found] == [
+        ("a", "wrk", 10), ("b", "ab", 20), ("c", "wrk", 30),
+    ]  # fmt: skip
 
 
 def test_a_rig_knows_its_study_and_its_load(tmp_path):

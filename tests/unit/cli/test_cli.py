@@ -1,8 +1,12 @@
-"""What the command does before it runs anything."""
+"""What the command does before it runs anything, and with which code it ends whatever happens."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
 
 COUNT_THREADS = """
 import os, sys
@@ -14,6 +18,31 @@ except SystemExit:
     import numpy, scipy.linalg
     print(len(os.listdir("/proc/self/task")), file=sys.stderr)
 """
+FAULTY = """
+import sys
+from tuner import plugins
+from tuner.cli import main
+
+def fail():
+    raise ZeroDivisionError("nobody foresaw it")
+
+plugins.list_adapters = fail
+sys.argv = ["tuner", *sys.argv[1:]]
+main()
+"""
+TUNER = str(Path(sys.executable).with_name("tuner"))
+FAULT, INTERRUPTED = 5, 130
+
+
+def call(
+    *command: str, shell_text: str = "", variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command, or with `shell_text` a line of the shell in which "$@" stands for it."""
+    through = ["bash", "-c", shell_text, "bash"] if shell_text else []
+    return subprocess.run(
+        [*through, *command], env={**os.environ, **(variables or {})}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
 
 
 def test_the_libraries_of_a_command_start_no_threads():
@@ -24,3 +53,83 @@ def test_the_libraries_of_a_command_start_no_threads():
     )
 
     assert ran.stderr == "1\n"
+
+
+def test_what_nobody_foresaw_has_a_code_of_its_own_and_no_traceback():
+    ended = call(sys.executable, "-c", FAULTY, "adapters")
+
+    assert ended.returncode == FAULT
+    assert ended.stderr.startswith(
+        "tuner: this is a fault of tuner's own (ZeroDivisionError: nobody foresaw it)."
+    )
+    assert "--debug" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--debug", "adapters"), ("adapters", "--debug")])
+def test_where_it_happened_is_shown_when_it_is_asked_for(arguments):
+    ended = call(sys.executable, "-c", FAULTY, *arguments)
+
+    assert ended.returncode == FAULT
+    assert "Traceback" in ended.stderr
+    assert "in fail" in ended.stderr
+
+
+def test_an_error_keeps_its_code_when_it_is_debugged():
+    ended = call(TUNER, "--debug", "spaces", "nowhere")
+
+    assert ended.returncode == 2
+    assert "Traceback" in ended.stderr
+
+
+@pytest.mark.parametrize("arguments", [("adapters",), ("spaces", "nginx"), ("spaces", "nginx", "--json")])
+def test_output_that_cannot_be_written_is_an_error_and_no_verdict(arguments):
+    ended = call(TUNER, *arguments, shell_text='"$@" >/dev/full')
+
+    assert ended.returncode == FAULT
+    assert ended.stderr == (
+        "tuner: output: it cannot be written (No space left on device). Free some space, or write it "
+        "elsewhere.\n"
+    )
+
+
+def test_with_nowhere_to_say_it_the_code_is_the_same():
+    assert call(TUNER, "adapters", shell_text='"$@" >/dev/full 2>/dev/full').returncode == FAULT
+
+
+def test_a_reader_who_has_left_ends_the_command_without_a_verdict():
+    ended = call(TUNER, "spaces", "nginx", shell_text='"$@" | sleep 0; exit ${PIPESTATUS[0]}')
+
+    assert ended.returncode in {0, INTERRUPTED}, "it may be done before its reader is gone"
+    assert ended.stderr == ""
+
+
+def test_streams_that_the_caller_closed_are_no_files_of_the_command():
+    ended = call(TUNER, "adapters", shell_text='"$@" <&- >&- 2>&-')
+
+    assert ended.returncode == 0
+
+
+@pytest.mark.parametrize("variables", [
+    {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "latin-1"},
+])  # fmt: skip
+def test_every_locale_can_print_a_space(variables):
+    ended = call(TUNER, "spaces", "nginx", variables=variables)
+
+    assert ended.returncode == 0, ended.stderr
+    assert "worker_processes" in ended.stdout
+
+
+@pytest.mark.parametrize("arguments", [("-h",), ("run", "-h"), ("show", "-h")])
+def test_help_has_its_short_name(arguments):
+    ended = call(TUNER, *arguments)
+
+    assert ended.returncode == 0
+    assert "Usage: tuner" in ended.stdout
+
+
+def test_a_command_takes_the_options_of_how_much_it_says_before_and_after_its_name():
+    for arguments in (("-q", "adapters"), ("adapters", "-q"), ("adapters", "--verbose"), ("-v", "adapters")):
+        ended = call(TUNER, *arguments)
+        assert ended.returncode == 0, ended.stderr
+        assert "server" in ended.stdout

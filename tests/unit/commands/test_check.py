@@ -115,6 +115,13 @@ def test_a_burst_of_failures_is_no_verdict_on_the_default(monkeypatch, bad, wind
     assert seen.failure_rate == failure_rate
 
 
+def test_what_was_not_tried_is_said(settings):
+    found = replace(findings(settings), unseen=("optimizer mine:Sampler: its code is run with --trust only",))
+
+    assert "not tried  optimizer mine:Sampler: its code is run with --trust only" in found.as_text()
+    assert found.as_json()["not_tried"] == list(found.unseen)
+
+
 def test_left_out_parameters_are_told_with_their_reason(settings):
     setup = make_setup(settings, space_of(*TUNED))
     left_out = replace(setup.space, left_out={"net.core.odd": "this kernel does not have it"})

@@ -1,11 +1,12 @@
 import json
+import os
 from dataclasses import replace
 
 import pytest
 
 from tests.unit.simulated_study import make_summary, small_space
 from tests.unit.simulation import make_setup, write_study
-from tuner.commands.outputs import find_results, write_export, write_report, write_results
+from tuner.commands.outputs import _write, find_results, write_export, write_report, write_results
 from tuner.commands.session import Reading
 from tuner.errors import TargetError, UsageError
 
@@ -58,6 +59,24 @@ def test_a_report_may_be_written_anywhere(reading, tmp_path):
     path = write_report(reading, tmp_path / "new" / "page.html")
 
     assert path.read_bytes().startswith(b"<!DOCTYPE html>")
+
+
+def test_a_report_goes_through_a_link_and_into_a_pipe(reading, tmp_path):
+    real, link, pipe = (tmp_path / name for name in ("real.html", "link.html", "pipe"))
+    real.write_text("old")
+    link.symlink_to(real)
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    small = b"x" * 100
+
+    write_report(reading, link)
+    _write(pipe, small)
+
+    assert link.is_symlink()
+    assert real.read_bytes().startswith(b"<!DOCTYPE html>")
+    assert os.read(reader, 200) == small
+    assert pipe.is_fifo()
+    os.close(reader)
 
 
 def test_an_export_without_a_winner_is_refused(unfinished):

@@ -3,15 +3,19 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import SimulatedHost, make_setup, open_in_memory, space_of, write_study
 from tests.unit.space.samples import HOST
-from tests.unit.starts import DEFAULT, SPACE
+from tests.unit.starts import DEFAULT, SPACE, window
 from tuner.commands.compare import resolve
-from tuner.commands.session import as_begun, is_finished, settle_plan, settle_preset
+from tuner.commands.session import Ahead, as_begun, look_ahead, read, settle_plan, settle_preset
 from tuner.errors import UsageError
+from tuner.records import Role
 from tuner.space import Preset, SpaceFacts, facts_to_json, load_space
 from tuner.study.facts import CONFIRMATION, PRESET, SPACE_FACTS, VERDICT, Confirmation
-from tuner.study.storage import open_storage
+from tuner.study.storage import Opening, open_storage
+
+FACTS = SpaceFacts(names={**HOST}, versions={"nginx": (1, 22, 1)})
 
 
 @pytest.fixture
@@ -57,12 +61,46 @@ def test_time_that_is_too_short_for_the_preset_is_refused_and_another_preset_can
 
 
 def test_a_study_is_finished_once_it_has_its_verdict(settings):
-    assert not is_finished(settings)
+    assert look_ahead(settings) is not None
     settings.folder.mkdir()
     storage = open_storage(settings.storage_url, settings.name)
-    assert not is_finished(settings)
+    assert look_ahead(settings) is not None
     storage.remember(VERDICT, "not proven")
-    assert is_finished(settings)
+    assert look_ahead(settings) is None
+
+
+def test_what_lies_ahead_is_the_preset_and_its_time_or_what_was_asked(settings):
+    assert look_ahead(settings) == Ahead(preset="quick", minutes=5, is_begun=False)
+    assert look_ahead(settings, preset="standard") == Ahead(preset="standard", minutes=75, is_begun=False)
+    settings.folder.mkdir()
+    open_storage(settings.storage_url, settings.name).remember(PRESET, "standard")
+
+    assert look_ahead(settings, minutes=12) == Ahead(preset="standard", minutes=12, is_begun=True)
+    with pytest.raises(UsageError, match="began with the preset 'standard'"):
+        look_ahead(settings, preset="quick")
+
+
+def test_a_file_that_was_edited_since_is_told_from_the_one_that_was_measured(settings, tmp_path):
+    storage = open_begun_on_disk(settings)
+
+    assert read(settings).changed == ""
+    edited = write_study(tmp_path, more="content: /srv/www\n")
+    assert "content was 'builtin', is '/srv/www'" in read(edited).changed
+    with pytest.raises(UsageError, match="content was 'builtin'"):
+        storage.claim(FINGERPRINT, definition=edited.definition(read(edited).space))
+
+
+def open_begun_on_disk(settings):
+    """Begin a study as a run does, with one start of the default."""
+    setup = make_setup(settings, load_space(settings.space, facts=FACTS, base=settings.path.parent))
+    settings.folder.mkdir()
+    storage = open_storage(settings.storage_url, settings.name)
+    storage.claim(FINGERPRINT, definition=settings.definition(setup.space))
+    storage.remember(SPACE_FACTS, facts_to_json(FACTS, {}))
+    opening = Opening(role=Role.CONTROL, config=setup.space.default(), arm="default")
+    begun = storage.begin(opening, distributions={}, session="one")
+    storage.end(storage.keep_window(begun, window(1000)), log_ratio=0.0, slacks={})
+    return storage
 
 
 def test_a_side_of_a_comparison_is_the_default_or_values_over_it(settings):

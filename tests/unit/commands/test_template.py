@@ -5,6 +5,7 @@ import pytest
 
 from tuner.commands.template import space_for, write_study
 from tuner.errors import TargetError, UsageError
+from tuner.plugins import make_host, make_server
 from tuner.study import load_study
 
 
@@ -17,6 +18,19 @@ def test_what_is_written_can_be_read_and_names_what_was_found(tmp_path, server):
     assert study.load.keepalive == (server == "nginx")
     assert f"Found here: {server} " in path.read_text()
     assert study.folder.name in path.read_text()
+
+
+def test_a_server_that_only_passes_requests_on_stands_before_one_that_answers(tmp_path):
+    study = load_study(write_study("haproxy", tmp_path / "haproxy.yaml"))
+
+    front, behind = study.servers
+    assert (front, study.space, study.load.keepalive) == ("haproxy", ("haproxy",), True)
+    assert make_server(behind).detect(make_host("local")).passes_to
+
+
+def test_a_server_that_only_a_study_describes_says_where_to_read_on(tmp_path):
+    with pytest.raises(UsageError, match=r"nothing says what starts it.*docs/own-servers\.md"):
+        write_study("command", tmp_path / "own.yaml")
 
 
 @pytest.mark.parametrize(
@@ -38,6 +52,23 @@ def test_what_is_written_can_be_read_and_names_what_was_found(tmp_path, server):
 )
 def test_any_file_name_gives_a_study_that_can_be_loaded(tmp_path, name, study_name):
     assert load_study(write_study("nginx", tmp_path / name)).name == study_name
+
+
+def test_a_builtin_content_is_asked_for_by_its_name(tmp_path):
+    assert load_study(write_study("nginx", tmp_path / "a.yaml", content="images")).load.content == "images"
+
+
+@pytest.mark.parametrize(
+    ("server", "content", "message"),
+    [
+        ("nginx", "picture", "--content: there is no built-in content 'picture'. Known are index, tiny"),
+        ("nginx", "php", "nginx runs no programs.* Take index, tiny, html, images"),
+        ("php-fpm", "tiny", "php-fpm serves no files.* Take php"),
+    ],
+)
+def test_a_content_that_the_server_cannot_make_is_refused(tmp_path, server, content, message):
+    with pytest.raises(UsageError, match=message):
+        write_study(server, tmp_path / "study.yaml", content=content)
 
 
 def test_missing_folders_are_made(tmp_path):

@@ -8,6 +8,7 @@ FRONT = Facts(passes_to=frozenset({HTTP, FASTCGI}))
 PLAIN = Facts()
 PROGRAMS = Facts(speaks=FASTCGI, port=9000)
 KERNEL = Facts(port=None)
+BALANCER = Facts(passes_to=frozenset({HTTP}), needs_backend=True)
 
 
 def test_one_server_is_under_load_on_its_usual_port():
@@ -31,6 +32,10 @@ def test_a_study_may_say_whose_backend_a_server_is():
     assert chain.from_the_end == ("programs", "second", "front")
 
 
+def test_a_server_that_only_passes_requests_on_stands_before_one_that_answers():
+    assert link({"balancer": BALANCER, "web": PLAIN}, {}).from_the_end == ("web", "balancer")
+
+
 @pytest.mark.parametrize(
     ("facts", "backends", "message"),
     [
@@ -50,6 +55,9 @@ def test_a_study_may_say_whose_backend_a_server_is():
         ({"a": FRONT, "kernel": KERNEL}, {"kernel": "a"}, "kernel accepts no requests that it could pass on"),
         ({"a": FRONT, "b": FRONT}, {"a": "b", "b": "a"}, "b passes requests back to a, in a circle"),
         ({"a": FRONT, "b": FRONT, "c": FRONT}, {"a": "c"}, "no server passes requests to b"),
+        ({"a": BALANCER}, {}, r"a answers nothing itself, .* Put a server behind it, as `servers: \[a, WEB"),
+        ({"a": FRONT, "b": BALANCER}, {}, "b answers nothing itself"),
+        ({"a": BALANCER, "kernel": KERNEL}, {}, "a answers nothing itself"),
     ],
 )
 def test_servers_that_cannot_stand_so_are_refused(

@@ -1,3 +1,5 @@
+import hashlib
+import zlib
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -5,7 +7,10 @@ import pytest
 from tuner.deploy.builtin_pages import BUILTIN_PAGE, expect_page
 from tuner.deploy.content import open_content
 from tuner.errors import UsageError
+from tuner.study.builtin_loads import BUILTIN_LOADS, IMAGE_BYTES
 from tuner.testing.fakes import MemorySandbox
+
+IMAGE_SUM = "99c2d16f8f793dce3dadd89508880b1d32c36913eda298ae14dc0a9cae41902b"
 
 
 @pytest.fixture
@@ -30,6 +35,30 @@ def test_the_builtin_page_is_written_into_the_sandbox():
     where = open_content("builtin", "/index.html").put_into(sandbox)
 
     assert sandbox.read(where / "index.html").content == BUILTIN_PAGE
+
+
+def test_builtin_pages_are_as_long_as_those_that_others_measured():
+    lengths = {path: open_content("builtin", path).body_bytes for path in ("/tiny.txt", "/page.html")}
+
+    assert lengths == {"/tiny.txt": 44, "/page.html": 4300}
+
+
+def test_an_image_is_the_same_everywhere_and_not_made_shorter_by_compression():
+    image = open_content("builtin", "/images/07.jpg").body
+
+    assert hashlib.sha256(image).hexdigest() == IMAGE_SUM
+    assert len(image) == IMAGE_BYTES["/images/07.jpg"] < len(zlib.compress(image, 9))
+
+
+def test_all_requests_of_a_mix_are_written_into_the_sandbox():
+    load, sandbox = BUILTIN_LOADS["images"], MemorySandbox()
+    content = open_content("builtin", load.path, others=[each.path for each in load.requests])
+
+    where = content.put_into(sandbox)
+
+    written = {path: len(sandbox.read(where / path.lstrip("/")).content) for path in content.lengths}
+    assert written == content.lengths
+    assert IMAGE_BYTES.items() <= written.items()
 
 
 def test_another_page_of_the_builtin_content_is_refused():

@@ -28,6 +28,18 @@ def test_the_length_of_the_correct_response_is_learned():
     assert learn_mix(giving(b"abc"), [KIND]) == (replace(KIND, body_bytes=3),)
 
 
+def test_a_length_that_is_known_is_asked_for_once():
+    asked = []
+
+    def ask(kind: RequestKind) -> Answer:
+        asked.append(kind)
+        return giving(b"abc")(kind)
+
+    learn_mix(ask, [replace(KIND, body_bytes=3)])
+
+    assert len(asked) == 1
+
+
 def test_a_response_that_changes_its_length_may_have_any():
     assert learn_mix(giving(b"abc", b"abcd"), [KIND]) == (KIND,)
 

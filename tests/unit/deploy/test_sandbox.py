@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import pytest
 
 from tests.page_server import KernelSettings, PageServer, split
+from tuner.deploy.asked import Wanted
 from tuner.deploy.builtin_pages import BUILTIN_PAGE
 from tuner.deploy.chain import link
 from tuner.deploy.content import Content, open_content
 from tuner.deploy.sandbox import Deadlines, SandboxTarget
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.hosts.placement import place
-from tuner.ports import Argv, Completed, Config, FileState, Site, Upstream
+from tuner.ports import Argv, Completed, Config, FileState, RequestKind, Site, Upstream
 from tuner.testing.fakes import Command, MemoryHost, MemoryProcess, Program, completed, curl_gets, tail
 
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
@@ -106,6 +107,32 @@ def test_a_deployment_runs_answers_and_is_in_force():
         assert deployment.effective == {"backlog": 100, "net.core.somaxconn": 512}
         assert deployment.processes.keys() == {"page"}
         assert deployment.duration_s > 0
+
+
+def test_every_one_of_several_loads_is_asked_for_once_and_learned():
+    wanted = {
+        "other": Wanted(path="/b", keepalive=False, body_bytes=None, requests=(RequestKind(path="/c"),))
+    }
+    site_plan = replace(plan(), wanted=wanted)
+
+    with site_plan.deploy({}) as deployment:
+        other = deployment.under("other")
+
+    assert deployment.asked.keys() == {"other"}
+    assert (other.url, other.body_bytes, other.response_bytes) == ("http://127.0.0.1:8080/b", 615, 815)
+    assert other.requests == (RequestKind(path="/c", body_bytes=615),)
+    closing = [argv for argv in host_of(site_plan).sandboxes[0].ran if "Connection: close" in argv]
+    assert {argv[-1].removeprefix("http://127.0.0.1:8080") for argv in closing} == {"/b", "/c"}
+
+
+def test_a_page_of_another_load_that_is_of_another_length_is_not_ready():
+    wanted = {"other": Wanted(path="/b", keepalive=True, body_bytes=7)}
+
+    with (
+        pytest.raises(NotReady, match="where 200 with 7 bytes was expected"),
+        replace(plan(), wanted=wanted).deploy({}),
+    ):
+        pass
 
 
 def test_leaving_a_deployment_ends_its_processes():

@@ -71,8 +71,8 @@ def test_within_the_servers_own_directory_a_patch_is_undone_by_its_reverse() -> 
     assert undo.endswith(f"--- a/h2o.conf\n+++ b/h2o.conf\n@@ -1,2 +1,2 @@\n a: 1\n-b: 3\n{end}+b: 2\n{end}")
     for head in (patch, undo):
         assert (
-            "# undo:  patch -p1 -d /etc/h2o --dry-run < tuner-h2o-undo.patch && patch -p1 -d /etc/h2o <"
-            in head
+            "# undo:  patch -p1 -d /etc/h2o --dry-run < tuner-h2o-undo.patch && "
+            "patch -p1 -d /etc/h2o --no-backup-if-mismatch < tuner-h2o-undo.patch && " in head
         )
 
 

@@ -72,6 +72,44 @@ def test_a_load_host_that_is_lost_is_never_the_configurations_fault(in_row):
     assert verdict.reason == "load host b: the connection was closed; the window is measured again."
 
 
+def test_a_load_of_so_many_requests_may_take_any_time_within_its_limit():
+    slow, quick = (
+        window(dataclasses.replace(GOOD, duration_s=lasts), requests_total=1000) for lasts in (4, 0.5)
+    )
+
+    assert judge(slow) == judge(quick) == ()
+
+
+def test_a_number_of_requests_that_is_over_at_once_asks_for_more():
+    verdict = only(window(dataclasses.replace(GOOD, duration_s=0.1), requests_total=1000))
+
+    assert (verdict.gate, verdict.blame) == (Gate.DURATION, Blame.WARNING)
+    assert verdict.reason.startswith("1,000 requests took 0.10 s")
+    assert "`load.requests_total:` to 5,000 or more" in verdict.reason
+
+
+def test_requests_that_were_never_sent_have_failed_and_the_reason_is_told():
+    gave_up = LoadResult(
+        duration_s=3, correct=99_064, failures=Failures(read=936), aborted="apr_socket_recv: reset (104)"
+    )
+
+    verdict = only(window(gave_up, requests_total=100_000))
+
+    assert (verdict.gate, verdict.blame) == (Gate.ERRORS, Blame.WARNING)
+    assert "936 of 100,000 requests failed" in verdict.reason
+    assert "the generator gave up: apr_socket_recv: reset (104)" in verdict.reason
+
+
+def test_a_generator_that_ran_out_of_sockets_is_to_blame_for_what_it_never_sent():
+    gave_up = LoadResult(
+        duration_s=3, correct=10, failures=Failures(connect=90), aborted="a", generator_fault="no port"
+    )
+
+    verdict = only(window(gave_up, requests_total=100))
+
+    assert (verdict.gate, verdict.blame) == (Gate.GENERATOR, Blame.ENVIRONMENT)
+
+
 def test_a_clock_set_back_is_seen_as_well():
     assert only(window(counters={"clock_step_s": -2.0})).gate == Gate.CLOCK
 

@@ -61,8 +61,26 @@ def test_without_a_rate_no_place_has_one():
 
 
 @pytest.mark.parametrize(
+    ("connections", "places", "given"),
+    [(100, 1, [1001]), (100, 3, [340, 330, 331]), (7, 2, [572, 429]), (2, 3, [500, 501])],
+)
+def test_requests_are_divided_as_connections_are_and_none_is_lost(connections, places, given):
+    workload = replace(WORKLOAD, connections=connections, requests_total=1001)
+
+    shares = share_out(workload, [place() for _ in range(places)])
+
+    assert [share.workload.requests_total for share in shares] == given
+
+
+@pytest.mark.parametrize(
     "excess",
-    [{"connections": 20_001}, {"duration_s": 3600.5}, {"rate_rps": 1e8}, {"duration_s": float("nan")}],
+    [
+        {"connections": 20_001},
+        {"duration_s": 3600.5},
+        {"rate_rps": 1e8},
+        {"duration_s": float("nan")},
+        {"requests_total": 10_000_001},
+    ],
 )
 def test_load_beyond_all_bounds_is_refused_before_anything_is_sent(excess):
     with pytest.raises(UsageError, match="out of bounds"):

@@ -338,6 +338,36 @@ def test_a_load_at_a_rate_is_sent_at_that_rate_from_the_warm_up_on(bench):
     assert {argv[3] for argv in bench.asked} == {"700"}
 
 
+def test_windows_that_end_after_so_many_requests_have_the_length_that_these_take(bench):
+    counted = replace(bench.load, requests_total=1500, time_limit_s=60)
+    slow = Happening(lasts=1 / 20, rate=500)  # 3 s of 60
+    quick = Happening(lasts=1 / 40, rate=1000)  # 1.5 s
+    bench.script = scripted(FINE, slow, quick, slow)
+
+    measured = Measured(bench, load=counted)
+
+    # The warm-up goes by time.
+    assert [argv[1:2] + argv[4:] for argv in bench.asked] == [("1",), *[("60", "1500")] * 3]
+    assert [(window.duration_s, window.correct) for window in measured.windows] == [
+        (3.0, 1500),
+        (1.5, 1500),
+        (3.0, 1500),
+    ]
+    assert [window.verdicts for window in measured.windows] == [()] * 3
+    assert [window.goodput_rps for window in measured.windows] == [500, 1000, 500]
+
+
+def test_what_is_left_at_the_time_limit_has_failed_and_the_window_counts(bench):
+    stuck = Happening(lasts=1.0, rate=10, failures={"timeout": 900})
+    bench.script = scripted(FINE, stuck)
+
+    measured = Measured(bench, load=replace(bench.load, requests_total=1500, time_limit_s=60))
+
+    assert [(window.correct, window.failures.timeout) for window in measured.windows] == [(600, 900)] * 3
+    assert all(window.is_valid for window in measured.windows)
+    assert gates(measured.windows[0]) == {Gate.ERRORS}
+
+
 def test_the_generators_script_is_written_once_and_its_output_is_read(bench):
     with bench.deployed() as deployment:
         for _ in range(3):

@@ -3,9 +3,11 @@
 from dataclasses import replace
 from io import StringIO
 
+import pytest
 from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
+from tuner.report.rows import describe_arm
 from tuner.report.terminal import final_screen
 
 SUMMARY = make_summary(searches=6)
@@ -28,6 +30,33 @@ def test_the_last_screen_has_both_sides_the_gain_and_the_difference() -> None:
     assert "nginx.study/report.html" in text
     assert "nginx.study/exports/tuner.json" in text
     assert len(text.splitlines()) <= 24, "one screen"
+
+
+def test_exports_of_what_is_not_proven_are_called_so() -> None:
+    gain = SUMMARY.gain
+    assert gain is not None
+    unproven = replace(SUMMARY, gain=replace(gain, verdict="not proven"))
+
+    exports = show(unproven, exports=["tuner.json"]).splitlines()
+
+    (line,) = [line for line in exports if line.startswith("exports")]
+    assert line.split("  ")[1] == "not proven: to be tried, not to be put into service"
+    assert "to be tried" not in show(SUMMARY, exports=["tuner.json"])
+
+
+@pytest.mark.parametrize("width", [36, 40, 60])
+def test_a_narrow_terminal_has_every_figure_whole(width: int) -> None:
+    console = Console(record=True, width=width, force_terminal=False, color_system=None, file=StringIO())
+    console.print(final_screen(SUMMARY))
+    text = console.export_text()
+
+    winner = SUMMARY.winner
+    assert winner is not None
+    for arm in (SUMMARY.default, winner):
+        for figure in describe_arm(arm):
+            assert figure in text
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
 
 
 def test_nothing_better_is_said_plainly() -> None:

@@ -69,7 +69,7 @@ def facts(**changes: object) -> SpaceFacts:
     """Facts of a small host; names of facts and of SpaceFacts' own fields can be changed."""
     own = {
         name: changes.pop(name)
-        for name in ("versions", "current", "exists", "sandbox", "loopback", "installed", "load")
+        for name in ("versions", "current", "withheld", "exists", "sandbox", "loopback", "installed", "load")
         if name in changes
     }
     return SpaceFacts(names={**HOST, **changes}, **own)

@@ -74,7 +74,10 @@ def test_a_parameter_whose_condition_is_pinned_off_is_left_out(tmp_path):
     text = with_parameter(f"{INT}, when: flag")
 
     assert load(text, tmp_path, {"set": {"flag": "off"}}).left_out == {
-        "x": "`flag` does not hold on this host"
+        "x": "`flag` does not hold (flag: held by `set:`)"
+    }
+    assert load(text, tmp_path, {"without": ["flag"]}).left_out == {
+        "x": "`flag` does not hold (flag: named by `without:`)"
     }
     assert "x" in load(text, tmp_path, {"set": {"flag": "on"}}).default()
 

@@ -78,7 +78,15 @@ def test_one_of_which_nothing_is_left_is_left_out_with_a_word(tmp_path):
     space = load(text, tmp_path, versions={"demo": (1,)})
 
     assert [preset.name for preset in space.presets] == ["empty"]
-    assert space.left_out["preset p"] == "none of its settings is tuned on this host"
+    reason = "none of its settings is tuned (x: it exists since 9, demo here is 1)"
+    assert space.left_out["preset p"] == reason
+
+
+def test_one_of_which_the_study_itself_holds_everything_does_not_blame_the_host(tmp_path):
+    text = with_parameter(INT, "presets: {p: {values: {x: 4}}}\n")
+    space = load(text, tmp_path, {"without": ["x"]})
+
+    assert space.left_out["preset p"] == "none of its settings is tuned (x: named by `without:`)"
 
 
 def test_one_that_breaks_a_constraint_here_is_left_out_with_the_rule(tmp_path):

@@ -63,7 +63,6 @@ def test_a_quoted_scalar_is_a_text(text):
 @pytest.mark.parametrize(
     ("content", "line", "wrong"),
     [
-        (b"", 1, "does not hold `key: value` lines"),
         (b"- a\n- b\n", 1, "does not hold `key: value` lines"),
         (b"just words", 1, "does not hold `key: value` lines"),
         (b"a: 1\nb: 2\na: 3\n", 3, r"'a' is given a second time \(first at line 1\)"),
@@ -89,6 +88,14 @@ def test_a_quoted_scalar_is_a_text(text):
 def test_what_is_not_a_plain_yaml_mapping_is_refused_with_its_line(content, line, wrong):
     with pytest.raises(UsageError, match=rf"^f\.yaml:{line}: .*{wrong}"):
         read_yaml(content, "f.yaml")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"# nothing but a remark\n"])
+def test_an_empty_file_is_called_empty_with_what_such_a_file_begins_with(content):
+    with pytest.raises(UsageError, match=r"^f\.yaml: the file is empty\. Begin with `study:`$"):
+        read_yaml(content, "f.yaml", begin="Begin with `study:`")
+    with pytest.raises(UsageError, match=r"does not hold .* Begin with `study:`$"):
+        read_yaml(b"- a\n", "f.yaml", begin="Begin with `study:`")
 
 
 def test_a_control_character_is_refused():

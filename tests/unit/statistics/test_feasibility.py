@@ -6,9 +6,10 @@ import pytest
 from numpy.random import Generator
 
 from tests.unit.starts import DEFAULT, config_of, control, failed, start, window
+from tuner.measure.rounds import join
 from tuner.ports import Config
 from tuner.records import Role, Start, State
-from tuner.statistics.feasibility import Feasibility
+from tuner.statistics.feasibility import EVERY_START, Feasibility, judge_feasibility
 from tuner.study.objective import Constraint
 
 FEW_FAILURES = Constraint(metric="failure_rate", limit=0.001)
@@ -212,3 +213,34 @@ def test_what_keeps_a_configuration_from_shipping_is_named_the_worst_first():
     assert [each.metric for each in crashing.doubts(CACHED)] == ["started"]
     assert crashing.doubts(CACHED)[0].finding == "fails to start or to bear the load 3 times in 4"
     assert feasibility([measured(CACHED, 0)], FEW_FAILURES).doubts(CACHED) == ()
+
+
+def measured_in_two(config: Config, in_many: int, in_few: int) -> Start:
+    """Write down a start with one round of a load of many requests, and of one of few."""
+    parts = {
+        "many": window(100 * REQUESTS - in_many, failed=in_many),
+        "few": window(REQUESTS - in_few, failed=in_few),
+    }
+    return start(next(NUMBERS), config=config, windows=(join(parts),))
+
+
+def test_failures_under_a_load_of_few_requests_are_not_lost_among_the_many():
+    starts = [measured_in_two(each, 0, failed) for each, failed in ((DEFAULT, 0), (CACHED, 80)) * 4]
+
+    known = judge_feasibility(starts, [FEW_FAILURES], DEFAULT)
+    found = {each.constraint: each.probability for each in known.assess(CACHED)}
+
+    assert Feasibility(starts, [FEW_FAILURES], DEFAULT).may_ship(CACHED)
+    assert not known.may_ship(CACHED)
+    assert known.is_ruled_out(CACHED)
+    assert known.may_ship(DEFAULT)
+    assert list(found) == [EVERY_START, f"{FEW_FAILURES} (many)", f"{FEW_FAILURES} (few)"]
+    assert found[f"{FEW_FAILURES} (few)"] < 0.05
+    assert found[f"{FEW_FAILURES} (many)"] > 0.9
+    assert known.doubts(CACHED)[0].constraint == f"{FEW_FAILURES} (few)"
+
+
+def test_one_load_is_judged_as_before():
+    starts = [measured(CACHED, 1), measured(DEFAULT, 0)]
+
+    assert type(judge_feasibility(starts, [FEW_FAILURES], DEFAULT)) is Feasibility

@@ -5,9 +5,14 @@ from random import Random
 
 import pytest
 
+from tests.unit.starts import start, window
 from tuner.errors import UsageError
+from tuner.measure.rounds import join
+from tuner.records import blended
+from tuner.records.blend import Across, Blend
 from tuner.statistics.paired_gain import (
     judge_pairs,
+    judge_starts,
     needs_extension,
     p_sign_flip,
     pair_order,
@@ -149,3 +154,68 @@ def test_an_odd_number_of_pairs_is_balanced_but_for_one():
     order = pair_order(7, Random(4), sides=("a", "b"))  # noqa: S311 - no secret
 
     assert sorted(Counter(order).values()) == [3, 4]
+
+
+WEIGHTED = Blend(across=Across.WEIGHTED, weights={"a": 0.5, "b": 0.5})
+WORST = Blend(across=Across.WORST, weights={"a": 0.5, "b": 0.5})
+SHAKEN = (-0.02, 0.01, 0.0, 0.015, -0.005, 0.0)
+
+
+def starts_of(blend, of_a, of_b, *, shaken=SHAKEN):
+    """Pair starts of two loads whose winner gains so much on the log scale, give or take."""
+    rates = {"a": (1000, math.exp(of_a)), "b": (80, math.exp(of_b))}
+
+    def made(number, *, is_winner, luck=0.0):
+        gained = {
+            name: window(1e6 * rate * (gain * math.exp(luck) if is_winner else 1))
+            for name, (rate, gain) in rates.items()
+        }
+        return blended(start(number, windows=(join(gained),)), blend)
+
+    return [
+        (made(2 * number, is_winner=False), made(2 * number + 1, is_winner=True, luck=luck))
+        for number, luck in enumerate(shaken)
+    ]
+
+
+def test_starts_of_one_load_are_judged_as_their_logarithms_are():
+    pairs = [(start(0, 1000.0), start(1, 1200.0)), (start(2, 1010.0), start(3, 1190.0))]
+
+    gain = judge_starts(pairs, None)
+
+    assert gain == judge_pairs([(first.log_value, second.log_value) for first, second in pairs])
+    assert gain.by_load == {}
+
+
+def test_the_weighted_mean_lies_between_the_loads_and_each_has_its_own_interval():
+    gain = judge_starts(starts_of(WEIGHTED, 0.3, 0.1), WEIGHTED)
+
+    assert gain.ratio == pytest.approx(math.exp(0.2))
+    assert gain.verdict == "improved"
+    assert {name: each.ratio for name, each in gain.by_load.items()} == pytest.approx(
+        {"a": math.exp(0.3), "b": math.exp(0.1)}
+    )
+    assert all(each.low < each.ratio < each.high for each in gain.by_load.values())
+
+
+def test_the_worst_ratio_claims_no_more_than_the_weakest_of_all_loads():
+    strong, weak = (judge_starts(starts_of(WORST, 0.3, of_b), WORST) for of_b in (0.1, 0.0))
+
+    assert (strong.ratio, strong.verdict) == (strong.by_load["b"].ratio, "improved")
+    assert strong.low == min(each.low for each in strong.by_load.values())
+    assert weak.by_load["a"].verdict == "improved"
+    assert weak.verdict == weak.by_load["b"].verdict != "improved"
+
+
+@pytest.mark.parametrize("blend", [WEIGHTED, WORST])
+def test_a_gain_under_one_load_and_a_loss_under_another_is_overfitted(blend):
+    gain = judge_starts(starts_of(blend, 0.5, -0.1), blend)
+
+    assert gain.verdict == "overfitted"
+    assert not needs_extension(gain)
+
+
+def test_a_loss_within_the_noise_overfits_nothing():
+    gain = judge_starts(starts_of(WEIGHTED, 0.5, -0.005), WEIGHTED)
+
+    assert gain.verdict == "improved"

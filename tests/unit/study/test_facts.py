@@ -13,6 +13,7 @@ from tuner.campaign.fixed_rate import read_latency
 from tuner.campaign.other_loads import read_other_loads
 from tuner.errors import UsageError
 from tuner.records import Metric, Situation
+from tuner.records.blend import Across, Blend
 from tuner.study import facts
 from tuner.study.facts import Confirmation, Meeting, Refusal
 from tuner.study.storage import open_storage
@@ -20,7 +21,9 @@ from tuner.study.storage_url import sqlite_url
 
 FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_text(encoding="utf-8"))
 """A whole study as it was written before facts had types and a version."""
-LATER = (facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REFUSALS, facts.OTHER_LOADS, facts.SWEEP)
+LATER = (
+    facts.BLEND, facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REFUSALS, facts.OTHER_LOADS, facts.SWEEP,
+)  # fmt: skip
 """What that tuner did not write."""
 LEFT_ALONE = {"race", "simplify"}
 """What only that tuner wrote; nobody reads it, and it stays where it is."""
@@ -92,6 +95,16 @@ def test_what_was_refused_is_read_back_with_its_reasons(old):
     old.remember(facts.REFUSALS, refused)
 
     assert old.recall(facts.REFUSALS) == refused
+
+
+def test_what_counts_of_several_loads_is_read_back_and_is_what_starts_are_read_by(old):
+    blend = Blend(across=Across.WORST, weights={"a": 0.5, "b": 0.5}, levels={"a": 9.2, "b": 4.6})
+    assert old.blend is None
+
+    old.remember(facts.BLEND, blend)
+
+    assert old.recall(facts.BLEND) == old.blend == blend
+    assert all(window.blend == blend for start in old.starts() for window in start.windows)
 
 
 def test_what_candidates_met_is_read_back_as_it_was_planned(old):

@@ -43,6 +43,28 @@ def test_three_keys_are_enough_and_everything_else_has_its_default(study, tmp_pa
     assert found.storage_url == f"sqlite:///{tmp_path / 'study.study' / 'study.db'}"
 
 
+def test_a_window_may_end_after_so_many_requests(study):
+    load = study("load: {generator: ab, requests_total: 10000, time_limit_s: 90}\n").load
+
+    assert (load.requests_total, load.time_limit_s) == (10_000, 90.0)
+    assert load.describe().endswith(", windows of 10,000 requests")
+    assert "windows" not in study().load.describe()
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        ("{requests_total: 99}", r"99 is out of range\. Give 100 to 1e\+07"),
+        ("{connections: 500, requests_total: 499}", r"499 is out of range\. Give 500 to"),
+        ("{requests_total: 1000, time_limit_s: 0.5}", r"load\.time_limit_s: 0\.5 is out of range"),
+        ("{time_limit_s: 30}", r"load\.time_limit_s: it bounds windows .* Write `requests_total:`"),
+    ],
+)
+def test_a_number_of_requests_out_of_bounds_is_refused(study, load, message):
+    with pytest.raises(UsageError, match=message):
+        study(f"load: {load}\n")
+
+
 def test_a_server_may_say_to_whom_it_passes_requests(write):
     found = load_study(
         write("study: a\nservers: [{name: nginx, backend: h2o}, apache, {name: h2o}]\nspace: [nginx]\n")

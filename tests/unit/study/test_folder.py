@@ -35,6 +35,36 @@ def test_a_file_is_written_with_its_folder(folder):
     assert list_files(folder / "exports", study_folder=folder) == (path,)
 
 
+def test_an_old_file_stays_until_the_new_one_is_whole(folder, monkeypatch):
+    path = folder / "report.html"
+    write_file(path, b"old", study_folder=folder)
+    path.chmod(0o600)
+    seen = []
+
+    def look(_descriptor):
+        seen.append((path.read_bytes(), len(list(folder.iterdir()))))
+        if len(seen) == 1:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", look)
+    with pytest.raises(TargetError, match=r"cannot be written \(No space left on device\)"):
+        write_file(path, b"new", study_folder=folder)
+    assert (path.read_bytes(), len(list(folder.iterdir()))) == (b"old", 1)
+
+    write_file(path, b"new", study_folder=folder)
+
+    assert seen == [(b"old", 2)] * 2
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_killed_tuner_was_writing_is_not_listed(folder):
+    write_file(folder / "exports" / "tuner.json", b"{}", study_folder=folder)
+    (folder / "exports" / ".tuner.json.0123abcd").write_bytes(b"{")
+
+    assert list_files(folder / "exports", study_folder=folder) == (folder / "exports" / "tuner.json",)
+
+
 def test_a_study_without_a_folder_gets_one(tmp_path):
     folder = tmp_path / "deep" / "nginx.study"
 

@@ -5,6 +5,7 @@ import pytest
 
 from tests.unit.starts import DEFAULT, failed, start, window
 from tuner.errors import UsageError
+from tuner.measure.rounds import join
 from tuner.records import State
 from tuner.study.objective import (
     STARTED,
@@ -32,6 +33,13 @@ def with_windows(*windows, **given):
         ("  failure_rate<=1e-3 ", FEW_FAILURES),
         ("latency_p99_ms <= 5", QUICK),
         ("latency_p50_ms <= +.5", Constraint(metric="latency_p50_ms", limit=0.5)),
+        ("failure_rate <= 0.1%", FEW_FAILURES),
+        ("failure_rate <= 0.7 %", Constraint(metric="failure_rate", limit=0.007)),
+        ("latency_p99_ms <= 5ms", QUICK),
+        ("latency_p99_ms <= .005 s", QUICK),
+        ("latency_p99_ms <= 5000us", QUICK),
+        ("latency_p50_ms <= 700 µs", Constraint(metric="latency_p50_ms", limit=0.7)),
+        ("cpu_us_per_request <= 1.5ms", Constraint(metric="cpu_us_per_request", limit=1500.0)),
         ("failure_rate <= 0", Constraint(metric="failure_rate", limit=0.0)),
         ("failure_rate <= default", Constraint(metric="failure_rate", limit=None)),
         ("latency_p99_ms<=default", Constraint(metric="latency_p99_ms", limit=None)),
@@ -52,7 +60,11 @@ def test_a_bound_on_a_known_metric_is_read(text, constraint):
         ("failure_rate < default", "METRIC <= default for no worse than that"),
         ("failure_rate <= winner", "METRIC <= default for no worse than that"),
         ("failure_rate <= ", "is not a constraint"),
-        ("failure_rate <= 0.1 %", "is not a constraint"),
+        ("failure_rate <= 20ms", "'ms' is no unit of failure_rate. Write % or nothing after the number"),
+        ("latency_p99_ms <= 1 %", "'%' is no unit of latency_p99_ms. Write ms, us, µs, s or nothing"),
+        ("latency_p99_ms <= 5 minutes", "'minutes' is no unit of latency_p99_ms"),
+        ("failure_rate <= default%", "'default' is not a number"),
+        ("failure_rate <= 0.1 % of all", "is not a constraint"),
         ("failure_rate <= nan", "is not a constraint"),
         ("failure_rate <= 1e", "'1e' is not a number"),
         ("failure_rate <= 1.2.3", "'1.2.3' is not a number"),
@@ -210,3 +222,14 @@ def test_a_measured_start_has_the_slack_of_every_bound(state):
 
 def test_without_any_bounds_every_measured_start_is_feasible():
     assert slacks(with_windows(window(1, failed=999)), (), ()) == {STARTED: -1.0}
+
+
+def test_a_bound_is_broken_that_is_broken_under_one_of_several_loads():
+    bound = parse_constraint("failure_rate <= 0.01", "here")
+    fine, failing = window(1_000_000), window(900, failed=100)
+    made = start(1, windows=(join({"many": fine, "few": failing}),))
+
+    told = slacks(made, (bound,), ())
+
+    assert told[str(bound)] == pytest.approx(1.0)  # a decade above
+    assert bound.slack(made, ()) < 0

@@ -28,7 +28,7 @@ class WindowFacts:
     """What the gates look at in one window."""
 
     asked_s: float
-    """How long the load should have lasted."""
+    """How long the load should have lasted, or may have where it ends after so many requests."""
     result: LoadResult | None
     """What the generator counted; None when it failed or its output cannot be understood."""
     counters: Mapping[str, float]
@@ -39,6 +39,8 @@ class WindowFacts:
     """How the generator failed, when there is no result."""
     lost: str | None = None
     """Which load host could not be used, and why."""
+    requests_total: int | None = None
+    """Requests after which the load should have ended; None for a load that ends by time."""
     problems_in_row: int = 1
     """Windows in a row in which the generator failed or gave up, this one included, if it did."""
     control: ControlFacts = HEALTHY

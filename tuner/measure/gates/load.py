@@ -1,5 +1,6 @@
 """Gates for what the load generator and the server did in a window. Pure."""
 
+import math
 from dataclasses import fields
 
 from tuner.measure.gates.facts import WindowFacts, blamed, fault, percent, warning
@@ -18,6 +19,8 @@ def generator(facts: WindowFacts) -> Verdict | None:
             f"the generator itself ran out: {result.generator_fault.rstrip('.')}; lower `connections:`, or "
             "raise its limits (ulimit -n, net.ipv4.ip_local_port_range)",
         )
+    if result is not None and facts.requests_total is not None:
+        return None  # what it did not send has failed, and is looked at as such
     problem = facts.problem if result is None else result.aborted
     if problem is None and result is not None:
         return None
@@ -35,6 +38,8 @@ def duration(facts: WindowFacts) -> Verdict | None:
     """Check the duration of the load. A generator that gave up has said why."""
     if facts.result is None or facts.result.aborted is not None:
         return None
+    if facts.requests_total is not None:
+        return _short(facts.requests_total, facts.result.duration_s, facts.limits.short_s)
     tolerance_s = facts.limits.duration_share * facts.asked_s + facts.limits.duration_s
     if abs(facts.result.duration_s - facts.asked_s) <= tolerance_s:
         return None
@@ -42,6 +47,18 @@ def duration(facts: WindowFacts) -> Verdict | None:
         Gate.DURATION,
         f"the load lasted {facts.result.duration_s:.2f} s not {facts.asked_s:g} ± {tolerance_s:.2f} s; "
         "the window is measured again",
+    )
+
+
+def _short(requests: int, duration_s: float, least_s: float) -> Verdict | None:
+    """Warn of a number of requests that is over too soon to be measured well."""
+    if duration_s >= least_s:
+        return None
+    enough = math.ceil(requests * least_s / max(duration_s, 0.001))
+    return warning(
+        Gate.DURATION,
+        f"{requests:,} requests took {duration_s:.2f} s, too short to be measured well; raise "
+        f"`load.requests_total:` to {enough:,} or more",
     )
 
 
@@ -83,6 +100,8 @@ def errors(facts: WindowFacts) -> Verdict | None:
     kinds = {each.name: getattr(result.failures, each.name) for each in fields(result.failures)}
     named = ", ".join(f"{kind} {count:,}" for kind, count in kinds.items() if count) or "nothing was answered"
     said = f"{failed:,} of {asked:,} requests failed, {percent(rate, 2)} ({named})"
+    if facts.requests_total is not None and result.aborted is not None:
+        said += f"; the generator gave up: {result.aborted}"
     if rate > facts.limits.errors_hopeless:
         return blamed(Gate.ERRORS, f"{said}; this configuration does not bear this load at all")
     if rate > facts.limits.errors_fault:

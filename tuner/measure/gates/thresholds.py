@@ -14,6 +14,9 @@ class Thresholds:
     duration_s: float = 0.3
     """How far a window may be from its length, both together. wrk looks every 0.1 s whether it is over
     (src/wrk.c)."""
+    short_s: float = 0.5
+    """A window that ends after so many requests and takes less is too short: programs start and counters of
+    the kernel move in steps of some 10 ms."""
     steal_warning: float = 0.02
     steal_fault: float = 0.05
     """Share of all CPUs that the hypervisor gave to others."""

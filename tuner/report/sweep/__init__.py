@@ -9,7 +9,7 @@ from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.records import Metric
 from tuner.report.summary import Arm, gather_arm
-from tuner.report.wording import capitalize, say_duration, say_interval, say_metric, say_percent, say_ratio
+from tuner.report.wording import capitalize, say_duration, say_estimate, say_metric, say_percent
 from tuner.space.grid import GridPoint, follows
 from tuner.statistics.curves.sweep import NEAR, Sweeping, Tried, judge_sweep
 from tuner.statistics.response_curve import Estimate
@@ -97,7 +97,7 @@ def gather_sweep(settings: "Study", space: "Space", storage: "Storage") -> Sweep
         raise UsageError(f"{settings.name}: this storage holds no sweep. Make one with `tuner sweep`.")
     starts = storage.starts()
     return Sweep(
-        study=settings.name, workload=settings.load.describe(), space=space, metric=storage.metric,
+        study=settings.name, workload=settings.describe_load(), space=space, metric=storage.metric,
         sweeping=judge_sweep(plan, starts, settings.constraints, seed=settings.seed),
         arms=tuple(
             gather_arm(config, [start for start in starts if start.arm == arm])
@@ -159,11 +159,6 @@ def advise(sweep: Sweep) -> str:
 
 def _say_what(sweep: Sweep) -> str:
     return "goodput" if sweep.metric is Metric.GOODPUT else say_metric(sweep.metric)
-
-
-def say_estimate(estimate: Estimate) -> str:
-    """Write a ratio with its interval: 1.12× [1.05, 1.19]."""
-    return f"{say_ratio(estimate.ratio)} {say_interval(estimate.low, estimate.high)}"
 
 
 def say_tolerance(sweep: Sweep) -> str:

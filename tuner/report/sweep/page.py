@@ -17,10 +17,9 @@ from tuner.report.sweep import (
     list_followers,
     name_best,
     say_effort,
-    say_estimate,
     say_tolerance,
 )
-from tuner.report.wording import NOTHING, say_failures, say_milliseconds, say_rate
+from tuner.report.wording import NOTHING, say_estimate, say_failures, say_milliseconds, say_rate
 from tuner.statistics.curves.sweep import places_of
 from tuner.statistics.response_curve import Estimate
 

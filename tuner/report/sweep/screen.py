@@ -1,6 +1,5 @@
 """A sweep on a terminal of any width: a row for each value, its interval drawn beside it."""
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,6 +7,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
+from tuner.report.interval_bar import LEAST_BAR, MOST_BAR, IntervalBar
 from tuner.report.sweep import (
     Sweep,
     advise,
@@ -15,17 +15,13 @@ from tuner.report.sweep import (
     list_followers,
     name_best,
     say_effort,
-    say_estimate,
     say_tolerance,
 )
-from tuner.report.wording import make_printable, say_rate, say_ratio
-from tuner.statistics.response_curve import Estimate
+from tuner.report.wording import make_printable, say_estimate, say_rate, say_ratio
 
 if TYPE_CHECKING:
     from tuner.statistics.curves.sweep import Tried
 
-LEAST_BAR, MOST_BAR = 16, 60
-"""Columns of the drawing: narrower it shows nothing, wider nothing more."""
 LONGEST_LABEL = 16
 GAP = "  "
 SYMBOLS = {"best": "◆", "near": "●", "other": "○"}
@@ -58,7 +54,7 @@ def draw_rows(sweep: Sweep, width: int) -> list[Text]:
     """Return the curve as lines no longer than a width."""
     columns = _columns(sweep, width)
     used = sum(max(map(cell_len, column)) + len(GAP) for column in columns)
-    bar = _Bar.fit([each for each in sweep.estimates if each], min(MOST_BAR, width - used))
+    bar = IntervalBar.fit([each for each in sweep.estimates if each], min(MOST_BAR, width - used))
     rows = [Text("".join(f"{_pad(column, column[0])}{GAP}" for column in columns) + bar.scale(), style="dim")]
     for number, tried in enumerate(sweep.sweeping.tried, 1):
         is_best = tried.index == sweep.sweeping.best
@@ -96,44 +92,3 @@ def _pad(column: list[str], cell: str) -> str:
 
 def _symbol(tried: "Tried", *, is_best: bool) -> str:
     return SYMBOLS["best" if is_best else "near" if tried.is_tolerated else "other"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bar:
-    """A logarithmic scale of ratios over some columns."""
-
-    low: float
-    high: float
-    columns: int
-
-    @classmethod
-    def fit(cls, estimates: list[Estimate], columns: int) -> "_Bar":
-        low = min([1.0, *(each.low for each in estimates)])
-        high = max([1.0, *(each.high for each in estimates)])
-        return cls(low=low / 1.01, high=high * 1.01, columns=max(columns, 1))
-
-    def at(self, ratio: float) -> int:
-        """Return the column of a ratio."""
-        share = math.log(ratio / self.low) / math.log(self.high / self.low)
-        return min(max(round(share * (self.columns - 1)), 0), self.columns - 1)
-
-    def scale(self) -> str:
-        """Return the ends of the scale and 1×, as far as they do not overlap."""
-        signs = [" "] * self.columns
-        for ratio, shift in ((1.0, 0.5), (self.low, 0.0), (self.high, 1.0)):
-            text = say_ratio(ratio) if ratio != 1.0 else "1×"
-            first = min(max(self.at(ratio) - round(shift * (len(text) - 1)), 0), self.columns - len(text))
-            around = signs[max(first - 1, 0) : first + len(text) + 1]
-            if first >= 0 and not "".join(around).strip():
-                signs[first : first + len(text)] = text
-        return "".join(signs)
-
-    def draw(self, estimate: Estimate, symbol: str) -> str:
-        """Return an interval, its ratio, and the line of no change."""
-        signs = [" "] * self.columns
-        low, high = self.at(estimate.low), self.at(estimate.high)
-        signs[low : high + 1] = "─" * (high - low + 1)
-        if signs[self.at(1.0)] == " ":
-            signs[self.at(1.0)] = "│"
-        signs[self.at(estimate.ratio)] = symbol
-        return "".join(signs)

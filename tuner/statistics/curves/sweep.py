@@ -1,11 +1,11 @@
 """What a sweep of one parameter has shown: its response curve, the best value, the range that is as good."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tuner.records import Start, State
-from tuner.statistics.feasibility import Feasibility
+from tuner.records import Start
+from tuner.statistics.arms.faults import find_faults
 from tuner.statistics.ranking import LIKELY
 from tuner.statistics.response_curve import Cell, Estimate, ResponseCurve
 from tuner.study.facts import SweepPlan
@@ -22,8 +22,6 @@ WHOLE_BLOCKS = 3
 """Blocks that hold every value; later ones hold what is not settled."""
 NARROW = 0.05
 """Half-width of the intervals with which a sweep ends before its time, when nothing else is left to tell."""
-MOST_FAILURES = 2
-"""Failed starts in a row after which a value is measured no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +90,12 @@ def judge_sweep(
         if start.counts
     ]
     counts = [sum(cell.arm == index for cell in cells) for index in range(len(plan.values))]
-    faults = _find_faults(plan, mine, constraints)
+    faults = {
+        arms[arm]: fault
+        for arm, fault in find_faults(
+            dict(zip(plan.arms, plan.configs, strict=True)), plan.configs[plan.control], mine, constraints
+        ).items()
+    }
     tried = [
         Tried(
             index=index, estimate=None, starts=counts[index], is_out=index in faults,
@@ -156,21 +159,3 @@ def places_of(plan: SweepPlan) -> list[float | None]:
     low, high = min(numbers.values(), default=0.0), max(numbers.values(), default=0.0)
     width = (high - low) or 1.0
     return [(numbers[index] - low) / width if index in numbers else None for index in range(len(plan.values))]
-
-
-def _find_faults(
-    plan: SweepPlan, starts: Sequence[Start], constraints: Sequence[Constraint]
-) -> Mapping[int, str]:
-    """Return the values that fail to start, or that break a constraint, with what was seen."""
-    known = Feasibility(starts, constraints, plan.configs[plan.control])
-    found: dict[int, str] = {}
-    for index, arm in enumerate(plan.arms):
-        own = [start for start in starts if start.arm == arm and start.state is not State.INVALID]
-        last = [start for start in own if start.state is not State.RUNNING][-MOST_FAILURES:]
-        if len(last) == MOST_FAILURES and all(start.state is State.FAILED for start in last):
-            failure = last[-1].failure
-            found[index] = failure.reason if failure else "it gave no measurement"
-        elif known.is_ruled_out(plan.configs[index]):
-            worst = min(known.assess(plan.configs[index]), key=lambda each: each.probability)
-            found[index] = f"{worst.finding}; the bound is {worst.constraint}"
-    return found

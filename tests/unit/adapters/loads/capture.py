@@ -8,6 +8,7 @@ from it now. Check them against what the server says it sent (printed at the end
 
 import argparse
 import json
+from collections.abc import Collection
 from dataclasses import asdict, replace
 from pathlib import PurePosixPath
 from tempfile import TemporaryDirectory
@@ -33,23 +34,27 @@ def main() -> None:
             keepalive=not options.close,
             duration_s=options.duration,
             rate_rps=options.rate,
+            requests_total=options.requests,
             protocol=options.protocol,
             body_bytes=options.body_bytes,
             response_bytes=None if options.url else response_bytes(keepalive=not options.close),
             directory=PurePosixPath(directory),
         )
         load = ADAPTERS[options.adapter](**options.options)
-        completed, outputs = run(load, workload, options.open_files)
+        completed, outputs = run(load, workload, options.open_files, without=options.without)
         write(load, options.options, options.name or behaviour, completed, outputs, workload)
         print(f"the server saw {server.requests} requests and answered {server.correct} correctly")  # noqa: T201
 
 
-def run(load: LoadGenerator, workload: Workload, open_files: int | None) -> tuple[Completed, Files]:
-    """Run a generator as the core does."""
+def run(
+    load: LoadGenerator, workload: Workload, open_files: int | None, *, without: Collection[str] = ()
+) -> tuple[Completed, Files]:
+    """Run a generator as the core does; or without some options, as others did."""
     host = LocalHost()
     for path, content in load.files(workload).items():
         host.write(path, FileState(content=content, mode=0o644))
-    completed = host.run(load.command(workload), timeout_s=workload.duration_s + 20, open_files=open_files)
+    command = tuple(word for word in load.command(workload) if word not in without)
+    completed = host.run(command, timeout_s=workload.duration_s + 20, open_files=open_files)
     completed = replace(completed, duration_s=round(completed.duration_s, 3))
     states = {path: host.read(path).content for path in load.outputs(workload)}
     return completed, {path: content for path, content in states.items() if content is not None}
@@ -100,10 +105,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--duration", type=float, default=1)
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--rate", type=float)
+    parser.add_argument("--requests", type=int, help="end after so many; --duration is the time limit")
     parser.add_argument("--protocol", default="http/1.1")
     parser.add_argument("--close", action="store_true", help="one connection for each request")
     parser.add_argument("--body-bytes", type=int, default=len(BODY))
     parser.add_argument("--open-files", type=int)
+    parser.add_argument("--without", nargs="*", default=(), help="options to leave out, as in --without=-r")
     return parser.parse_args()
 
 

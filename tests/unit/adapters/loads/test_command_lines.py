@@ -80,6 +80,30 @@ def test_a_url_without_path_gets_one(load: LoadGenerator):
     assert load.command(replace(WORKLOAD, url="http://127.0.0.1:8080"))[-1] == "http://127.0.0.1:8080/"
 
 
+def test_ab_and_h2load_end_after_so_many_requests_or_at_the_time_limit():
+    counted = replace(WORKLOAD, requests_total=10_000, duration_s=60)
+
+    of_ab, of_h2load = Ab().command(counted), H2load().command(counted)
+
+    assert "-t" not in of_ab
+    assert of_ab[of_ab.index("-n") + 1] == "10000"
+    assert of_ab[of_ab.index("ab") - 1] == of_h2load[of_h2load.index("h2load") - 1] == "60.000"
+    assert "--requests=10000" in of_h2load
+    assert not any(option.startswith("--duration") for option in of_h2load)
+
+
+@pytest.mark.parametrize("load", [OWN, K6(), Oha(), Wrk()], ids=lambda load: load.name)
+def test_a_number_of_requests_is_refused_by_what_sends_for_a_time(load: LoadGenerator):
+    with pytest.raises(UsageError, match=r"sends for a time, not a number of requests\. Use ab or h2load"):
+        load.command(replace(WORKLOAD, requests_total=10_000))
+
+
+@pytest.mark.parametrize("load", [Ab(), H2load()], ids=lambda load: load.name)
+def test_less_requests_than_connections_are_refused(load: LoadGenerator):
+    with pytest.raises(UsageError, match="99 requests are less than one for each of 100 connections"):
+        load.command(replace(WORKLOAD, requests_total=99))
+
+
 def test_h2load_speaks_what_is_asked():
     assert "--h1" in H2load().command(WORKLOAD)
     assert "--no-tls-proto=h2c" in H2load().command(replace(WORKLOAD, protocol="h2c"))

@@ -250,6 +250,56 @@ def capture_h2o() -> None:
     capture_log("h2o", "open-files", facts, default, 24)
 
 
+def capture_caddy() -> None:
+    facts = capture_detect("caddy")
+    default = configuration("caddy")
+    everything = configuration("caddy", GOMAXPROCS=3, GOGC=400, GOMEMLIMIT=512)
+    capture_render("caddy", "packaged", default, facts)
+    capture_render("caddy", "everything", everything, facts)
+    for name, *changes in (
+        ("packaged",),
+        ("unknown-key", (b'"idle_timeout"', b'"idle_timeouts"')),
+        ("no-time", (b'"300s"', b'"300 apples"')),
+        ("no-json", (b'"admin"', b"admin")),
+        ("no-handler", (b'"file_server"', b'"fail_server"')),
+    ):
+        capture_check("caddy", facts, name, *changes)
+    capture_running("caddy", "packaged", facts, default)
+    capture_running("caddy", "everything", facts, everything)
+    asked = {**default, "GOMAXPROCS": 4, "timeouts.idle": 30}
+    capture_running("caddy", "other-than-asked", facts, {**default, "GOMAXPROCS": 2}, asked)
+
+
+def capture_haproxy() -> None:
+    facts = capture_detect("haproxy")
+    default = configuration("haproxy")
+    everything = configuration("haproxy", **{
+        "nbthread": 3, "maxconn": 2000, "tune.bufsize": 32768, "tune.maxaccept": 64, "balance": "random",
+        "tune.maxpollevents": 100, "tune.runqueue-depth": 100, "tune.recv_enough": 4096,
+        "tune.sndbuf.client": 65536, "tune.idle-pool.shared": False, "tune.listener.multi-queue": False,
+        "tune.sched.low-latency": True, "option.tcp-smart-accept": False, "option.tcp-smart-connect": True,
+        "option.splice-auto": True, "bind.shards": "by-thread", "frontend.maxconn": 1500,
+        "server.maxconn": 50, "server.pool-max-conn": 20, "server.pool-purge-delay": 60,
+    })  # fmt: skip
+    capture_render("haproxy", "packaged", default, facts)
+    capture_render("haproxy", "everything", everything, facts)
+    capture_render("haproxy", "no-log", {"log": "off", "busy-polling": True, "http-reuse": "always"}, facts)
+    for name, *changes in (
+        ("packaged",),
+        ("no-threads", (b"tune.maxaccept 4", b"nbthread 0")),
+        ("too-many-threads", (b"tune.maxaccept 4", b"nbthread 65")),
+        ("unknown-keyword", (b"tune.maxaccept", b"tune.maxacept")),
+        ("no-algorithm", (b"balance roundrobin", b"balance square")),
+        ("no-backend", (b"default_backend behind", b"default_backend before")),
+        ("no-timeouts", (b"timeout client 50000", b"")),
+    ):
+        capture_check("haproxy", facts, name, *changes)
+    capture_running("haproxy", "packaged", facts, default)
+    capture_running("haproxy", "everything", facts, everything)
+    asked = {**default, "nbthread": 4, "balance": "random", "tune.bufsize": 65536, "bind.shards": "by-thread"}
+    capture_running("haproxy", "other-than-asked", facts, {**default, "nbthread": 2}, asked)
+
+
 def capture_sysctl() -> None:
     with LocalHost().sandbox() as sandbox:
         host = RecordingHost(sandbox)
@@ -276,5 +326,7 @@ def capture_sysctl() -> None:
 if __name__ == "__main__":
     capture_nginx()
     capture_apache()
+    capture_caddy()
     capture_h2o()
+    capture_haproxy()
     capture_sysctl()

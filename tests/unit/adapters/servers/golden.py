@@ -16,7 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.caddy import Caddy
 from tuner.adapters.servers.h2o import H2o
+from tuner.adapters.servers.haproxy import Haproxy
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.errors import TargetError
@@ -24,13 +26,15 @@ from tuner.ports import ABSENT, Completed, Facts, FileState, PrivateServer, Site
 
 FOLDER = Path(__file__).parent
 ADAPTERS: Mapping[str, PrivateServer] = {
-    server.name: server for server in (Apache(), H2o(), Nginx(), Sysctl())
+    server.name: server for server in (Apache(), Caddy(), H2o(), Haproxy(), Nginx(), Sysctl())
 }
 
 
 def cases(kind: str) -> list[Path]:
     """Find every case of one kind, of every adapter."""
-    return [case for adapter in ADAPTERS for case in sorted((FOLDER / adapter).glob(f"{kind}-*.json"))]
+    found = (case for adapter in ADAPTERS for case in sorted((FOLDER / adapter).glob(f"{kind}-*.json")))
+    # A server's own file may be JSON as well: render-NAME.FILE.json
+    return [case for case in found if "." not in case.stem]
 
 
 def read(case: Path) -> tuple[PrivateServer, dict[str, Any]]:

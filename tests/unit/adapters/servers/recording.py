@@ -8,7 +8,9 @@ from typing import Any
 from tuner.ports import Completed, Facts, FileState, Host, Process, Sandbox, Server, Site
 from tuner.space import SpaceFacts, load_space
 
-SPACES = {"apache": "apache-event", "h2o": "h2o", "nginx": "nginx"}
+SPACES = {"apache": "apache-event"}
+"""Server → its space, where that has another name."""
+ALLOWED = {"allow": ["capacity"]}
 
 
 @dataclass
@@ -42,7 +44,7 @@ def configuration(adapter: str, **values: Any) -> dict[str, Any]:
             "somaxconn": 4096,
         }
     )
-    space = load_space([SPACES[adapter]], facts=facts, base=Path())
+    space = load_space([SPACES.get(adapter, adapter), ALLOWED], facts=facts, base=Path())
     return space.for_server(space.complete(values), adapter)
 
 

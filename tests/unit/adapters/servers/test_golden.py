@@ -97,7 +97,14 @@ def test_values_that_did_not_take_are_read_back_as_what_they_became():
             "ThreadsPerChild": 25,
         },
         "apache-running-small-stack": {"ThreadStackSize": 0},
+        "caddy-running-other-than-asked": {"GOMAXPROCS": 2, "timeouts.idle": 300},
         "h2o-running-other-than-asked": {"max-connections": 1024, "num-threads": 2},
+        "haproxy-running-other-than-asked": {
+            "nbthread": 2,
+            "bind.shards": "one",
+            "tune.bufsize": 16384,
+            "balance": "roundrobin",
+        },
         "nginx-running-other-than-asked": {
             "listen_backlog": 4096,
             "worker_processes": 2,

@@ -35,7 +35,7 @@ def written(space: Space) -> dict:
     ("name", "fewest"),
     [
         *(("apache-event", 15), ("apache-worker", 14), ("apache-prefork", 13), ("apache-mpm", 16)),
-        *(("nginx", 22), ("sysctl-net", 20)),
+        *(("nginx", 22), ("sysctl-net", 20), ("haproxy", 20), ("caddy", 7)),
     ],
 )
 def test_a_space_has_enough_parameters_that_are_safe_to_tune(name, fewest):
@@ -44,7 +44,7 @@ def test_a_space_has_enough_parameters_that_are_safe_to_tune(name, fewest):
     assert len(safe) >= fewest
 
 
-@pytest.mark.parametrize("name", [*APACHES, "h2o", "nginx", "sysctl-net"])
+@pytest.mark.parametrize("name", [*APACHES, "caddy", "h2o", "haproxy", "nginx", "sysctl-net"])
 def test_every_setting_says_why_and_where_that_is_known_from(name):
     for entry in describe_space(name):
         assert entry["why"].endswith("."), entry["name"]
@@ -180,6 +180,15 @@ def test_presets_fit_as_they_are_written_but_for_what_a_sandbox_lacks(name, core
             if "sandbox" not in reason and "loopback" not in reason and "risky" not in reason
         }
         assert moved == {}, preset.name
+
+
+def test_haproxy_has_nothing_to_choose_where_it_may_hold_no_less_than_by_itself():
+    held, free = load("haproxy"), load("haproxy", {"allow": ["capacity"]})
+
+    limits = {"maxconn", "frontend.maxconn", "server.maxconn"}
+    assert not limits & held.default().keys()
+    assert limits <= free.default().keys()
+    assert held.capacity(held.default()) == free.capacity(free.default())
 
 
 def test_backlogs_end_at_what_the_kernel_would_cut_them_to():

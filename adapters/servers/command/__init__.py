@@ -1,0 +1,146 @@
+"""Any other program as a server: its files are templates, its commands stand in the study file.
+
+```yaml
+servers:
+  - name: command
+    template: web.conf.j2
+    check: [web-server, --check, "{directory}/web.conf"]
+    start: [web-server, --foreground, --config, "{directory}/web.conf"]
+    read_back: [web-server, --ask, "{port}"]     # prints NAME=VALUE lines, or a JSON object
+    stop: [web-server, --stop, "{directory}/web.pid"]
+space: [./web.yaml]                              # `server: command`
+```
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
+
+from tuner.adapters.servers.command.read_back import read_values
+from tuner.adapters.servers.command.template import Template
+from tuner.errors import NotEffective, UsageError
+from tuner.kit import programs
+from tuner.ports import (
+    FASTCGI,
+    HTTP,
+    Argv,
+    Completed,
+    Config,
+    Facts,
+    Files,
+    Host,
+    Needs,
+    Process,
+    Site,
+    StoppableServer,
+)
+
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_COMPLAINT = re.compile(r"\b(?:error|fail\w*|fatal|panic|refused|too many|cannot|can't)\b", re.IGNORECASE)
+_NO_PREFIX = re.compile(r"(?!)")
+_NO_TEMPLATES: Mapping[str, str] = MappingProxyType({})
+
+
+class Command:
+    """A server of your own: any program with a template and commands in the study file."""
+
+    name: ClassVar[str] = "command"
+    package: ClassVar[str] = ""
+    # What its settings are is the author's; such a study is checked with --trust only.
+    denied: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(
+        self,
+        *,
+        templates: Mapping[str, str] = _NO_TEMPLATES,
+        folder: str = "",
+        check: Sequence[str] = (),
+        start: Sequence[str] = (),
+        stop: Sequence[str] = (),
+        read_back: Sequence[str] = (),
+    ) -> None:
+        """Take what a study says of it; without that, it is only known by its name.
+
+        Args:
+            templates: name of each file → text of its template.
+            folder: of the study file.
+            check: command that must accept the files, and exits with 0.
+            start: command that serves in the foreground.
+            stop: command that asks it to end.
+            read_back: command that prints what is in force.
+
+        Raises UsageError for a template that is none.
+        """
+        self._templates = {name: Template(name, text) for name, text in templates.items()}
+        self._folder = folder
+        self._check, self._start, self._stop = tuple(check), tuple(start), tuple(stop)
+        self._read_back = tuple(read_back)
+
+    def detect(self, host: Host) -> Facts:
+        if not self._start:
+            raise UsageError(
+                "servers: command: nothing says what starts it. Write {name: command, template: FILE.j2, "
+                "start: [PROGRAM, …]}; docs/own-servers.md has an example."
+            )
+        cores = programs.read_online_cpus(host)
+        return Facts(program=PurePosixPath(self._start[0]), cores=cores, passes_to=frozenset({HTTP, FASTCGI}))
+
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+        return {
+            site.directory / name: template.render(config, site).encode()
+            for name, template in self._templates.items()
+        }
+
+    def check(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - the port's signature
+        return self._fill(self._check, site)
+
+    def refusals(self, checked: Completed) -> tuple[str, ...]:  # noqa: ARG002 - its exit status says all
+        return ()
+
+    def start(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - the port's signature
+        return self._fill(self._start, site)
+
+    def stop(self, site: Site, facts: Facts) -> Argv | None:  # noqa: ARG002 - the port's signature
+        return self._fill(self._stop, site)
+
+    def effective(
+        self,
+        host: Host,
+        config: Config,
+        site: Site,
+        facts: Facts,  # noqa: ARG002 - the port's signature
+        process: Process | None,  # noqa: ARG002 - its command is asked
+    ) -> Config:
+        command = self._fill(self._read_back, site)
+        if command is None or not config:
+            return {}
+        completed = host.run(command, timeout_s=programs.COMMAND_TIMEOUT_S)
+        if completed.returncode != 0:
+            printed = " ".join(programs.decode(completed).split())[:200]
+            raise NotEffective(
+                f"command: read_back: `{command[0]}` failed with status {completed.returncode}: {printed!r}."
+            )
+        return read_values(completed.stdout.decode(errors="replace"), config)
+
+    def complaints(self, log: bytes) -> tuple[str, ...]:
+        return programs.find_complaints(log, about=_COMPLAINT, prefix=_NO_PREFIX)
+
+    def needs(self, config: Config) -> Needs:  # noqa: ARG002 - nothing is known of it
+        return Needs()
+
+    def _fill(self, command: Argv, site: Site) -> Argv | None:
+        """Return a command with its placeholders replaced, word by word; None where none is given."""
+        values = {
+            "port": str(site.port),
+            "directory": str(site.directory),
+            "document_root": str(site.document_root),
+            "backend": site.backend.address if site.backend is not None else "",
+            "folder": self._folder,
+        }
+        return tuple(_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in command) or None
+
+
+if TYPE_CHECKING:
+    _private: StoppableServer = Command()

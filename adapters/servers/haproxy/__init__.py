@@ -1,0 +1,87 @@
+"""HAProxy (https://www.haproxy.org/): a private instance as Debian packages it, before another server."""
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from tuner.adapters.servers.haproxy.config import CONFIG_FILE, write_configuration
+from tuner.adapters.servers.haproxy.running import read_running
+from tuner.kit import programs
+from tuner.ports import (
+    HTTP,
+    Argv,
+    Completed,
+    Config,
+    Facts,
+    Files,
+    Host,
+    Needs,
+    PrivateServer,
+    Process,
+    Site,
+)
+
+_CHECK_LINE = re.compile(r"^\[(?:ALERT|WARNING)\]\s+\(\d+\) : (?P<text>.*)$", re.MULTILINE)
+# What an [ALERT] says last repeats that there was one before.
+_REPEATED = re.compile(r"config : (?:Error\(s\) found in configuration file|Fatal errors found)")
+_COMPLAINT = re.compile(r"^\[(?:ALERT|WARNING)\]|\bDOWN\b|no server available")
+_LOG_PREFIX = re.compile(r"^\[\w+\]\s+\(\d+\) : ")
+# One log line for each request goes to the standard output; there it must not pass through a pipe.
+_LOG_TO_FILE = 'exec "$@" >>"$0"'
+
+
+class Haproxy:
+    """The server adapter for HAProxy 2.6."""
+
+    name: ClassVar[str] = "haproxy"
+    package: ClassVar[str] = "haproxy"
+    denied: ClassVar[tuple[str, ...]] = (
+        *("user", "group", "uid", "gid", "chroot", "ssl-*", "ca-*", "crt*", "tune.ssl.*", "stats*", "acl"),
+        *("http-request*", "tcp-request*", "insecure-*", "lua-*", "external-check*", "unix-bind", "userlist"),
+    )
+
+    def detect(self, host: Host) -> Facts:
+        names = ("haproxy", "/usr/sbin/haproxy")
+        facts = programs.detect_program(host, names, "-v", before="HAProxy version ", package=self.package)
+        return replace(facts, passes_to=frozenset({HTTP}), needs_backend=True)
+
+    def render(self, config: Config, site: Site, facts: Facts) -> Files:  # noqa: ARG002 - the port's signature
+        return {site.directory / CONFIG_FILE: write_configuration(config, site).encode()}
+
+    def check(self, site: Site, facts: Facts) -> Argv | None:
+        return (str(facts.program), "-c", "-f", str(site.directory / CONFIG_FILE))
+
+    def refusals(self, checked: Completed) -> tuple[str, ...]:
+        texts = (line["text"].strip() for line in _CHECK_LINE.finditer(programs.decode(checked)))
+        return tuple(dict.fromkeys(text for text in texts if not _REPEATED.match(text)))
+
+    def start(self, site: Site, facts: Facts) -> Argv | None:
+        serve = (str(facts.program), "-db", "-f", str(site.directory / CONFIG_FILE))
+        return ("sh", "-c", _LOG_TO_FILE, str(site.access_log), *serve)
+
+    def effective(
+        self,
+        host: Host,
+        config: Config,
+        site: Site,
+        facts: Facts,  # noqa: ARG002 - the port's signature
+        process: Process | None,
+    ) -> Config:
+        return read_running(host, config, site) if process is not None else {}
+
+    def complaints(self, log: bytes) -> tuple[str, ...]:
+        return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)
+
+    def needs(self, config: Config) -> Needs:
+        if isinstance(config.get("maxconn", "auto"), str):  # then it takes what it is given
+            return Needs()
+        each = 2 * int(config["maxconn"]) + 2 * int(config.get("maxpipes", 0))
+        return Needs(open_files=each + SPARE_FILES)
+
+
+SPARE_FILES = 512
+"""Open files beside two for each connection and each pipe: three for each thread, listeners, the log."""
+
+
+if TYPE_CHECKING:
+    _private: PrivateServer = Haproxy()

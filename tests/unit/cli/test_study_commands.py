@@ -1,0 +1,48 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.unit.simulated_study import FAILURES, make_summary
+from tuner.cli.study_commands import describe_ahead, refuse_unmeasured
+from tuner.commands.session import Ahead
+from tuner.errors import UsageError
+from tuner.records import State
+
+STUDY = Path("nginx.yaml")
+MEASURED = make_summary(searches=2, pairs=0)
+
+
+def test_a_study_in_which_nothing_was_measured_has_nothing_to_show():
+    begun = replace(MEASURED, starts=(replace(MEASURED.starts[0], windows=(), state=State.RUNNING),))
+
+    refuse_unmeasured(STUDY, MEASURED)
+    with pytest.raises(
+        UsageError, match=r"^nginx.yaml: nothing is measured yet, the study is stopped. Go on with: tuner run"
+    ):
+        refuse_unmeasured(STUDY, begun)
+    with pytest.raises(UsageError, match=r"the study is running. Look again later"):
+        refuse_unmeasured(STUDY, replace(begun, state="running"))
+
+
+def test_why_nothing_was_measured_is_said():
+    failed = replace(MEASURED.starts[0], windows=(), state=State.FAILED, failure=FAILURES[0])
+
+    with pytest.raises(UsageError, match=r"The last start failed \(rejected\): nginx: \[emerg\] bad value"):
+        refuse_unmeasured(STUDY, replace(MEASURED, starts=(failed,)))
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [
+        (Ahead(preset="standard", minutes=75, is_begun=False), "about 1 h 15 min. "),
+        (Ahead(preset="standard", minutes=75, is_begun=False), "Shorter: --preset quick."),
+        (Ahead(preset="quick", minutes=5, is_begun=False), "preset quick, about 5 min 00 s. "),
+        (Ahead(preset="standard", minutes=75, is_begun=True), "about 1 h 15 min in all. "),
+    ],
+)
+def test_how_long_a_run_takes_is_said_first(ahead, said):
+    told = describe_ahead(STUDY, ahead)
+
+    assert said in told
+    assert ("--preset quick" in told) is (ahead.preset != "quick" and not ahead.is_begun)

@@ -1,0 +1,123 @@
+"""What a check tries besides the servers: storage, earlier studies, optimizer."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.simulated_study import small_space
+from tests.unit.simulation import make_setup, write_study
+from tests.unit.starts import window
+from tuner.commands.rehearsal import rehearse
+from tuner.errors import TargetError, UsageError
+from tuner.records import Role
+from tuner.study.facts import PRESET, VERDICT
+from tuner.study.storage import Opening, open_storage
+
+
+def try_all(settings, *, trusts=False):
+    return rehearse(settings, make_setup(settings, small_space()), trusts=trusts)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return write_study(tmp_path)
+
+
+def begin(settings, name=None):
+    """Make a study of which the default was started once."""
+    settings.folder.mkdir()
+    storage = open_storage(settings.storage_url, name or settings.name)
+    setup = make_setup(settings, small_space())
+    storage.claim(setup.fingerprint, definition=settings.definition(setup.space))
+    opening = Opening(role=Role.CONTROL, config=setup.space.default(), arm="default")
+    begun = storage.begin(opening, distributions={}, session="one")
+    storage.end(storage.keep_window(begun, window(1000)), log_ratio=0.0, slacks={})
+    return storage
+
+
+def test_a_study_that_has_not_begun_lacks_nothing_and_nothing_is_made(settings):
+    assert try_all(settings) == ()
+    assert not settings.folder.exists()
+
+
+def test_an_optimizer_whose_package_is_missing_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    settings = write_study(tmp_path, optimizer="gp")
+
+    with pytest.raises(UsageError, match="needs the Python package torch"):
+        try_all(settings)
+
+
+def test_an_optimizer_of_the_authors_is_imported_with_trust_only(tmp_path):
+    settings = write_study(tmp_path, optimizer="nowhere_at_all:Sampler")
+
+    assert try_all(settings) == ("optimizer nowhere_at_all:Sampler: its code is run with --trust only",)
+    with pytest.raises(UsageError, match="'nowhere_at_all:Sampler' cannot be imported"):
+        try_all(settings, trusts=True)
+
+
+def test_an_earlier_study_that_is_not_there_is_refused(tmp_path):
+    settings = write_study(tmp_path, more="warm_start: [gone.yaml]\n")
+
+    with pytest.raises(UsageError, match=r"gone\.yaml: there is no such file"):
+        try_all(settings)
+
+
+def test_an_earlier_study_that_is_no_file_is_not_read(tmp_path):
+    settings = write_study(tmp_path, more="warm_start: [/dev/zero]\n")
+
+    with pytest.raises(UsageError, match=r"/dev/zero: this is no regular file"):
+        try_all(settings)
+
+
+ELSEWHERE = "storage: postgresql://user:secret@127.0.0.1:1/none\n"
+
+
+def test_addresses_are_connected_to_with_trust_only(tmp_path):
+    (tmp_path / "old").mkdir()
+    write_study(tmp_path / "old", more=ELSEWHERE)
+    settings = write_study(tmp_path, more=f"{ELSEWHERE}warm_start: [old/simulated.yaml]\n")
+
+    unseen = try_all(settings)
+
+    assert [each.partition(" ")[0] for each in unseen] == ["storage", "warm_start"]
+    assert "secret" not in "".join(unseen)
+    with pytest.raises((TargetError, UsageError)) as refused:
+        try_all(settings, trusts=True)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_storage_that_is_no_database_is_refused(settings):
+    settings.folder.mkdir()
+    (settings.folder / "study.db").write_text("not a database, whatever its name says")
+
+    with pytest.raises(TargetError, match="the storage cannot be used"):
+        try_all(settings)
+
+
+def test_another_studys_database_is_refused(settings):
+    begin(settings, name="another")
+
+    with pytest.raises(UsageError, match="holds the study 'another', not 'simulated'"):
+        try_all(settings)
+
+
+def test_a_study_whose_file_was_edited_is_refused_as_its_run_is(settings):
+    begin(settings)
+    assert try_all(settings) == ()
+
+    with pytest.raises(UsageError, match="content was 'builtin', is '/srv/www'"):
+        try_all(replace(settings, content="/srv/www"))
+
+
+def test_too_little_time_is_refused(settings):
+    with pytest.raises(UsageError, match=r"minutes: 0\.1 are too few"):
+        try_all(replace(settings, minutes=0.1))
+
+
+def test_a_finished_study_needs_no_optimizer_any_more(settings):
+    storage = begin(settings)
+    storage.remember(PRESET, "quick")
+    storage.remember(VERDICT, "confirmed")
+
+    assert try_all(replace(settings, optimizer="nowhere:Sampler")) == ()

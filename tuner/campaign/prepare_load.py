@@ -1,0 +1,69 @@
+"""Finds the load generators of a study, and refuses what they cannot send, before anything is started."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tuner import plugins
+from tuner.errors import TargetError, UsageError
+from tuner.hosts.load_places import find_generators
+from tuner.measure.window import Load
+from tuner.ports import Host, LoadGenerator, Workload
+from tuner.study import LoadSettings, Study
+
+
+def make_generators(settings: Study) -> tuple[LoadGenerator, ...]:
+    """Return the generator of each load. Raises UsageError for an unknown one, and what it cannot send."""
+    return tuple(_make_generator(settings, each) for each in settings.all_loads)
+
+
+def _make_generator(settings: Study, load: LoadSettings) -> LoadGenerator:
+    generator = plugins.make_load_generator(load.generator, **load.options())
+    example = Workload(
+        url=load.path if "://" in load.path else f"http://127.0.0.1{load.path}", connections=load.connections,
+        keepalive=load.keepalive, duration_s=1.0, threads=load.threads, protocol=load.protocol,
+        requests=load.requests,
+    )  # fmt: skip
+    counted = replace(example, requests_total=load.requests_total, duration_s=load.time_limit_s)
+    try:
+        # It warms up by time, and is then measured as the study says.
+        for each in (example, counted if load.requests_total else example):
+            generator.command(each)
+    except UsageError as error:
+        raise UsageError(f"{settings.path}: load: {error}") from error
+    return generator
+
+
+def describe_generators(generators: Sequence[LoadGenerator], hosts: Mapping[str, Host]) -> str:
+    """Return names and versions of the generators. Raises TargetError where one is not installed."""
+    versions = (f"{each.name} {find_generators(each, hosts)}".strip() for each in generators)
+    return ", ".join(dict.fromkeys(versions))
+
+
+def prepare_load(settings: Study, generators: Sequence[LoadGenerator], target: Host) -> Load:
+    """Return the load, the others of several with it."""
+    first = Load.prepare(generators[0], settings.load, target)
+    loads = [
+        replace(
+            first, generator=generator, shape=load, requests_total=load.requests_total,
+            time_limit_s=load.time_limit_s,
+        )
+        for generator, load in zip(generators, settings.all_loads, strict=True)
+    ]  # fmt: skip
+    if not settings.loads:
+        return loads[0]
+    named = [replace(load, name=each.name) for load, each in zip(loads, settings.loads, strict=True)]
+    return replace(named[0], beside=tuple(named[1:]))
+
+
+def prepare_fixed_rate(load: Load, settings: Study, hosts: Mapping[str, Host]) -> Load | None:
+    """Return the load with a generator that can keep a rate, when it is there and can send it."""
+    if not load.shape.keepalive or settings.load.requests or load.beside:
+        return None
+    generator = plugins.make_rate_generator()
+    if generator is None:
+        return None
+    try:
+        find_generators(generator, hosts)
+    except TargetError:
+        return None
+    return replace(load, generator=generator, requests_total=None)

@@ -1,0 +1,133 @@
+"""The commands that measure configurations against each other: of one study, or of several servers."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import tuner
+from tuner.cli.agreement import agree_to_run
+from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
+from tuner.cli.exit_codes import INTERRUPTED
+from tuner.cli.printing import make_console, print_json, print_text, say, what_was_typed
+from tuner.cli.study_commands import Preset
+from tuner.errors import UsageError
+
+if TYPE_CHECKING:
+    from tuner.ports import Config
+    from tuner.report.contest import Contest
+
+LEAST_PAIRS, LEAST_BLOCKS = 2, 3
+
+
+def compare(  # noqa: PLR0913, PLR0917 - the command's options
+    study: StudyPath,
+    first: Annotated[
+        str, typer.Argument(metavar="A", help="default, winner, a preset, or a YAML file of values.")
+    ],
+    second: Annotated[str, typer.Argument(metavar="B", help="The same; the gain is of B over A.")],
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="C", help="More of them, all against each other.")
+    ] = None,
+    pairs: Annotated[int | None, typer.Option(help="Fresh starts of each to measure.")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Of more than two: HTML page to write, or .md.")
+    ] = None,
+    as_json: AsJson = False,
+    yes: Agreed = False,
+) -> None:
+    """Measure two configurations in pairs, or more of them in blocks."""
+    refuse_below("--pairs", pairs, LEAST_BLOCKS if more else LEAST_PAIRS)
+    names, length = [first, second, *(more or ())], preset.value if preset else None
+    if more and len(set(names)) < len(names):
+        raise UsageError(f"compare: {', '.join(names)}: one is named twice. Name each once.")
+    if output is not None and not more:
+        raise UsageError("--output: two configurations have no page. Leave it out, or compare more.")
+    settings = read_study(study)
+    if settings.target.is_managed:
+        agree_to_run(settings, study, yes=yes)
+    from tuner.report.progress import open_progress
+    from tuner.report.summary_json import gain_json
+    from tuner.report.terminal import comparison_table
+
+    sides = [_read_side(name) for name in names]
+    try:
+        with open_progress(make_console(stderr=True)) as progress:
+            if more:
+                contest = tuner.compare_several(
+                    settings,
+                    dict(zip(names, sides, strict=True)),
+                    blocks=pairs,
+                    preset=length,
+                    progress=progress,
+                )
+            else:
+                comparison = tuner.compare(settings, *sides, pairs=pairs, preset=length, progress=progress)
+    except KeyboardInterrupt:
+        say("Stopped; everything is as it was before.")
+        sys.exit(INTERRUPTED)
+    if more:
+        print_contest(contest, output, as_json=as_json)
+    elif as_json:
+        print_json(gain_json(comparison.gain, comparison.reason))
+    else:
+        make_console().print(comparison_table(comparison, first, second))
+
+
+def _read_side(name: str) -> "Config | str":
+    """Return a name, or the values where it is that of a file."""
+    from tuner.study import load_values
+
+    return load_values(Path(name)) if "/" in name or name.endswith((".yaml", ".yml")) else name
+
+
+def versus(
+    studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="Files of private instances.")],
+    presets: Annotated[
+        bool, typer.Option("--presets", help="Race the presets that the files themselves name; tune nothing.")
+    ] = False,
+    preset: Annotated[Preset | None, typer.Option(help="How thorough; of all of them.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Wall time of each study that is not tuned yet.")
+    ] = None,
+    blocks: Annotated[int | None, typer.Option(help="Starts of each configuration in the race.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or Markdown as .md.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tune several servers with the same budget, then race all defaults and winners; go on with it."""
+    refuse_below("--minutes", minutes, 0.1)
+    refuse_below("--blocks", blocks, 3)
+    settings = [read_study(study) for study in studies]
+    from tuner.commands.outputs import write_results
+    from tuner.report.progress import open_progress
+
+    try:
+        with open_progress(make_console(stderr=True)) as progress:
+            found = tuner.versus(
+                settings, with_presets=presets, preset=preset.value if preset else None, minutes=minutes,
+                blocks=blocks, progress=progress, when_tuned=write_results,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
+        sys.exit(INTERRUPTED)
+    print_contest(found, output, as_json=as_json)
+
+
+def print_contest(found: "Contest", output: Path | None, *, as_json: bool) -> None:
+    """Print a contest, and write its page where one is asked for."""
+    from tuner.commands.outputs import write_contest
+    from tuner.report.contest.rows import contest_json
+    from tuner.report.contest.screen import contest_screen
+
+    if as_json:
+        print_json(contest_json(found))
+    else:
+        make_console().print(contest_screen(found))
+    if output is not None:
+        write_contest(found, output)
+        if not as_json:
+            print_text(str(output))

@@ -1,0 +1,46 @@
+"""Options that every command takes, before its name or after it: how much it says besides its result."""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, ClassVar
+
+import typer
+
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print the result and errors only.")]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Print each window, and failures with their whole reason.")
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
+
+
+class Verbosity:
+    """How much this process says."""
+
+    quiet: ClassVar[bool] = False
+    verbose: ClassVar[bool] = False
+    debug: ClassVar[bool] = False
+
+
+def raise_verbosity(*, quiet: bool, verbose: bool, debug: bool) -> None:
+    """Note what was asked for, here or before the command's name."""
+    Verbosity.quiet |= quiet
+    Verbosity.verbose |= verbose
+    Verbosity.debug |= debug
+
+
+def with_verbosity(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that takes the three options, too."""
+
+    @functools.wraps(command)
+    def run(*, quiet: bool, verbose: bool, debug: bool, **given: object) -> None:
+        raise_verbosity(quiet=quiet, verbose=verbose, debug=debug)
+        command(**given)
+
+    own = inspect.signature(command, eval_str=True)
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=option)
+        for name, option in (("quiet", Quiet), ("verbose", Verbose), ("debug", Debug))
+    ]
+    run.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
+    return run

@@ -1,0 +1,68 @@
+"""Tries what a run does before its first start, and changes nothing."""
+
+from pathlib import Path
+
+from tuner.campaign.prepare import Setup
+from tuner.campaign.warm_start import read_warmth
+from tuner.commands.session import as_begun, has_verdict, open_begun, settle_plan, settle_preset
+from tuner.errors import UsageError
+from tuner.optimize.catalogue import make_optimizer
+from tuner.study import Study, load_study
+from tuner.study.folder import require_own
+from tuner.study.storage import Storage, is_there
+from tuner.study.storage_url import show_url
+
+
+def rehearse(settings: Study, setup: Setup, *, trusts: bool) -> tuple[str, ...]:
+    """Try what a run needs besides its servers: storage, earlier studies, optimizer.
+
+    Args:
+        settings: the study.
+        setup: as prepared.
+        trusts: whether addresses are connected to, and code is run, that the study's author chose.
+
+    Returns:
+        A sentence for everything that was not tried.
+
+    Raises:
+        UsageError: the run would be refused: another study's storage, another preset or too little time, an
+            earlier study that cannot be read, an optimizer that is not there.
+        TargetError: the storage cannot be opened.
+    """
+    unseen: list[str] = []
+    begun = _open(settings, unseen, trusts=trusts)
+    setup = as_begun(setup, begun)
+    preset = settle_preset(settings, begun)
+    settle_plan(settings, begun, preset=preset)
+    if begun is not None:
+        begun.refuse_another(setup.fingerprint, definition=settings.definition(setup.space))
+    if not has_verdict(begun):
+        known = [path for path in settings.warm_start if trusts or _is_plain(settings, path, unseen)]
+        read_warmth(settings, setup.space, known)
+        _make_optimizer(settings, setup, unseen, trusts=trusts)
+    return tuple(unseen)
+
+
+def _open(settings: Study, unseen: list[str], *, trusts: bool) -> Storage | None:
+    if settings.is_stored_beside or trusts:
+        require_own(settings.folder)
+        return open_begun(settings) if is_there(settings.storage_url) else None
+    unseen.append(f"storage {show_url(settings.storage_url)}: it is connected to with --trust only")
+    return None
+
+
+def _is_plain(settings: Study, path: Path, unseen: list[str]) -> bool:
+    """Return whether an earlier study can be read without connecting to what its author chose."""
+    if path.exists() and not path.is_file():  # a pipe or a device would be read without end
+        raise UsageError(f"{settings.path}: warm_start: {path}: this is no regular file. Name a study file.")
+    if load_study(path).is_stored_beside:
+        return True
+    unseen.append(f"warm_start {path}: its storage is connected to with --trust only")
+    return False
+
+
+def _make_optimizer(settings: Study, setup: Setup, unseen: list[str], *, trusts: bool) -> None:
+    if ":" in settings.optimizer and not trusts:
+        unseen.append(f"optimizer {settings.optimizer}: its code is run with --trust only")
+        return
+    make_optimizer(settings.optimizer, setup.space.encode(setup.space.default()))

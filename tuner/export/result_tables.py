@@ -1,0 +1,75 @@
+"""The result of a study as Markdown for a pull request, and all its starts as CSV for a spreadsheet."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from tuner.export.provenance import describe_origin
+from tuner.report.rows import arm_rows, change_rows, name_p99
+from tuner.report.summary import gather_arm
+from tuner.report.terminal import headline
+from tuner.report.wording import make_printable
+
+if TYPE_CHECKING:
+    from tuner.ports import Scalar
+    from tuner.records import Start
+    from tuner.report.summary import Summary
+
+_MARKUP = re.compile(r"([\\`*\[\]<>|~])")
+OF_START = (
+    "number", "role", "state", "arm", "block", "speedup", "low", "high", "goodput_rps", "latency_p99_ms",
+    "failures", "requests", "failed",
+)  # fmt: skip
+"""Columns of the CSV before those of the settings; rates are medians over the windows that count."""
+
+
+def result_as_markdown(summary: "Summary") -> str:
+    """Return verdict, both sides, changed settings and where they come from, as Markdown."""
+    sides = ("", "requests/s", name_p99(summary.default), "failures", "starts")
+    lines = [f"### {_escape(headline(summary).plain)}", ""]
+    lines += [_escape(summary.reason), ""] if summary.reason else []
+    lines += [*_table(sides, arm_rows(summary), numbers=True), ""]
+    changes = [row[:3] for row in change_rows(summary)]
+    if changes:
+        title = "winner" if summary.winner is not None else "best so far"
+        lines += [*_table(("setting", "default", title), changes), ""]
+    lines += [f"- {_escape(each)}" for each in describe_origin(summary)]
+    return "\n".join(lines) + "\n"
+
+
+def starts_as_csv(summary: "Summary") -> str:
+    """Return a line for each start, with what it gave and all its settings."""
+    settings = list(dict.fromkeys(name for start in summary.starts for name in start.config))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow((*OF_START, *settings))
+    for start in summary.starts:
+        writer.writerow((*_describe(summary, start), *(_plain(start.config.get(name)) for name in settings)))
+    return text.getvalue()
+
+
+def _describe(summary: "Summary", start: "Start") -> Iterator[object]:
+    arm = gather_arm(start.config, [start])
+    speedup = summary.speedups.get(start.number)
+    yield from (start.number, start.role.value, start.state.value, start.arm, start.block)
+    yield from (None, None, None) if speedup is None else (speedup.ratio, *speedup.interval())
+    yield from (arm.goodput_rps if arm.requests else None, arm.latency_p99_ms, arm.failures, arm.requests)
+    yield None if start.failure is None else start.failure.kind
+
+
+def _plain(value: "Scalar | None") -> object:
+    """Return a value as a file of a server would have it; what is inactive is empty."""
+    return ("on" if value else "off") if isinstance(value, bool) else value
+
+
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = False) -> list[str]:
+    """Return a table in the Markdown of GitHub and GitLab; with `numbers` all but the first stand right."""
+    lines = ["---", *(["---:" if numbers else "---"] * (len(titles) - 1))]
+    return ["| " + " | ".join(row) + " |" for row in (titles, lines, *(map(_escape, row) for row in rows))]
+
+
+def _escape(text: str) -> str:
+    """Return a text in which nothing is markup."""
+    return _MARKUP.sub(r"\\\1", make_printable(text))

@@ -1,0 +1,133 @@
+"""A contest, recomputed from its storage: what each entrant gave, and the ratio of each to each other."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tuner.campaign.experiment import cost_s
+from tuner.errors import UsageError
+from tuner.records import Metric, Start
+from tuner.report.summary import Arm, gather_arm
+from tuner.space.problems import suggest
+from tuner.statistics.arms.all_pairs import AllPairs, judge_all_pairs
+from tuner.statistics.arms.faults import find_failure, find_faults
+from tuner.statistics.response_curve import Estimate
+from tuner.study.facts import CONTEST, ContestPlan
+from tuner.study.objective import cpu_per_request
+
+if TYPE_CHECKING:
+    from tuner.ports import Scalar
+    from tuner.space import Space
+    from tuner.study import Study
+    from tuner.study.storage import Storage
+
+CONTESTS = "contests"
+"""Folder of a study in which each contest has a storage of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contest:
+    """Configurations of one or several studies, measured against each other in interleaved blocks."""
+
+    plan: ContestPlan
+    workload: str
+    metric: Metric
+    spaces: Mapping[str, "Space"]
+    """Of each study, by its name."""
+    pairs: AllPairs
+    arms: tuple[Arm, ...]
+    """What the starts of each entrant gave, in the order of the plan."""
+    cpu_us: tuple[float | None, ...]
+    """CPU time of the servers per correct response, in microseconds; the median over starts."""
+    faults: Mapping[int, str]
+    """Entrant → why it may not be named best."""
+    blocks: int
+    """That hold every entrant which did not fail."""
+    starts: int
+    seconds: float
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return the name of each entrant, with its study where there are several."""
+        several = len(self.plan.studies) > 1
+        return tuple(f"{each.study} {each.name}" if several else each.name for each in self.plan.entrants)
+
+    @property
+    def leaders(self) -> tuple[int, ...]:
+        """Return the entrants without fault that are shown to be behind none of the others."""
+        return self.pairs.leaders([each for each in range(len(self.arms)) if each not in self.faults])
+
+    def ratio(self, over: str, under: str) -> Estimate | None:
+        """Return the ratio of one entrant to another, by their labels. Raises UsageError."""
+        for label in (over, under):
+            if label not in self.labels:
+                raise UsageError(f"{label!r} is no entrant. {suggest(label, self.labels)}")
+        return self.pairs.estimates.get((self.labels.index(over), self.labels.index(under)))
+
+    def of_study(self, study: str) -> tuple[int, ...]:
+        """Return the entrants of a study, its control first."""
+        return tuple(index for index, each in enumerate(self.plan.entrants) if each.study == study)
+
+    def changes(self, index: int) -> Mapping[str, tuple["Scalar", "Scalar"]]:
+        """Return what an entrant changes: parameter → default and value."""
+        entrant = self.plan.entrants[index]
+        return self.spaces[entrant.study].changes(entrant.config)
+
+    def _repr_html_(self) -> str:
+        """Return the figure, as notebooks show it."""
+        from tuner.report.contest.page import render_figure
+
+        return render_figure(self)
+
+
+def gather_contest(
+    settings: Mapping[str, "Study"], spaces: Mapping[str, "Space"], storage: "Storage"
+) -> Contest:
+    """Recompute a contest from its storage. Raises UsageError when it holds none."""
+    plan = storage.recall(CONTEST)
+    if plan is None:
+        raise UsageError("this storage holds no contest. Make one with `tuner versus`.")
+    starts = storage.starts()
+    by_arm = [[start for start in starts if start.arm == each.arm] for each in plan.entrants]
+    return Contest(
+        plan=plan, metric=storage.metric, spaces=spaces,
+        workload=settings[plan.studies[0]].load.describe(),
+        pairs=judge_all_pairs(starts, [each.arm for each in plan.entrants]),
+        arms=tuple(
+            gather_arm(each.config, own) for each, own in zip(plan.entrants, by_arm, strict=True)
+        ),
+        cpu_us=tuple(map(_median_cpu_us, by_arm)),
+        faults=_find_faults(plan, settings, starts),
+        blocks=count_blocks(plan, starts),
+        starts=sum(start.counts for start in starts), seconds=sum(map(cost_s, starts)),
+    )  # fmt: skip
+
+
+def _median_cpu_us(starts: Sequence[Start]) -> float | None:
+    found = [cost for start in starts if start.counts and (cost := cpu_per_request(start)) is not None]
+    return median(found) if found else None
+
+
+def _find_faults(
+    plan: ContestPlan, settings: Mapping[str, "Study"], starts: Sequence[Start]
+) -> Mapping[int, str]:
+    """Judge the entrants of each study by its own bounds."""
+    places = {each.arm: index for index, each in enumerate(plan.entrants)}
+    found: dict[int, str] = {}
+    for study in plan.studies:
+        arms = {each.arm: each.config for each in plan.entrants if each.study == study}
+        own = [start for start in starts if start.arm in arms]
+        control, constraints = next(iter(arms.values())), settings[study].constraints
+        found |= {places[arm]: fault for arm, fault in find_faults(arms, control, own, constraints).items()}
+    return found
+
+
+def count_blocks(plan: ContestPlan, starts: Sequence[Start]) -> int:
+    """Return how many blocks hold every entrant that did not fail."""
+    held: dict[tuple[str, int | None], set[str]] = {}
+    for start in starts:
+        if start.counts:
+            held.setdefault((start.session, start.block), set()).add(start.arm)
+    wanted = {each.arm for each in plan.entrants if find_failure(each.arm, starts) is None}
+    return sum(wanted <= arms for arms in held.values()) if wanted else 0

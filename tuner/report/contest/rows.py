@@ -1,0 +1,151 @@
+"""The tables of a contest: a row for each entrant, for people, Markdown and scripts."""
+
+from typing import Any
+
+from tuner.ports import ConnectTime
+from tuner.report.contest import Contest
+from tuner.report.contest.wording import list_claims, list_remarks, name_leader, say_effort, say_intervals
+from tuner.report.wording import (
+    NOTHING,
+    make_printable,
+    say_estimate,
+    say_failures,
+    say_milliseconds,
+    say_rate,
+)
+from tuner.statistics.response_curve import Estimate
+
+SIDES = ("requests/s", "p99", "CPU/request", "failures", "starts")
+
+
+def entrant_columns(contest: Contest) -> tuple[str, ...]:
+    """Return the titles of what is known of each entrant; connect times where a generator says them."""
+    is_timed = any(arm.connect_time is not None for arm in contest.arms)
+    return (*SIDES, "connecting, min / mean / max") if is_timed else SIDES
+
+
+def entrant_rows(contest: Contest) -> list[tuple[str, ...]]:
+    """Return a row for each entrant, in the order of `entrant_columns`."""
+    rows = []
+    for arm, cpu_us in zip(contest.arms, contest.cpu_us, strict=True):
+        row = (
+            f"≥ {say_rate(arm.goodput_rps)}" if arm.is_lower_bound else say_rate(arm.goodput_rps),
+            say_milliseconds(arm.latency_p99_ms),
+            NOTHING if cpu_us is None else f"{cpu_us:.1f} µs",
+            say_failures(arm.failures, arm.requests),
+            f"{arm.starts}, {arm.failed_starts} failed" if arm.failed_starts else str(arm.starts),
+            _say_connect_time(arm.connect_time),
+        )
+        rows.append(row[: len(entrant_columns(contest))])
+    return rows
+
+
+def _say_connect_time(found: ConnectTime | None) -> str:
+    if found is None:
+        return NOTHING
+    least, mean, most = map(say_milliseconds, (found.min_ms, found.mean_ms, found.max_ms))
+    return f"{least.removesuffix(' ms')} / {mean.removesuffix(' ms')} / {most}"
+
+
+def to_control(contest: Contest) -> list[Estimate | None]:
+    """Return the ratio of each entrant to the first one, whose own is 1."""
+    same = Estimate(ratio=1.0, low=1.0, high=1.0)
+    others = [contest.pairs.estimates.get((index, 0)) for index in range(1, len(contest.arms))]
+    return [same if contest.arms[0].starts else None, *others]
+
+
+def say_to_control(contest: Contest) -> list[str]:
+    """Return the same as text; nothing where there was no measurement."""
+    ratios = [NOTHING if each is None else say_estimate(each) for each in to_control(contest)]
+    return [NOTHING if ratios[0] == NOTHING else "1×", *ratios[1:]]
+
+
+def pair_rows(contest: Contest) -> list[tuple[str, ...]]:
+    """Return a row for each entrant: its ratio to each of them."""
+    count = len(contest.arms)
+    return [tuple(_say_pair(contest, over, under) for under in range(count)) for over in range(count)]
+
+
+def _say_pair(contest: Contest, over: int, under: int) -> str:
+    found = contest.pairs.estimates.get((over, under))
+    return NOTHING if found is None else say_estimate(found)
+
+
+def contest_markdown(contest: Contest) -> str:
+    """Return a contest as Markdown: who leads, the table of entrants, what is claimed."""
+    ratios = say_to_control(contest)
+    head = ("", f"of {contest.labels[0]}", *entrant_columns(contest))
+    rows = [
+        (label, ratio, *row)
+        for label, ratio, row in zip(contest.labels, ratios, entrant_rows(contest), strict=True)
+    ]
+    lines = [f"**{_escape(name_leader(contest))}**", "", *_table(head, rows), ""]
+    lines += [f"- {_escape(claim)}" for claim in list_claims(contest)]
+    lines += ["", f"{_escape(contest.workload)}. {say_effort(contest)}. {say_intervals(contest)}"]
+    lines += [f"- {_escape(remark)}" for remark in list_remarks(contest)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    shown = [head, ("---", *("--:" for _ in head[1:])), *rows]
+    return [f"| {' | '.join(_escape(cell) for cell in row)} |" for row in shown]
+
+
+def _escape(text: str) -> str:
+    """Write foreign text so that Markdown takes none of its signs for markup."""
+    return "".join(f"\\{sign}" if sign in "\\`*_<>|[]#" else sign for sign in make_printable(text))
+
+
+def contest_json(contest: Contest) -> dict[str, Any]:
+    """Return a contest as JSON values; keys are added, never renamed."""
+    return {
+        "studies": list(contest.plan.studies),
+        "workload": contest.workload,
+        "metric": contest.metric.value,
+        "entrants": [_entrant_json(contest, index) for index in range(len(contest.arms))],
+        "pairs": [
+            {
+                "over": contest.labels[over], "under": contest.labels[under], "ratio": found.ratio,
+                "low": found.low, "high": found.high, "blocks": contest.pairs.blocks[over, under],
+            }
+            for (over, under), found in contest.pairs.estimates.items()
+        ],
+        "confidence": 0.95,
+        "correction": f"Bonferroni over {contest.pairs.planned} pairs",
+        "leaders": [contest.labels[each] for each in contest.leaders],
+        "headline": name_leader(contest),
+        "claims": list_claims(contest),
+        "remarks": list_remarks(contest),
+        "blocks": contest.blocks,
+        "starts": contest.starts,
+        "seconds": round(contest.seconds, 1),
+    }  # fmt: skip
+
+
+def _entrant_json(contest: Contest, index: int) -> dict[str, Any]:
+    entrant, arm = contest.plan.entrants[index], contest.arms[index]
+    timed = arm.connect_time
+    return {
+        "label": contest.labels[index],
+        "study": entrant.study,
+        "name": entrant.name,
+        "goodput_rps": arm.goodput_rps,
+        "is_lower_bound": arm.is_lower_bound,
+        "requests_per_cpu_s": arm.requests_per_cpu_s,
+        "latency_p99_ms": arm.latency_p99_ms,
+        "cpu_us_per_request": contest.cpu_us[index],
+        "connect_ms": None if timed is None else {
+            "min": timed.min_ms, "mean": timed.mean_ms, "max": timed.max_ms,
+        },
+        "failures": arm.failures,
+        "requests": arm.requests,
+        "starts": arm.starts,
+        "failed_starts": arm.failed_starts,
+        "fault": contest.faults.get(index),
+        "notes": list(entrant.notes),
+        "changes": {
+            name: {"default": default, "value": value}
+            for name, (default, value) in contest.changes(index).items()
+        },
+        "config": dict(entrant.config),
+    }  # fmt: skip

@@ -1,0 +1,1 @@
+"""What interleaved blocks say of their arms, whatever the arms are."""

@@ -1,0 +1,45 @@
+"""Arms that may not be named best: they fail to start, or break a constraint."""
+
+from collections.abc import Mapping, Sequence
+
+from tuner.ports import Config
+from tuner.records import Start, State
+from tuner.statistics.feasibility import judge_feasibility
+from tuner.study.objective import Constraint
+
+MOST_FAILURES = 2
+"""Failed starts in a row after which an arm is measured no more."""
+
+
+def find_faults(
+    arms: Mapping[str, Config], control: Config, starts: Sequence[Start], constraints: Sequence[Constraint]
+) -> Mapping[str, str]:
+    """Return the arms that fail to start, or that break a constraint, with what was seen.
+
+    Args:
+        arms: name → configuration.
+        control: what a relative bound is relative to.
+        starts: of these arms, finished or not.
+        constraints: of the study.
+    """
+    known = judge_feasibility(starts, constraints, control)
+    found: dict[str, str] = {}
+    for arm, config in arms.items():
+        failure = find_failure(arm, starts)
+        if failure is not None:
+            found[arm] = failure
+        elif known.is_ruled_out(config):
+            worst = min(known.assess(config), key=lambda each: each.probability)
+            found[arm] = f"{worst.finding}; the bound is {worst.constraint}"
+    return found
+
+
+def find_failure(arm: str, starts: Sequence[Start]) -> str | None:
+    """Return why an arm is measured no more: its last starts failed; None where they did not."""
+    own = [start for start in starts if start.arm == arm]
+    ended = [start for start in own if start.state not in {State.INVALID, State.RUNNING}]
+    last = ended[-MOST_FAILURES:]
+    if len(last) < MOST_FAILURES or any(start.state is not State.FAILED for start in last):
+        return None
+    failure = last[-1].failure
+    return failure.reason if failure else "it gave no measurement"

@@ -1,0 +1,125 @@
+"""Built-in contents by name: the pages that private servers serve, and how they are asked for.
+
+`tuner.deploy.builtin_pages` makes the pages.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tuner.ports import RequestKind
+from tuner.space.problems import problem, quote
+from tuner.study.fields import Fields, Keys
+
+BUILTIN = "builtin"
+"""The `content:` of a study that serves no document root of its own."""
+LEAST_IMAGE_BYTES, MOST_IMAGE_BYTES = 10_000, 1_000_000
+IMAGES = 20
+SKEW = 1.6
+"""Of the images' sizes on a logarithmic scale: 1 spreads them evenly, more makes most of them small."""
+
+
+def _size_images() -> Mapping[str, int]:
+    """Return path → bytes of each image, the smallest first; no two are alike in size."""
+    ratio = MOST_IMAGE_BYTES / LEAST_IMAGE_BYTES
+    sizes = (round(LEAST_IMAGE_BYTES * ratio ** ((index / (IMAGES - 1)) ** SKEW)) for index in range(IMAGES))
+    return {f"/images/{number:02}.jpg": size for number, size in enumerate(sizes, start=1)}
+
+
+IMAGE_BYTES: Mapping[str, int] = MappingProxyType(_size_images())
+"""Most are some tens of kilobytes, a few are large: half of all bytes are in the two largest."""
+TINY, INDEX, HTML, GALLERY, PROGRAM = "/tiny.txt", "/index.html", "/page.html", "/images.html", "/page.php"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltinLoad:
+    """One built-in content: what is asked for, and why anybody would."""
+
+    name: str
+    path: str
+    """What is asked for; of a mix, the page that is waited for."""
+    title: str
+    why: str
+    requests: tuple[RequestKind, ...] = ()
+    """The mix; empty for the path alone."""
+    is_program: bool = False
+    """Whether a program behind the web server makes it."""
+
+
+BUILTIN_LOADS: Mapping[str, BuiltinLoad] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            BuiltinLoad(
+                name="index",
+                path=INDEX,
+                title="an HTML page of 615 bytes",
+                why="As long as the page that most published comparisons ask for.",
+            ),
+            BuiltinLoad(
+                name="tiny",
+                path=TINY,
+                title="a text of 44 bytes",
+                why="As short as a health check: little but connections and headers.",
+            ),
+            BuiltinLoad(
+                name="html",
+                path=HTML,
+                title="an HTML page of 4,300 bytes",
+                why="As long as an article without its images.",
+            ),
+            BuiltinLoad(
+                name="images",
+                path=GALLERY,
+                title=f"an HTML page and its {IMAGES} images of 10 KB to 1 MB, 3.4 MB in all",
+                why="As browsers with an empty cache ask for it, each file once a view.",
+                requests=tuple(RequestKind(path=path) for path in (GALLERY, *IMAGE_BYTES)),
+            ),
+            BuiltinLoad(
+                name="php",
+                path=PROGRAM,
+                title="a PHP page of 819 bytes, made from an SQLite database of 70 KB",
+                why="A program runs for each request; a server of PHP stands behind the first.",
+                is_program=True,
+            ),
+        )
+    }
+)
+
+
+def find_builtin_load(name: str, where: str) -> BuiltinLoad:
+    """Return a built-in content by its name. Raises UsageError naming those that there are."""
+    if name not in BUILTIN_LOADS:
+        known = ", ".join(BUILTIN_LOADS)
+        raise problem(where, f"there is no built-in content {quote(name)}", f"Known are {known}.")
+    return BUILTIN_LOADS[name]
+
+
+def read_builtin_load(fields: Fields, *, is_managed: bool) -> BuiltinLoad | None:
+    """Read `load.content:`; None when the study asks for something of its own.
+
+    Raises UsageError for an unknown name, and where something else is served or asked for besides.
+    """
+    keys: Keys = ("load", "content")
+    name = fields.text(keys, "")
+    if not name:
+        return None
+    found = find_builtin_load(name, fields.where(keys))
+    if is_managed:
+        raise fields.wrong(
+            keys,
+            "installed servers serve pages of their own",
+            "Write `path:` or `requests:` instead, or `target: {mode: sandbox}`",
+        )
+    besides: tuple[Keys, ...] = (("load", "path"), ("load", "requests"), ("load", "script"), ("backend",))
+    for other in besides:
+        if fields.value(other) is not None:
+            shown = ".".join(map(str, other))
+            raise fields.wrong(other, f"`{shown}:` beside `load.content: {name}`", "Leave one of them out")
+    if fields.text(("content",), BUILTIN) != BUILTIN:
+        raise fields.wrong(
+            ("content",),
+            f"a document root beside `load.content: {name}`",
+            "Leave one of them out; `load.path:` is what is asked for of a document root",
+        )
+    return found
