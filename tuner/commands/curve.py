@@ -96,6 +96,10 @@ def plan_curve(
     connections: Sequence[int],
 ) -> CurvePlan:
     """Settle what is measured. Raises UsageError for what cannot be."""
+    if settings.loads:
+        raise UsageError(
+            f"{settings.path}: loads: a curve varies the connections of one load. Give a study that has one."
+        )
     counts = _settle_connections(setup, connections)
     chosen = _settle_configurations(settings, setup, configurations)
     bounds = (each.limit for each in settings.constraints if each.metric == FAILURE_RATE)
@@ -180,5 +184,7 @@ class Charting(Interleaved):
         config, connections = self.planned.cells[self.planned.arms.index(arm)]
         load = self.setup.load
         opening = Opening(role=Role.CURVE, config=self.planned.configs[config], arm=arm, block=block)
-        load = replace(load, shape=replace(copy_shape(load.shape), connections=connections))
+        shape = replace(copy_shape(load.shape), connections=connections)
+        # By time: so many requests end sooner than thousands of connections are open.
+        load = replace(load, shape=shape, requests_total=None)
         return self.make(opening, f"{self.planned.names[config]}, {connections:,} connections", load=load)

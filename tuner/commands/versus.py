@@ -242,7 +242,7 @@ def _enter_winners(setups: Mapping[str, Setup], notes: Sequence[str]) -> Contest
         summary = read(setup.settings, with_explanation=False).summary
         entrants.append(Entrant(study=name, name=DEFAULT_ARM, config=setup.space.default()))
         took = f"{say_duration(summary.timing['total_s'])}, {len(summary.starts)} starts"
-        if summary.winner is None or summary.gain is None or summary.gain.verdict != "improved":
+        if summary.winner is None or summary.gain is None or not summary.gain.is_proven:
             said.append(f"{name}: nothing was proven better than its default ({took}), which stands for it")
             continue
         said.append(f"{name}: tuned in {took}")

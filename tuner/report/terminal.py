@@ -76,7 +76,7 @@ def final_screen(
 
 def _unproven(summary: "Summary") -> Text:
     """Return a line above exports of what the pairs did not prove; nothing when they did."""
-    if summary.gain is not None and summary.gain.verdict == "improved":
+    if summary.gain is not None and summary.gain.is_proven:
         return Text()
     verdict = summary.gain.verdict if summary.gain is not None else "not confirmed"
     return Text(f"{verdict}: to be tried, not to be put into service\n", style="bold yellow")
