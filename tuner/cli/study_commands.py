@@ -37,7 +37,7 @@ def init(
     url: Annotated[str | None, typer.Option(help="For an installed php-fpm: a page that it makes.")] = None,
     backend: Annotated[
         str | None,
-        typer.Option(help="What stands behind it, and is tuned as well: php-fpm, h2o, websocket-echo …"),
+        typer.Option(help="What stands behind it: php-fpm (tuned as well), h2o, websocket-echo …"),
     ] = None,
 ) -> None:
     """Detect the server and write a commented study file."""

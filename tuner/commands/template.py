@@ -93,7 +93,9 @@ class _Asked:
     """What stands behind the server, and what is sent because of it."""
 
     servers: tuple[str, ...] = ()
-    """Names of the servers behind it, which are tuned as well."""
+    """Names of the servers behind it."""
+    tuned: tuple[str, ...] = ()
+    """Those of them that are tuned as well; others run as their packages ship them."""
     application: str = ""
     generator: str = DEFAULT_GENERATOR
     page: str = "/index.html"
@@ -129,14 +131,14 @@ def write_study(server: str, path: Path, *, url: str | None = None, backend: str
         )
     serving, facts_serving = (server, facts) if kind in ALONE else _find_serving(host, server, facts)
     asked = _find_backend(host, server, facts, backend) if backend else _Asked()
-    tuned = (server, *asked.servers)
-    spaces = [space_for(name) for name in tuned]
+    named = (server, *asked.servers)
+    spaces = [space_for(name) for name in (server, *asked.tuned)]
     version = ".".join(map(str, facts.version))
     text = (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
         path=path,
         name=_name_after(path, server),
         server=server,
-        servers=", ".join(tuned if serving == server else (serving, *tuned)),
+        servers=", ".join(named if serving == server else (serving, *named)),
         application=f"backend: {asked.application}\n" if asked.application else "",
         page=PROGRAM_PAGE if kind is Kind.BEHIND else asked.page,
         url=json.dumps(url),
@@ -179,7 +181,9 @@ def _find_backend(host: Host, server: str, facts: Facts, backend: str) -> _Asked
         generator = next(iter(plugins.generators_of(speaks))) if is_tunnel else DEFAULT_GENERATOR
         keepalive = True if is_tunnel else None
         return _Asked(application=backend, generator=generator, page="/", keepalive=keepalive)
-    return _Asked(servers=(backend,), page=PROGRAM_PAGE if speaks == FASTCGI else "/index.html")
+    if speaks == FASTCGI:  # its processes and the front's connections depend on each other
+        return _Asked(servers=(backend,), tuned=(backend,), page=PROGRAM_PAGE)
+    return _Asked(servers=(backend,))
 
 
 def _find_protocol(host: Host, backend: str, applications: Collection[str]) -> str:
