@@ -5,6 +5,7 @@ sleeps, or an answer that waits for a delayed ACK. Its tuned value is worth seve
 """
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -207,3 +208,26 @@ def test_a_managed_study_ends_in_a_winner_that_is_exported_applied_and_undone(
     assert undone.returncode == 0, undone.stderr
     assert look_at(host) == before
     assert host.status_of(CASES[server].page, port=CASES[server].port) == 200
+
+
+def test_a_study_ends_before_the_load_fills_a_disk_with_logs(own_bed: Testbed, tuner: CommandLine):
+    host = own_bed.add_host("web")
+    (host.root / "var/www/html").mkdir(parents=True, exist_ok=True)
+    (host.root / "var/www/html/page.html").write_text("quick")
+    host.install_nginx()
+    # nginx writes some 90 bytes for each of thousands of requests a second.
+    spare = 28 * 2**20
+    stat = os.statvfs(host.root / "var/log")
+    with (host.root / "var/filler").open("wb") as filler:
+        os.posix_fallocate(filler.fileno(), 0, stat.f_bavail * stat.f_frsize - spare)
+    before = look_at(host)
+    study = write(tuner, "nginx", host)
+    study.write_text(study.read_text().replace("minutes: 0.4", "minutes: 2"))
+
+    done = tuner.run("run", study, "--yes", timeout_s=400)
+
+    assert done.returncode == 3, done.stderr + done.stdout
+    assert "stopped before it is full. Make room (`logrotate" in " ".join(done.stderr.split())
+    assert look_at(host) == before
+    stat = os.statvfs(host.root / "var/log")
+    assert stat.f_bavail * stat.f_frsize > 2 * 2**20

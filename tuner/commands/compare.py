@@ -124,7 +124,7 @@ def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     """
     free = setup.space.open()
     if not isinstance(chosen, str):
-        return free.complete(dict(chosen))
+        return _complete(setup, chosen)
     if chosen == DEFAULT_ARM:
         return setup.space.default()
     presets = {preset.name: (setup.space, preset) for preset in setup.space.presets}
@@ -142,3 +142,14 @@ def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     if planned is None:
         raise UsageError(f"{settings.name}: there is no winner yet. Finish the study with `tuner run`.")
     return dict(planned.config)
+
+
+def _complete(setup: Setup, values: Config) -> Config:
+    """Complete them as the study does, so that a winner's lines give the winner; else with less capacity.
+
+    Raises UsageError when a value is wrong whatever has to be held.
+    """
+    try:
+        return setup.space.complete(dict(values))
+    except UsageError:
+        return setup.space.open().complete(dict(values))

@@ -19,6 +19,7 @@ from tuner.deploy.readiness import Page
 from tuner.deploy.systemd_limits import raise_limits, touches_units
 from tuner.errors import Crashed, NotEffective, TargetError
 from tuner.hosts.conflicts import Conflict, find_conflicts
+from tuner.hosts.disk_room import DiskRoom
 from tuner.hosts.file_cache import FileCache
 from tuner.hosts.load_places import LoadPlace, open_load_places
 from tuner.hosts.url import parse_url
@@ -96,6 +97,11 @@ class ManagedTarget:
     _written: Files = field(default_factory=dict, init=False)
     _running: Config | None = field(default=None, init=False)
     """What the services run with; None when that is not known."""
+    _room: DiskRoom = field(init=False)
+
+    def __post_init__(self) -> None:
+        logs = (each.installation.log for each in self.servers)
+        self._room = DiskRoom.of(self.host.name, [log for log in logs if log is not None])
 
     @property
     def services(self) -> tuple[Service, ...]:
@@ -192,7 +198,8 @@ class ManagedTarget:
             may_reload=partial(self._may_reload, config),
         )
         self._running, self._written = None, files
-        done = self.host.run_all([step.command for step in steps])
+        shown, *done = self.host.run_all([self._room.command, *(step.command for step in steps)])
+        self._room.look(shown)
         lease.note_changed(done[:1])
         pids = activation.read_outcome(steps, done)
         deployment = self._observe(MappingProxyType(dict(config)), pids, began_s)

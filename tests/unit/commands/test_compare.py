@@ -3,6 +3,7 @@
 import math
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -17,8 +18,10 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
+from tests.unit.space.samples import facts
 from tuner.commands import compare as module
 from tuner.records import Metric
+from tuner.space import load_space
 from tuner.study.facts import METRIC, MOVED_LOAD, MovedLoad
 
 FASTER = {"open_file_cache": 2000}
@@ -79,3 +82,12 @@ def test_the_load_comes_from_where_the_study_moved_it(settings, host, started):
     (starter,) = started
     assert starter.setup.placement.generator_cpus == {2, 3}
     assert starter.setup.load.shape.threads == 2
+
+
+def test_the_lines_of_a_winner_give_the_winner_and_less_than_the_default_can_be_compared(settings):
+    space = load_space(["apache-event"], facts=facts(), base=Path("/"))
+    setup = SimpleNamespace(space=space)
+    lines = {"ThreadsPerChild": 143, "MaxSpareThreads": 325}
+
+    assert module.resolve(settings, setup, lines) == space.complete(lines)
+    assert module.resolve(settings, setup, {"ThreadsPerChild": 2, "Processes": 1})["MaxRequestWorkers"] == 2

@@ -1,0 +1,98 @@
+"""Watches the room on a target's disks: a web server writes a line to its log for each request.
+
+At 25,000 requests/s that is some 2 MB/s, so that minutes of load fill a small disk.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from tuner.errors import TargetError
+from tuner.ports import Command, Completed
+
+KIB, MIB = 2**10, 2**20
+RESERVE_SHARE = 0.05
+"""Of a disk; ext4 keeps as much for root (mke2fs(8), -m)."""
+LEAST_RESERVE_BYTES = 16 * MIB
+"""What originals may need."""
+MOST_RESERVE_BYTES = 1024 * MIB
+STARTS_AHEAD = 2
+"""One start may write twice what those before it wrote: faster settings, a stage with longer loads."""
+USUALLY_WRITTEN = tuple(PurePosixPath(path) for path in ("/var/log", "/var/lib", "/var/cache", "/tmp"))  # noqa: S108 - asked for its size only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """A mounted file system."""
+
+    mount_point: str
+    size_bytes: int
+    free_bytes: int
+    """To ordinary users."""
+
+    @property
+    def reserve_bytes(self) -> int:
+        """Return what the load never gets."""
+        return int(min(max(RESERVE_SHARE * self.size_bytes, LEAST_RESERVE_BYTES), MOST_RESERVE_BYTES))
+
+
+@dataclass(kw_only=True)
+class DiskRoom:
+    """The disks that a load may fill, from one start to the next."""
+
+    host_name: str
+    directories: tuple[PurePosixPath, ...]
+    _free_bytes: dict[str, int] = field(default_factory=dict, init=False)
+    _most_written: dict[str, int] = field(default_factory=dict, init=False)
+    """By one start so far, in bytes, by mount point."""
+
+    @classmethod
+    def of(cls, host_name: str, logs: Iterable[PurePosixPath]) -> "DiskRoom":
+        """Return the room where these logs are, and where servers usually write."""
+        places = dict.fromkeys((*(log.parent for log in logs), *USUALLY_WRITTEN))
+        return cls(host_name=host_name, directories=tuple(places))
+
+    @property
+    def command(self) -> Command:
+        """Return what shows it. A directory that is missing is left out of what is printed."""
+        return Command(argv=("df", "-Pk", "--", *map(str, self.directories)), may_fail=True)
+
+    def look(self, shown: Completed) -> None:
+        """Read what the command printed before a start.
+
+        Raises TargetError while there is still room: the next starts would fill a disk.
+        """
+        for mount_point, disk in _read_disks(shown.stdout.decode(errors="replace")).items():
+            before = self._free_bytes.get(mount_point, disk.free_bytes)
+            written = max(self._most_written.get(mount_point, 0), before - disk.free_bytes)
+            self._free_bytes[mount_point], self._most_written[mount_point] = disk.free_bytes, written
+            if disk.free_bytes < disk.reserve_bytes + STARTS_AHEAD * written:
+                raise TargetError(self._too_full(disk, written))
+
+    def _too_full(self, disk: Disk, written: int) -> str:
+        left = f"{_mib(disk.free_bytes)} of {_mib(disk.size_bytes)} left"
+        where = f"{self.host_name}: {disk.mount_point} has only {left}"
+        if not written:
+            least = _mib(disk.reserve_bytes)
+            return f"{where}, and a server under load writes logs. Make room: {least} at least."
+        return (
+            f"{where}, and one start under load wrote {_mib(written)} there, as access logs do: stopped "
+            "before it is full. Make room (`logrotate --force /etc/logrotate.conf`), or log elsewhere or "
+            "not at all while tuning; then run the same command again."
+        )
+
+
+def _read_disks(printed: str) -> Mapping[str, Disk]:
+    """Read `df -Pk` (POSIX df), by mount point; lines that are none of its own are passed over."""
+    return {disk.mount_point: disk for disk in _disks(printed)}
+
+
+def _disks(printed: str) -> Iterator[Disk]:
+    for line in printed.splitlines()[1:]:
+        words = line.split(maxsplit=5)
+        if len(words) == 6 and words[1].isdecimal() and words[3].isdecimal():  # noqa: PLR2004 - df(1)
+            yield Disk(mount_point=words[5], size_bytes=int(words[1]) * KIB, free_bytes=int(words[3]) * KIB)
+
+
+def _mib(count: int) -> str:
+    return f"{count / MIB:,.0f} MiB"
