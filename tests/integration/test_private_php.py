@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
+from tuner.adapters.loads.wrk import Wrk
 from tuner.deploy.chain import link
 from tuner.deploy.content import Content, open_content
+from tuner.deploy.deployment import Deployment
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import Crashed, NotReady
 from tuner.hosts.placement import place
 from tuner.plugins import make_private_server
-from tuner.ports import Config, Scalar
+from tuner.ports import Config, FileState, LoadResult, Scalar, Workload
 
 FRONTS = ("apache", "h2o", "nginx")
 STATIC_TCP: Config = {
@@ -78,6 +80,33 @@ def test_a_page_that_breaks_off_is_no_reference(page):
         target("nginx", page(broken)).deploy({}),
     ):
         pass
+
+
+@pytest.mark.parametrize("front", ["apache", "nginx"])
+def test_a_page_that_begins_to_fail_with_status_200_is_no_goodput(front: str, page, tmp_path: Path):
+    failing = "if (file_exists(__DIR__ . '/broken')) { no_such_function(); }"
+    content = page(f"<?php ini_set('display_errors', '1'); {failing} echo 'a shop';")
+
+    with target(front, content).deploy({}) as deployment:
+        before = send(deployment)
+        (tmp_path / "broken").touch()
+        after = send(deployment)
+
+    assert (before.correct > 0, before.failures.total) == (True, 0)
+    assert (after.correct, after.failures.length > 0) == (0, True)
+
+
+def send(deployment: Deployment) -> LoadResult:
+    workload = Workload(
+        url=deployment.url, connections=2, keepalive=True, duration_s=0.5, body_bytes=deployment.body_bytes,
+        response_bytes=deployment.response_bytes, directory=deployment.load_places[0].directory,
+    )  # fmt: skip
+    load, host = Wrk(), deployment.host
+    for path, written in load.files(workload).items():
+        host.write(path, FileState(content=written))
+    completed = host.run(load.command(workload), timeout_s=10)
+    outputs = {path: host.read(path).content or b"" for path in load.outputs(workload)}
+    return load.parse(completed, outputs, workload)
 
 
 def test_a_page_that_fails_with_500_says_why(page):

@@ -50,7 +50,7 @@ def init(
     content: Annotated[str | None, typer.Option(help="Built-in content to ask for; `tuner loads`.")] = None,
     backend: Annotated[
         str | None,
-        typer.Option(help="What stands behind it, and is tuned as well: php-fpm, h2o, websocket-echo …"),
+        typer.Option(help="What stands behind it: php-fpm (tuned as well), h2o, websocket-echo …"),
     ] = None,
 ) -> None:
     """Detect the server and write a commented study file, or write one that comes with tuner."""

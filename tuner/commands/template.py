@@ -100,7 +100,9 @@ class _Behind:
     """What stands behind the server, and what is sent because of it."""
 
     servers: tuple[str, ...] = ()
-    """Names of the servers behind it, which are tuned as well."""
+    """Names of the servers behind it."""
+    tuned: tuple[str, ...] = ()
+    """Those of them that are tuned as well; others run as their packages ship them."""
     application: str = ""
     generator: str = DEFAULT_GENERATOR
     page: str = INDEX
@@ -139,8 +141,8 @@ def write_study(
         )
     serving, facts_serving = (server, facts) if kind in ALONE else _find_serving(host, server, facts)
     behind = _find_backend(host, server, facts, backend) if backend else _Behind()
-    tuned = (server, *behind.servers)
-    servers = (*tuned, serving) if kind is Kind.BEFORE else (serving, *tuned)
+    named = (server, *behind.servers)
+    servers = (*named, serving) if kind is Kind.BEFORE else (serving, *named)
     front = facts if kind is Kind.BEFORE else facts_serving
     page = PROGRAM if kind is Kind.BEHIND else behind.page
     version = ".".join(map(str, facts.version))
@@ -152,7 +154,7 @@ def write_study(
         asked=_ask_for(server, page, content, is_installed=kind is Kind.INSTALLED),
         application=f"backend: {behind.application}\n" if behind.application else "",
         url=json.dumps(url),
-        spaces="\n".join(f"  - {space_for(name)}" for name in tuned),
+        spaces="\n".join(f"  - {space_for(name)}" for name in (server, *behind.tuned)),
         detected=f"Found here: {server} {version}." if version else "",
         generator=behind.generator,
         generators=", ".join(plugins.generators_of(plugins.load_generator_speaks(behind.generator))),
@@ -216,7 +218,9 @@ def _find_backend(host: Host, server: str, facts: Facts, backend: str) -> _Behin
         generator = next(iter(plugins.generators_of(speaks))) if is_tunnel else DEFAULT_GENERATOR
         keepalive = True if is_tunnel else None
         return _Behind(application=backend, generator=generator, page="/", keepalive=keepalive)
-    return _Behind(servers=(backend,), page=PROGRAM if speaks == FASTCGI else INDEX)
+    if speaks == FASTCGI:  # its processes and the front's connections depend on each other
+        return _Behind(servers=(backend,), tuned=(backend,), page=PROGRAM)
+    return _Behind(servers=(backend,))
 
 
 def _find_protocol(host: Host, backend: str, applications: Collection[str]) -> str:

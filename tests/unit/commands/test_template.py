@@ -114,3 +114,37 @@ def test_an_unknown_server_is_refused_before_anything_is_written(tmp_path):
 def test_a_server_without_a_space_of_its_own_is_told_to_bring_one():
     with pytest.raises(UsageError, match=r"varnish: there is no space for it. Write one"):
         space_for("varnish")
+
+
+@pytest.mark.parametrize(
+    ("server", "backend", "expected"),
+    [
+        ("nginx", "php-fpm", ("[nginx, php-fpm]", "  - nginx\n  - php-fpm\n", "path: /page.php", "")),
+        ("apache", "h2o", ("[apache, h2o]", "  - apache-event\n", "path: /index.html", "")),
+        ("nginx", "websocket-echo", ("[nginx]", "  - nginx\n", "path: /\n", "backend: websocket-echo\n")),
+    ],
+)
+def test_a_server_is_written_with_what_stands_behind_it(tmp_path, server, backend, expected):
+    text = write_study(server, tmp_path / "both.yaml", backend=backend).read_text()
+
+    servers, spaces, page, application = expected
+    assert f"servers: {servers}\n{application}" in text
+    assert f"space:\n{spaces}\n" in text
+    assert page in text
+    assert ("generator: websocket" in text, "keepalive: true" in text) == (
+        bool(application), bool(application) or server == "nginx",
+    )  # fmt: skip
+    assert load_study(tmp_path / "both.yaml").servers
+
+
+@pytest.mark.parametrize(
+    ("server", "backend", "said"),
+    [
+        ("nginx", "sysctl", "nginx cannot pass requests to sysctl, which answers no requests"),
+        ("h2o", "websocket-echo", r"h2o cannot pass requests to websocket-echo \(websocket\)"),
+        ("nginx", "varnish", r"there is no 'varnish'\. Use one of: apache, .*websocket-echo"),
+    ],
+)
+def test_what_it_cannot_ask_is_refused(tmp_path, server, backend, said):
+    with pytest.raises(UsageError, match=said):
+        write_study(server, tmp_path / "both.yaml", backend=backend)
