@@ -12,8 +12,8 @@ from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress
 from tuner.campaign.start_runner import Starter
 from tuner.commands.compare import ComparedMetric
+from tuner.commands.interleaved import OF_THE_LOAD, start_s
 from tuner.commands.session import name_session
-from tuner.commands.sweep import OF_THE_LOAD, start_s
 from tuner.measure.garbage_collection import short_collections
 from tuner.measure.gates import RetryBudget
 from tuner.ports import Config
