@@ -16,6 +16,7 @@ from tests.testbed.processors import idle_processors_here
 
 BUDGET = ("--preset", "quick", "--minutes", "0.6", "--trials", "4")
 NEW_PROCESSES = {"MaxConnectionsPerChild": {"low": 4, "default": 4}}
+NEW_GARBAGE = {"GOMEMLIMIT": {"low": 256, "special": {"tiny": 1}, "default": "tiny"}}
 NEW_PHP = {"pm.max_requests": {"low": 1, "default": 1}}
 POOR: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "apache-prefork": NEW_PROCESSES,
@@ -24,16 +25,10 @@ POOR: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "nginx": {"keepalive_requests": {"low": 2, "default": 2}},
     # All of them are woken for each new connection (lib/core/socket/evloop/epoll.c.h: level-triggered).
     "h2o": {"num-threads": {"high": 400, "default": 400}},
-    # One request at a time for all clients.
-    "haproxy-before-nginx": {
-        "server.maxconn": {"low": 1, "high": 100, "default": 1, "special": {}, "when": "cores > 0"}
-    },
-    # Garbage is collected all the time.
-    "caddy": {"GOMEMLIMIT": {"low": 256, "special": {"tiny": 1}, "default": "tiny"}},
-    # One connection to nginx is kept for all clients.
-    "caddy-before-nginx": {
-        "keepalive_idle_conns_per_host": {"low": 64, "special": {"one": 1}, "default": "one"}
-    },
+    # It looks at the network again after each task.
+    "haproxy-before-nginx": {"tune.runqueue-depth": {"low": 50, "special": {"one": 1}, "default": "one"}},
+    "caddy": NEW_GARBAGE,
+    "caddy-before-nginx": NEW_GARBAGE,
     "php-fpm-behind-nginx": NEW_PHP,
     "php-fpm-behind-apache": NEW_PHP,
 }
