@@ -196,13 +196,13 @@ def show(
         beside = {"sweeps": list(map(sweep_json, sweeps)), "curves": list(map(curve_json, curves))}
         print_json(summary_json(reading.summary) | beside | {"changed": reading.changed})
         return
+    if reading.changed:
+        say(f"{study}: {reading.changed}. What is shown is of the study as it was; `tuner run` refuses it.")
     if markdown or as_csv:
         from tuner.export.result_tables import result_as_markdown, starts_as_csv
 
         print_text((result_as_markdown if markdown else starts_as_csv)(reading.summary).rstrip("\n"))
         return
-    if reading.changed:
-        say(f"{study}: {reading.changed}. What is shown is of the study as it was; `tuner run` refuses it.")
     _print_summary(reading.summary, find_results(settings), as_json=False)
     for each in sweeps:
         print_text(f"sweep  {name_best(each)}")
@@ -215,7 +215,7 @@ def refuse_unmeasured(study: Path, summary: "Summary") -> None:
     if any(start.windows for start in summary.starts):
         return
     failed = [start.failure for start in summary.starts if start.failure is not None]
-    why = f" The last start failed ({failed[-1].kind}): {failed[-1].reason}" if failed else ""
+    why = f" The last start failed ({failed[-1].kind}): {failed[-1].reason.rstrip(' .')}." if failed else ""
     what_next = "Look again later." if summary.state == "running" else f"Go on with: tuner run {study}"
     raise UsageError(f"{study}: nothing is measured yet, the study is {summary.state}.{why} {what_next}")
 
