@@ -299,7 +299,7 @@ def _say_never(condition: Expression, before: Iterable[Item]) -> str:
         for item in before
         if isinstance(item, Parameter) and item.pinned and item.identifier in condition.names
     ]
-    return f"`{condition.text}` does not hold" + (f" ({'; '.join(held)})" if held else " on this host")
+    return f"`{condition.text}` does not hold" + (f" ({'; '.join(held)})" if held else " here")
 
 
 def _fold_acting(
