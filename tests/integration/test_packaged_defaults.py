@@ -59,8 +59,8 @@ MPM_BUILT_IN = {
     "worker": {"serverlimit": ["16"], "threadstacksize": ["0"]},
     "prefork": {"serverlimit": ["256"]},
 }
-# src/core/nginx.c, src/event/ngx_event.c, src/http/ngx_http_core_module.c, src/http/modules (1.22.1); of 1024
-# files it is systemd that says so.
+# src/core/nginx.c, src/event/ngx_event.c, src/http/ngx_http_core_module.c, src/http/modules (1.22.1).
+# 1024 open files are systemd's.
 NGINX_BUILT_IN = {
     "worker_rlimit_nofile": ["1024"],
     "timer_resolution": ["0ms"],

@@ -127,8 +127,9 @@ def _directives(block: str, config: Config, site: Site, facts: Facts) -> Iterato
     for setting in _ORDERED:
         own = {name: config[name] for name in setting.parameters if name in config}
         # A log is written also where no configuration speaks of it.
-        if setting.block == block and (own or isinstance(setting, AccessLog)) and _is_spoken(setting, site):
-            yield from _directive(setting, {**setting.default(facts), **own}, site)
+        if setting.block == block and (own or isinstance(setting, AccessLog)):
+            lines = tuple(_directive(setting, {**setting.default(facts), **own}, site))
+            yield from lines if _is_spoken(setting, site) else ()
 
 
 def _is_spoken(setting: Setting, site: Site) -> bool:
