@@ -51,7 +51,8 @@ def test_the_locks_hold_what_pyproject_asks_for():
     dev = [requirement for requirement in groups["dev"] if isinstance(requirement, str)]
 
     assert_satisfied(PROJECT["project"]["dependencies"] + groups["build"], "run.txt")
-    assert_satisfied(dev + PROJECT["project"]["optional-dependencies"]["notebooks"], "dev.txt")
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert_satisfied(dev + extras["notebooks"] + extras["websocket"], "dev.txt")
 
 
 def test_the_peers_of_the_optimizer_are_locked_beside_what_it_needs_itself():
