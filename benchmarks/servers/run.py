@@ -85,9 +85,10 @@ def run_study(
     began = time.monotonic()
     completed = call("run", study, *options, through=through)
     spent_s += time.monotonic() - began
-    if completed.returncode not in {0, NOTHING_BETTER}:
+    shown = call("show", study, "--json")
+    if completed.returncode not in {0, NOTHING_BETTER} or shown.returncode != 0:
         return nothing(row, last_line(completed.stderr), spent_s)
-    return read_summary(row, json.loads(call("show", study, "--json").stdout), spent_s)
+    return read_summary(row, json.loads(shown.stdout), spent_s)
 
 
 def call(*arguments: object, through: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:

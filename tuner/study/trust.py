@@ -119,6 +119,8 @@ def name_large_numbers(space: Space, facts: SpaceFacts) -> tuple[str, ...]:
     """
     servers = {each.server for each in space.parameters} | {each.server for each in space.derived}
     names = [row["name"] for row in describe_spaces() if row["server"] in servers]
+    if not names:  # a space of which this host has nothing
+        return ()
     usual = load_space(names, facts=facts, base=Path())
     default = space.default()
     known = {each.name for each in usual.parameters if not each.internal}
