@@ -136,7 +136,10 @@ def say_failures_of(spot: Spot) -> str:
     """Write failed requests with the interval of their share: 1.2 % [0.9 %, 1.6 %]."""
     if spot.failures is None:
         return "–"
-    low, high = (f"{100 * each:.2g} %" for each in (spot.failures.low, spot.failures.high))
+    low, high = (
+        f"{100 * each:.2g} %" if each < 0.1 else say_percent(each, 0)  # noqa: PLR2004 - digits
+        for each in (spot.failures.low, spot.failures.high)
+    )
     return f"{say_share(spot)} [{low}, {high}]"
 
 
