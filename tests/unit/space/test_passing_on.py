@@ -168,7 +168,7 @@ def test_buffers_keep_to_the_rules_of_nginx(module, data):
 
 def test_php_fpm_and_the_web_server_before_it_share_the_memory_of_the_machine():
     space = behind("nginx", "fastcgi", "php-fpm", memory_mib=2048)
-    most = space.decode({"pm.max_children": 64, "worker_connections": 10**9})
+    most = space.decode({each.name: (each.choices or (each.high,))[-1] for each in space.dimensions})
 
     assert [each for each in space.lacks(most) if "GiB are there" in each]
 
@@ -177,6 +177,6 @@ def test_processes_that_wait_for_their_backlog_are_never_fewer_than_packaged():
     space = behind("nginx", "fastcgi", "php-fpm", connections=2000)
     queue = space.capacity(space.default())["php-fpm"]["queue"]
 
-    config = space.decode({"pool.listen.backlog": 1})
+    config = space.decode({each.name: (each.choices or (each.low,))[0] for each in space.dimensions})
 
     assert space.capacity(config)["php-fpm"]["queue"] >= queue
