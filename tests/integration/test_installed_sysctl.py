@@ -58,7 +58,7 @@ def test_keys_that_can_only_be_read_are_not_offered_and_refused_when_asked_for(s
     assert "net.ipv4.tcp_available_congestion_control" not in before.facts.current
     assert "net.core.somaxconn" not in before.facts.current
     assert "net.ipv4.tcp_wmem[1]" in before.facts.current
-    with pytest.raises(ConfigRejected, match=r"net\.core\.somaxconn is not there or is read-only"):
+    with pytest.raises(ConfigRejected, match=r"net\.core\.somaxconn: it is not there or is read-only"):
         Sysctl().rewrite({"net.core.somaxconn": 9999}, before)
 
 

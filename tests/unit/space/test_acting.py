@@ -162,7 +162,7 @@ class TestStudies:
 def test_every_condition_of_the_built_in_spaces_can_be_decided(name, keepalive, page_bytes, connections):
     space = of_load(name, keepalive=keepalive, page_bytes=page_bytes, connections=connections)
 
-    assert space.dimensions
+    assert space.dimensions or space.left_out  # what belongs to the whole machine is left to installed ones
     assert not searched(space) & space.inert.keys()
     assert space.violations(space.default()) == ()
     assert space.decode(space.encode(space.default())) == space.default()
