@@ -121,7 +121,7 @@ def test_a_server_without_a_space_of_its_own_is_told_to_bring_one():
     [
         ("nginx", "php-fpm", ("[nginx, php-fpm]", "  - nginx\n  - php-fpm\n", "path: /page.php", "")),
         ("apache", "h2o", ("[apache, h2o]", "  - apache-event\n", "path: /index.html", "")),
-        ("nginx", "websocket-echo", ("[nginx]", "  - nginx\n", "path: /\n", "backend: websocket-echo\n")),
+        ("nginx", "websocket-echo", ("[nginx]", "  - nginx\n", "path: /  ", "backend: websocket-echo\n")),
     ],
 )
 def test_a_server_is_written_with_what_stands_behind_it(tmp_path, server, backend, expected):

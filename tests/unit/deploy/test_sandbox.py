@@ -124,7 +124,9 @@ def test_a_deployment_runs_answers_and_is_in_force():
 
 def test_every_one_of_several_loads_is_asked_for_once_and_learned():
     wanted = {
-        "other": Wanted(path="/b", keepalive=False, body_bytes=None, requests=(RequestKind(path="/c"),))
+        "other": Wanted(
+            path="/b", manner=Manner(keepalive=False), body_bytes=None, requests=(RequestKind(path="/c"),)
+        )
     }
     site_plan = replace(plan(), wanted=wanted)
 
@@ -139,7 +141,7 @@ def test_every_one_of_several_loads_is_asked_for_once_and_learned():
 
 
 def test_a_page_of_another_load_that_is_of_another_length_is_not_ready():
-    wanted = {"other": Wanted(path="/b", keepalive=True, body_bytes=7)}
+    wanted = {"other": Wanted(path="/b", manner=Manner(keepalive=True), body_bytes=7)}
 
     with (
         pytest.raises(NotReady, match="where 200 with 7 bytes was expected"),

@@ -23,7 +23,7 @@ FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_tex
 """A whole study as it was written before facts had types and a version."""
 LATER = (
     facts.BLEND, facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REFUSALS, facts.OTHER_LOADS, facts.SWEEP,
-    facts.CONTEST,
+    facts.CONTEST, facts.CURVE,
 )  # fmt: skip
 """What that tuner did not write."""
 LEFT_ALONE = {"race", "simplify"}

@@ -37,9 +37,11 @@ def serve(text: str = "", listen: str = "80") -> str:
 
 
 def test_every_setting_of_the_space_can_be_changed_in_an_installed_nginx():
-    entries = [entry["name"] for entry in describe_space("nginx") if not entry["internal"]]
+    entries = {entry["name"]: entry["scope"] for entry in describe_space("nginx") if not entry["internal"]}
 
-    assert set(entries) == PARAMETERS
+    assert entries.keys() >= PARAMETERS
+    # What follows from such a setting has no scope of its own.
+    assert {entries[name] for name in entries.keys() - PARAMETERS} == {"private", ""}
     # How many open files it may have is said by who starts it, unless its own files say so.
     assert set(find("debian-12").facts.current) == PARAMETERS - {"worker_rlimit_nofile"}
 
