@@ -61,6 +61,8 @@ def respond(beliefs: Beliefs, config: Config, asked: Mapping[str, Values]) -> di
         for name, values in asked.items()
         if name in config
     }
+    if not fits:  # np.split has a part even where nothing is asked
+        return {}
     configs = [config, *(varied for each in fits.values() for _, varied in each)]
     contrasts = np.hstack([-np.ones((len(configs) - 1, 1)), np.eye(len(configs) - 1)])
     draws = np.split(

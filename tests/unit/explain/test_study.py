@@ -8,7 +8,9 @@ import pytest
 
 from tests.unit.simulated_study import make_starts, small_space
 from tuner.errors import UsageError
+from tuner.explain.beliefs import Beliefs
 from tuner.explain.explanation import Explanation, Finding
+from tuner.explain.responses import respond
 from tuner.explain.study import explain, explain_parameter
 from tuner.records import Role
 from tuner.statistics.paired_gain import judge_pairs
@@ -62,6 +64,12 @@ def test_what_its_parent_switches_off_cannot_act():
 
     assert other.finding is Finding.CANNOT_ACT
     assert "sendfile" in other.reason
+
+
+def test_where_no_setting_can_act_nothing_responds():
+    space, starts, winner = study()
+
+    assert respond(Beliefs.of(space, starts, seed=0), winner, {}) == {}
 
 
 def test_every_tolerance_holds_its_value_and_spans_a_part_of_the_range():
