@@ -58,7 +58,7 @@ def hold_contest(
     Raises:
         TargetError: the machine cannot run it, or is too noisy.
     """
-    plan = PRESETS[preset]
+    plan = PRESETS[preset].under(setups[planned.studies[0]].settings.load.connections)
     storage = _open(planned, setups, plan)
     maximized.tell(storage)
     storage.remember(CONTEST, planned)
