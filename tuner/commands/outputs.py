@@ -18,6 +18,8 @@ from tuner.study.folder import list_files, put_in_place, write_file
 
 REPORT = "report.html"
 EXPORTS = "exports"
+MOST_LINKS = 40
+"""As the kernel follows (path_resolution(7))."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +148,18 @@ def _write_format(
     return [own / EXPORTS / name for name in files]
 
 
+def _follow(path: Path) -> Path:
+    """Return where a link leads, so that the link stays; folders on the way are left as they are named.
+
+    To resolve those as well would lead out of /proc/PID/root, for one (proc(5)).
+    """
+    for _ in range(MOST_LINKS):
+        if not path.is_symlink():
+            break
+        path = path.parent / path.readlink()
+    return path
+
+
 def _write(path: Path, content: bytes) -> None:
     """Write to a path that the user named, which may be a link, a pipe or a terminal."""
     try:
@@ -153,7 +167,7 @@ def _write(path: Path, content: bytes) -> None:
         if path.exists() and not path.is_file():
             path.write_bytes(content)
         else:
-            put_in_place(path.resolve(), content)
+            put_in_place(_follow(path), content)
     except OSError as error:
         raise TargetError(
             f"{path}: cannot be written ({error.strerror}). Check the folder, its permissions and free space."

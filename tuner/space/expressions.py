@@ -345,7 +345,45 @@ def parse(text: str, place: Place, known: Collection[str], evaluator: Evaluator)
         _check_node(node, text, place)
     for name in sorted(names - set(known)):
         raise problem(place, f"`{text}` uses {name}, which is not known", _remedy(name, known))
-    return Expression(text=text.strip(), place=place, names=names, tree=tree.body, evaluator=evaluator)
+    body = _Choosing(evaluator).visit(tree.body)
+    functions = {id(node.func) for node in ast.walk(body) if isinstance(node, ast.Call)}
+    used = (node for node in ast.walk(body) if isinstance(node, ast.Name) and id(node) not in functions)
+    return Expression(
+        text=text.strip(), place=place, names=frozenset(node.id for node in used), tree=body,
+        evaluator=evaluator,
+    )  # fmt: skip
+
+
+class _Choosing(ast.NodeTransformer):
+    """Leaves out what is never taken where a choice hangs on whom requests are passed to alone.
+
+    What stands there may be left out on this host, and would take all that mentions it along.
+    """
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        if not _asks_for_backend(node.test):
+            return node
+        try:
+            is_taken = self._evaluator.evaluate(node.test, "", {})
+        except (InvalidExpression, Unusable):  # it is told with its place when it is evaluated
+            return node
+        return node.body if is_taken else node.orelse
+
+
+def _asks_for_backend(test: ast.expr) -> bool:
+    match test:
+        case ast.Call(func=ast.Name(id="passes_to")):
+            return True
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _asks_for_backend(operand)
+        case ast.BoolOp(values=values):
+            return all(map(_asks_for_backend, values))
+        case _:
+            return False
 
 
 def _remedy(name: str, known: Collection[str]) -> str:

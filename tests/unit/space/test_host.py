@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.unit.space.samples import load, with_parameter
+from tests.unit.space.samples import facts, load, with_parameter
 from tuner.errors import UsageError
-from tuner.space import Space
+from tuner.space import Space, load_space
 
 INT = "kind: int, low: 1, high: 9, default: 3"
 CURRENT = "kind: int, low: 16, high: 1024, scale: log, default: current"
@@ -193,3 +193,10 @@ class TestRisks:
             UsageError, match=r"^space entry 2: allow\.0: 'semantics' is none of .*Did you mean semantic"
         ):
             load(self.TEXT, tmp_path, {"allow": ["semantics"]})
+
+
+def test_what_hangs_on_a_backend_takes_nothing_along_where_there_is_none(tmp_path):
+    space = load_space(["nginx"], facts=facts(sandbox=False, installed=True), base=tmp_path)
+
+    assert {"upstream_keepalive", "upstream_idle"} <= space.left_out.keys()
+    assert "worker_connections" in space.default()
