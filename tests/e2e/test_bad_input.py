@@ -284,7 +284,7 @@ def test_a_generator_that_cannot_open_its_connections_is_said(tuner):
 
     completed = tuner.run("check", study, through=through)
 
-    assert refused(completed, TARGET, "open files")
+    assert refused(completed, USAGE, "open 1,100 files", "lower `connections:`")
     assert not tuner.processes()
 
 

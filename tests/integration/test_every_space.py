@@ -165,7 +165,7 @@ def run_privately(name: str, server: PrivateServer, sandbox: Sandbox, read: Read
     facts = server.detect(sandbox)
     space = load(name, facts, is_installed=False)
     for number, (level, config, names) in enumerate(configurations(space, server.name)):
-        site = open_site(sandbox, f"level-{number}")
+        site = open_site(sandbox, f"level-{number}", facts)
         put_in_place(server, config, sandbox, site, facts)
         process = start(server, config, sandbox, site, facts)
         found = dict(server.effective(sandbox, config, site, facts, process)) | read_log(

@@ -13,7 +13,7 @@ import pytest
 from tuner.adapters.hosts.local import LocalHost
 from tuner.campaign.prepare import Setup, prepare
 from tuner.deploy.deployment import Deployment
-from tuner.deploy.readiness import request
+from tuner.deploy.readiness import Manner, request
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.plugins import make_private_server
 from tuner.ports import FASTCGI, HTTP, WEBSOCKET, Config, FileState, Host, Scalar, Site, Upstream
@@ -167,7 +167,7 @@ APPLICATION = f"backend: {{command: [{sys.executable}, '{{folder}}/who.py', '{{p
 
 
 def ask(deployment: Deployment) -> bytes:
-    return request(deployment.host, deployment.url, keepalive=False, timeout_s=5).body
+    return request(deployment.host, deployment.url, manner=Manner(keepalive=False), timeout_s=5).body
 
 
 @pytest.mark.parametrize(

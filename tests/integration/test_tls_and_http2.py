@@ -97,7 +97,7 @@ def test_a_fixed_rate_is_kept_over_tls(tmp_path: Path):
     assert setup.fixed_rate is not None
 
     with setup.target.deploy(setup.space.default()) as deployment:
-        window = run_window(deployment, setup.fixed_rate, 1.0, rate_rps=200)
+        window = run_window(deployment, replace(setup.fixed_rate, rate_rps=200), 1.0)
 
     assert window.failures.total == 0
     assert window.correct == pytest.approx(200, rel=0.2)

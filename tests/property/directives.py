@@ -129,9 +129,10 @@ def read_kernel(files: Files) -> Counter[str]:
 
 
 @cache
-def usual(name: str) -> tuple[Mapping[str, Scalar], str]:
+def usual(name: str, backend: str = "") -> tuple[Mapping[str, Scalar], str]:
     """Return the default configuration of a built-in space, with everything that is ever written."""
-    facts = SpaceFacts(names=NAMES, current=KERNEL.current)
+    backends = {name: backend} if backend else {}
+    facts = SpaceFacts(names=NAMES, current=KERNEL.current, backends=backends)
     space = load_space([name], facts=facts, base=Path("/"))
     server = space.parameters[0].server
     return space.for_server(space.default(), server), server
@@ -165,7 +166,7 @@ def writers() -> Mapping[str, Writer]:
         write=lambda config: Haproxy().render(config, SITE, facts),
     )  # fmt: skip
     made["caddy"] = Writer(
-        server="caddy", usual=usual("caddy")[0], before={}, read=read_caddy,
+        server="caddy", usual=usual("caddy", "http")[0], before={}, read=read_caddy,
         write=lambda config: Caddy().render(config, behind, facts),
     )  # fmt: skip
     made["sysctl-net"] = Writer(

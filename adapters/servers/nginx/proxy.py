@@ -92,6 +92,8 @@ def pass_requests(config: Config, backend: Upstream | None) -> Passing:
 
     Raises ConfigRejected for a value that is none of its directive's.
     """
+    for name in PARAMETERS.keys() & config.keys():  # also of those that this backend has no line for
+        PARAMETERS[name].write(name, config[name])
     if backend is None:
         return Passing()
     is_kept = bool(config.get(KEPT))

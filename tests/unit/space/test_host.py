@@ -196,7 +196,9 @@ class TestRisks:
 
 
 def test_what_hangs_on_a_backend_takes_nothing_along_where_there_is_none(tmp_path):
-    space = load_space(["nginx"], facts=facts(sandbox=False, installed=True), base=tmp_path)
+    packaged = load_space(["nginx"], facts=facts(), base=tmp_path).default()
+    installed = facts(sandbox=False, installed=True, current=packaged)
+    space = load_space(["nginx"], facts=installed, base=tmp_path)
 
     assert {"upstream_keepalive", "upstream_idle"} <= space.left_out.keys()
     assert "worker_connections" in space.default()
