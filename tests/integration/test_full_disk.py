@@ -40,7 +40,7 @@ print(sorted(path.name for path in (*folder.iterdir(), *disk.iterdir())))
 def run_on_small_disk(folder: Path, *command: object) -> subprocess.CompletedProcess[str]:
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
     apart = ["unshare", *user, "--mount", "sh", "-c", PREPARE, str(folder), *map(str, command)]
-    return subprocess.run(apart, capture_output=True, text=True, check=False, timeout=60, cwd=ROOT)
+    return subprocess.run(apart, capture_output=True, text=True, check=False, timeout=300, cwd=ROOT)
 
 
 @pytest.fixture
