@@ -199,8 +199,9 @@ class ManagedTarget:
         )
         self._running, self._written = None, files
         shown, *done = self.host.run_all([self._room.command, *(step.command for step in steps)])
-        self._room.look(shown)
+        # What the change met on the host is noted first: the way back needs it.
         lease.note_changed(done[:1])
+        self._room.look(shown)
         pids = activation.read_outcome(steps, done)
         deployment = self._observe(MappingProxyType(dict(config)), pids, began_s)
         self._running = deployment.config
