@@ -10,6 +10,7 @@ import optuna
 import pytest
 
 from tests.e2e.command_line import CommandLine
+from tests.unit.editor import find_faults
 from tuner.campaign.prepare import prepare
 from tuner.commands.compare import resolve
 from tuner.commands.template import write_study
@@ -17,6 +18,7 @@ from tuner.ports import HTTP
 from tuner.space import SpaceFacts, load_space
 from tuner.space.yaml_text import read_yaml
 from tuner.study import Study, load_study, load_values
+from tuner.study.schema import json_schema
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -77,6 +79,7 @@ def is_of_a_study(block: str) -> bool:
 def test_a_part_of_a_study_can_be_pasted_into_the_one_that_init_writes(tmp_path: Path, block: str):
     settings = paste(tmp_path, block)
 
+    assert find_faults((tmp_path / "nginx.yaml").read_text(), json_schema()) == []
     if settings.target.is_managed:  # there is no such host
         assert settings.target.host == "ssh://deploy@web1"
         return

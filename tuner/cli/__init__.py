@@ -16,7 +16,7 @@ from tuner.cli.contest_commands import compare, versus
 from tuner.cli.curve_command import curve
 from tuner.cli.exit_codes import FAULT, INTERRUPTED, NOTHING_BETTER
 from tuner.cli.host_commands import apply, confirm, restore
-from tuner.cli.list_commands import adapters, loads, spaces, studies
+from tuner.cli.list_commands import adapters, loads, schema, spaces, studies
 from tuner.cli.printing import say
 from tuner.cli.streams import finish_output, prepare_streams
 from tuner.cli.study_commands import check, explain, export, init, report, run, show
@@ -26,7 +26,7 @@ from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     init, check, run, show, explain, report, export, compare, sweep, curve, versus, apply, confirm, restore,
-    spaces, studies, loads, adapters,
+    spaces, studies, loads, adapters, schema,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 

@@ -1,5 +1,7 @@
 """The commands that list what there is: search spaces, built-in contents and adapters."""
 
+import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -89,6 +91,31 @@ def studies(as_json: AsJson = False) -> None:
     from tuner.report.terminal import study_list
 
     make_console().print(study_list(found))
+
+
+class FileKind(StrEnum):
+    """A kind of file that users write."""
+
+    STUDY = "study"
+    SPACE = "space"
+
+
+def schema(
+    kind: Annotated[
+        FileKind, typer.Argument(help="Of which files: of studies, or of search spaces.")
+    ] = FileKind.STUDY,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
+) -> None:
+    """Print the JSON Schema by which editors complete and check study files, with the adapters known here."""
+    from tuner.commands.template import write_new
+    from tuner.space.schema import json_schema as space_schema
+    from tuner.study.schema import json_schema as study_schema
+
+    found = study_schema() if kind is FileKind.STUDY else space_schema()
+    if output is None:
+        print_json(found)
+    else:
+        print_text(str(write_new(output, f"{json.dumps(found, indent=1)}\n")))
 
 
 def adapters(as_json: AsJson = False) -> None:

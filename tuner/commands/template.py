@@ -20,6 +20,10 @@ from tuner.study.builtin_loads import BUILTIN_LOADS, INDEX, PROGRAM, find_builti
 from tuner.study.named_studies import find_named
 from tuner.study.settings import DEFAULT_GENERATOR
 
+SCHEMA = Path(__file__).parents[1] / "search_spaces" / "study.schema.json"
+"""Of this very installation: an editor needs no network for it, and it changes when tuner does."""
+MODELINE = f"# yaml-language-server: $schema={SCHEMA.as_uri()}\n"
+"""By which editors find the schema of a file (github.com/redhat-developer/yaml-language-server)."""
 HEAD = """\
 # What to tune, under which load, for how long. Check it with `tuner check {path}`,
 # run it with `tuner run {path}`. {detected}
@@ -146,7 +150,7 @@ def write_study(
     front = facts if kind is Kind.BEFORE else facts_serving
     page = PROGRAM if kind is Kind.BEHIND else behind.page
     version = ".".join(map(str, facts.version))
-    text = (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
+    text = MODELINE + (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
         path=path,
         name=_name_after(path, server),
         server=server,
@@ -161,7 +165,7 @@ def write_study(
         keepalive="true" if _keeps_connections(behind, front) else "false",
         folder=path.with_suffix(".study").name,
     )
-    return _write_new(path, text)
+    return write_new(path, text)
 
 
 def copy_study(name: str, path: Path) -> Path:
@@ -171,10 +175,10 @@ def copy_study(name: str, path: Path) -> Path:
         UsageError: there is no such study, or the file is there already.
         TargetError: the file cannot be written.
     """
-    return _write_new(path, find_named(name).read_text(encoding="utf-8"))
+    return write_new(path, MODELINE + find_named(name).read_text(encoding="utf-8"))
 
 
-def _write_new(path: Path, text: str) -> Path:
+def write_new(path: Path, text: str) -> Path:
     """Write a file that is not there yet. Raises UsageError when it is, TargetError when it cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,6 +19,7 @@ from tuner.space.rules import ALLOWANCE
 from tuner.space.values import as_flag, as_number
 from tuner.space.yaml_text import Document, Path, Plain
 
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _KEYS = "keys with values"
 LONGEST_NAME = 100
 LONGEST_SCALAR = 1000
@@ -129,11 +130,11 @@ def _enum(*words: str) -> tuple[PlainValidator, WithJsonSchema]:
 
 _NAME = {"type": "string", "pattern": f"^{_NAME_PATTERN.pattern}$"}
 _VERSION = {"type": "string", "pattern": f"^{_VERSION_PATTERN.pattern}$"}
-_FLAG = {"enum": [True, False, "on", "off", "yes", "no"]}
+FLAG = {"enum": [True, False, "on", "off", "yes", "no"]}
 
 Name = Annotated[str, *_as(_read_name, _NAME)]
 Words = Annotated[str, *_as(_read_text, {"type": "string", "minLength": 1})]
-Flag = Annotated[bool, *_as(_read_flag, _FLAG)]
+Flag = Annotated[bool, *_as(_read_flag, FLAG)]
 Version = Annotated[str, *_as(_read_version, _VERSION)]
 Number = Annotated[Scalar, *_as(_read_expression, {"type": ["number", "string"]})]
 Condition = Annotated[Scalar, *_as(_read_expression, {"type": ["string", "boolean"]})]
@@ -360,21 +361,21 @@ def _model_at(path: Path) -> type[BaseModel]:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a space file."""
-    schema: dict[str, Any] = _tidy(SpaceFile.model_json_schema())
+    schema: dict[str, Any] = tidy(SpaceFile.model_json_schema())
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "title": "tuner search space",
         **schema,
     }
 
 
-def _tidy(node: Any) -> Any:  # noqa: ANN401 - JSON
+def tidy(node: Any) -> Any:  # noqa: ANN401 - JSON
     """Drop what says nothing to an editor: titles made of names, and null where a key may be left out."""
     if isinstance(node, list):
-        return [_tidy(item) for item in node]
+        return [tidy(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kept = {key: _tidy(item) for key, item in node.items() if not _is_noise(key, item)}
+    kept = {key: tidy(item) for key, item in node.items() if not _is_noise(key, item)}
     branches = [branch for branch in kept.get("anyOf", []) if branch != {"type": "null"}]
     if "patternProperties" in kept:  # else a key of any other form would pass
         kept["additionalProperties"] = False

@@ -9,6 +9,7 @@ from tuner.space.problems import quote
 from tuner.study.fields import Fields
 from tuner.study.mix import read_path
 
+KEYS = ("command", "port", "ready", "protocol")
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 PLACEHOLDERS = frozenset({"port", "folder"})
 
@@ -54,7 +55,7 @@ def read_backend(fields: Fields, *, is_managed: bool) -> BackendSettings | None:
 
 def _read_own(fields: Fields) -> BackendSettings:
     keys = ("backend",)
-    fields.refuse_unknown(keys, ("command", "port", "ready", "protocol"))
+    fields.refuse_unknown(keys, KEYS)
     command = fields.texts((*keys, "command"))
     if not command or not command[0].strip():
         raise fields.wrong((*keys, "command"), f"{quote(command)} is no command", "Write [program, argument]")

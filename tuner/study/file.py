@@ -24,6 +24,19 @@ from tuner.study.storage_url import show_url
 
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NEEDED_KEYS = ("study", "servers", "space")
+KEYS = (
+    *NEEDED_KEYS, "target", "load", "loads", "across_loads", "content", "objective", "constraints", "budget",
+    "storage", "backend", "seed", "optimizer", "line_price", "warm_start", "title", "source",
+)  # fmt: skip
+SERVER_KEYS = ("name", "backend", *OPTIONS)
+TARGET_KEYS = ("host", "mode", "watchdog_s")
+LOAD_KEYS = (
+    "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command", "result",
+    "script", "token_directory", "requests", "content", "requests_total", "time_limit_s", "tls", "streams",
+    "accept_encoding",
+)  # fmt: skip
+BUDGET_KEYS = ("preset", "minutes", "trials")
 ENCODINGS = ("gzip",)
 MOST_STREAMS = 100
 """What every server has to allow for (RFC 9113, section 6.5.2: no less than 100 is recommended)."""
@@ -59,13 +72,8 @@ def _read_bytes(path: Path, remedy: str) -> bytes:
 
 
 def _read_study(fields: Fields, path: Path) -> Study:
-    known = (
-        "study", "servers", "space", "target", "load", "loads", "across_loads", "content", "objective",
-        "constraints", "budget", "storage", "backend", "seed", "optimizer", "line_price", "warm_start",
-        "title", "source",
-    )  # fmt: skip
-    fields.refuse_unknown((), known)
-    for key in ("study", "servers", "space"):
+    fields.refuse_unknown((), KEYS)
+    for key in NEEDED_KEYS:
         if key not in fields.document.data:
             raise problem(str(path), f"the key {key!r} is missing", f"Add `{key}:`")
     name = fields.text(("study",), "")
@@ -136,7 +144,7 @@ def _read_server(fields: Fields, index: int) -> tuple[str, str]:
     if not isinstance(entry, Mapping):
         raise fields.wrong(("servers", index), f"{quote(entry)} is no server", "Write its adapter's name")
     own = Fields(fields.document.below(("servers", index)))
-    own.refuse_unknown((), ("name", "backend", *OPTIONS))
+    own.refuse_unknown((), SERVER_KEYS)
     name, backend = own.text(("name",), ""), own.text(("backend",), "")
     if not name or backend == name:
         raise own.wrong(
@@ -166,7 +174,7 @@ def _read_options(
 
 
 def _read_budget(fields: Fields) -> tuple[str, float | None, int | None]:
-    fields.refuse_unknown(("budget",), ("preset", "minutes", "trials"))
+    fields.refuse_unknown(("budget",), BUDGET_KEYS)
     preset = fields.choice(("budget", "preset"), "standard", tuple(PRESETS))
     minutes = fields.number(("budget", "minutes"), None, float, low=0.1, high=MOST_MINUTES)
     trials = fields.number(("budget", "trials"), None, int, low=1, high=MOST_TRIALS)
@@ -187,7 +195,7 @@ def _refuse_other_tongues(fields: Fields, loads: Sequence[NamedLoad]) -> None:
 
 
 def _read_target(fields: Fields) -> TargetSettings:
-    fields.refuse_unknown(("target",), ("host", "mode", "watchdog_s"))
+    fields.refuse_unknown(("target",), TARGET_KEYS)
     return TargetSettings(
         host=fields.text(("target", "host"), "local"),
         mode=fields.choice(("target", "mode"), "sandbox", ("sandbox", "managed")),
@@ -196,12 +204,7 @@ def _read_target(fields: Fields) -> TargetSettings:
 
 
 def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettings:
-    keys = (
-        "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command",
-        "result", "script", "token_directory", "requests", "content", "requests_total",
-        "time_limit_s", "tls", "streams", "accept_encoding",
-    )  # fmt: skip
-    fields.refuse_unknown(("load",), keys)
+    fields.refuse_unknown(("load",), LOAD_KEYS)
     connections = fields.number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
     threads = fields.number(("load", "threads"), 1, int, low=1, high=256)
     if threads > connections:

@@ -7,6 +7,7 @@ from tuner.ports import RequestKind
 from tuner.space.problems import quote
 from tuner.study.fields import Fields, Keys
 
+KEYS = ("path", "method", "headers", "status", "bytes", "sha256", "weight")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """HEAD is none: wrk waits for the body that its header announces."""
 TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -74,7 +75,7 @@ def define_mix(kinds: tuple[RequestKind, ...]) -> str:
 
 
 def _read_kind(own: Fields) -> RequestKind:
-    own.refuse_unknown((), ("path", "method", "headers", "status", "bytes", "sha256", "weight"))
+    own.refuse_unknown((), KEYS)
     if own.value(("path",)) is None:
         raise own.wrong((), "a request without `path:`", "Write the path that it asks for")
     sha256 = own.text(("sha256",), "")

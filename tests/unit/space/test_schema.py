@@ -5,8 +5,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import yaml
 
+from tests.unit.editor import find_faults
 from tests.unit.space.samples import WHOLE
 from tuner.space import available_spaces
 from tuner.space.schema import json_schema
@@ -14,21 +14,8 @@ from tuner.space.schema import json_schema
 FOLDER = Path(__file__).parents[3] / "search_spaces"
 
 
-class AsAnEditorReads(yaml.SafeLoader):
-    """YAML 1.2, as language servers read it: on, off, yes and no are texts."""
-
-
-AsAnEditorReads.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"
-    ]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def faults(text: str) -> list[str]:
-    document = yaml.load(text, Loader=AsAnEditorReads)  # noqa: S506 - derives from SafeLoader
-    return [error.message for error in jsonschema.Draft202012Validator(json_schema()).iter_errors(document)]
+    return find_faults(text, json_schema())
 
 
 def test_the_committed_schema_is_the_generated_one():

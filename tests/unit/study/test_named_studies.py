@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tuner.commands.template import copy_study
+from tuner.commands.template import MODELINE, copy_study
 from tuner.errors import UsageError
 from tuner.space.yaml_text import Document
 from tuner.study import load_study
@@ -58,10 +58,10 @@ def test_partners_have_the_same_load_and_budget(partners):
     assert len({(each.preset, each.minutes, each.trials, each.constraints) for each in studies}) == 1
 
 
-def test_a_study_is_written_as_it_is_and_over_nothing(tmp_path):
+def test_a_study_is_written_as_it_is_below_its_schema_and_over_nothing(tmp_path):
     path = copy_study("nginx-2015", tmp_path / "mine.yaml")
 
-    assert path.read_bytes() == find_named("nginx-2015").read_bytes()
+    assert path.read_text() == MODELINE + find_named("nginx-2015").read_text()
     assert load_study(path).name == "nginx-2015"
     with pytest.raises(UsageError, match="this file is there already"):
         copy_study("nginx-2015", path)
