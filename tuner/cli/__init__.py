@@ -16,10 +16,11 @@ from tuner.cli.contest_commands import compare, versus
 from tuner.cli.curve_command import curve
 from tuner.cli.exit_codes import FAULT, INTERRUPTED, NOTHING_BETTER
 from tuner.cli.host_commands import apply, confirm, restore
+from tuner.cli.init_command import init
 from tuner.cli.list_commands import adapters, loads, schema, spaces, studies
 from tuner.cli.printing import say
 from tuner.cli.streams import finish_output, prepare_streams
-from tuner.cli.study_commands import check, explain, export, init, report, run, show
+from tuner.cli.study_commands import check, explain, export, report, run, show
 from tuner.cli.sweep_command import sweep
 from tuner.cli.verbosity import Debug, Quiet, Verbose, Verbosity, raise_verbosity, with_verbosity
 from tuner.errors import TunerError

@@ -40,39 +40,6 @@ class Preset(StrEnum):
     THOROUGH = "thorough"
 
 
-def init(
-    server: Annotated[str | None, typer.Argument(help="Which server to tune: apache, nginx …")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
-    url: Annotated[str | None, typer.Option(help="For an installed php-fpm: a page that it makes.")] = None,
-    study: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Instead, a study that `tuner studies` lists.")
-    ] = None,
-    content: Annotated[str | None, typer.Option(help="Built-in content to ask for; `tuner loads`.")] = None,
-    backend: Annotated[
-        str | None,
-        typer.Option(help="What stands behind it: php-fpm (tuned as well), h2o, websocket-echo …"),
-    ] = None,
-) -> None:
-    """Detect the server and write a commented study file, or write one that comes with tuner."""
-    from tuner.commands.template import copy_study, write_study
-
-    if study is not None and any(each is not None for each in (server, url, content, backend)):
-        raise UsageError(
-            f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
-        )
-    if study is not None:
-        print_text(str(copy_study(study, output or Path(f"{study}.yaml"))))
-        return
-    if server is None:
-        raise UsageError(
-            "init: nothing is named. Give a server (`tuner adapters`) or --study (`tuner studies`)."
-        )
-    path = output or Path(f"{server}.yaml")
-    path = write_study(server, path, url=url, content=content, backend=backend)
-    print_text(str(path))
-    remark(f"Look at it, then: tuner check {path}\n{describe_first_run(path)}")
-
-
 def check(
     study: StudyPath,
     noise: Annotated[bool, typer.Option("--noise", help="Measure what gain this host can prove.")] = False,
@@ -149,14 +116,6 @@ def run(
         remark(f"{study}: this study was finished before; here is its result.")
     _print_summary(reading.summary, write_results(reading), as_json=as_json)
     sys.exit(verdict_code(reading.summary))
-
-
-def describe_first_run(path: Path) -> str:
-    """Return how a new study is run, and for how long."""
-    from tuner.study.presets import PRESETS
-
-    quick, whole = (f"{PRESETS[name].minutes:g} minutes" for name in (Preset.QUICK, Preset.STANDARD))
-    return f"Tune: tuner run {path} --preset quick ({quick}; {whole} without it, which proves smaller gains)"
 
 
 def describe_ahead(study: Path, ahead: "Ahead") -> str:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tuner import plugins
+from tuner.commands.candidates import choose_generator, find_page
 from tuner.deploy.discovery import LOCAL, find_installed, read_page
 from tuner.deploy.readiness import Manner
 from tuner.errors import TargetError, UsageError
@@ -18,7 +19,7 @@ from tuner.ports import FASTCGI, HTTP, WEBSOCKET, Facts, Host, PrivateServer, Se
 from tuner.space import describe_space, describe_spaces
 from tuner.study.builtin_loads import BUILTIN_LOADS, INDEX, PROGRAM, find_builtin_load
 from tuner.study.named_studies import find_named
-from tuner.study.settings import DEFAULT_GENERATOR
+from tuner.study.settings import LoadSettings
 
 SCHEMA = Path(__file__).parents[1] / "search_spaces" / "study.schema.json"
 """Of this very installation: an editor needs no network for it, and it changes when tuner does."""
@@ -108,7 +109,8 @@ class _Behind:
     tuned: tuple[str, ...] = ()
     """Those of them that are tuned as well; others run as their packages ship them."""
     application: str = ""
-    generator: str = DEFAULT_GENERATOR
+    generator: str = ""
+    """Empty where any will do."""
     page: str = INDEX
     keepalive: bool | None = None
     """None where the server decides."""
@@ -137,6 +139,8 @@ def write_study(
     host, adapter = plugins.make_host(LOCAL), plugins.make_server(server)
     facts = adapter.detect(host)
     kind = _kind_of(adapter, facts, url)
+    if kind is Kind.INSTALLED and not adapter.package:  # the kernel's, which any server's page shows
+        url = url or find_page(host)
     if kind is Kind.INSTALLED:
         _refuse_what_a_check_would(host, adapter, url)
     elif url is not None:
@@ -149,6 +153,8 @@ def write_study(
     servers = (*named, serving) if kind is Kind.BEFORE else (serving, *named)
     front = facts if kind is Kind.BEFORE else facts_serving
     page = PROGRAM if kind is Kind.BEHIND else behind.page
+    keepalive = _keeps_connections(behind, front)
+    generator = behind.generator or choose_generator(host, LoadSettings(keepalive=keepalive))
     version = ".".join(map(str, facts.version))
     text = MODELINE + (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
         path=path,
@@ -160,9 +166,9 @@ def write_study(
         url=json.dumps(url),
         spaces="\n".join(f"  - {space_for(name)}" for name in (server, *behind.tuned)),
         detected=f"Found here: {server} {version}." if version else "",
-        generator=behind.generator,
-        generators=", ".join(plugins.generators_of(plugins.load_generator_speaks(behind.generator))),
-        keepalive="true" if _keeps_connections(behind, front) else "false",
+        generator=generator,
+        generators=", ".join(plugins.generators_of(plugins.load_generator_speaks(generator))),
+        keepalive="true" if keepalive else "false",
         folder=path.with_suffix(".study").name,
     )
     return write_new(path, text)
@@ -219,7 +225,7 @@ def _find_backend(host: Host, server: str, facts: Facts, backend: str) -> _Behin
         raise UsageError(f"--backend: {server} cannot pass requests to {backend}{how}. Leave it out.")
     if backend in applications:
         is_tunnel = speaks == WEBSOCKET
-        generator = next(iter(plugins.generators_of(speaks))) if is_tunnel else DEFAULT_GENERATOR
+        generator = next(iter(plugins.generators_of(speaks))) if is_tunnel else ""
         keepalive = True if is_tunnel else None
         return _Behind(application=backend, generator=generator, page="/", keepalive=keepalive)
     if speaks == FASTCGI:  # its processes and the front's connections depend on each other

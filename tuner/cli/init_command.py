@@ -1,0 +1,137 @@
+"""The command that writes a study file, for what is named or for what it finds here."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tuner.cli.arguments import AsJson
+from tuner.cli.exit_codes import INTERRUPTED
+from tuner.cli.printing import print_json, print_text, remark, say
+from tuner.cli.study_commands import Preset
+from tuner.errors import TargetError, UsageError
+
+if TYPE_CHECKING:
+    from tuner.commands.candidates import Candidate
+
+
+def init(
+    server: Annotated[
+        str | None,
+        typer.Argument(help="Which server to tune: apache, nginx …; without one, what is installed here."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
+    url: Annotated[str | None, typer.Option(help="For an installed php-fpm: a page that it makes.")] = None,
+    study: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Instead, a study that `tuner studies` lists.")
+    ] = None,
+    content: Annotated[str | None, typer.Option(help="Built-in content to ask for; `tuner loads`.")] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(help="What stands behind it: php-fpm (tuned as well), h2o, websocket-echo …"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find a server here, and write a commented study file for it, or write one that comes with tuner."""
+    from tuner.commands.template import copy_study, write_study
+
+    if study is not None and any(each is not None for each in (server, url, content, backend)):
+        raise UsageError(
+            f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
+        )
+    found: tuple[Candidate, ...] = ()
+    if study is not None:
+        path = copy_study(study, output or Path(f"{study}.yaml"))
+    else:
+        if server is None:
+            found = _look_around()
+            server = _choose(found, as_json=as_json)
+        path = output or Path(f"{server}.yaml")
+        path = write_study(server, path, url=url, content=content, backend=backend)
+    _tell(path, found, as_json=as_json)
+
+
+def _look_around() -> "tuple[Candidate, ...]":
+    """Find the servers of this machine. Raises TargetError where there is none."""
+    from tuner import plugins
+    from tuner.commands.candidates import find_candidates, packages_to_tune
+    from tuner.study.settings import LOCAL
+
+    found = find_candidates(plugins.make_host(LOCAL))
+    if not found:
+        first, *others = packages_to_tune()
+        raise TargetError(
+            f"init: no server is installed here that tuner knows. Install one: apt-get install {first} (or "
+            f"{', '.join(others)})."
+        )
+    return found
+
+
+def _choose(found: "tuple[Candidate, ...]", *, as_json: bool) -> str:
+    """Return the only server, or the one that a person chooses. Raises UsageError where nobody can."""
+    if len(found) == 1:
+        remark(f"Found here: {found[0].title}, {found[0].state}.")
+        return found[0].server
+    if sys.stdin.isatty() and not as_json:
+        return _ask(found)
+    if as_json:
+        print_json({"file": None, "found": [_as_json(each) for each in found]})
+    listed = "\n".join(f"  tuner init {each.server:<10} {each.title}, {each.state}" for each in found)
+    raise UsageError(f"init: several servers are installed here. Name one of them:\n{listed}")
+
+
+def _ask(found: "tuple[Candidate, ...]") -> str:
+    """Return the server of the number that is typed; the first when nothing is."""
+    for number, each in enumerate(found, start=1):
+        others = f" (also {', '.join(each.others)})" if each.others else ""
+        say(f"{number:>2}  {each.title}, {each.state}{others}")
+    names = {str(number): each.server for number, each in enumerate(found, start=1)}
+    while True:
+        try:
+            typed: str = typer.prompt("Which one", default="1", err=True)
+        except typer.Abort:  # the end of the input is no answer
+            sys.exit(INTERRUPTED)
+        chosen = names.get(typed.strip(), typed.strip())
+        if chosen in names.values():
+            return chosen
+        say(f"There is no {chosen[:40]!r}. Type a number from 1 to {len(found)}, or a name.")
+
+
+def _tell(path: Path, found: "tuple[Candidate, ...]", *, as_json: bool) -> None:
+    """Print which file was written, what is missing for it, and how to go on."""
+    from tuner.commands.candidates import find_missing
+    from tuner.study import load_study
+
+    settings = load_study(path)
+    missing = find_missing(settings)
+    if as_json:
+        print_json(
+            {
+                "file": str(path), "study": settings.name, "servers": list(settings.servers),
+                "mode": settings.target.mode, "generator": settings.load.generator, "missing": list(missing),
+                "found": [_as_json(each) for each in found],
+            }
+        )  # fmt: skip
+    else:
+        print_text(str(path))
+    for each in missing:
+        say(each)
+    remark(f"Look at it, then: tuner check {path}\n{describe_first_run(path)}")
+
+
+def _as_json(candidate: "Candidate") -> dict[str, Any]:
+    return {
+        "server": candidate.server, "version": ".".join(map(str, candidate.version)),
+        "package": candidate.package, "running": candidate.is_running,
+        "mode": "sandbox" if candidate.is_private else "managed", "others": list(candidate.others),
+        "command": f"tuner init {candidate.server}",
+    }  # fmt: skip
+
+
+def describe_first_run(path: Path) -> str:
+    """Return how a new study is run, and for how long."""
+    from tuner.study.presets import PRESETS
+
+    quick, whole = (f"{PRESETS[name].minutes:g} minutes" for name in (Preset.QUICK, Preset.STANDARD))
+    return f"Tune: tuner run {path} --preset quick ({quick}; {whole} without it, which proves smaller gains)"
