@@ -67,10 +67,10 @@ def test_a_second_run_says_that_the_study_is_finished(finished):
 def test_report_and_explanation_are_real(finished):
     tuner, study, _ = finished
 
-    page = tuner.run("report", study, "-o", "page.html")
+    page = tuner.run("report", study, "-o", "page.html", "--json")
     explained = tuner.run("explain", study)
 
-    assert page.returncode == 0
+    assert json.loads(page.stdout) == {"file": "page.html"}
     assert b'id="timeline"' in (tuner.folder / "page.html").read_bytes()
     shown = json.loads(tuner.run("show", study, "--json").stdout)
     told = shown["explanation"]
@@ -95,10 +95,12 @@ def test_one_parameter_is_looked_into(finished):
 def test_the_winner_is_exported_with_its_undo(finished):
     tuner, study, _ = finished
 
-    exported = tuner.run("export", study, "--format", "json", "-o", "out")
+    exported = tuner.run("export", study, "--format", "json", "-o", "out", "--json")
 
     assert exported.returncode == 0, exported.stderr
-    written = exported.stdout.split()
+    told = json.loads(exported.stdout)
+    assert all(line in exported.stderr for line in told["warnings"])
+    written = told["files"]
     assert any("undo" in name for name in written)
     assert all((tuner.folder / name).is_file() for name in written)
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import typer
+from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from tuner import __doc__ as about
 from tuner import __version__
@@ -19,6 +20,7 @@ from tuner.cli.host_commands import apply, confirm, restore
 from tuner.cli.init_command import init
 from tuner.cli.list_commands import adapters, loads, schema, spaces, studies
 from tuner.cli.printing import say
+from tuner.cli.shell_commands import completion, man
 from tuner.cli.streams import finish_output, prepare_streams
 from tuner.cli.study_commands import check, explain, export, report, run, show
 from tuner.cli.sweep_command import sweep
@@ -27,7 +29,7 @@ from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     init, check, run, show, explain, report, export, compare, sweep, curve, versus, apply, confirm, restore,
-    spaces, studies, loads, adapters, schema,
+    spaces, studies, loads, adapters, schema, completion, man,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 
@@ -70,6 +72,7 @@ def main() -> NoReturn:
     # Matrices are small here: more threads would wait for each other, on CPUs that the server needs.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     prepare_streams()
+    completion_init()
     code = _call(app)
     lost = _call(finish_output)
     # A verdict that nobody could read is none; an error stays what it is.

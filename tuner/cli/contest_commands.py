@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import tuner
+from tuner.cli import names as known
 from tuner.cli.agreement import agree_to_run
 from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
 from tuner.cli.exit_codes import INTERRUPTED
@@ -24,11 +25,24 @@ LEAST_PAIRS, LEAST_BLOCKS = 2, 3
 def compare(  # noqa: PLR0913, PLR0917 - the command's options
     study: StudyPath,
     first: Annotated[
-        str, typer.Argument(metavar="A", help="default, winner, a preset, or a YAML file of values.")
+        str,
+        typer.Argument(
+            metavar="A",
+            help="default, winner, a preset, or a YAML file of values.",
+            autocompletion=known.configurations,
+        ),
     ],
-    second: Annotated[str, typer.Argument(metavar="B", help="The same; the gain is of B over A.")],
+    second: Annotated[
+        str,
+        typer.Argument(
+            metavar="B", help="The same; the gain is of B over A.", autocompletion=known.configurations
+        ),
+    ],
     more: Annotated[
-        list[str] | None, typer.Argument(metavar="C", help="More of them, all against each other.")
+        list[str] | None,
+        typer.Argument(
+            metavar="C", help="More of them, all against each other.", autocompletion=known.configurations
+        ),
     ] = None,
     pairs: Annotated[int | None, typer.Option(help="Fresh starts of each to measure.")] = None,
     preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,

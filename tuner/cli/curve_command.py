@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import tuner
+from tuner.cli import names
 from tuner.cli.agreement import agree_to_run
 from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
 from tuner.cli.exit_codes import INTERRUPTED
@@ -24,6 +25,7 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
         typer.Argument(
             metavar="[CONFIGURATION]...",
             help="default, winner, a preset, or YAML files of values; default and winner if none is given.",
+            autocompletion=names.configurations,
         ),
     ] = None,
     connections: Annotated[

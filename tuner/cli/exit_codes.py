@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from tuner.errors import RestoreFailed, TargetError, UsageError
+
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
 
@@ -9,6 +11,16 @@ NOTHING_BETTER = 1
 FAULT = 5
 """Something that nobody foresaw, or output that could not be written: it says nothing of the study."""
 INTERRUPTED = 130
+MEANINGS = {
+    0: "Done; of a study, its winner is confirmed.",
+    NOTHING_BETTER: "Done, and no better configuration is proven.",
+    UsageError.exit_code: "The command or the study file is wrong.",
+    TargetError.exit_code: "The target cannot be used: a program, a right or a port is lacking.",
+    RestoreFailed.exit_code: "Originals could not be put back.",
+    FAULT: "tuner itself failed, or its output could not be written; this says nothing of the study.",
+    INTERRUPTED: "Interrupted; everything is as it was.",
+}
+"""As the man page has them."""
 
 
 def verdict_code(summary: "Summary") -> int:

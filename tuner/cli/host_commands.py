@@ -6,12 +6,12 @@ import typer
 
 import tuner
 from tuner.cli.agreement import agree_to_apply, agree_to_let_go
-from tuner.cli.arguments import StudyPath, read_duration, read_study
-from tuner.cli.printing import print_text, say
+from tuner.cli.arguments import AsJson, StudyPath, read_duration, read_study
+from tuner.cli.printing import print_files, print_json, print_text, say
 from tuner.errors import RestoreFailed
 
 
-def apply(
+def apply(  # noqa: PLR0913, PLR0917 - the command's options
     study: StudyPath,
     host: Annotated[
         str | None, typer.Option(help="local or ssh://user@host; the study's target when left out.")
@@ -23,6 +23,7 @@ def apply(
     undo: Annotated[bool, typer.Option("--undo", help="Take back what was applied.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would change, and end.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before it is changed.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put the winner on a host for good; it is taken back unless `tuner confirm` comes in time."""
     settings = read_study(study)
@@ -33,8 +34,7 @@ def apply(
         from tuner.restore.recovery import undo as undo_host
 
         paths = undo_host(plugins.make_host(place))
-        for path in paths:
-            print_text(str(path))
+        print_files(paths, as_json=as_json, host=place)
         say(f"{place}: {len(paths)} originals put back." if paths else f"{place}: nothing was applied.")
         return
     from tuner.commands.apply import apply_winner, plan_change
@@ -46,23 +46,27 @@ def apply(
         say(f"{study}: the winner is not better for sure ({gain.verdict}). {reading.summary.reason}")
     if dry_run:
         change = plan_change(reading, host_name=host, url=url, confirm_within_s=within_s)
-        print_text(change.as_text())
+        print_json(change.as_json()) if as_json else print_text(change.as_text())
         return
     if not yes:
         agree_to_apply(settings, place)
     applied = apply_winner(reading, host_name=host, url=url, confirm_within_s=within_s)
     for warning in applied.warnings:
         say(warning)
-    for path in applied.files:
-        print_text(str(path))
     of_host = "" if place == "local" else f" --host {place}"
+    print_files(
+        applied.files, as_json=as_json, host=place, warnings=list(applied.warnings), taken_back_in_s=within_s,
+        keep=f"tuner confirm{of_host}",
+    )  # fmt: skip
     say(
         f"{place}: the winner is in force and answers. Keep it with: tuner confirm{of_host}\n"
         f"Without that it is taken back in {confirm_within}. Later: tuner apply {study}{of_host} --undo"
     )
 
 
-def confirm(host: Annotated[str, typer.Option(help="Where it was applied.")] = "local") -> None:
+def confirm(
+    host: Annotated[str, typer.Option(help="Where it was applied.")] = "local", as_json: AsJson = False
+) -> None:
     """Keep what `tuner apply` has put on a host."""
     from tuner import plugins
     from tuner.restore.journal import open_journal
@@ -72,6 +76,8 @@ def confirm(host: Annotated[str, typer.Option(help="Where it was applied.")] = "
     with open_journal() as journal:
         confirm_host(target)
         journal.discard(target.name)
+    if as_json:
+        print_json({"host": host, "kept": True})
     say(f"{host}: what was applied stays.")
 
 
@@ -81,6 +87,7 @@ def restore(
         bool, typer.Option("--accept", help="Let go of what cannot be put back; its originals are kept.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --accept: do not ask before.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put back what an earlier run changed outside a sandbox."""
     from tuner import plugins
@@ -89,6 +96,7 @@ def restore(
     from tuner.restore.recovery import accept_host, restore_host
 
     target = plugins.make_host(host)
+    let_go: tuple[str, ...] = ()
     with open_journal() as journal:
         try:
             restored = restore_host(target, journal, say)
@@ -96,10 +104,9 @@ def restore(
             if not accept:
                 raise
             agree_to_let_go(host, str(error), yes=yes)
-            restored, told = accept_host(target, journal, say)
-            for sentence in told:
+            restored, let_go = accept_host(target, journal, say)
+            for sentence in let_go:
                 say(sentence)
     restored = (*restored, *remove_tokens(target))
-    for path in restored:
-        print_text(str(path))
+    print_files(restored, as_json=as_json, host=host, accepted=list(let_go))
     say(f"{len(restored)} originals put back." if restored else "Nothing to restore.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tuner.cli import names
 from tuner.cli.arguments import AsJson
 from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.printing import print_json, print_text, remark, say
@@ -19,17 +20,29 @@ if TYPE_CHECKING:
 def init(
     server: Annotated[
         str | None,
-        typer.Argument(help="Which server to tune: apache, nginx …; without one, what is installed here."),
+        typer.Argument(
+            help="Which server to tune: apache, nginx …; without one, what is installed here.",
+            autocompletion=names.servers,
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
     url: Annotated[str | None, typer.Option(help="For an installed php-fpm: a page that it makes.")] = None,
     study: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Instead, a study that `tuner studies` lists.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Instead, a study that `tuner studies` lists.", autocompletion=names.studies
+        ),
     ] = None,
-    content: Annotated[str | None, typer.Option(help="Built-in content to ask for; `tuner loads`.")] = None,
+    content: Annotated[
+        str | None,
+        typer.Option(help="Built-in content to ask for; `tuner loads`.", autocompletion=names.contents),
+    ] = None,
     backend: Annotated[
         str | None,
-        typer.Option(help="What stands behind it: php-fpm (tuned as well), h2o, websocket-echo …"),
+        typer.Option(
+            help="What stands behind it: php-fpm (tuned as well), h2o, websocket-echo …",
+            autocompletion=names.backends,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -86,14 +99,14 @@ def _ask(found: "tuple[Candidate, ...]") -> str:
     for number, each in enumerate(found, start=1):
         others = f" (also {', '.join(each.others)})" if each.others else ""
         say(f"{number:>2}  {each.title}, {each.state}{others}")
-    names = {str(number): each.server for number, each in enumerate(found, start=1)}
+    numbered = {str(number): each.server for number, each in enumerate(found, start=1)}
     while True:
         try:
             typed: str = typer.prompt("Which one", default="1", err=True)
         except typer.Abort:  # the end of the input is no answer
             sys.exit(INTERRUPTED)
-        chosen = names.get(typed.strip(), typed.strip())
-        if chosen in names.values():
+        chosen = numbered.get(typed.strip(), typed.strip())
+        if chosen in numbered.values():
             return chosen
         say(f"There is no {chosen[:40]!r}. Type a number from 1 to {len(found)}, or a name.")
 

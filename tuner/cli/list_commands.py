@@ -7,13 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
+from tuner.cli import names
 from tuner.cli.arguments import AsJson, read_study
-from tuner.cli.printing import make_console, print_json, print_text
+from tuner.cli.printing import make_console, print_files, print_json, print_text
 from tuner.errors import UsageError
 
 
 def spaces(
-    name: Annotated[str | None, typer.Argument(help="A space; all names when left out.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A space; all names when left out.", autocompletion=names.spaces)
+    ] = None,
     study: Annotated[
         Path | None,
         typer.Option("--study", help="What a study searches on its host and under its load, and what not."),
@@ -105,6 +108,7 @@ def schema(
         FileKind, typer.Argument(help="Of which files: of studies, or of search spaces.")
     ] = FileKind.STUDY,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Print the JSON Schema by which editors complete and check study files, with the adapters known here."""
     from tuner.commands.template import write_new
@@ -112,10 +116,10 @@ def schema(
     from tuner.study.schema import json_schema as study_schema
 
     found = study_schema() if kind is FileKind.STUDY else space_schema()
-    if output is None:
+    if output is None:  # it is JSON in any case
         print_json(found)
-    else:
-        print_text(str(write_new(output, f"{json.dumps(found, indent=1)}\n")))
+        return
+    print_files([write_new(output, f"{json.dumps(found, indent=1)}\n")], as_json=as_json)
 
 
 def adapters(as_json: AsJson = False) -> None:

@@ -4,8 +4,9 @@ import json
 import shlex
 import shutil
 import sys
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TextIO
 
 from tuner.cli.verbosity import Verbosity
@@ -26,6 +27,16 @@ def what_was_typed() -> str:
 def print_json(value: object) -> None:
     """Print a result for scripts, as ASCII."""
     print(json.dumps(value, indent=1))
+
+
+def print_files(paths: Iterable[PurePath], *, as_json: bool, **more: object) -> None:
+    """Print the files that a command has written, each on its line; for scripts with what else there is."""
+    files = [str(path) for path in paths]
+    if as_json:
+        print_json({"files": files, **more})
+        return
+    for file in files:
+        print_text(file)
 
 
 def print_text(text: str, *, file: TextIO | None = None) -> None:

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import tuner
+from tuner.cli import names
 from tuner.cli.agreement import agree_to_run
 from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_outside
 from tuner.cli.exit_codes import INTERRUPTED, verdict_code
 from tuner.cli.printing import (
     make_console,
+    print_files,
     print_json,
     print_text,
     remark,
@@ -72,7 +74,8 @@ def check(
     if sudoers:
         from tuner.commands.sudoers import make_sudoers
 
-        print(make_sudoers(settings), end="")
+        text = make_sudoers(settings)
+        print_json({"sudoers": text}) if as_json else print(text, end="")
         return
     from tuner.commands.check import check_study
 
@@ -194,7 +197,12 @@ def _print_summary(summary: "Summary", results: "Results | None", *, as_json: bo
 def explain(
     study: StudyPath,
     parameter: Annotated[
-        str | None, typer.Option(metavar="NAME", help="All that is known of one parameter, and its curve.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="All that is known of one parameter, and its curve.",
+            autocompletion=names.parameters,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -220,6 +228,7 @@ def explain(
 def report(
     study: StudyPath,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="HTML file to write.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write one self-contained HTML page."""
     settings = read_study(study)
@@ -227,23 +236,36 @@ def report(
 
     reading = tuner.read(settings)
     refuse_unmeasured(study, reading.summary)
-    print_text(str(write_report(reading, output)))
+    path = str(write_report(reading, output))
+    print_json({"file": path}) if as_json else print_text(path)
 
 
 def export(
     study: StudyPath,
     form: Annotated[
-        str, typer.Option("--format", help="apache, nginx, h2o, php-fpm, sysctl, sysfs or json.")
+        str,
+        typer.Option(
+            "--format",
+            help="apache, nginx, h2o, php-fpm, sysctl, sysfs or json.",
+            autocompletion=names.formats,
+        ),
     ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to.")] = None,
     pick: Annotated[
         int | None, typer.Option(help="Of a study with two objectives, the choice that `tuner show` lists.")
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write the winning settings in a format that operators use, with an undo file."""
     settings = read_study(study)
     from tuner.commands.outputs import write_export
 
     reading = tuner.read(settings, with_explanation=False)
-    for path in write_export(reading if pick is None else reading.pick(pick), form, output, warn=say):
-        print_text(str(path))
+    warnings: list[str] = []
+
+    def warn(line: str) -> None:
+        warnings.append(line)
+        say(line)
+
+    written = write_export(reading if pick is None else reading.pick(pick), form, output, warn=warn)
+    print_files(written, as_json=as_json, warnings=warnings)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import tuner
+from tuner.cli import names
 from tuner.cli.agreement import agree_to_run
 from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_outside
 from tuner.cli.exit_codes import INTERRUPTED
@@ -25,7 +26,10 @@ class Base(StrEnum):
 
 def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     study: StudyPath,
-    parameter: Annotated[str, typer.Argument(metavar="PARAMETER", help="The one that is varied.")],
+    parameter: Annotated[
+        str,
+        typer.Argument(metavar="PARAMETER", help="The one that is varied.", autocompletion=names.parameters),
+    ],
     values: Annotated[
         str | None,
         typer.Option("--values", help="Where it is measured: 8,16,32 or off,on; a grid if not given."),

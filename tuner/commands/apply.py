@@ -45,6 +45,17 @@ class Change:
     warnings: tuple[str, ...]
     """What else changes the host."""
 
+    def as_json(self) -> dict[str, object]:
+        """Return the same as `as_text`, for a program."""
+        diffs = diff_files(self.host, self.files)
+        return {
+            "host": self.host.name,
+            "files": {str(path): diff for path, diff in diffs.items() if diff},
+            "risks": {risk: list(names) for risk, names in self.risks.items()},
+            "warnings": list(self.warnings),
+            "restarts": [service.name for service in self.target.services],
+        }
+
     def as_text(self) -> str:
         """Return it as differences to what is there, with the risks and what is restarted."""
         services = ", ".join(service.name for service in self.target.services)

@@ -27,6 +27,7 @@ __all__ = [
     "Rendered",
     "Rewritten",
     "export",
+    "formats",
     "formats_of",
     "refuse_less_capacity",
     "refuse_unknown_format",
@@ -105,10 +106,15 @@ def formats_of(rendered: "Mapping[str, Rendered | Rewritten]") -> tuple[str, ...
     return (*rendered, JSON)
 
 
+def formats() -> tuple[str, ...]:
+    """Return the names of all formats: those of servers, and json."""
+    return (*adapter_names(Kind.SERVER), JSON)
+
+
 def refuse_unknown_format(name: str) -> None:
     """Raise UsageError for what is neither a server nor json, with the nearest name."""
-    formats = (*adapter_names(Kind.SERVER), JSON)
-    if name not in formats:
-        near = get_close_matches(name, formats, n=1)
+    known = formats()
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
         meant = f" Did you mean {near[0]}?" if near else ""
-        raise UsageError(f"--format: there is no format {name!r}.{meant} There are: {', '.join(formats)}.")
+        raise UsageError(f"--format: there is no format {name!r}.{meant} There are: {', '.join(known)}.")
