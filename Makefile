@@ -122,6 +122,10 @@ bench-warm-start: ## Measure what an earlier study is worth to a new one (ten mi
 	@.ci/python bench
 	@.bench/bin/python -m benchmarks.warm_start
 
+.PHONY: dist
+dist: setup ## Build wheel, source distribution, man page, completion, bill of materials and checksums into dist/
+	@.ci/dist
+
 .PHONY: lock
 lock: ## Renew requirements/ from pyproject.toml (needs uv)
 	@$(COMPILE) --group dev --extra notebooks --extra websocket -o requirements/dev.txt >/dev/null
