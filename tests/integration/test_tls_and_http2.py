@@ -117,7 +117,7 @@ def test_a_fixed_rate_is_kept_over_tls(tmp_path: Path):
     assert window.correct == pytest.approx(200, rel=0.2)
 
 
-@pytest.mark.alone  # handshakes wait for a CPU, and a connection that is opened again too late is counted as lost
+@pytest.mark.alone  # a connection that waits for a CPU is counted as lost
 @pytest.mark.parametrize("spoken", LOADS)
 @pytest.mark.parametrize("server", ["nginx", "h2o", "apache"])
 def test_slow_clients_take_their_time_over_what_the_load_speaks(server: str, spoken: str, tmp_path: Path):
