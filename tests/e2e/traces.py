@@ -10,9 +10,11 @@ from pathlib import Path
 VOLATILE = re.compile(
     r"^(fs\.(dentry-state|file-nr|inode-nr|inode-state|aio-nr|quota\..*)"
     r"|kernel\.(random\.\w+|ns_last_pid|pty\.nr|perf_event_max_sample_rate|perf_cpu_time_max_percent|sched_.*)"
-    r"|net\.netfilter\.nf_conntrack_count|vm\.stat_refresh|user\..*)\s*="
+    r"|net\.netfilter\.nf_conntrack_count|vm\.stat_refresh|user\..*"
+    r"|net\.\w+\.\w+\.testbed-.*)\s*="
 )
-"""Counters and identifiers that change by themselves (proc(5), Documentation/admin-guide/sysctl)."""
+"""Counters and identifiers that change by themselves (proc(5), Documentation/admin-guide/sysctl), and the
+interfaces of test hosts, which other tests make and remove meanwhile."""
 
 
 def sysctls() -> dict[str, str]:

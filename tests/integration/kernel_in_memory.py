@@ -41,6 +41,10 @@ class KernelInMemory:
             )
         }  # fmt: skip
 
+    def has(self, path: str) -> bool:
+        """Tell whether there is such a file or folder."""
+        return any(each == path or each.startswith(f"{path}/") for each in self._values)
+
     def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
         return tuple(self.run(each.argv) for each in commands)
 

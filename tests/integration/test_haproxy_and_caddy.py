@@ -11,7 +11,7 @@ from tuner.errors import ConfigRejected, UsageError
 from tuner.export.rendered import SITE
 from tuner.plugins import make_private_server
 from tuner.ports import Config
-from tuner.space import Space
+from tuner.space import Space, describe_space
 from tuner.study import load_study
 
 ALL = "{allow: [semantic, capacity]}"
@@ -28,15 +28,17 @@ READ_BACK = {
 """What a running server tells of itself; its own check alone vouches for the rest."""
 BY_ITSELF = {
     ("nbthread", "auto"), ("maxconn", "auto"), ("frontend.maxconn", 0), ("maxpipes", 0),
-    ("GOMAXPROCS", "auto"),
-    ("GOMEMLIMIT", "off"), ("balance", "random"),
+    ("balance", "random"),
 }  # fmt: skip
 """Values that leave it to the program, or that it has no name for."""
 
 
 def prepared(tmp_path: Path, servers: str, name: str) -> tuple[Space, SandboxTarget]:
     path = tmp_path / "study.yaml"
-    path.write_text(f"study: ends\nservers: [{servers}]\nspace: [{name}, {ALL}]\n")
+    # What is named is tuned also where it could not act under this load, as splicing of a short page.
+    named = [each["name"] for each in describe_space(name) if each["kind"] != "derived"]
+    only = f"{{only: [{', '.join(named)}]}}"
+    path.write_text(f"study: ends\nservers: [{servers}]\nspace: [{name}, {ALL}, {only}]\n")
     setup = prepare(load_study(path))
     assert isinstance(setup.target, SandboxTarget)
     return setup.space, setup.target

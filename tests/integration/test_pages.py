@@ -60,7 +60,7 @@ def paste(folder: Path, block: str) -> Study:
     """Put a block into the study that `tuner init nginx` writes, in place of what it has there."""
     path = write_study("nginx", folder / "nginx.yaml")
     document = path.read_text()
-    for key in keys_of(block):
+    for key in (*keys_of(block), *(["load"] if "loads" in keys_of(block) else [])):
         document = re.sub(rf"(?m)^{key}:.*\n(?:[ -].*\n)*", "", document)
     (folder / "www").mkdir()
     (folder / "www/index.html").write_text("a page\n")
@@ -72,7 +72,7 @@ def paste(folder: Path, block: str) -> Study:
 def is_of_a_study(block: str) -> bool:
     """Return whether a block is a part of a study; others are parts of a space."""
     keys = keys_of(block)
-    return bool(keys) and not {"parameters", "derived", "presets"} & set(keys)
+    return bool(keys) and not {"parameters", "derived", "presets", "elsewhere", "parts"} & set(keys)
 
 
 @pytest.mark.parametrize("block", [b for page in PAGES for b in blocks_of(page, "yaml") if is_of_a_study(b)])

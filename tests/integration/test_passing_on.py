@@ -104,8 +104,8 @@ def test_every_value_is_written_accepted_and_read_back(server: str, protocol: st
 
 def _read_back(host: Host, server: str, config: Config, site: Site) -> Config:
     """Write a configuration, let the program check it, and read what it takes from it."""
-    from tuner.adapters.servers.apache import backend
-    from tuner.adapters.servers.nginx import proxy
+    from tuner.adapters.servers.apache import read_back as of_apache
+    from tuner.adapters.servers.nginx import read_back as of_nginx
 
     adapter = make_private_server(server)
     facts = adapter.detect(host)
@@ -113,9 +113,8 @@ def _read_back(host: Host, server: str, config: Config, site: Site) -> Config:
     host.write(file, FileState(content=adapter.render(config, site, facts)[file], mode=0o644))
     checked = host.run(adapter.check(site, facts) or (), timeout_s=10)
     assert (checked.returncode, adapter.refusals(checked)) == (0, ())
-    if server == "nginx":
-        return proxy.read_back(host, config, facts, file)
-    return backend.read_back(host, config, facts, file, site.backend)
+    read_back = of_nginx if server == "nginx" else of_apache
+    return read_back.read_printed(host, config, facts, site)
 
 
 PROGRAM = """

@@ -83,13 +83,27 @@ def test_generators_of_http1_send_over_tls(generator: str, tmp_path: Path, *, ke
 @pytest.mark.parametrize("server", ["nginx", "h2o", "apache"])
 def test_several_requests_at_once_on_a_connection_are_counted_each(server: str, tmp_path: Path):
     setup = open_setup(tmp_path, server, "protocol: h2, streams: 10")
+    kept = {"keepalive_requests": 1000000} if server == "nginx" else {}
 
-    with setup.target.deploy(setup.space.default()) as deployment:
+    with setup.target.deploy(setup.space.default() | kept) as deployment:
         window = run_window(deployment, setup.load, 1.0)
 
     assert window.correct > 100
     assert window.failures.total == 0
     assert window.verdicts == () or all(each.gate != "generator" for each in window.verdicts)
+
+
+def test_a_server_that_closes_connections_which_the_generator_does_not_open_again_is_no_failing_server(
+    tmp_path: Path,
+):
+    setup = open_setup(tmp_path, "nginx", "protocol: h2, streams: 10")
+
+    with setup.target.deploy(setup.space.default() | {"keepalive_requests": 100}) as deployment:
+        window = run_window(deployment, setup.load, 1.0)
+
+    (verdict,) = (each for each in window.verdicts if each.gate == "generator")
+    assert verdict.blame == "environment"
+    assert "of 8 HTTP/2 connections" in verdict.reason
 
 
 def test_a_fixed_rate_is_kept_over_tls(tmp_path: Path):
@@ -103,6 +117,7 @@ def test_a_fixed_rate_is_kept_over_tls(tmp_path: Path):
     assert window.correct == pytest.approx(200, rel=0.2)
 
 
+@pytest.mark.alone  # a connection that waits for a CPU is counted as lost
 @pytest.mark.parametrize("spoken", LOADS)
 @pytest.mark.parametrize("server", ["nginx", "h2o", "apache"])
 def test_slow_clients_take_their_time_over_what_the_load_speaks(server: str, spoken: str, tmp_path: Path):

@@ -13,6 +13,8 @@ from tuner.errors import TargetError
 from tuner.plugins import make_host
 from tuner.ports import (
     ABSENT,
+    H2C,
+    HTTP1,
     BackendServer,
     Command,
     Completed,
@@ -190,11 +192,25 @@ def start(
     if isinstance(server, BackendServer):
         _await_listener(sandbox, server.upstream(config, site))
         return process
-    url = f"http://127.0.0.1:{site.port}/index.html"
-    again = ("--retry", "50", "--retry-delay", "0", "--retry-connrefused", "--max-time", "10")
-    answer = sandbox.run(("curl", "-s", *again, url), timeout_s=ANSWER_S)
-    assert answer.stdout == PAGE, process.output().decode()
+
+    def check_alive() -> None:
+        assert process.poll() is None, process.output().decode()
+
+    await_listener(sandbox, Upstream(port=site.port), timeout_s=ANSWER_S, check_alive=check_alive)
+    # Some listen anew while they start, and reset the connections that came to the sockets of before.
+    answer = sandbox.run(_ask(site), timeout_s=ANSWER_S)
+    assert answer.stdout == PAGE, (answer.stderr.decode(), process.output().decode())
     return process
+
+
+def _ask(site: Site) -> tuple[str, ...]:
+    """Return the command that asks a private instance for its page, over what it speaks."""
+    again = ("curl", "-sS", "--retry", "10", "--retry-delay", "1", "--retry-all-errors", "--max-time", "10")
+    place = f"127.0.0.1:{site.port}/index.html"
+    if site.certificate is not None:
+        spoken = "--http1.1" if site.protocol == HTTP1 else "--http2"
+        return (*again, spoken, "--cacert", str(site.certificate.file), f"https://{place}")
+    return (*again, *(("--http2-prior-knowledge",) if site.protocol == H2C else ()), f"http://{place}")
 
 
 def _await_listener(sandbox: Sandbox, where: Upstream) -> None:

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers.apache import backend as backend
 from tuner.adapters.servers.apache import protocols
 from tuner.adapters.servers.apache import status as status
 from tuner.adapters.servers.apache.backend import MODULES_DIRECTORY
@@ -20,6 +19,7 @@ from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuratio
 from tuner.adapters.servers.apache.drop_in import write_drop_in
 from tuner.adapters.servers.apache.installation import find_apache, make_tree, read_version
 from tuner.adapters.servers.apache.mpm import EVENT, PREFORK, WORKER, count_connections, count_own_threads
+from tuner.adapters.servers.apache.read_back import read_printed
 from tuner.errors import NotReady
 from tuner.kit import programs, readback, services
 from tuner.ports import (
@@ -145,7 +145,7 @@ class ApacheMpm:
         # `-t` takes any stack size; only the log says that it was not used.
         if _STACK_REFUSED.search(host.read(site.error_log).content or b""):
             found["ThreadStackSize"] = 0
-        found |= backend.read_back(host, config, facts, site.directory / CONFIG_FILE, site.backend)
+        found |= read_printed(host, config, facts, site)
         return {name: value for name, value in found.items() if name in config}
 
     def needs(self, config: Config) -> Needs:

@@ -6,11 +6,9 @@ worker of the same name gives it a pool, without which every request makes a con
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import PurePosixPath
 
 from tuner.adapters.servers.apache.syntax import quote
-from tuner.kit import programs
-from tuner.ports import FASTCGI, WEBSOCKET, Config, Facts, Host, Scalar, Upstream
+from tuner.ports import FASTCGI, WEBSOCKET, Facts, Scalar, Upstream
 
 OF_BACKEND: Mapping[str, Scalar] = {
     "ProxyPass.enablereuse": True, "ProxyPass.max": 1, "ProxyPass.smax": 1, "ProxyPass.ttl": 0,
@@ -120,37 +118,11 @@ def _join(keys: Iterable[str]) -> str:
     return "".join(f" {key}" for key in keys)
 
 
-def read_back(
-    host: Host, config: Config, facts: Facts, file: PurePosixPath, backend: Upstream | None
-) -> dict[str, Scalar]:
-    """Read what the program takes from its file for those of these settings that a configuration has.
-
-    mod_info prints the configuration as it was parsed.
-    """
-    asked = [name for name in config if name in OF_BACKEND]
-    if not asked or backend is None:
-        return {}
-    info = f"LoadModule info_module {MODULES_DIRECTORY}/mod_info.so"
-    dumped = host.run(
-        (str(facts.program), "-t", "-f", str(file), "-C", info, "-D", "DUMP_CONFIG"),
-        timeout_s=programs.COMMAND_TIMEOUT_S,
-    )
-    found = _read_dump(dumped.stdout.decode(errors="replace"))
-    return {name: _read_word(found.get(name, ""), config[name]) for name in asked}
-
-
-def _read_dump(printed: str) -> dict[str, str]:
-    """Return each setting as it is written where the backend is named; keys that nobody writes are unset."""
+def read_passing(printed: str) -> dict[str, str]:
+    """Return each setting as it is printed where the backend is named; keys that nobody writes are unset."""
     named = [(line[1], line[2] or "") for line in _NAMING.finditer(printed)]
     found = {**_UNSET, _REUSE: "Off", _BALANCER: "Off"}
     found |= {f"{_KEY}{key}": word for _, keys in named for key, word in _PAIR.findall(keys)}
     if any(directive == "BalancerMember" for directive, _ in named):
         found[_BALANCER] = "On"
     return found | dict(_BUFFER_LINE.findall(printed))
-
-
-def _read_word(word: str, asked: Scalar) -> Scalar:
-    """Turn a word into a value of the kind that was asked."""
-    if isinstance(asked, bool):
-        return word.lower() == "on"
-    return int(word) if isinstance(asked, int) and word.isdecimal() else word

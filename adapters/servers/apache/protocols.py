@@ -22,6 +22,7 @@ HTTP2_SETTINGS: Mapping[str, Scalar] = {
     "H2StreamMaxMemSize": 32768, "H2CopyFiles": False,
 }  # fmt: skip
 """Those of mod_http2 with what it does without a line."""
+SETTINGS = SSL_SETTINGS.keys() | HTTP2_SETTINGS.keys()
 
 # As Debian's ssl.conf has it. Protocols and ciphers protect: they are the administrator's, and never tuned.
 _SERVER = """\

@@ -44,7 +44,9 @@ class Number:
         return f"{value}{self.unit}" if self.unit else value
 
     def read(self, written: object) -> Scalar | None:
-        """Return the value that was written so; None for what is absent or in another form."""
+        """Return the value that was written so; None where nothing, or something else, says it."""
+        if written is None:
+            return self.by_itself
         text = str(written).removesuffix(self.unit)
         return int(text) if text.lstrip("-").isdecimal() and not isinstance(written, bool) else None
 

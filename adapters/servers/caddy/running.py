@@ -72,5 +72,7 @@ def _below(block: object, path: tuple[str | int, ...]) -> object:
 def _read_environment(look: FileReader, pid: int) -> dict[str, Scalar]:
     content = (look.read(PurePosixPath(f"/proc/{pid}/environ")).content or b"").decode(errors="replace")
     given = dict(pair.split("=", 1) for pair in content.split("\0") if "=" in pair)
-    values = {name: form.read(given[name]) for name, form in ENVIRONMENT.items() if name in given}
+    if not given:  # it has gone, or shows nothing: that is no sign of what is absent
+        return {}
+    values = {name: form.read(given.get(name)) for name, form in ENVIRONMENT.items()}
     return {name: value for name, value in values.items() if value is not None}

@@ -60,11 +60,11 @@ def rewrite_files(config: Config, installation: Installation) -> Files:
 
 
 def _read_current(document: Document, facts: Facts) -> Config:
-    scalars = document.find_scalars()
+    values = document.find_values()
     found = {
-        name: setting.read(scalars[name]) if name in scalars else setting.default(facts)
+        name: setting.read(values[name]) if name in values else setting.default(facts)
         for name, setting in SETTINGS.items()
-        if name in scalars or not document.has(name)
+        if name in values or not document.has(name)
     }
     return {name: value for name, value in found.items() if value is not None}
 

@@ -75,7 +75,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
-    """A word in a mapping of its own, as `{mode: all}`; a mapping that is there is left alone."""
+    """A word in a mapping of its own, as `{mode: all}`; a mapping that says more is left alone."""
 
     otherwise: str
     words: tuple[str, ...]
@@ -83,8 +83,9 @@ class Mode:
     def default(self, facts: Facts) -> Scalar:  # noqa: ARG002 - as the others
         return self.otherwise
 
-    def read(self, word: str) -> Scalar | None:  # noqa: ARG002 - as the others
-        return None
+    def read(self, word: str) -> Scalar | None:
+        mode = word.removeprefix("{mode: ").removesuffix("}").lower()  # ssl.c compares it with strcasecmp()
+        return mode if mode in self.words and word.startswith("{mode: ") else None
 
     def write(self, name: str, value: Scalar) -> str:
         if value not in self.words:

@@ -32,11 +32,10 @@ class Document:
         plain = _plain(self._root)
         return plain if isinstance(plain, dict) else {}
 
-    def find_scalars(self) -> dict[str, str]:
-        """Give those settings whose value is one word in its own place, once."""
+    def find_values(self) -> dict[str, str]:
+        """Give those settings whose value is one word in its own place, once, or `{KEY: WORD}`."""
         found = self.read()
-        places = self._find_places()
-        return {name: value for name in places if isinstance(value := found[name], str)}
+        return {name: _join(found[name]) for name in self._find_places()}
 
     def has(self, name: str) -> bool:
         return name in self.read()
@@ -59,15 +58,33 @@ class Document:
         return "".join(f"{name}: {value}{end_of_line}" for name, value in added.items())
 
     def _find_places(self) -> dict[str, tuple[int, int]]:
-        """Find where the values of the scalars begin and end; an alias has its place elsewhere."""
+        """Find where the values begin and end that are one word, or a mapping of one."""
         found: dict[str, tuple[int, int]] = {}
         names = [key.value for key, _ in self._root.value]
         for key, node in self._root.value:
-            is_plain = isinstance(node, yaml.ScalarNode) and node.style not in {"|", ">"}
-            is_here = node.start_mark.index >= key.end_mark.index
-            if is_plain and is_here and names.count(key.value) == 1:
-                found[key.value] = (node.start_mark.index, node.end_mark.index)
+            end = _find_end(key, node)
+            if end is not None and names.count(key.value) == 1:
+                found[key.value] = (node.start_mark.index, end)
         return found
+
+
+def _find_end(key: yaml.Node, node: yaml.Node) -> int | None:
+    """Find where a value of one word ends; None for another value, and an alias, whose place is elsewhere."""
+    if node.start_mark.index < key.end_mark.index:
+        return None
+    if isinstance(node, yaml.MappingNode) and len(node.value) == 1:
+        inner = _find_end(*node.value[0]) if isinstance(node.value[0][1], yaml.ScalarNode) else None
+        # The mark behind a block is where the next one begins.
+        return node.end_mark.index if inner is not None and node.flow_style else inner
+    is_plain = isinstance(node, yaml.ScalarNode) and node.style not in {"|", ">"}
+    return node.end_mark.index if is_plain else None
+
+
+def _join(value: Plain) -> str:
+    """Return a word, or a mapping of one as it is written in one line."""
+    if isinstance(value, dict):
+        return "".join(f"{{{key}: {word}}}" for key, word in value.items())
+    return str(value)
 
 
 def _plain(node: yaml.Node) -> Plain:

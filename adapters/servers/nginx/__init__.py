@@ -4,9 +4,9 @@ import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
-from tuner.adapters.servers.nginx import proxy as proxy
 from tuner.adapters.servers.nginx.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.nginx.installation import find_installed, read_build
+from tuner.adapters.servers.nginx.read_back import read_printed
 from tuner.adapters.servers.nginx.rewrite import rewrite_files
 from tuner.adapters.servers.nginx.running import read_running
 from tuner.adapters.servers.nginx.settings import SSL, V2
@@ -88,7 +88,7 @@ class Nginx:
     ) -> Config:
         pid = process.pid if process is not None else 0
         found = read_running(host, host, config, facts, port=site.port, master=pid, is_settled=False)
-        return {**found, **proxy.read_back(host, config, facts, site.directory / CONFIG_FILE)}
+        return {**found, **read_printed(host, config, facts, site)}
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)

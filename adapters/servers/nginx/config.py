@@ -129,10 +129,10 @@ def _directives(block: str, config: Config, site: Site, facts: Facts) -> Iterato
         # A log is written also where no configuration speaks of it.
         if setting.block == block and (own or isinstance(setting, AccessLog)):
             lines = tuple(_directive(setting, {**setting.default(facts), **own}, site))
-            yield from lines if _is_spoken(setting, site) else ()
+            yield from lines if is_spoken(setting, site) else ()
 
 
-def _is_spoken(setting: Setting, site: Site) -> bool:
+def is_spoken(setting: Setting, site: Site) -> bool:
     """Return whether what a setting is about is spoken at all: elsewhere its default says nothing."""
     if setting.module == SSL:
         return site.certificate is not None

@@ -1,24 +1,19 @@
-"""Write how a private instance passes requests to the server behind it, and read back what nginx makes of it.
+"""Write how a private instance passes requests to the server behind it, and read it again.
 
 All of it stands in blocks of the private instance's own: an `upstream`, and the `location` that asks it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from tuner.adapters.servers.nginx.edit import join_words
-from tuner.adapters.servers.nginx.syntax import ENCODING, Directive, read_directives
+from tuner.adapters.servers.nginx.syntax import Directive
 from tuner.adapters.servers.nginx.values import FLAG, Choice, Count, Kind, Size, Time
-from tuner.errors import TargetError
-from tuner.kit import programs
-from tuner.ports import FASTCGI, WEBSOCKET, Config, Facts, Host, Scalar, Upstream
+from tuner.ports import FASTCGI, WEBSOCKET, Config, Scalar, Upstream
 
 UPSTREAM = "backend"
 """Name of the `upstream` block."""
 KEPT = "upstream_keepalive"
-MISSING = "not given"
-"""Read back in place of a setting that should be there."""
 
 _KIB = Size(suffix="k", least=1)
 _OF_UPSTREAM: Mapping[str, Kind] = {
@@ -140,23 +135,10 @@ def _lines(config: Config, module: str) -> Iterator[str]:
         yield f"{module}_buffers {' '.join(words)};"
 
 
-def read_back(host: Host, config: Config, facts: Facts, file: PurePosixPath) -> dict[str, Scalar]:
-    """Read what nginx takes from its files for those of these settings that a configuration has (`-T`)."""
-    asked = [name for name in config if name in PARAMETERS]
-    if not asked:
-        return {}
-    dumped = host.run((str(facts.program), "-T", "-c", str(file)), timeout_s=programs.COMMAND_TIMEOUT_S)
-    try:
-        directives = read_directives(dumped.stdout.decode(ENCODING), file)
-    except TargetError:  # what it printed is no configuration: nothing is vouched for
-        directives = ()
-    found = _read(directives)
-    return {name: value for name in asked if (value := found.get(name, MISSING)) is not None}
-
-
-def _read(directives: tuple[Directive, ...]) -> dict[str, Scalar | None]:
+def read_passing(directives: Iterable[Directive]) -> dict[str, Scalar | None]:
+    """Read these settings from all directives of a configuration; None for a value that is none of ours."""
     found: dict[str, Scalar | None] = {KEPT: 0}
-    for each in (inner for directive in directives for inner in (directive, *directive.walk())):
+    for each in directives:
         if each.name == "upstream":
             given = {f"upstream_{inner.name}": inner.arguments for inner in each.children}
             found |= {name: _OF_UPSTREAM[name].read(given[name][0]) for name in _OF_UPSTREAM.keys() & given}

@@ -7,9 +7,15 @@ from pathlib import PurePosixPath
 import pytest
 import yaml
 
+from tests.unit.adapters.servers.golden import RecordedHost
 from tuner.adapters.servers.apache import Apache, ApacheMpm, ApachePrefork, ApacheWorker
+from tuner.adapters.servers.apache import read_back as of_apache
+from tuner.adapters.servers.apache.backend import MODULES_DIRECTORY
+from tuner.adapters.servers.apache.config import CONFIG_FILE as APACHE_FILE
 from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.nginx import Nginx
+from tuner.adapters.servers.nginx import read_back as of_nginx
+from tuner.adapters.servers.nginx.config import CONFIG_FILE as NGINX_FILE
 from tuner.adapters.servers.nginx.config import write_configuration
 from tuner.deploy.arrangement import require_offer
 from tuner.errors import ConfigRejected, TargetError, UsageError
@@ -132,6 +138,69 @@ def test_h2o_writes_how_sessions_are_taken_up_again():
     assert yaml.safe_load(text)["ssl-session-resumption"] == {"mode": "ticket"}
     with pytest.raises(ConfigRejected, match="'everything' is none of off, cache, ticket, all"):
         H2o().render({"ssl-session-resumption": "everything"}, SITES[TLS], Facts())
+
+
+INFO = f"LoadModule info_module {MODULES_DIRECTORY}/mod_info.so"
+DUMPED = f"apache2 -t -f /site/{APACHE_FILE} -C {INFO} -D DUMP_CONFIG"
+OF_APACHE = {
+    "SSLSessionCache": 65536, "SSLSessionCacheTimeout": 60, "SSLSessionTickets": True,
+    "H2MinWorkers": 3, "H2CopyFiles": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_nginx_reads_of_tls_and_http2_what_is_spoken(site):
+    config = {**OF_TLS, **OF_HTTP2}
+    facts = Facts(version=(1, 22, 1), program=PurePosixPath("nginx"))
+    host = RecordedHost(commands={f"nginx -T -c /site/{NGINX_FILE}": nginx(SITES[site], config)}, files={})
+
+    found = of_nginx.read_printed(host, config, facts, SITES[site])
+
+    spoken = {**(OF_TLS if site in {TLS, H2} else {}), **(OF_HTTP2 if site in {H2, H2C} else {})}
+    assert found == spoken
+
+
+def test_nginx_says_what_of_tls_is_not_given_or_another():
+    printed = nginx(SITES[TLS], {"ssl_session_cache": 0, "ssl_session_tickets": True})
+    host = RecordedHost(commands={f"nginx -T -c /site/{NGINX_FILE}": printed}, files={})
+
+    found = of_nginx.read_printed(host, OF_TLS, Facts(program=PurePosixPath("nginx")), SITES[TLS])
+
+    assert found == {
+        "ssl_session_cache": 0, "ssl_session_tickets": True,
+        "ssl_session_timeout": of_nginx.MISSING, "ssl_buffer_size": of_nginx.MISSING,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_apache_reads_of_tls_and_http2_what_is_spoken(site):
+    printed = """\
+#  13:
+SSLSessionCache "shmcb:/site/ssl_scache(65536)"
+#  14:
+SSLSessionCacheTimeout 60
+#  15:
+SSLSessionTickets On
+#  16:
+H2MinWorkers 3
+#  17:
+H2CopyFiles Off
+"""
+    host = RecordedHost(commands={DUMPED: printed}, files={})
+
+    found = of_apache.read_printed(host, OF_APACHE, Facts(program=PurePosixPath("apache2")), SITES[site])
+
+    spoken = (*(["SSL"] if site in {TLS, H2} else []), *(["H2"] if site in {H2, H2C} else []))
+    assert found == {name: value for name, value in OF_APACHE.items() if name.startswith(tuple(spoken))}
+
+
+def test_apache_says_what_of_tls_is_not_given_or_another():
+    host = RecordedHost(commands={DUMPED: 'SSLSessionCache "none"\nSSLSessionTickets Off\n'}, files={})
+    config = {name: value for name, value in OF_APACHE.items() if name.startswith("SSL")}
+
+    found = of_apache.read_printed(host, config, Facts(program=PurePosixPath("apache2")), SITES[TLS])
+
+    assert found == {"SSLSessionCache": 0, "SSLSessionCacheTimeout": "", "SSLSessionTickets": False}
 
 
 def nginx_built_with(*modules: str) -> Facts:

@@ -67,6 +67,46 @@ def test_only_the_words_of_what_changes_are_rewritten(text, values, expected):
 
 
 @pytest.mark.parametrize(
+    ("text", "found", "expected"),
+    [
+        ("listen: 80\n", "all", "ssl-session-resumption: {mode: ticket}\nlisten: 80\n"),
+        ("ssl-session-resumption: {mode: all}\n", "all", "ssl-session-resumption: {mode: ticket}\n"),
+        (
+            "ssl-session-resumption:\n  mode: OFF # none\nlisten: 80\n",
+            "off",
+            "ssl-session-resumption:\n  {mode: ticket} # none\nlisten: 80\n",
+        ),
+    ],
+)
+def test_how_sessions_are_taken_up_is_found_again_and_rewritten(text, found, expected):
+    installation = find(text)
+    assert installation.facts.current["ssl-session-resumption"] == found
+
+    changed = H2o().rewrite({"ssl-session-resumption": "ticket"}, installation)
+
+    assert [content.decode() for content in changed.values()] == [expected]
+    assert find(expected).facts.current["ssl-session-resumption"] == "ticket"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ssl-session-resumption: {mode: cache, cache-store: memcached}\n",
+        "ssl-session-resumption: {mode: sometimes}\n",
+        "ssl-session-resumption: {cache-store: internal}\n",
+        "a: &a all\nssl-session-resumption: {mode: *a}\n",
+        "a: &a {mode: all}\nssl-session-resumption: *a\n",
+    ],
+)
+def test_what_says_more_of_sessions_is_left_alone(text):
+    installation = find(text)
+
+    assert "ssl-session-resumption" not in installation.facts.current
+    with pytest.raises(ConfigRejected, match="stands here in a form that is left alone"):
+        H2o().rewrite({"ssl-session-resumption": "off"}, installation)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "a: &n 9\nmax-connections: *n\n",
