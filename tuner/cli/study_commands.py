@@ -274,17 +274,22 @@ def report(
 def export(
     study: StudyPath,
     form: Annotated[
-        str, typer.Option("--format", help="apache, nginx, h2o, php-fpm, sysctl, sysfs or json.")
+        str,
+        typer.Option(
+            "--format",
+            help="A server of the study, json, shell, ansible, tuned, cloud-init, dockerfile, kubernetes or "
+            "markdown.",
+        ),
     ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Folder to write to.")] = None,
     pick: Annotated[
         int | None, typer.Option(help="Of a study with two objectives, the choice that `tuner show` lists.")
     ] = None,
 ) -> None:
-    """Write the winning settings in a format that operators use, with an undo file."""
+    """Write the winning settings in a format that operators use, with what takes them back."""
     settings = read_study(study)
     from tuner.commands.outputs import write_export
 
-    reading = tuner.read(settings, with_explanation=False)
+    reading = tuner.read(settings)
     for path in write_export(reading if pick is None else reading.pick(pick), form, output, warn=say):
         print_text(str(path))

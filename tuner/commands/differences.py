@@ -52,19 +52,21 @@ def _change_private(setup: Setup, server: PrivateServer, winner: Config) -> Rend
     Where these cannot be changed, and for a server that takes a drop-in, the instance's own are compared.
     What is at the default of the study is not written, whatever stands there.
     """
-    facts, reason, installed = setup.facts[server.name], "", {}
+    facts, reason, installed, rewritten = setup.facts[server.name], "", {}, None
     if isinstance(server, InstalledServer):
         try:
             installation = server.find(setup.host)
             installed = dict(installation.facts.current)
+            rewritten = _rewrite_private(setup, server, installation, winner)
             if facts.drop_in is None:
-                return _rewrite_private(setup, server, installation, winner)
+                return rewritten
         except (TargetError, ConfigRejected) as error:
             reason = str(error)
-    return render_both(
+    rendered = render_both(
         server, setup.space, winner, facts, reason=reason, installed=installed,
         backend=_find_backend(setup, server.name),
     )  # fmt: skip
+    return replace(rendered, installed=rewritten)
 
 
 def _find_backend(setup: Setup, server: str) -> Upstream | None:
