@@ -254,3 +254,26 @@ def test_exports_are_written_when_the_target_is_gone(host: TestHost, tmp_path: P
 
 def read_files(paths: Sequence[Path]) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize("form", ["shell", "ansible"])
+def test_the_limits_of_a_unit_of_systemd_are_raised_and_put_back(
+    own_bed: Testbed, tmp_path: Path, form: str
+) -> None:
+    host = own_bed.add_host("web", systemd=True)
+    host.limit_open_files("nginx", 2000)
+    host.install_nginx()
+    setup, hand = prepare_study(host, "nginx", tmp_path), HANDS[form]
+    before = look_at(host)
+    write_export(read_winner(setup, setup.space.complete({"worker_connections": 4000})), form, tmp_path)
+
+    hand.apply(host, tmp_path)
+    host.wait_until_it_answers(80)
+    assert int(host.show_unit("nginx", "LimitNOFILE")) > 4000
+    assert host.show_unit("nginx", "NeedDaemonReload") == "no"
+
+    hand.undo(host, tmp_path)
+    host.wait_until_it_answers(80)
+    assert host.show_unit("nginx", "LimitNOFILE") == "2000"
+    assert host.show_unit("nginx", "NeedDaemonReload") == "no"
+    assert differing(before, look_at(host)) == {}

@@ -72,7 +72,7 @@ def export(
     if name == JSON:
         return export_json(summary)
     if name in FORMATS:
-        return FORMATS[name].write(summary, find_change(summary, rendered))
+        return FORMATS[name](summary, find_change(summary, rendered))
     if name not in rendered:
         raise UsageError(
             f"{summary.study}: the study tunes {', '.join(sorted(rendered))}, so there is nothing to export "

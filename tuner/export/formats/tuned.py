@@ -34,6 +34,7 @@ def write_tuned(summary: "Summary", change: HostChange) -> dict[str, bytes]:
         summary,
         change,
         f"apply: cp -r {NAME} /etc/tuned/ && {made}tuned-adm profile {NAME}",
+        *_describe_restart(change),
         "to keep another profile as well: tuned-adm profile OTHER tuner",
         "undo:  tuned-adm profile OTHER, or tuned-adm off; then rm -r the folder",
     )
@@ -49,6 +50,14 @@ def write_tuned(summary: "Summary", change: HostChange) -> dict[str, bytes]:
         files |= write_scripts(summary, _of_files(change), NAME)
     text = head + "".join(f"{line}\n" for line in lines)
     return {f"{NAME}/tuned.conf": text.encode(), **files}
+
+
+def _describe_restart(change: HostChange) -> list[str]:
+    """Return a line about services that only a restart gives the limits of the kernel."""
+    names = " ".join(each.name for each in change.services)
+    if not names or not change.settings:
+        return []
+    return [f"then restart {names}: a listener keeps the limits of the moment at which it was opened"]
 
 
 def _of_files(change: HostChange) -> HostChange:
