@@ -96,7 +96,7 @@ bench-faults: setup ## Break managed runs 300 times at random moments and look w
 
 .PHONY: bench-exports
 bench-exports: setup ## Apply ten random winners of each server by script, playbook and hand, and undo them (an hour)
-	@EXPORTED_WINNERS=10 $(BIN)/python -m pytest tests/integration/test_exports_applied.py -k random
+	@EXPORTED_WINNERS=10 $(BIN)/python -m pytest -n $(WORKERS) tests/integration/test_exports_applied.py -k random
 
 .PHONY: bench-slow-clients
 bench-slow-clients: setup ## Serve a quick study's winner beside slow clients (of SERVER, or STUDY=FILE)

@@ -11,13 +11,14 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from tuner.deploy.systemd_limits import touches_units
-from tuner.errors import UsageError
+from tuner.errors import TargetError, UsageError
 from tuner.export import boot_files, kernel_settings
 from tuner.export.lowered import describe_lowered
 from tuner.export.provenance import comment, describe_by_hand, describe_origin
 from tuner.export.rendered import Rendered
 from tuner.export.rewritten import Rewritten
 from tuner.ports import Argv
+from tuner.report.wording import make_printable
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -163,7 +164,17 @@ def _installed(difference: Rendered | Rewritten) -> Rewritten | None:
 def _changed_files(server: str, rewritten: Rewritten) -> Iterator[FileChange]:
     for path, content in sorted(rewritten.after.items()):
         if not _is_setting(path) and rewritten.before.get(path) != content:
+            _refuse_strange(path)
             yield FileChange(path=path, before=rewritten.before.get(path), after=content, server=server)
+
+
+def _refuse_strange(path: PurePosixPath) -> None:
+    """Raise TargetError for a path that would lead out of the folder of an export: a host tells its own."""
+    if ".." in path.parts or not path.is_absolute() or not str(path).isprintable():
+        raise TargetError(
+            f"{make_printable(str(path))}: no file is exported under such a name. Look at that host: who "
+            "told it where its configuration is?"
+        )
 
 
 def _changed_settings(rewritten: Rewritten) -> Iterator[SettingChange]:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.unit.simulated_study import make_summary
-from tuner.errors import UsageError
+from tuner.errors import TargetError, UsageError
 from tuner.export import Rendered, Rewritten, export
 from tuner.export.host_change import SYSCTL_FILE, find_change
 from tuner.export.provenance import describe_worths
@@ -70,6 +70,14 @@ def test_the_worth_of_lines_is_that_of_the_confirmed_winner_alone() -> None:
     assert len(describe_worths(summary)) == len(summary.changes)
     assert "sendfile on → off: worth 1." in "\n".join(describe_worths(summary))
     assert describe_worths(replace(summary, gain=None)) == []
+
+
+@pytest.mark.parametrize("name", ["/etc/../../home/me/.profile", "etc/a.conf", "/etc/a\n```\n.conf"])
+def test_a_host_cannot_lead_an_export_out_of_its_folder(name: str) -> None:
+    changed = Rewritten(before={}, after={PurePosixPath(name): b"a 1;\n"}, service=NGINX)
+
+    with pytest.raises(TargetError, match="no file is exported under such a name"):
+        export(make_summary(searches=4), "ansible", rendered={"nginx": changed})
 
 
 def test_names_of_a_host_are_no_templates_for_ansible() -> None:
