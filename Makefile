@@ -30,6 +30,7 @@ tune: ## Find better settings for SERVER (apache, nginx, …) on this machine
 setup: ## Install what all of the below needs: system packages and .venv
 	@.ci/programs test
 	@.ci/python dev
+	@.ci/unpack
 
 # More than processors: many tests wait for what happens in its own time.
 WORKERS = $$(($$(nproc) * 3))
@@ -92,6 +93,10 @@ WINDOWS ?= steady.json
 .PHONY: bench-faults
 bench-faults: setup ## Break managed runs 300 times at random moments and look whether the hosts are as before
 	@$(BIN)/python -m benchmarks.faults
+
+.PHONY: bench-exports
+bench-exports: setup ## Apply ten random winners of each server by script, playbook and hand, and undo them (an hour)
+	@EXPORTED_WINNERS=10 $(BIN)/python -m pytest -n $(WORKERS) tests/integration/test_exports_applied.py -k random
 
 .PHONY: bench-slow-clients
 bench-slow-clients: setup ## Serve a quick study's winner beside slow clients (of SERVER, or STUDY=FILE)

@@ -45,7 +45,7 @@ def backends(_: dict[str, Any]) -> Iterable[str]:
 @_completes
 def formats(_: dict[str, Any]) -> Iterable[str]:
     """Return the formats in which a winner is exported."""
-    from tuner.export import formats as known
+    from tuner.export import all_formats as known
 
     return known()
 

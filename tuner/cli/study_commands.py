@@ -246,7 +246,8 @@ def export(
         str,
         typer.Option(
             "--format",
-            help="apache, nginx, h2o, php-fpm, sysctl, sysfs or json.",
+            help="A server of the study, json, shell, ansible, tuned, cloud-init, dockerfile, kubernetes or "
+            "markdown.",
             autocompletion=names.formats,
         ),
     ],
@@ -256,11 +257,11 @@ def export(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the winning settings in a format that operators use, with an undo file."""
+    """Write the winning settings in a format that operators use, with what takes them back."""
     settings = read_study(study)
     from tuner.commands.outputs import write_export
 
-    reading = tuner.read(settings, with_explanation=False)
+    reading = tuner.read(settings)
     warnings: list[str] = []
 
     def warn(line: str) -> None:

@@ -10,6 +10,7 @@ from tuner.campaign.prepare import Setup
 from tuner.commands.session import Reading
 from tuner.deploy.managed import ManagedTarget
 from tuner.deploy.sandbox import SandboxTarget
+from tuner.deploy.systemd_limits import ask_limits, raise_limits, read_limits
 from tuner.errors import ConfigRejected, TargetError
 from tuner.export import Rendered, Rewritten, render_both
 from tuner.export.lowered import find_lowered, keep_limits
@@ -52,19 +53,21 @@ def _change_private(setup: Setup, server: PrivateServer, winner: Config) -> Rend
     Where these cannot be changed, and for a server that takes a drop-in, the instance's own are compared.
     What is at the default of the study is not written, whatever stands there.
     """
-    facts, reason, installed = setup.facts[server.name], "", {}
+    facts, reason, installed, rewritten = setup.facts[server.name], "", {}, None
     if isinstance(server, InstalledServer):
         try:
             installation = server.find(setup.host)
             installed = dict(installation.facts.current)
+            rewritten = _rewrite_private(setup, server, installation, winner)
             if facts.drop_in is None:
-                return _rewrite_private(setup, server, installation, winner)
+                return rewritten
         except (TargetError, ConfigRejected) as error:
             reason = str(error)
-    return render_both(
+    rendered = render_both(
         server, setup.space, winner, facts, reason=reason, installed=installed,
         backend=_find_backend(setup, server.name),
     )  # fmt: skip
+    return replace(rendered, installed=rewritten)
 
 
 def _find_backend(setup: Setup, server: str) -> Upstream | None:
@@ -83,15 +86,25 @@ def _rewrite_private(
     space, installed = setup.space, installation.facts.current
     changes = {name: new for name, (_, new) in space.shipped(winner).items()}
     chosen = keep_limits(space, space.for_server(changes, server.name), installed)
+    limits = _raise_limits(setup, server, installation, winner)
     rewritten = _rewrite(
         setup.host,
         installation,
-        lambda config: server.rewrite(config, installation),
+        lambda config: {**files, **limits} if (files := server.rewrite(config, installation)) else {},
         chosen,
         directory=_common_directory(installation.files),
     )
     written = {name: value for name, value in chosen.items() if name not in rewritten.by_hand}
     return replace(rewritten, lowered=find_lowered(space, written, installed))
+
+
+def _raise_limits(setup: Setup, server: InstalledServer, installation: Installation, winner: Config) -> Files:
+    """Return the drop-in of the installed unit, where the winner needs more than the unit is allowed."""
+    service = installation.service
+    if service is None or not service.is_systemd:
+        return {}
+    limits = read_limits(setup.host.run_all([ask_limits(service)])[0])
+    return raise_limits(service, limits, server.needs(setup.space.for_server(winner, server.name)))
 
 
 def _common_directory(paths: Files) -> PurePosixPath:

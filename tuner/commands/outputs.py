@@ -6,14 +6,24 @@ from pathlib import Path
 
 from tuner.campaign.prepare import prepare
 from tuner.commands.differences import Differences, find_differences
-from tuner.commands.session import Reading
+from tuner.commands.session import Reading, open_begun
 from tuner.errors import TargetError
-from tuner.export import export, formats_of, refuse_unknown_format
+from tuner.export import (
+    JSON,
+    differences_from_json,
+    differences_to_json,
+    export,
+    formats_of,
+    refuse_unknown_format,
+)
+from tuner.export.formats import FORMATS
 from tuner.export.lowered import describe_lowered
+from tuner.ports import Config
 from tuner.report.contest import Contest
 from tuner.report.curve import Curve
 from tuner.report.sweep import Sweep
 from tuner.study import Study
+from tuner.study.facts import DIFFERENCES
 from tuner.study.folder import list_files, put_in_place, write_file
 
 REPORT = "report.html"
@@ -39,6 +49,7 @@ def write_results(reading: Reading) -> Results:
     if winner is None or reading.summary.is_held_back:
         return Results(report=report, exports=())
     differences = find_differences(reading, reading.setup or prepare(reading.settings), winner.config)
+    _remember(reading, differences)
     forms = formats_of(differences)
     written = (path for form in forms for path in _write_format(reading, form, differences, None))
     return Results(
@@ -113,25 +124,57 @@ def write_export(
 
     Args:
         reading: the study.
-        form: a server of the study, or json.
+        form: a server of the study, json, or one of FORMATS.
         output: where to; the study's own folder by default.
-        warn: told what this would lower on this host.
+        warn: told what this would lower on this host, and when the host could not be asked.
 
     Raises:
         UsageError: an unknown format, a server that is not tuned, nothing confirmed yet, or a file in the
             study's folder is a link or another user's.
-        TargetError: the folder cannot be written.
+        TargetError: the folder cannot be written, or the target cannot be asked and was not
+            kept.
     """
     refuse_unknown_format(form)
     winner = reading.summary.winner
     differences: Differences = {}
-    if winner is not None:
-        differences = find_differences(reading, reading.setup or prepare(reading.settings), winner.config)
+    if winner is not None and form != JSON:
+        differences = _find_or_recall(reading, winner.config, warn)
     for line in _describe_lowered(
-        reading, {name: each for name, each in differences.items() if name == form}
+        reading, {name: each for name, each in differences.items() if form in {name, *FORMATS}}
     ):
         warn(line)
     return _write_format(reading, form, differences, output)
+
+
+def _find_or_recall(reading: Reading, winner: Config, warn: Callable[[str], None]) -> Differences:
+    """Return what the winner makes of the files of the target, or did when the study ended.
+
+    Raises:
+        TargetError: the target cannot be asked, and the storage holds nothing of this choice.
+    """
+    try:
+        return find_differences(reading, reading.setup or prepare(reading.settings), winner)
+    except TargetError as error:
+        storage = open_begun(reading.settings)
+        stored = storage.recall(DIFFERENCES) if storage else None
+        if stored is None or stored["winner"] != dict(winner):
+            raise
+        warn(f"as the target was when the study ended: it cannot be asked now ({error})")
+        return differences_from_json(stored["differences"])
+
+
+def _remember(reading: Reading, differences: Differences) -> None:
+    """Keep what the winner makes of the files, for exports when the target is gone.
+
+    What is known of this winner already stays: later the host may have it in force.
+    """
+    storage, winner = open_begun(reading.settings), reading.summary.winner
+    if storage is None or winner is None:
+        return
+    stored = storage.recall(DIFFERENCES)
+    if stored is None or stored["winner"] != dict(winner.config):
+        told = {"winner": dict(winner.config), "differences": differences_to_json(differences)}
+        storage.remember(DIFFERENCES, told)
 
 
 def _write_format(

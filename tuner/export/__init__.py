@@ -1,8 +1,9 @@
-"""The winner in the formats that operators use: one format per server and json, bytes out, no effects.
+"""The winner in the formats that operators use: one per server, json, and those that know no server.
 
-What differs is read off the files themselves, so that an export is what was measured: the difference that a
-server's adapter makes to the installed files, or where these cannot be changed, to its own. What the files
-are decides how they are written: keys of the kernel, a drop-in, a patch. No server is known here by name.
+Bytes out, no effects. What differs is read off the files themselves, so that an export is what was measured:
+the difference that a server's adapter makes to the installed files, or where these cannot be changed, to its
+own. What the files are decides how they are written: keys of the kernel, a drop-in, a patch. No server is
+known here by name.
 """
 
 from collections.abc import Mapping
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING
 from tuner.errors import UsageError
 from tuner.export.boot_files import are_boot_files, export_boot_files
 from tuner.export.drop_in import export_drop_in
+from tuner.export.formats import FORMATS
+from tuner.export.host_change import find_change
 from tuner.export.json_file import export_json
 from tuner.export.kernel_settings import are_kernel_settings, export_kernel_settings
 from tuner.export.listing import export_listing
 from tuner.export.rendered import Rendered, render_both
 from tuner.export.rewritten import Rewritten, export_rewritten
+from tuner.export.stored import differences_from_json, differences_to_json
 from tuner.plugins import Kind, adapter_names
 
 if TYPE_CHECKING:
@@ -26,8 +30,10 @@ __all__ = [
     "JSON",
     "Rendered",
     "Rewritten",
+    "all_formats",
+    "differences_from_json",
+    "differences_to_json",
     "export",
-    "formats",
     "formats_of",
     "refuse_less_capacity",
     "refuse_unknown_format",
@@ -41,16 +47,16 @@ JSON = "json"
 def export(
     summary: "Summary", name: str, *, rendered: "Mapping[str, Rendered | Rewritten]"
 ) -> dict[str, bytes]:
-    """Write the winner in one format, with its undo; file name → content.
+    """Write the winner in one format, with its undo; file name, which may lie in a folder, → content.
 
     Args:
         summary: a study with a winner.
-        name: a server of the study, or `json`.
+        name: a server of the study, `json`, or one of FORMATS.
         rendered: server → what its adapter makes of the installed files, or renders for the default and for
             the winner.
 
     Returns:
-        Nothing when the winner changes no setting of that server.
+        Nothing when the winner changes no setting of that server, for the formats of servers.
 
     Raises:
         UsageError: unknown format, no winner yet, a server that the study does not tune, or a winner that
@@ -65,6 +71,8 @@ def export(
     refuse_less_capacity(summary, "export")
     if name == JSON:
         return export_json(summary)
+    if name in FORMATS:
+        return FORMATS[name](summary, find_change(summary, rendered))
     if name not in rendered:
         raise UsageError(
             f"{summary.study}: the study tunes {', '.join(sorted(rendered))}, so there is nothing to export "
@@ -102,19 +110,19 @@ def refuse_less_capacity(summary: "Summary", purpose: str) -> None:
 
 
 def formats_of(rendered: "Mapping[str, Rendered | Rewritten]") -> tuple[str, ...]:
-    """Return the formats in which a study of these servers can be exported."""
+    """Return the formats that are written when a study of these servers is finished."""
     return (*rendered, JSON)
 
 
-def formats() -> tuple[str, ...]:
-    """Return the names of all formats: those of servers, and json."""
-    return (*adapter_names(Kind.SERVER), JSON)
+def all_formats() -> tuple[str, ...]:
+    """Return the names of all formats: of servers, json, and those that know no server."""
+    return (*adapter_names(Kind.SERVER), JSON, *FORMATS)
 
 
 def refuse_unknown_format(name: str) -> None:
-    """Raise UsageError for what is neither a server nor json, with the nearest name."""
-    known = formats()
-    if name not in known:
-        near = get_close_matches(name, known, n=1)
+    """Raise UsageError for what is no format, with the nearest name."""
+    formats = all_formats()
+    if name not in formats:
+        near = get_close_matches(name, formats, n=1)
         meant = f" Did you mean {near[0]}?" if near else ""
-        raise UsageError(f"--format: there is no format {name!r}.{meant} There are: {', '.join(known)}.")
+        raise UsageError(f"--format: there is no format {name!r}.{meant} There are: {', '.join(formats)}.")

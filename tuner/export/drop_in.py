@@ -36,6 +36,7 @@ def export_drop_in(summary: "Summary", server: str, rendered: Rendered, drop_in:
         f"apply: cp {name} {drop_in.directory}/ && {enable} && {check}",
         f"then stop and start it: {drop_in.note}",
         f"undo: sh {undo}",
+        *([drop_in.elsewhere] if drop_in.elsewhere else []),
         *describe_lowered(summary.space, rendered.lowered),
     )
     tail = comment("", "change by hand, where your sites have it:", *elsewhere) if elsewhere else ""

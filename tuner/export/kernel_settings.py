@@ -69,7 +69,11 @@ def read_value(content: bytes) -> str:
 
 
 def write_line(path: PurePosixPath, value: str) -> str:
-    """Write one key; with slashes where a part of it holds a dot (sysctl.d(5))."""
+    """Write one key with its value."""
+    return f"{write_key(path)} = {value}\n"
+
+
+def write_key(path: PurePosixPath) -> str:
+    """Write the name of a key; with slashes where a part of it holds a dot (sysctl.d(5))."""
     parts = path.relative_to(ROOT).parts
-    separator = "/" if any("." in part for part in parts) else "."
-    return f"{separator.join(parts)} = {value}\n"
+    return ("/" if any("." in part for part in parts) else ".").join(parts)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tuner.report.conclusions import say_worth
 from tuner.report.wording import make_printable, say_age, say_gain, say_metric, say_speedup, say_trend
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def describe_origin(summary: "Summary") -> tuple[str, ...]:
         describe_gain(summary),
         *([summary.reason] if summary.reason else []),
         *describe_age(summary),
+        *describe_worths(summary),
         f"load: {summary.workload}",
         f"host: {fingerprint.host}, {machine}",
         f"versions: {versions}; load generator {fingerprint.generator}{where}",
@@ -61,6 +63,21 @@ def describe_age(summary: "Summary") -> list[str]:
         return []
     trend = say_trend(summary.gain.age)
     return [f"gain: {say_age(summary.gain.age)}", *([f"WARNING: {trend}"] if trend else [])]
+
+
+def describe_worths(summary: "Summary") -> list[str]:
+    """Return a line for each changed setting: its values, and what it is worth with its 95 % interval.
+
+    By the explanation of the study, which is that of its confirmed winner and of no other choice.
+    """
+    if summary.explanation is None or summary.gain is None:
+        return []
+    show = summary.space.show
+    return [
+        f"{line.parameter} {show(line.parameter, line.default)} → {show(line.parameter, line.value)}: "
+        f"worth {say_worth(line.worth)}"
+        for line in summary.explanation.lines
+    ]
 
 
 def _describe_pick(summary: "Summary") -> str:

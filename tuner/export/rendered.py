@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tuner.export.lowered import Lowered, find_lowered, keep_limits
+from tuner.export.rewritten import Rewritten
 from tuner.ports import Config, DropIn, Facts, Files, PrivateServer, Site, Upstream
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class Rendered:
     lowered: Lowered = field(default_factory=dict)
     backend: Upstream | None = None
     """Whom the instance passes requests to; an operator has one of his own in its place."""
+    installed: Rewritten | None = None
+    """What the winner makes of the installed files beside the instance, where these can be changed too."""
 
 
 def render_both(

@@ -28,14 +28,14 @@ OF_START = (
 def result_as_markdown(summary: "Summary") -> str:
     """Return verdict, both sides, changed settings and where they come from, as Markdown."""
     sides = ("", "requests/s", name_p99(summary.default), "failures", "starts")
-    lines = [f"### {_escape(headline(summary).plain)}", ""]
-    lines += [_escape(summary.reason), ""] if summary.reason else []
-    lines += [*_table(sides, arm_rows(summary), numbers=True), ""]
+    lines = [f"### {escape_markdown(headline(summary).plain)}", ""]
+    lines += [escape_markdown(summary.reason), ""] if summary.reason else []
+    lines += [*write_table(sides, arm_rows(summary), numbers=True), ""]
     changes = [row[:3] for row in change_rows(summary)]
     if changes:
         title = "winner" if summary.winner is not None else "best so far"
-        lines += [*_table(("setting", "default", title), changes), ""]
-    lines += [f"- {_escape(each)}" for each in describe_origin(summary)]
+        lines += [*write_table(("setting", "default", title), changes), ""]
+    lines += [f"- {escape_markdown(each)}" for each in describe_origin(summary)]
     return "\n".join(lines) + "\n"
 
 
@@ -64,12 +64,14 @@ def _plain(value: "Scalar | None") -> object:
     return ("on" if value else "off") if isinstance(value, bool) else value
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = False) -> list[str]:
+def write_table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = False) -> list[str]:
     """Return a table in the Markdown of GitHub and GitLab; with `numbers` all but the first stand right."""
     lines = ["---", *(["---:" if numbers else "---"] * (len(titles) - 1))]
-    return ["| " + " | ".join(row) + " |" for row in (titles, lines, *(map(_escape, row) for row in rows))]
+    return [
+        "| " + " | ".join(row) + " |" for row in (titles, lines, *(map(escape_markdown, row) for row in rows))
+    ]
 
 
-def _escape(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Return a text in which nothing is markup."""
     return _MARKUP.sub(r"\\\1", make_printable(text))

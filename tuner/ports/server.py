@@ -38,6 +38,8 @@ class DropIn:
     """Why a reload is not enough."""
     log_directory: str
     """What its files write for the directory of its logs."""
+    elsewhere: str = ""
+    """How the file is put in and taken out where the server is packaged otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -254,6 +254,9 @@ OTHER_LOADS: Fact[tuple[Meeting, ...]] = Fact(
 FIXED_RATE: Fact[FixedRateComparison] = Fact("latency", lambda data: FixedRateComparison(**data), asdict)
 VERDICT: Fact[str] = Fact("finished")
 """Why the study stopped; there when it is finished."""
+DIFFERENCES: Fact[dict[str, Any]] = Fact("differences")
+"""What the winner makes of the files of every server (`differences_to_json` of tuner.export), with the winner
+that it is of; optional, as a study of an earlier tuner has none."""
 SWEEP: Fact[SweepPlan] = Fact("sweep", _sweep_from_json, asdict)
 """Of the storage of a sweep, which is none of a study."""
 CONTEST: Fact[ContestPlan] = Fact("contest", _contest_from_json, asdict)

@@ -9,7 +9,7 @@ import os
 import pwd
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 
@@ -62,21 +62,20 @@ def make_folder(folder: Path) -> None:
 
 
 def write_file(path: Path, content: bytes, *, study_folder: Path) -> None:
-    """Write a file of a study's folder, directly in it or one level below; see `put_in_place`.
+    """Write a file of a study's folder, directly in it or below; see `put_in_place`.
 
     Raises:
         UsageError: the file or a folder on the way is a link, another user's, or may be written by others.
         TargetError: it cannot be written.
     """
-    with translated(path, "written"), _entered(study_folder, create=True) as top:
-        directory = top if path.parent == study_folder else open_folder(path.parent, within=top, create=True)
-        try:
-            with suppress(FileNotFoundError):
-                os.close(open_file(path, os.O_RDONLY, within=directory))
-            put_in_place(path, content, within=directory)
-        finally:
-            if directory != top:
-                os.close(directory)
+    with translated(path, "written"), _entered(study_folder, create=True) as top, ExitStack() as stack:
+        directory = top
+        for parent in reversed(path.relative_to(study_folder).parents[:-1]):
+            directory = open_folder(study_folder / parent, within=directory, create=True)
+            stack.callback(os.close, directory)
+        with suppress(FileNotFoundError):
+            os.close(open_file(path, os.O_RDONLY, within=directory))
+        put_in_place(path, content, within=directory)
 
 
 def put_in_place(path: Path, content: bytes, *, within: int | None = None) -> None:

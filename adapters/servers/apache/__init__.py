@@ -60,6 +60,9 @@ def _drop_in(server: str) -> DropIn:
         restart=("systemctl", "restart", "apache2"),
         note="a reload changes neither ServerLimit, ThreadLimit nor ListenBacklog",
         log_directory="${APACHE_LOG_DIR}",
+        # There httpd.conf includes conf.d/*.conf as its last line.
+        elsewhere=f"on Red Hat and its like: cp tuner-{server}.conf /etc/httpd/conf.d/zz-tuner.conf && "
+        "httpd -t && systemctl restart httpd; undo: rm that file, and restart httpd",
     )
 
 

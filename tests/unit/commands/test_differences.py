@@ -1,7 +1,10 @@
 """What a winner makes of installed files when their adapter refuses a part of it."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
@@ -22,7 +25,7 @@ from tuner.export import Rendered, Rewritten
 from tuner.plugins import make_installed_server
 from tuner.ports import Config, Facts, Files, Installation, Scalar
 from tuner.space import SpaceFacts, load_space
-from tuner.testing.fakes import completed
+from tuner.testing.fakes import Command, completed
 
 MAIN = PurePosixPath("/etc/server.conf")
 NAMES = "abcdef"
@@ -171,10 +174,13 @@ def test_where_the_installed_files_cannot_be_changed_the_instances_own_are_compa
     assert found.default != found.winner
 
 
-def change_private_nginx(tmp_path: Path, text: bytes, **winning: Scalar) -> Rewritten:
-    """Find what a private winner makes of this installed nginx.conf."""
+def change_private_nginx(
+    tmp_path: Path, text: bytes, answers: Mapping[str, Command] = MappingProxyType({}), **winning: Scalar
+) -> Rewritten:
+    """Find what a private winner makes of this installed nginx.conf, on a host that answers commands so."""
     space = space_of()
     host = nginx.make_host({nginx.MAIN: text})
+    host.commands.update(answers)
     host.commands["readlink"] = lambda _host, argv, _stdin: completed(
         argv, stdout=b"%s\n" % bytes(nginx.MAIN)
     )
@@ -215,3 +221,19 @@ def test_what_a_private_winner_lowers_is_named_and_its_limit_of_open_files_is_no
     assert "worker_connections 1024;" in text
     assert "worker_rlimit_nofile 65536;" in text
     assert found.lowered == {"worker_connections": (4096, 1024)}
+
+
+def test_a_private_winner_raises_the_limits_of_the_installed_unit(tmp_path: Path) -> None:
+    shown = b"LimitNOFILE=1024\nTasksMax=4915\n"
+    answers = {
+        "test": lambda _host, argv, _stdin: completed(argv),
+        "systemctl": lambda _host, argv, _stdin: completed(argv, stdout=shown),
+    }
+
+    found = change_private_nginx(tmp_path, RAISED, answers, worker_connections=8192)
+
+    unit = PurePosixPath("/etc/systemd/system/nginx.service.d/zz-tuner.conf")
+    limits = dict(re.findall(r"(\w+)=(\d+)", found.after[unit].decode()))
+    assert int(limits["LimitNOFILE"]) > 8192
+    assert unit not in found.before
+    assert found.directory == PurePosixPath("/")

@@ -32,6 +32,7 @@ def test_the_apache_fragment_holds_only_what_differs() -> None:
 
     assert settings(files["tuner-apache.conf"]) == ["ThreadsPerChild 64", "ThreadLimit 64"]
     assert "a2disconf tuner-apache" in files["tuner-apache-undo.sh"]
+    assert "# on Red Hat and its like: cp tuner-apache.conf /etc/httpd/conf.d/" in files["tuner-apache.conf"]
 
 
 def test_what_belongs_to_a_site_is_said_and_not_set() -> None:

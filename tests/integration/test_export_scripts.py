@@ -1,0 +1,106 @@
+"""The scripts of the shell format, run as they are, on files of a test's own. They need root."""
+
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.integration.exported import put
+from tests.unit.simulated_study import make_summary
+from tuner.export import Rewritten, export
+from tuner.ports import Argv, Service
+
+CONTENTS = st.none() | st.binary(max_size=200).map(lambda content: content.replace(b"\0", b""))
+SHELLS = (["dash"], ["bash"], ["busybox", "sh"])
+
+
+class Script:
+    """Two files in a folder, and the scripts that change them."""
+
+    def __init__(self, folder: Path, before: list[bytes | None], after: list[bytes], check: Argv = ("true",)):
+        self.folder = folder
+        self.files = [folder / "a.conf", folder / "b.conf"]
+        for file, content in zip(self.files, before, strict=True):
+            file.unlink(missing_ok=True)
+            if content is not None:
+                file.write_bytes(content)
+                file.chmod(0o640)
+        paths = [PurePosixPath(file) for file in self.files]
+        service = Service(name="", check=check, stop=(), start=(), reload=None)
+        changed = Rewritten(
+            before={path: old for path, old in zip(paths, before, strict=True) if old is not None},
+            after=dict(zip(paths, after, strict=True)),
+            service=service,
+        )
+        exported = export(make_summary(searches=4), "shell", rendered={"nginx": changed})
+        # The files are of no service, so none is told.
+        put({name: text.replace(b"activate restart ''\n", b"") for name, text in exported.items()}, folder)
+
+    def run(self, name: str, shell: list[str] = ["dash"]) -> "subprocess.CompletedProcess[str]":  # noqa: B006
+        script = self.folder / "tuner-shell" / name
+        return subprocess.run([*shell, str(script)], capture_output=True, text=True, timeout=30, check=False)
+
+    def contents(self) -> list[bytes | None]:
+        return [file.read_bytes() if file.exists() else None for file in self.files]
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    before=st.lists(CONTENTS, min_size=2, max_size=2),
+    after=st.lists(CONTENTS.filter(lambda content: content is not None), min_size=2, max_size=2),
+    shell=st.sampled_from(SHELLS),
+)
+def test_every_byte_is_put_and_put_back_in_every_shell(
+    tmp_path: Path, before: list[bytes | None], after: list[bytes], shell: list[str]
+) -> None:
+    if before == after:
+        return
+    script = Script(tmp_path, before, after)
+    for name, expected in (("apply.sh", after), ("undo.sh", before)):
+        done = script.run(name, shell)
+        assert (done.returncode, script.contents()) == (0, expected), done.stderr
+        assert "everything is in place already" in script.run(name, shell).stdout
+    assert all(file.stat().st_mode & 0o777 == 0o640 for file in script.files if file.exists())
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
+        file.name for file, content in zip(script.files, before, strict=True) if content is not None
+    ]
+
+
+def test_a_file_that_somebody_changed_meanwhile_is_left_and_so_is_all_else(tmp_path: Path) -> None:
+    script = Script(tmp_path, [b"a 1;\n", b"b 1;\n"], [b"a 2;\n", b"b 2;\n"])
+    script.files[1].write_bytes(b"b 3;\n")
+
+    done = script.run("apply.sh")
+
+    assert done.returncode == 1
+    assert "b.conf is not as it was when this was written. Nothing was changed." in done.stderr
+    assert script.contents() == [b"a 1;\n", b"b 3;\n"]
+
+
+def test_a_link_is_not_written_through(tmp_path: Path) -> None:
+    script = Script(tmp_path, [b"a 1;\n", b"b 1;\n"], [b"a 2;\n", b"b 2;\n"])
+    real = script.files[0].rename(tmp_path / "real.conf")
+    script.files[0].symlink_to(real)
+
+    assert script.run("apply.sh").returncode == 1
+    assert (real.read_bytes(), script.files[1].read_bytes()) == (b"a 1;\n", b"b 1;\n")
+
+
+@pytest.mark.parametrize("name", ["apply.sh", "undo.sh"])
+def test_what_the_server_refuses_is_put_back(tmp_path: Path, name: str) -> None:
+    before: list[bytes | None] = [b"a 1;\n", None]
+    after = [b"a 2;\n", b"b 2;\n"]
+    script = Script(tmp_path, before, after)
+    if name == "undo.sh":
+        script.run("apply.sh")
+    there = script.contents()
+    path = tmp_path / "tuner-shell" / name
+    path.write_bytes(path.read_bytes().replace(b"\ntrue\n", b"\nfalse\n"))
+
+    done = script.run(name)
+
+    assert done.returncode == 1
+    assert "failed; putting everything back" in done.stderr
+    assert script.contents() == there

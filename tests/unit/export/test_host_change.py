@@ -1,0 +1,96 @@
+"""What a winner changes on a host, whatever writes it."""
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+import pytest
+import yaml
+
+from tests.unit.simulated_study import make_summary
+from tuner.errors import TargetError, UsageError
+from tuner.export import Rendered, Rewritten, export
+from tuner.export.host_change import SYSCTL_FILE, find_change
+from tuner.export.provenance import describe_worths
+from tuner.ports import Service
+
+MAIN = PurePosixPath("/etc/nginx/nginx.conf")
+SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
+NGINX = Service(name="nginx", check=("nginx", "-t"), stop=(), start=(), reload=("nginx", "-s", "reload"))
+
+
+def of_nginx(before: bytes, after: bytes) -> Rewritten:
+    return Rewritten(before={MAIN: before}, after={MAIN: after}, service=NGINX)
+
+
+def of_kernel(before: bytes, after: bytes) -> Rewritten:
+    return Rewritten(before={SOMAXCONN: before}, after={SOMAXCONN: after}, service=None)
+
+
+def test_a_change_and_its_reverse_are_each_others_reverse() -> None:
+    differences = {"nginx": of_nginx(b"a 1;\n", b"a 2;\n"), "sysctl": of_kernel(b"128\n", b"9000\n")}
+    change = find_change(make_summary(searches=4), differences).with_boot_files("# head\n")
+    back = change.reversed()
+
+    assert back.reversed() == change
+    assert {each.path: (each.before, each.after) for each in back.files} == {
+        MAIN: (b"a 2;\n", b"a 1;\n"), SYSCTL_FILE: (b"# head\nnet.core.somaxconn = 9000\n", None),
+    }  # fmt: skip
+    assert [(each.before, each.after) for each in back.settings] == [("9000", "128")]
+
+
+def test_a_server_is_restarted_for_settings_of_the_kernel_alone() -> None:
+    differences = {"nginx": of_nginx(b"a 1;\n", b"a 1;\n"), "sysctl": of_kernel(b"128\n", b"9000\n")}
+    change = find_change(make_summary(searches=4), differences)
+
+    assert change.files == ()
+    assert [(each.name, each.may_reload) for each in change.services] == [("nginx", False)]
+
+
+def test_what_is_not_changed_is_not_written_and_names_what_is_left_to_do() -> None:
+    listed = Rendered(default={MAIN: b"a 1;\n"}, winner={MAIN: b"a 2;\n"}, reason="it is not installed.")
+    with pytest.raises(
+        UsageError, match=r"caddy is not changed here \(it is not installed\); see --format caddy"
+    ):
+        find_change(make_summary(searches=4), {"caddy": listed, "nginx": of_nginx(b"a", b"a")})
+    beside = find_change(make_summary(searches=4), {"caddy": listed, "nginx": of_nginx(b"a", b"b")})
+    assert beside.notes == ("caddy is not changed here (it is not installed); see --format caddy",)
+
+
+def test_a_private_server_is_handed_over_by_what_is_installed_beside_it() -> None:
+    rendered = Rendered(default={}, winner={}, installed=of_nginx(b"a 1;\n", b"a 2;\n"))
+
+    assert [each.after for each in find_change(make_summary(searches=4), {"nginx": rendered}).files] == [
+        b"a 2;\n"
+    ]
+
+
+def test_the_worth_of_lines_is_that_of_the_confirmed_winner_alone() -> None:
+    summary = make_summary(searches=4)
+
+    assert len(describe_worths(summary)) == len(summary.changes)
+    assert "sendfile on → off: worth 1." in "\n".join(describe_worths(summary))
+    assert describe_worths(replace(summary, gain=None)) == []
+
+
+@pytest.mark.parametrize("name", ["/etc/../../home/me/.profile", "etc/a.conf", "/etc/a\n```\n.conf"])
+def test_a_host_cannot_lead_an_export_out_of_its_folder(name: str) -> None:
+    changed = Rewritten(before={}, after={PurePosixPath(name): b"a 1;\n"}, service=NGINX)
+
+    with pytest.raises(TargetError, match="no file is exported under such a name"):
+        export(make_summary(searches=4), "ansible", rendered={"nginx": changed})
+
+
+def test_names_of_a_host_are_no_templates_for_ansible() -> None:
+    hostile = PurePosixPath("/etc/{{ lookup('pipe', 'id') }}.conf")
+    changed = Rewritten(before={}, after={hostile: b"a 1;\n"}, service=NGINX)
+    files = export(make_summary(searches=4), "ansible", rendered={"nginx": changed})
+    text = files["tuner-ansible/roles/tuner/vars/apply.yml"].decode()
+
+    tree = yaml.compose(text, yaml.SafeLoader)
+    scalars = [
+        token for token in yaml.scan(text) if isinstance(token, yaml.ScalarToken) and "{{" in token.value
+    ]
+    tags = [token for token in yaml.scan(text) if isinstance(token, yaml.TagToken)]
+    assert tree is not None
+    assert len(scalars) == len(tags) == 2
+    assert {token.value for token in tags} == {("!", "unsafe")}

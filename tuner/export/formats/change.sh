@@ -1,0 +1,135 @@
+# Everything is looked at first: files and values that are neither as before nor as wanted are somebody else's
+# work, and then nothing is changed. What fails later is put back.
+
+refuse() {
+  printf '%s: %s. Nothing was changed.\n' "$0" "$1" >&2
+  exit 1
+}
+
+sum_of() {
+  if [ -L "$1" ]; then
+    echo 'a link'
+  elif [ -f "$1" ]; then
+    sha256sum <"$1" | cut -d ' ' -f 1
+  elif [ -e "$1" ]; then
+    echo 'no file'
+  else
+    echo absent
+  fi
+}
+
+# Of choices, which the kernel shows as `always [madvise] never`, the one in brackets.
+value_of() {
+  tr -s '[:space:]' ' ' <"$1" | sed -e 's/^ //' -e 's/ $//' -e 's/.*\[\([^]]*\)\].*/\1/'
+}
+
+# expect_file PATH SHA256-BEFORE SHA256-AFTER
+expect_file() {
+  case $(sum_of "$1") in
+    "$3") ;;
+    "$2") differs=yes ;;
+    *) refuse "$1 is not as it was when this was written" ;;
+  esac
+}
+
+# expect_value PATH BEFORE AFTER
+expect_value() {
+  [ -e "$1" ] || refuse "$1 does not exist on this host"
+  found=$(value_of "$1")
+  case $found in
+    "$3") ;;
+    "$2") differs=yes ;;
+    *) refuse "$1 is $found, and neither $2 nor $3" ;;
+  esac
+}
+
+begin() {
+  if [ -z "$differs" ]; then
+    printf '%s: everything is in place already\n' "$0"
+    exit 0
+  fi
+  kept=$(mktemp -d)
+  : >"$kept/absent"
+  : >"$kept/values"
+  : >"$kept/services"
+  trap put_back EXIT
+  trap 'exit 130' HUP INT TERM
+}
+
+keep_file() {
+  if [ -e "$1" ]; then
+    mkdir -p "$kept/files${1%/*}"
+    cp -a "$1" "$kept/files$1"
+  else
+    printf '%s\n' "$1" >>"$kept/absent"
+  fi
+}
+
+# put_file PATH BYTES, with the content as standard input; owner and mode stay those of the old file.
+put_file() {
+  keep_file "$1"
+  mkdir -p "${1%/*}"
+  new=${1%/*}/.tuner-new
+  if [ -e "$1" ]; then
+    cp -a "$1" "$new"
+  else
+    : >"$new"
+    chmod 644 "$new"
+  fi
+  head -c "$2" >"$new"
+  mv -f "$new" "$1"
+}
+
+# take_file PATH
+take_file() {
+  keep_file "$1"
+  rm -f "$1"
+}
+
+# put_value PATH VALUE
+put_value() {
+  printf '%s %s\n' "$1" "$(value_of "$1")" >>"$kept/values"
+  printf '%s\n' "$2" 2>/dev/null >"$1" || {
+    printf '%s: the kernel refuses %s for %s\n' "$0" "$2" "$1" >&2
+    exit 1
+  }
+}
+
+reload_units() {
+  [ ! -d /run/systemd/system ] || systemctl daemon-reload
+}
+
+# activate reload|restart SERVICE
+activate() {
+  printf '%s %s\n' "$1" "$2" >>"$kept/services"
+  if [ -d /run/systemd/system ]; then
+    systemctl "$1" "$2"
+  else
+    service "$2" "$1"
+  fi
+}
+
+put_back() {
+  trap - EXIT
+  set +e
+  printf '%s: failed; putting everything back\n' "$0" >&2
+  (cd "$kept/files" 2>/dev/null && find . -type f) | while IFS= read -r name; do
+    cp -a "$kept/files/$name" "/$name"
+  done
+  while IFS= read -r path; do rm -f "$path"; done <"$kept/absent"
+  while read -r path value; do printf '%s\n' "$value" >"$path"; done <"$kept/values"
+  reload_units
+  sort -u "$kept/services" >"$kept/restarted"
+  while read -r verb name; do activate "$verb" "$name" </dev/null; done <"$kept/restarted"
+  rm -rf "$kept"
+  exit 1
+}
+
+end() {
+  trap - EXIT
+  rm -rf "$kept"
+}
+
+set -eu
+differs=
+[ "$(id -u)" -eq 0 ] || refuse 'this needs root'

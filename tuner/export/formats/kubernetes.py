@@ -1,0 +1,124 @@
+"""A ConfigMap with the files of the servers, and patches that give it to a workload or take it away.
+
+The patches are strategic merge patches, as `kubectl patch` takes them by default. Which of the kernel's
+settings a kubelet lets a pod have, and which only a node can be given, stands in the head.
+"""
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+from tuner.export.formats.containers import (
+    SAFE,
+    ContainerSettings,
+    describe_node,
+    image_files,
+    split_settings,
+)
+from tuner.export.formats.yaml_documents import dump_yaml
+from tuner.export.host_change import FileChange, HostChange, describe_change
+
+if TYPE_CHECKING:
+    from tuner.report.summary import Summary
+
+FOLDER = "tuner-kubernetes"
+NAME = "tuner"
+REMOVE = {"$patch": "delete"}
+
+
+def write_kubernetes(summary: "Summary", change: HostChange) -> dict[str, bytes]:
+    """Write the ConfigMap, the patch of a Deployment, and the patch that takes it back."""
+    settings, files = split_settings(change), image_files(change)
+    made = f"kubectl apply -f {FOLDER}/configmap.yaml && " if files else ""
+    unmade = f" && kubectl delete -f {FOLDER}/configmap.yaml" if files else ""
+    head = describe_change(
+        summary,
+        change,
+        f"apply: {made}kubectl patch deployment NAME --patch-file {FOLDER}/patch.yaml",
+        f"undo:  kubectl patch deployment NAME --patch-file {FOLDER}/undo.yaml{unmade}",
+        *(["containers are named as the servers are; write your own names in both patches"] if files else []),
+        *_describe_safety(settings),
+        *describe_node(settings),
+    )
+    documents = {"patch.yaml": _patch(settings, files), "undo.yaml": _undo(settings, files)}
+    if files:
+        documents["configmap.yaml"] = _config_map(files)
+    return {
+        f"{FOLDER}/{name}": f"{head}---\n{dump_yaml(document)}".encode()
+        for name, document in documents.items()
+    }
+
+
+def _describe_safety(settings: ContainerSettings) -> list[str]:
+    """Return lines about what a kubelet has to allow."""
+    lines = [
+        f"safe: {each.key}" + (f" (since Kubernetes {SAFE[each.key]})" if SAFE[each.key] else "")
+        for each in settings.safe
+    ]
+    if settings.unsafe:
+        keys = ",".join(each.key for each in settings.unsafe)
+        lines += [f"unsafe: {each.key}" for each in settings.unsafe]
+        lines.append(f"for these, nodes need: kubelet --allowed-unsafe-sysctls={keys}")
+    return lines
+
+
+def _config_map(files: tuple[FileChange, ...]) -> dict[str, Any]:
+    texts: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for file in files:
+        content = file.after or b""
+        try:
+            texts[_key(file)] = content.decode()
+        except UnicodeDecodeError:
+            others[_key(file)] = base64.b64encode(content).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}},
+        **({"data": texts} if texts else {}),
+        **({"binaryData": others} if others else {}),
+    }
+
+
+def _patch(settings: ContainerSettings, files: tuple[FileChange, ...]) -> dict[str, Any]:
+    sysctls = [{"name": each.key, "value": each.after} for each in settings.of_pod]
+    pod: dict[str, Any] = {"securityContext": {"sysctls": sysctls}} if sysctls else {}
+    if files:
+        mounts = {
+            str(each.path): {
+                "name": NAME,
+                "mountPath": str(each.path),
+                "subPath": _key(each),
+                "readOnly": True,
+            }
+            for each in files
+        }
+        pod["containers"] = _containers(files, mounts)
+        pod["volumes"] = [{"name": NAME, "configMap": {"name": NAME}}]
+    return _workload(pod)
+
+
+def _undo(settings: ContainerSettings, files: tuple[FileChange, ...]) -> dict[str, Any]:
+    """Return the patch that takes the other one back; keys of a pod's kernel cannot be told apart in one."""
+    pod: dict[str, Any] = {"securityContext": {"sysctls": None}} if settings.of_pod else {}
+    if files:
+        mounts = {str(each.path): {"mountPath": str(each.path), **REMOVE} for each in files}
+        pod["containers"] = _containers(files, mounts)
+        pod["volumes"] = [{"name": NAME, **REMOVE}]
+    return _workload(pod)
+
+
+def _containers(files: tuple[FileChange, ...], mounts: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    servers = dict.fromkeys(each.server for each in files)
+    return [
+        {"name": server, "volumeMounts": [mounts[str(each.path)] for each in files if each.server == server]}
+        for server in servers
+    ]
+
+
+def _workload(pod: dict[str, Any]) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": pod}}}
+
+
+def _key(file: FileChange) -> str:
+    """Return the name of a file in the ConfigMap, which knows no folders."""
+    return str(file.path).strip("/").replace("/", ".")

@@ -1,0 +1,70 @@
+"""The text of a pull request: verdict, what each change is worth, the differences, and the way back."""
+
+import re
+from typing import TYPE_CHECKING
+
+from tuner.export.formats.containers import name_setting
+from tuner.export.host_change import FileChange, HostChange
+from tuner.export.patches import make_patch
+from tuner.export.result_tables import escape_markdown, result_as_markdown, write_table
+from tuner.report.conclusions import say_worth
+
+if TYPE_CHECKING:
+    from tuner.report.summary import Summary
+
+NAME = "tuner.md"
+
+
+def write_markdown(summary: "Summary", change: HostChange) -> dict[str, bytes]:
+    """Write one page with the differences, and how they are taken back."""
+    parts = [result_as_markdown(summary).rstrip("\n")]
+    if worths := _worths(summary):
+        parts += ["#### What each line is worth", "\n".join(worths)]
+    parts += ["#### Files", *(_fenced(each) for each in change.files)] if change.files else []
+    if change.settings:
+        rows = [(name_setting(each), each.before, each.after) for each in change.settings]
+        parts += ["#### Settings of the kernel", "\n".join(write_table(("setting", "before", "after"), rows))]
+    if change.notes:
+        parts += ["#### Besides", "\n".join(f"- {escape_markdown(note.strip())}" for note in change.notes)]
+    parts += ["#### Way back", _way_back(change)]
+    return {NAME: ("\n\n".join(parts) + "\n").encode(errors="replace")}
+
+
+def _worths(summary: "Summary") -> list[str]:
+    if summary.explanation is None or summary.gain is None:
+        return []
+    show = summary.space.show
+    rows = [
+        (
+            line.parameter,
+            show(line.parameter, line.default),
+            show(line.parameter, line.value),
+            say_worth(line.worth),
+        )
+        for line in summary.explanation.lines
+    ]
+    return write_table(("setting", "default", "winner", "worth, with 95 % interval"), rows) if rows else []
+
+
+def _fenced(file: FileChange) -> str:
+    """Return the difference of a file, in a fence that is longer than any in it."""
+    before, after = (
+        None if content is None else content.decode(errors="replace") for content in (file.before, file.after)
+    )
+    patch = make_patch(str(file.path).lstrip("/"), before, after or "").rstrip("\n")
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", patch)), default=0))
+    return f"{fence}diff\n{patch}\n{fence}"
+
+
+def _way_back(change: HostChange) -> str:
+    lines = [
+        "Revert this commit, then let the configuration be checked and the services be restarted:",
+        "",
+        "```sh",
+    ]
+    lines += [f"sysctl -w {each.key}='{each.before}'" for each in change.settings if each.is_sysctl]
+    lines += [f"echo '{each.before}' > {each.path}" for each in change.settings if not each.is_sysctl]
+    for service in change.services:
+        check = f"{' '.join(service.check)} && " if service.check else ""
+        lines.append(f"{check}systemctl {'reload' if service.may_reload else 'restart'} {service.name}")
+    return "\n".join([*lines, "```"])
