@@ -9,7 +9,7 @@ from tuner.campaign.pairs import Pairing, measure_pairs, read_starts
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.statistics.age import find_age
-from tuner.statistics.feasibility import GOODPUT_RPS, Assessment, judge_feasibility
+from tuner.statistics.feasibility import GOODPUT_RPS, Assessment, Feasibility, judge_feasibility
 from tuner.statistics.paired_gain import Gain, judge_starts, needs_extension
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study.facts import CONFIRMATION, REFUSALS, Confirmation
@@ -147,10 +147,15 @@ def read_gain(
     known = judge_feasibility(starts, constraints, default)
     if known.is_ruled_out(planned.config):
         return replace(gain, verdict="infeasible")
-    if known.default_fails and gain.verdict not in {"improved", "overfitted"}:
-        gain = replace(gain, verdict="bears the load")
+    gain = credit_bearing(gain, known)
     is_shown = not gain.is_proven or known.may_ship(planned.config)
     return gain if is_shown else replace(gain, verdict="not proven")
+
+
+def credit_bearing(gain: Gain, known: Feasibility) -> Gain:
+    """Return the gain of a side that keeps what the default breaks: it bears the load."""
+    bears = known.default_fails and gain.verdict not in {"improved", "overfitted"}
+    return replace(gain, verdict="bears the load") if bears else gain
 
 
 def _judge(storage: Storage, starts: Sequence[Start], default: Config) -> Gain | None:

@@ -134,7 +134,7 @@ def prepare(settings: Study) -> Setup:
         settings=settings, host=host, servers=servers, facts=found.facts, space=found.space,
         space_facts=found.space_facts, target=found.target, load=load,
         fixed_rate=prepare_fixed_rate(load, settings, load_hosts), placement=found.placement,
-        fingerprint=_fingerprint(found.machine, found.facts, described, found.placement), room=room,
+        fingerprint=take_fingerprint(found.machine, found.facts, described, found.placement), room=room,
     )  # fmt: skip
 
 
@@ -318,9 +318,10 @@ def _refuse_strangers(settings: Study, space: Space) -> None:
         raise UsageError(f"{settings.path}: space: nothing is left to tune. Widen `only:`, or name a space.")
 
 
-def _fingerprint(
+def take_fingerprint(
     machine: Machine, facts: Mapping[str, Facts], generator: str, placement: Placement
 ) -> Fingerprint:
+    """Return the machine and the programs, as a study keeps them; `generator` is its name and version."""
     return Fingerprint(
         host=machine.name,
         kernel=machine.kernel,

@@ -15,12 +15,13 @@ from tuner import __doc__ as about
 from tuner import __version__
 from tuner.cli.contest_commands import compare, versus
 from tuner.cli.curve_command import curve
-from tuner.cli.exit_codes import FAULT, INTERRUPTED, NOTHING_BETTER
+from tuner.cli.exit_codes import CANNOT_TELL, FAULT, INTERRUPTED, NOTHING_BETTER
 from tuner.cli.host_commands import apply, confirm, restore
 from tuner.cli.init_command import init
 from tuner.cli.list_commands import adapters, loads, schema, spaces, studies
 from tuner.cli.printing import say
 from tuner.cli.shell_commands import completion, man
+from tuner.cli.regression_commands import gate, verify
 from tuner.cli.streams import finish_output, prepare_streams
 from tuner.cli.study_commands import check, explain, export, report, run, show
 from tuner.cli.sweep_command import sweep
@@ -28,8 +29,8 @@ from tuner.cli.verbosity import Debug, Quiet, Verbose, Verbosity, raise_verbosit
 from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    init, check, run, show, explain, report, export, compare, sweep, curve, versus, apply, confirm, restore,
-    spaces, studies, loads, adapters, schema, completion, man,
+    init, check, run, show, explain, report, export, compare, sweep, curve, versus, apply, confirm, verify,
+    gate, restore, spaces, studies, loads, adapters, schema, completion, man,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 
@@ -76,7 +77,7 @@ def main() -> NoReturn:
     code = _call(app)
     lost = _call(finish_output)
     # A verdict that nobody could read is none; an error stays what it is.
-    sys.exit(lost if lost and code in {0, NOTHING_BETTER} else code)
+    sys.exit(lost if lost and code in {0, NOTHING_BETTER, CANNOT_TELL} else code)
 
 
 def _call(action: Callable[[], object]) -> int:

@@ -8,6 +8,7 @@ import typer
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
+    from tuner.ports import Config
     from tuner.study import Study
 
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="Path of the study file.")]
@@ -21,6 +22,18 @@ def read_study(study: Path) -> "Study":
     from tuner.study import load_study
 
     return load_study(study)
+
+
+def read_side(name: str) -> "Config | str":
+    """Return a name, or the values where it is that of a file: YAML, or an export as json."""
+    from tuner.study import load_values
+
+    return load_values(Path(name)) if is_file_name(name) else name
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether the name of a configuration is that of a file."""
+    return "/" in name or name.endswith((".yaml", ".yml", ".json"))
 
 
 def refuse_below(option: str, value: float | None, least: float) -> None:

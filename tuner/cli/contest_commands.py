@@ -9,14 +9,13 @@ import typer
 import tuner
 from tuner.cli import names as known
 from tuner.cli.agreement import agree_to_run
-from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
+from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_side, read_study, refuse_below
 from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.printing import make_console, print_json, print_text, say, what_was_typed
 from tuner.cli.study_commands import Preset
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
-    from tuner.ports import Config
     from tuner.report.contest import Contest
 
 LEAST_PAIRS, LEAST_BLOCKS = 2, 3
@@ -28,7 +27,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
         str,
         typer.Argument(
             metavar="A",
-            help="default, winner, a preset, or a YAML file of values.",
+            help="default, winner, a preset, or a file of values.",
             autocompletion=known.configurations,
         ),
     ],
@@ -66,7 +65,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     from tuner.report.summary_json import gain_json
     from tuner.report.terminal import comparison_table
 
-    sides = [_read_side(name) for name in names]
+    sides = [read_side(name) for name in names]
     try:
         with open_progress(make_console(stderr=True)) as progress:
             if more:
@@ -88,13 +87,6 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
         print_json(gain_json(comparison.gain, comparison.reason))
     else:
         make_console().print(comparison_table(comparison, first, second))
-
-
-def _read_side(name: str) -> "Config | str":
-    """Return a name, or the values where it is that of a file."""
-    from tuner.study import load_values
-
-    return load_values(Path(name)) if "/" in name or name.endswith((".yaml", ".yml")) else name
 
 
 def versus(

@@ -9,7 +9,7 @@ import typer
 import tuner
 from tuner.cli import names
 from tuner.cli.agreement import agree_to_run
-from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_below
+from tuner.cli.arguments import Agreed, AsJson, StudyPath, is_file_name, read_study, refuse_below
 from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.printing import make_console, print_json, print_text, say, what_was_typed
 from tuner.cli.study_commands import Preset
@@ -89,7 +89,7 @@ def name_configurations(given: list[str]) -> dict[str, dict[str, Scalar] | str]:
 
     named: dict[str, dict[str, Scalar] | str] = {}
     for each in given:
-        is_file = "/" in each or each.endswith((".yaml", ".yml"))
+        is_file = is_file_name(each)
         name = Path(each).stem if is_file else each
         if name in named:
             raise UsageError(f"curve: {name!r} is given twice. Give each configuration once.")

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 NOTHING_BETTER = 1
 FAULT = 5
 """Something that nobody foresaw, or output that could not be written: it says nothing of the study."""
+CANNOT_TELL = 6
+"""The planned pairs of a gate or a verification do not decide."""
 INTERRUPTED = 130
 MEANINGS = {
     0: "Done; of a study, its winner is confirmed.",

@@ -98,7 +98,7 @@ def plan_change(
         )
     refuse_less_capacity(reading.summary, "apply")
     chosen = {name: pair[1] for name, pair in reading.space.changes(winner.config).items()}
-    there = _settings_for(settings, host_name, url, confirm_within_s)
+    there = settings_for(settings, host_name, url, confirm_within_s)
     host = plugins.make_host(there.target.host)
     found = find_target(there, host)
     target, space = found.target, found.space
@@ -158,8 +158,8 @@ def _refuse_less_than_in_force(settings: Study, space: Space, chosen: Config, ho
         )
 
 
-def _settings_for(settings: Study, host_name: str | None, url: str | None, watchdog_s: float) -> Study:
-    """Return the study's settings for a managed target."""
+def settings_for(settings: Study, host_name: str | None, url: str | None, watchdog_s: float) -> Study:
+    """Return the study's settings for the installed services of a host."""
     is_private = not settings.target.is_managed
     path = url or ("/" if is_private else settings.load.path)
     target = TargetSettings(host=host_name or settings.target.host, mode="managed", watchdog_s=watchdog_s)
@@ -174,6 +174,17 @@ def with_lasting_values(files: Files, summary: Summary, before: Files) -> Files:
         summary: the study that found it.
         before: these files as an earlier apply left them.
     """
+    lines = find_lasting_lines(files)
+    head = comment(*describe_origin(summary))
+    lasting = {
+        place: "".join((head, *_keep_others(before.get(place, b""), own, place), *own))
+        for place, own in lines.items()
+    }
+    return {**files, **{path: text.encode(errors="surrogateescape") for path, text in lasting.items()}}
+
+
+def find_lasting_lines(files: Files) -> dict[PurePosixPath, list[str]]:
+    """Return the lines that set the kernel's values at boot, by the file that holds them."""
     lines: dict[PurePosixPath, list[str]] = {}
     for path, content in files.items():
         if path.is_relative_to(kernel_settings.ROOT):
@@ -184,12 +195,7 @@ def with_lasting_values(files: Files, summary: Summary, before: Files) -> Files:
             write = boot_files.write_rule if is_of_card else boot_files.write_line
             place = RULES_FILE if is_of_card else TMPFILES_FILE
             lines.setdefault(place, []).append(write(path, boot_files.read_value(content)))
-    head = comment(*describe_origin(summary))
-    lasting = {
-        place: "".join((head, *_keep_others(before.get(place, b""), own, place), *own))
-        for place, own in lines.items()
-    }
-    return {**files, **{path: text.encode(errors="surrogateescape") for path, text in lasting.items()}}
+    return lines
 
 
 def _keep_others(before: bytes, own: Sequence[str], place: PurePosixPath) -> list[str]:

@@ -1,7 +1,8 @@
 """Measures two configurations in pairs."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from tuner.campaign.pairs import Pairing, measure_pairs, read_starts
@@ -20,13 +21,13 @@ from tuner.report.summary import Comparison, gather_arm, pair_seconds
 from tuner.space import Preset, Space
 from tuner.space.problems import suggest
 from tuner.statistics.age import find_age
-from tuner.statistics.paired_gain import judge_starts
+from tuner.statistics.paired_gain import ALPHA, Gain, judge_starts
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
 from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD
 from tuner.study.folder import make_folder, require_own_database
 from tuner.study.lock import locked
-from tuner.study.presets import PRESETS
+from tuner.study.presets import PRESETS, Plan
 from tuner.study.storage import Opening, Storage, is_there, open_storage
 from tuner.study.storage_url import sqlite_url
 
@@ -61,36 +62,109 @@ def compare(
         for chosen in (first, second):
             for sentence in name_adjusted(setup, chosen):
                 progress.note(sentence)
-        plan, session = PRESETS[preset or settings.preset].under(settings.load.connections), name_session()
-        storage = _open_comparison(settings, session)
-        maximized.tell(storage)
-        starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
-        starts: list[Start] = []
+        comparing = Comparing(
+            setups=dict.fromkeys(sides, setup), sides=sides, maximized=maximized,
+            preset=preset or settings.preset, progress=progress,
+        )  # fmt: skip
+        with comparing.hold():
+            failed = comparing.measure(pairs or comparing.plan.pairs)
+    if failed:
+        raise TargetError(f"compare: a side failed twice in a row. {failed}")
+    return comparing.read()
 
-        def make(opening: Opening) -> Start:
-            progress.start_begins(opening.role, opening.arm)
-            starts.append(starter.make(opening))
-            progress.start_ends(starts[-1], None)
-            return starts[-1]
 
-        rng = Random(settings.seed)  # noqa: S311 - no secret
-        pairing = Pairing(role=Role.CONFIRM, sides=sides, pairs=pairs or plan.pairs, rng=rng)
-        with setup.target.hold(progress.note), short_collections():
-            paired = measure_pairs(
-                pairing, starts, make, lambda done, total: progress.stage("compare", done, total)
-            )
-    if paired.failed:
-        raise TargetError(f"compare: a side failed twice in a row. {paired.failed}")
-    arms = [gather_arm(sides[arm], [start for start in starts if start.arm == arm]) for arm in sides]
-    lacks = {side: setup.space.lacks(arm.config) for side, arm in zip(("first", "second"), arms, strict=True)}
-    compared = read_starts(starts, pairing)
-    gain = judge_starts(list(zip(*compared, strict=True)), maximized.blend)
-    gain = replace(gain, metric=maximized.metric, age=find_age(*compared))
-    return Comparison(
-        first=arms[0], second=arms[1], gain=gain,
-        reason=explain_gain(gain, pair_s=pair_seconds(starts)),
-        lacks={side: found for side, found in lacks.items() if found},
-    )  # fmt: skip
+@dataclass(kw_only=True)
+class Comparing:
+    """Two configurations while they are measured in pairs, in a storage of their own beside the study's.
+
+    Whoever uses it holds the locks of the studies.
+    """
+
+    setups: Mapping[str, Setup]
+    """Arm → where it is started. The storage lies beside the study of the first."""
+    sides: Mapping[str, Config]
+    """Two arms; the gain is of the second over the first."""
+    maximized: "ComparedMetric"
+    preset: str
+    progress: Progress
+    stage: str = "compare"
+    starts: list[Start] = field(default_factory=list)
+    plan: Plan = field(init=False)
+    _starters: Mapping[str, Starter] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Open the storage."""
+        self.plan, session = PRESETS[self.preset].under(self._settings.load.connections), name_session()
+        storage = _open_comparison(self._settings, session)
+        self.maximized.tell(storage)
+        starters = {
+            key: Starter(setup=setup, plan=self.plan, storage=storage, session=session)
+            for key, setup in self._distinct.items()
+        }
+        self._starters = {arm: starters[id(setup)] for arm, setup in self.setups.items()}
+
+    @property
+    def _settings(self) -> Study:
+        return next(iter(self.setups.values())).settings
+
+    @property
+    def _distinct(self) -> Mapping[int, Setup]:
+        """Return each setup once: of one study, both arms have the same."""
+        return {id(setup): setup for setup in self.setups.values()}
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold the targets; leaving it puts everything back."""
+        with ExitStack() as held:
+            for setup in self._distinct.values():
+                held.enter_context(setup.target.hold(self.progress.note))
+            held.enter_context(short_collections())
+            yield
+
+    def measure(self, pairs: int) -> str | None:
+        """Measure the pairs that are missing to so many; return the side that failed, with its reason."""
+        paired = measure_pairs(
+            self._pair(pairs),
+            self.starts,
+            self._make,
+            lambda done, total: self.progress.stage(self.stage, done, total),
+        )
+        return paired.failed
+
+    def judge(self, *, total_alpha: float = ALPHA) -> Gain:
+        """Judge the pairs that there are. Raises UsageError when they are fewer than two."""
+        compared = read_starts(self.starts, self._pair(len(self.starts)))
+        pairs = list(zip(*compared, strict=True))
+        gain = judge_starts(pairs, self.maximized.blend, total_alpha=total_alpha)
+        return replace(gain, metric=self.maximized.metric, age=find_age(*compared))
+
+    def read(self, gain: Gain | None = None) -> Comparison:
+        """Return both sides with their gain; by default as it is judged in a single look."""
+        gain = gain or self.judge()
+        arms = [
+            gather_arm(config, [start for start in self.starts if start.arm == arm])
+            for arm, config in self.sides.items()
+        ]
+        lacks = {
+            side: setup.space.lacks(arm.config)
+            for side, arm, setup in zip(("first", "second"), arms, self.setups.values(), strict=True)
+        }
+        return Comparison(
+            first=arms[0], second=arms[1], gain=gain,
+            reason=explain_gain(gain, pair_s=pair_seconds(self.starts)),
+            lacks={side: found for side, found in lacks.items() if found},
+        )  # fmt: skip
+
+    def _pair(self, pairs: int) -> Pairing:
+        # The same seed gives the same order, so that more pairs go on where fewer ended.
+        rng = Random(self._settings.seed)  # noqa: S311 - no secret
+        return Pairing(role=Role.CONFIRM, sides=self.sides, pairs=pairs, rng=rng)
+
+    def _make(self, opening: Opening) -> Start:
+        self.progress.start_begins(opening.role, opening.arm)
+        self.starts.append(self._starters[opening.arm].make(opening))
+        self.progress.start_ends(self.starts[-1], None)
+        return self.starts[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from tuner.report.curve import Curve
 from tuner.report.sweep import Sweep
 from tuner.study import Study
 from tuner.study.facts import DIFFERENCES
-from tuner.study.folder import list_files, put_in_place, write_file
+from tuner.study.folder import list_files, put_in_place, translated, write_file
 
 REPORT = "report.html"
 EXPORTS = "exports"
@@ -108,6 +108,17 @@ def write_contest(contest: Contest, output: Path) -> None:
 
     render = contest_markdown if output.suffix == ".md" else render_contest
     _write(output, render(contest).encode(errors="replace"))
+
+
+def write_text(text: str, output: Path) -> None:
+    """Write a text. Raises TargetError when it cannot be written."""
+    _write(output, text.encode(errors="replace"))
+
+
+def append_text(text: str, output: Path) -> None:
+    """Add a text to the end of a file. Raises TargetError when it cannot be written."""
+    with translated(output, "written"), output.open("a", encoding="utf-8", errors="replace") as file:
+        file.write(text)
 
 
 def write_curve(curve: Curve, output: Path) -> None:

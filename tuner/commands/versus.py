@@ -59,7 +59,7 @@ def versus(
     progress = progress or Silence()
     _refuse_twins(studies, least=1 if with_presets else 2)
     with signals_interrupt():
-        _refuse_other_terms(_prepare(studies)[0])
+        refuse_other_terms(_prepare(studies)[0])
         if with_presets:
             name = preset or studies[0].preset
         else:
@@ -114,7 +114,7 @@ def _find_name(settings: Study) -> str:
 def _prepare(studies: Sequence[Study]) -> tuple[Mapping[str, Setup], ComparedMetric, list[str]]:
     """Prepare all studies with the load in the same place; return what is compared, and what to say of it."""
     prepared = {each.name: prepare_as_begun(each) for each in studies}
-    setups, notes = _give_same_room({name: setup for name, (setup, _) in prepared.items()})
+    setups, notes = give_same_room({name: setup for name, (setup, _) in prepared.items()})
     limited = [name for name, (_, maximized) in prepared.items() if maximized.metric is Metric.PER_CPU]
     if limited:
         notes.append(
@@ -125,7 +125,7 @@ def _prepare(studies: Sequence[Study]) -> tuple[Mapping[str, Setup], ComparedMet
     return setups, replace(of_first, metric=Metric.PER_CPU if limited else Metric.GOODPUT), notes
 
 
-def _give_same_room(setups: Mapping[str, Setup]) -> tuple[Mapping[str, Setup], list[str]]:
+def give_same_room(setups: Mapping[str, Setup]) -> tuple[Mapping[str, Setup], list[str]]:
     """Place the load of all studies where the one runs that has the most room."""
     rooms = {name: _find_room(setup) for name, setup in setups.items()}
     widest = max(rooms, key=lambda name: (len(rooms[name].generator_cpus), rooms[name].threads))
@@ -148,10 +148,15 @@ def _find_room(setup: Setup) -> MovedLoad:
     )
 
 
-def _refuse_other_terms(setups: Mapping[str, Setup]) -> None:
-    """Raise UsageError when the studies differ in more than their servers and settings."""
+def refuse_other_terms(setups: Mapping[str, Setup], may_differ: tuple[str, ...] = OF_ONE_STUDY) -> None:
+    """Raise UsageError when the studies differ in more than their servers and settings.
+
+    Args:
+        setups: of the studies.
+        may_differ: beginnings of the names of those parts of their definitions that may.
+    """
     for first, second in pairwise(setups.values()):
-        one, other = _terms(first), _terms(second)
+        one, other = _terms(first, may_differ), _terms(second, may_differ)
         differing = [
             f"{name} is {one.get(name, '')!r} and {other.get(name, '')!r}"
             for name in {**one, **other}
@@ -164,11 +169,11 @@ def _refuse_other_terms(setups: Mapping[str, Setup]) -> None:
             )
 
 
-def _terms(setup: Setup) -> Mapping[str, str]:
+def _terms(setup: Setup, may_differ: tuple[str, ...]) -> Mapping[str, str]:
     """Return under what a study measures, part by part."""
     target = setup.settings.target
     definition = setup.settings.definition(setup.space)
-    terms = {name: text for name, text in definition.items() if not name.startswith(OF_ONE_STUDY)}
+    terms = {name: text for name, text in definition.items() if not name.startswith(may_differ)}
     return {"target.host": target.host, **terms}
 
 

@@ -220,6 +220,11 @@ class ManagedTarget:
         """
         return self._observe(self.original, self._first_processes(), time.monotonic())
 
+    def read_back(self, config: Config) -> Config:
+        """Return what is in force of these settings, as far as it can be read back; nothing is changed."""
+        pids = self._first_processes()
+        return self.ask(self.servers, config, self._watch(pids).look(), pids)[0]
+
     def _observe(self, config: Config, pids: Mapping[str, int], began_s: float) -> ManagedDeployment:
         watched = self._watch(pids)
         effective = self._await_effect(watched, config, pids)

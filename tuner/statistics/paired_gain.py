@@ -17,6 +17,7 @@ pairs). What bursts and slow phases cost is width, and more, shorter pairs mend 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import Literal
 
@@ -129,22 +130,28 @@ def judge_pairs(pairs: Sequence[tuple[float, float]], *, looks: int = 1, total_a
     )
 
 
-def judge_starts(pairs: Sequence[tuple[Start, Start]], blend: Blend | None, *, looks: int = 1) -> Gain:
+def judge_starts(
+    pairs: Sequence[tuple[Start, Start]],
+    blend: Blend | None,
+    *,
+    looks: int = 1,
+    total_alpha: float = ALPHA,
+) -> Gain:
     """Judge pairs of starts, default first; under several loads, each of them as well.
 
     A winner that is better under one load and worse under another, both beyond the noise, is "overfitted",
-    whatever it gives together.
+    whatever it gives together. `looks` and `total_alpha` are those of `judge_pairs`.
 
     Raises:
         UsageError: there are fewer than two pairs.
     """
-    together = judge_pairs(_logs(pairs), looks=looks)
+    judge = partial(judge_pairs, looks=looks, total_alpha=total_alpha)
+    together = judge(_logs(pairs))
     loads = name_loads([first for first, _ in pairs])
     if blend is None or not loads:
         return together
     by_load = {
-        name: judge_pairs(_logs([(under_load(a, name), under_load(b, name)) for a, b in pairs]), looks=looks)
-        for name in loads
+        name: judge(_logs([(under_load(a, name), under_load(b, name)) for a, b in pairs])) for name in loads
     }
     found = _worst(by_load) if blend.across is Across.WORST else together
     return replace(found, by_load=by_load, verdict="overfitted" if is_overfitted(by_load) else found.verdict)

@@ -38,6 +38,8 @@ LOAD_KEYS = (
 )  # fmt: skip
 BUDGET_KEYS = ("preset", "minutes", "trials")
 ENCODINGS = ("gzip",)
+EXPORTED = "settings"
+"""Key of the values in an export as json, server by server."""
 MOST_STREAMS = 100
 """What every server has to allow for (RFC 9113, section 6.5.2: no less than 100 is recommended)."""
 
@@ -50,15 +52,29 @@ def load_study(path: Path) -> Study:
 
 
 def load_values(path: Path) -> Mapping[str, Scalar]:
-    """Read a file of parameter values (`name: value` lines) for a comparison. Raises UsageError."""
+    """Read a file of parameter values, `name: value` lines or an export as json. Raises UsageError."""
     content = _read_bytes(path, "Give default, winner, a preset's name, or the path of a YAML file of values")
     document = read_yaml(content, str(path), begin="Write `name: value` lines")
+    exported = document.data.get(EXPORTED)
+    if not isinstance(exported, Mapping):
+        return _read_values(document)
+    groups = [_read_values(document.below((EXPORTED, server))) for server in exported]
+    return {name: value for group in groups for name, value in group.items()}
+
+
+def _read_values(document: Document) -> dict[str, Scalar]:
     values: dict[str, Scalar] = {}
     for name, value in document.data.items():
         if not isinstance(value, str):
             raise problem(document.place((name,)), f"{quote(value)} is not one value", "Write `name: value`")
         values[name] = value
     return values
+
+
+def is_study(path: Path) -> bool:
+    """Return whether a file is a study file, as far as its keys say. Raises UsageError."""
+    begin = "Write `name: value` lines, or a study file"
+    return {"study", "servers"} <= read_yaml(_read_bytes(path, begin), str(path), begin=begin).data.keys()
 
 
 def _read_bytes(path: Path, remedy: str) -> bytes:

@@ -79,19 +79,20 @@ def contest_markdown(contest: Contest) -> str:
         (label, ratio, *row)
         for label, ratio, row in zip(contest.labels, ratios, entrant_rows(contest), strict=True)
     ]
-    lines = [f"**{_escape(name_leader(contest))}**", "", *_table(head, rows), ""]
-    lines += [f"- {_escape(claim)}" for claim in list_claims(contest)]
-    lines += ["", f"{_escape(contest.workload)}. {say_effort(contest)}. {say_intervals(contest)}"]
-    lines += [f"- {_escape(remark)}" for remark in list_remarks(contest)]
+    lines = [f"**{escape_markdown(name_leader(contest))}**", "", *markdown_table(head, rows), ""]
+    lines += [f"- {escape_markdown(claim)}" for claim in list_claims(contest)]
+    lines += ["", f"{escape_markdown(contest.workload)}. {say_effort(contest)}. {say_intervals(contest)}"]
+    lines += [f"- {escape_markdown(remark)}" for remark in list_remarks(contest)]
     return "\n".join(lines) + "\n"
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+def markdown_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    """Return a table in Markdown, line by line; all columns but the first stand at the right."""
     shown = [head, ("---", *("--:" for _ in head[1:])), *rows]
-    return [f"| {' | '.join(_escape(cell) for cell in row)} |" for row in shown]
+    return [f"| {' | '.join(escape_markdown(cell) for cell in row)} |" for row in shown]
 
 
-def _escape(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Write foreign text so that Markdown takes none of its signs for markup."""
     return "".join(f"\\{sign}" if sign in "\\`*_<>|[]#" else sign for sign in make_printable(text))
 

@@ -1,0 +1,102 @@
+"""The examples beside the documents: jobs for CI and units of systemd, whose commands are real ones."""
+
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+
+from tests.e2e.command_line import TUNER
+from tuner.cli import app
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "docs/examples"
+SHOWN = [ROOT / "docs/verify-and-gate.md", *sorted(EXAMPLES.iterdir())]
+COMMAND = re.compile(r"(?:^|[/ ])tuner((?: +-{1,2}[a-z]+)* +(?:verify|gate|check|run|apply|confirm) .*)$")
+
+
+def list_texts(data: object) -> Iterator[str]:
+    """Yield every text in a YAML file."""
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, dict | list):
+        for each in data.values() if isinstance(data, dict) else data:
+            yield from list_texts(each)
+
+
+def list_commands(path: Path) -> list[list[str]]:
+    """Return the commands of tuner that a file holds, each as its arguments."""
+    text = path.read_text()
+    if path.suffix == ".yaml":
+        text = "\n".join(list_texts(yaml.safe_load(text)))
+    lines = [line.removeprefix("ExecStart=") for line in text.splitlines() if not line.startswith("#")]
+    found = (COMMAND.search(line.strip()) for line in lines)
+    return [shlex.split(each[1], comments=True) for each in found if each]
+
+
+def parse(arguments: list[str]) -> None:
+    """Let the command line read its arguments, and do nothing."""
+    group = typer.main.get_command(app)
+    with group.make_context("tuner", arguments) as context:
+        name, command, rest = group.resolve_command(context, [*context._protected_args, *context.args])
+        command.make_context(name, rest, parent=context)
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("verify-and-gate.md", 6),
+        ("github-actions.yaml", 1),
+        ("gitlab-ci.yaml", 2),
+        ("tuner-verify.service", 1),
+    ],
+)
+def test_commands_of_the_examples_are_real_ones(name: str, count: int):
+    (path,) = (each for each in SHOWN if each.name == name)
+    commands = list_commands(path)
+
+    assert len(commands) == count
+    for arguments in commands:
+        parse(arguments)
+
+
+def test_what_reads_them_refuses_an_option_that_is_none():
+    with pytest.raises(Exception, match="No such option: --margins"):
+        parse(["gate", "web.yaml", "--baseline", "old.yaml", "--margins", "3%"])
+
+
+def test_jobs_have_what_their_services_ask_for():
+    github = yaml.safe_load((EXAMPLES / "github-actions.yaml").read_text())
+    gitlab = yaml.safe_load((EXAMPLES / "gitlab-ci.yaml").read_text())
+
+    # YAML 1.1 takes the key `on` for true.
+    assert github[True] == "pull_request"
+    (job,) = github["jobs"].values()
+    assert job["runs-on"]
+    assert all({"run", "uses"} & step.keys() for step in job["steps"])
+    (job,) = gitlab.values()
+    assert job["script"]
+    assert job["allow_failure"] == {"exit_codes": 6}
+
+
+def test_systemd_accepts_the_units(tmp_path: Path):
+    for path in sorted(EXAMPLES.glob("tuner-verify.*")):
+        # The command is where this checkout has it.
+        (tmp_path / path.name).write_text(path.read_text().replace("/usr/bin/tuner", str(TUNER)))
+    units = sorted(map(str, tmp_path.iterdir()))
+
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert len(units) == 2
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+    Path(units[0]).write_text(Path(units[0]).read_text().replace("Type=oneshot", "Type=onceshot"))
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", units[0]], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert "onceshot" in checked.stderr

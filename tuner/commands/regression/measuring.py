@@ -1,0 +1,80 @@
+"""Measures pairs until one of a few planned looks decides."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tuner.campaign.confirm import credit_bearing
+from tuner.commands.compare import Comparing
+from tuner.commands.interleaved import start_s
+from tuner.errors import TargetError
+from tuner.records import Start
+from tuner.report.regression import Measurement
+from tuner.report.wording import say_duration
+from tuner.statistics.arms.faults import find_faults
+from tuner.statistics.arms.looks import Finding, alpha_of
+from tuner.statistics.feasibility import judge_feasibility
+from tuner.statistics.paired_gain import Gain
+from tuner.study.objective import Constraint
+
+ARM = "arm"
+
+
+def measure_until_decided(
+    comparing: Comparing,
+    looks: tuple[int, ...],
+    judge: Callable[[Gain], Finding],
+    constraints: Sequence[Constraint],
+    *,
+    against: Finding,
+) -> Measurement:
+    """Measure the pairs of each look until one decides, or all are there.
+
+    A second side that fails to start, or breaks a bound of the study, has lost, whatever else it gives.
+
+    Args:
+        comparing: both sides.
+        looks: after how many pairs they are judged.
+        judge: what the pairs of a look say, `cannot tell` to go on.
+        constraints: of the study; relative ones are relative to the first side.
+        against: the finding when something speaks against the second side.
+
+    Raises:
+        TargetError: the first side cannot be measured, or the host is too noisy.
+    """
+    first, second = comparing.sides
+    _say_ahead(comparing, looks)
+    with comparing.hold():
+        for pairs in looks:
+            failed = comparing.measure(pairs)
+            faults = find_faults(
+                {arm: {ARM: arm} for arm in comparing.sides}, {ARM: first},
+                label_by_arm(comparing.starts), constraints,
+            )  # fmt: skip
+            if failed and second not in faults:
+                raise TargetError(
+                    f"{comparing.stage}: {failed} It is what the other side is measured against, and failed "
+                    "twice in a row. Correct it first."
+                )
+            if second in faults:
+                fault = f"{second}: {faults[second]}"
+                return Measurement(finding=against, comparison=None, fault=fault, most_pairs=looks[-1])
+            known = judge_feasibility(label_by_arm(comparing.starts), constraints, {ARM: first})
+            gain = credit_bearing(comparing.judge(total_alpha=alpha_of(looks)), known)
+            finding = judge(gain)
+            if finding != "cannot tell":
+                break
+    return Measurement(finding=finding, comparison=comparing.read(gain), fault="", most_pairs=looks[-1])
+
+
+def label_by_arm(starts: Sequence[Start]) -> list[Start]:
+    """Return the starts with their arm for a configuration.
+
+    Two programs may have the same configuration, and what is known of one says nothing of the other.
+    """
+    return [replace(start, config={ARM: start.arm}) for start in starts]
+
+
+def _say_ahead(comparing: Comparing, looks: tuple[int, ...]) -> None:
+    most_s = 2 * looks[-1] * start_s(comparing.plan)
+    judged = " and ".join(map(str, looks))
+    comparing.progress.note(f"at most {looks[-1]} pairs, about {say_duration(most_s)}; judged after {judged}")
