@@ -51,6 +51,10 @@ coverage: setup ## Run the tests and show which lines they miss
 	@$(BIN)/coverage run -m pytest
 	@$(BIN)/coverage report
 
+.PHONY: docs
+docs: setup ## Build the documentation as a site (site/index.html); a wrong link fails it
+	@$(BIN)/python -m sphinx --builder html --quiet --fail-on-warning --doctree-dir build/doctrees docs site
+
 .PHONY: tools
 tools: .tools/bin/oha .tools/bin/k6 ## Build oha and k6, which Debian lacks (needs cargo and go; takes a while)
 
@@ -143,5 +147,5 @@ COMPILE := uv pip compile pyproject.toml --quiet --upgrade --universal --python-
 
 .PHONY: clean
 clean: ## Remove what the above made, except tune/ and .tools/
-	@rm -rf .venv .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist htmlcov
+	@rm -rf .venv .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist htmlcov site docs/project docs/reference
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,163 @@
+"""Writes the reference of what can be tuned from the search spaces, a page for each."""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from docs.generate.markdown import code, escape, fields
+from tuner.space import describe_space
+from tuner.space.sources import BUILT_IN, Draft, Merged, merge, read_sources
+from tuner.space.values import as_flag
+
+KINDS = {"int": "whole number", "float": "number", "categorical": "one of several", "bool": "on or off"}
+APPLIED = {"live": "at once", "reload": "by a reload", "restart": "by a restart"}
+RISKS = {
+    "safe": "safe",
+    "semantic": "semantic: it changes what the server does, and is tuned only where a study allows it",
+    "risky": "risky: it is tuned only where a study allows it",
+}
+SCOPES = {
+    "netns": "one network namespace, so that a sandbox has its own",
+    "host": "the whole machine; a sandbox leaves it alone",
+    "private": "private instances; an installed service keeps its own",
+}
+HEAD = """\
+# What can be tuned
+
+Every setting that tuner knows, from the search spaces that it ships. `tuner spaces NAME` prints the same in
+a terminal, and `tuner spaces --study FILE` which of them a study searches. [Search spaces](../../spaces.md)
+explains the words and how to write a space of your own.
+
+| space | server | settings | what it is for |
+|---|---|---|---|
+"""
+
+
+def write_pages(folder: Path) -> None:
+    """Write `index.md` and a page for each built-in space into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = sorted(path.stem for path in BUILT_IN.glob("*.yaml"))
+    (folder / "index.md").write_text(_list_spaces(names))
+    for name in names:
+        (folder / f"{name}.md").write_text("\n".join(_write_space(name)) + "\n")
+
+
+def _list_spaces(names: list[str]) -> str:
+    rows = []
+    for name in names:
+        merged = _read(name)
+        count, title = len(merged.parameters), escape(merged.title)
+        rows.append(f"| [{name}]({name}.md) | {', '.join(merged.servers)} | {count} | {title} |\n")
+    toctree = "\n".join(["", "```{toctree}", ":hidden:", "", *names, "```", ""])
+    return HEAD + "".join(rows) + toctree
+
+
+@cache
+def _read(name: str) -> Merged:
+    return merge(read_sources([name], BUILT_IN))
+
+
+def _write_space(name: str) -> Iterator[str]:
+    merged, rows = _read(name), describe_space(name)
+    yield from (f"# {name}", "", *_introduce(name))
+    yield from ("", "## Settings", "")
+    for row in rows:
+        if row["kind"] != "derived":
+            yield from _write_setting(row)
+    follows = [row for row in rows if row["kind"] == "derived"]
+    yield from _section("Settings that follow from others", follows, _write_derived)
+    yield from _section("Rules", list(merged.constraints.values()), _write_rule)
+    yield from _section("Capacity", list(merged.capacity.values()), _write_figure)
+    yield from _section("Presets", list(merged.presets.values()), _write_preset)
+    yield from _section("Settings of old guides", list(merged.dead.items()), _write_dead)
+
+
+def _section(title: str, entries: list[Any], write: Callable[[Any], list[str]]) -> Iterator[str]:
+    if entries:
+        yield from (f"## {title}", "")
+        for entry in entries:
+            yield from (*write(entry), "")
+
+
+def _introduce(name: str) -> list[str]:
+    """Return what the file says of itself at its top."""
+    text = (BUILT_IN / f"{name}.yaml").read_text()
+    (comment,) = re.findall(r"\A((?:#.*\n)*)", text)
+    lines = [line[2:] for line in comment.splitlines() if "yaml-language-server" not in line]
+    return [escape(line) for line in lines]
+
+
+def _write_setting(row: dict[str, Any]) -> list[str]:
+    return [f"### {code(row['name'])}", "", escape(row["why"]), "", *fields(_tell(row)), ""]
+
+
+def _tell(row: dict[str, Any]) -> dict[str, str]:
+    """Return what is known of a setting; what says nothing is empty."""
+    acts = f"{code(row['acts_when'])} ({escape(row['acts_source'])})" if row["acts_when"] else ""
+    return {
+        "Kind": KINDS[row["kind"]],
+        "Range": code(row["range"]),
+        "Default": code(_show_default(row)),
+        "Unit": escape(row["unit"]),
+        "Takes effect": APPLIED[row["apply"]],
+        "Risk": RISKS[row["risk"]],
+        "Exists when": code(row["when"]),
+        "Exists where": code(row["exists"]),
+        "Acts when": acts,
+        "Over loopback": "" if row["loopback"] else "without effect",
+        "Versions": _tell_versions(row),
+        "Belongs to": SCOPES.get(row["scope"], ""),
+        "Written": "not itself; it builds other settings" if row["internal"] else "",
+        "What experts know": _tell_hint(row["hint"]),
+        "What else changes": escape(row["also"]),
+        "Source": escape(row["source"]),
+    }
+
+
+def _show_default(row: dict[str, Any]) -> str:
+    flag = as_flag(row["default"]) if row["kind"] == "bool" else None
+    return row["default"] if flag is None else ("on" if flag else "off")
+
+
+def _tell_versions(row: dict[str, Any]) -> str:
+    since = f"since {row['since']}" if row["since"] else ""
+    until = f"until {row['until']}" if row["until"] else ""
+    return " ".join(filter(None, (since, until)))
+
+
+def _tell_hint(hint: dict[str, Any]) -> str:
+    if not hint:
+        return ""
+    better = code(str(hint["value"])) if "value" in hint else hint["direction"]
+    when = f" when {code(str(hint['when']))}" if "when" in hint else ""
+    return f"{better}, odds {hint['odds']:g} to 1{when} ({escape(hint['source'])})"
+
+
+def _write_derived(row: dict[str, Any]) -> list[str]:
+    told = {"Value": code(row["default"]), "Exists when": code(row["when"]), "Source": escape(row["source"])}
+    return [f"### {code(row['name'])}", "", escape(row["why"]), "", *fields(told)]
+
+
+def _write_rule(draft: Draft) -> list[str]:
+    return [f"- {code(str(draft.fields['rule']))}: {escape(draft.fields['why'])}"]
+
+
+def _write_figure(draft: Draft) -> list[str]:
+    told = {"Value": code(str(draft.fields["value"])), "Source": escape(draft.fields.get("source", ""))}
+    return [f"**{draft.name}**: {escape(draft.fields.get('why', ''))}", "", *fields(told)]
+
+
+def _write_preset(draft: Draft) -> list[str]:
+    preset = {"source": "", "try_first": True, **draft.fields}
+    values = "\n".join(f"{name}: {value}" for name, value in preset["values"].items())
+    tried = "tried before the search" if preset["try_first"] else "a recipe; no search tries it by itself"
+    told = {"Use": tried, "Source": escape(preset["source"])}
+    title = escape(preset["title"])
+    return [f"### {draft.name}", "", title, "", f"```yaml\n{values}\n```", "", *fields(told)]
+
+
+def _write_dead(entry: tuple[str, str]) -> list[str]:
+    name, told = entry
+    return [f"- {code(name)}: {escape(told)}"]

@@ -1,0 +1,149 @@
+"""The documentation as `make docs` builds it: strict, whole, and as a browser shows it without a network."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.integration.browser import Page, open_browser
+from tuner.cli import COMMANDS
+from tuner.space import describe_space
+from tuner.space.sources import BUILT_IN
+
+ROOT = Path(__file__).parents[2]
+SPACES = sorted(path.stem for path in BUILT_IN.glob("*.yaml"))
+SHOWN = ("index", "studies", "comparison", "reference/commands", "reference/spaces/caddy")
+WINDOWS = ((1280, "light"), (390, "dark"))
+# Its look at style sheets would be a request, which a browser refuses to pages that are opened as files.
+VIOLATIONS = """
+axe.run({preload: false, runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).then(
+  (found) => found.violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.target)}`))
+"""
+FOUND = """
+new Promise((resolve) => {
+  const look = () => {
+    const links = [...document.querySelectorAll("#search-results li a")].map((link) => link.href);
+    links.length ? resolve(links) : setTimeout(look, 50);
+  };
+  look();
+})
+"""
+
+
+class Links(HTMLParser):
+    """What a page has for others to link to, what it links to, and what it loads."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.page = page
+        self.anchors = {""}
+        self.targets: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.anchors.add(found.get("id", ""))
+        if tag == "a" and "href" in found:
+            self.targets.append(found["href"])
+        self.loaded += [found[name] for name in ("src", "srcset", "poster") if name in found]
+        if tag == "link" and found.get("rel") in {"stylesheet", "icon", "preload", "preconnect"}:
+            self.loaded.append(found["href"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    argv = [sys.executable, "-m", "sphinx", "--builder", "html", "--quiet", "--fail-on-warning"]
+    argv += ["--doctree-dir", folder / "doctrees", "docs", folder / "html"]
+    built = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (built.returncode, built.stderr) == (0, "")
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Links]:
+    return {page: Links(page) for page in site.rglob("*.html") if "_static" not in page.parts}
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with open_browser(tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+def leads_nowhere(page: Links, target: str, pages: dict[Path, Links]) -> bool:
+    to = urlsplit(target)
+    if to.scheme:
+        return False
+    file = (page.page.parent / unquote(to.path)).resolve() if to.path else page.page
+    return not file.is_file() or (file in pages and unquote(to.fragment) not in pages[file].anchors)
+
+
+def test_every_page_of_docs_is_on_the_site(site: Path):
+    named = {path.stem for path in (ROOT / "docs").glob("*.md")}
+
+    assert {path.stem for path in site.glob("*.html")} == {*named, "search"}
+
+
+def test_every_link_leads_to_a_file_and_an_anchor_of_the_site(pages: dict[Path, Links]):
+    wrong = [
+        f"{path.name}: {target}"
+        for path, page in pages.items()
+        for target in page.targets
+        if leads_nowhere(page, target, pages)
+    ]
+
+    assert wrong == []
+    assert sum(len(page.targets) for page in pages.values()) > 1000
+
+
+def test_pages_load_nothing_from_elsewhere(pages: dict[Path, Links]):
+    loaded = {address for page in pages.values() for address in page.loaded}
+
+    assert loaded
+    assert [address for address in loaded if urlsplit(address).netloc] == []
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_the_reference_of_a_space_has_all_of_its_settings(name: str, site: Path):
+    text = (site / f"reference/spaces/{name}.html").read_text()
+    headings = text.count("<h3>")
+
+    assert [row["name"] for row in describe_space(name) if f">{row['name']}</span>" not in text] == []
+    assert headings >= len(describe_space(name))
+
+
+def test_the_reference_has_all_commands(site: Path):
+    text = (site / "reference/commands.html").read_text()
+
+    assert [each.__name__ for each in COMMANDS if f"<h2>tuner {each.__name__}<" not in text] == []
+    assert "--confirm-within" in text
+
+
+@pytest.mark.parametrize(("width", "theme"), WINDOWS)
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_page_is_accessible_and_fits_its_window(
+    name: str, width: int, theme: str, site: Path, browser: Page
+):
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+    browser.open(site / f"{name}.html", width=width)
+    browser.evaluate((files("axe_core_python") / "axe.min.js").read_text() + "; 0")
+
+    assert browser.evaluate(VIOLATIONS) == []
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.complaints == []
+    assert [address for address in browser.requests if not address.startswith(("file:", "data:"))] == []
+
+
+def test_the_search_finds_a_setting_without_a_network(site: Path, browser: Page):
+    browser.complaints.clear()
+    browser.call("Page.navigate", url=f"{(site / 'search.html').as_uri()}?q=worker_cpu_affinity")
+
+    assert any("reference/spaces/nginx.html" in link for link in browser.evaluate(FOUND))
+    assert browser.complaints == []
