@@ -20,8 +20,8 @@ from tuner.cli.host_commands import apply, confirm, restore
 from tuner.cli.init_command import init
 from tuner.cli.list_commands import adapters, loads, schema, spaces, studies
 from tuner.cli.printing import say
-from tuner.cli.shell_commands import completion, man
 from tuner.cli.regression_commands import gate, verify
+from tuner.cli.shell_commands import completion, man
 from tuner.cli.streams import finish_output, prepare_streams
 from tuner.cli.study_commands import check, explain, export, report, run, show
 from tuner.cli.sweep_command import sweep
