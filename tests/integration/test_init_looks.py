@@ -85,8 +85,13 @@ def test_without_a_terminal_several_are_listed_with_their_commands(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("typed", "code", "file"),
-    [("nginx\n", 0, "nginx.yaml"), ("99\n1\n", 0, "apache.yaml"), ("\x04", 130, None)],
-    ids=["by its name", "by its number, at the second try", "not at all"],
+    [
+        ("nginx\n", 0, "nginx.yaml"),
+        ("apache-worker\n", 0, "apache-worker.yaml"),
+        ("99\n1\n", 0, "apache.yaml"),
+        ("\x04", 130, None),
+    ],
+    ids=["by its name", "another way of it", "by its number, at the second try", "not at all"],
 )
 def test_on_a_terminal_it_asks(tmp_path: Path, typed: str, code: int, file: str | None):
     ours, theirs = pty.openpty()

@@ -97,8 +97,9 @@ def _choose(found: "tuple[Candidate, ...]", *, as_json: bool) -> str:
 def _ask(found: "tuple[Candidate, ...]") -> str:
     """Return the server of the number that is typed; the first when nothing is."""
     for number, each in enumerate(found, start=1):
-        others = f" (also {', '.join(each.others)})" if each.others else ""
-        say(f"{number:>2}  {each.title}, {each.state}{others}")
+        say(f"{number:>2}  {each.title}, {each.state}")
+        if each.others:
+            say(f"    or another way of it, by its name: {', '.join(each.others)}")
     numbered = {str(number): each.server for number, each in enumerate(found, start=1)}
     while True:
         try:
@@ -106,7 +107,7 @@ def _ask(found: "tuple[Candidate, ...]") -> str:
         except typer.Abort:  # the end of the input is no answer
             sys.exit(INTERRUPTED)
         chosen = numbered.get(typed.strip(), typed.strip())
-        if chosen in numbered.values():
+        if chosen in {name for each in found for name in (each.server, *each.others)}:
             return chosen
         say(f"There is no {chosen[:40]!r}. Type a number from 1 to {len(found)}, or a name.")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tuner import plugins
 from tuner.deploy.discovery import LOCAL, first_process, read_page, read_pid
@@ -39,7 +39,7 @@ class Candidate:
     @property
     def state(self) -> str:
         """Return what it does now, and how it is tuned."""
-        now = "installed, its service runs" if self.is_running else "installed"
+        now = "running" if self.is_running else "installed"
         return f"{now}; tuned {'as a private instance' if self.is_private else 'where it is'}"
 
 
@@ -127,10 +127,7 @@ def _look_at(host: Host, name: str) -> Candidate | None:
 def _with_other(first: Candidate, other: Candidate) -> Candidate:
     """Return a candidate with one more adapter of its program; the one that runs is what counts."""
     kept, added = (other, first) if other.is_running and not first.is_running else (first, other)
-    return Candidate(
-        server=kept.server, version=kept.version, package=kept.package, is_running=kept.is_running,
-        is_private=kept.is_private, others=tuple(sorted({*first.others, added.server})),
-    )  # fmt: skip
+    return replace(kept, others=tuple(sorted({*first.others, added.server})))
 
 
 def _find_running(host: Host, name: str) -> Installation | None:
