@@ -64,7 +64,7 @@ def play(host: TestHost, playbook: Path, *options: str, fails: bool = False) -> 
     )  # fmt: skip
     done = subprocess.run(
         ["ansible-playbook", *arguments, *options, playbook.name],
-        cwd=playbook.parent, env=environment, capture_output=True, text=True, timeout=120, check=False,
+        cwd=playbook.parent, env=environment, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     return done.stdout
