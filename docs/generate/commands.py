@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from docs.generate.markdown import code, escape
+from docs.generate.markdown import code, escape, put
 from tuner.cli import app
 
 HEAD = """\
@@ -30,8 +30,7 @@ def write_page(folder: Path) -> None:
         told = [line for line in _describe(command.get_params(own), own) if line not in everywhere]
         usage = " ".join([own.command_path, *command.collect_usage_pieces(own)])
         lines += ["", f"## tuner {name}", "", escape(command.help), "", f"```text\n{usage}\n```", "", *told]
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "commands.md").write_text("\n".join(lines) + "\n")
+    put(folder / "commands.md", "\n".join(lines) + "\n")
 
 
 def _describe(parameters: Sequence[Any], context: typer.Context) -> list[str]:

@@ -4,6 +4,8 @@ import re
 from os.path import relpath
 from pathlib import Path
 
+from docs.generate.markdown import put
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 FOLDER = "project"
@@ -34,8 +36,7 @@ def write_pages(docs: Path) -> None:
     """Write a copy of each, whose links lead from its place on the site to where they led from its own."""
     for source in SOURCES:
         page = docs / f"{_place(source)}.md"
-        page.parent.mkdir(exist_ok=True)
-        page.write_text(relink((ROOT / source).read_text(), page, was=ROOT / source))
+        put(page, relink((ROOT / source).read_text(), page, was=ROOT / source))
 
 
 def relink(text: str, page: Path, was: Path | None = None) -> str:

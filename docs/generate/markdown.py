@@ -1,9 +1,19 @@
 """Turns what the project says of itself into Markdown."""
 
+import os
 import re
+from pathlib import Path
 
 _SPECIAL = re.compile(r"([\\*_<>\[\]|#$])")
 _URL = re.compile(r"https?://[^\s;,()]+[^\s;,.()]")
+
+
+def put(page: Path, text: str) -> None:
+    """Write a page whole or not at all: another build, as of the tests, may be reading it."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    beside = page.with_suffix(f".{os.getpid()}")
+    beside.write_text(text)
+    beside.replace(page)
 
 
 def escape(text: str) -> str:

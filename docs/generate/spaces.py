@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from docs.generate.markdown import code, escape, fields
+from docs.generate.markdown import code, escape, fields, put
 from tuner.space import describe_space
 from tuner.space.sources import BUILT_IN, Draft, Merged, merge, read_sources
 from tuner.space.values import as_flag
@@ -37,11 +37,10 @@ explains the words and how to write a space of your own.
 
 def write_pages(folder: Path) -> None:
     """Write `index.md` and a page for each built-in space into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
     names = sorted(path.stem for path in BUILT_IN.glob("*.yaml"))
-    (folder / "index.md").write_text(_list_spaces(names))
+    put(folder / "index.md", _list_spaces(names))
     for name in names:
-        (folder / f"{name}.md").write_text("\n".join(_write_space(name)) + "\n")
+        put(folder / f"{name}.md", "\n".join(_write_space(name)) + "\n")
 
 
 def _list_spaces(names: list[str]) -> str:
