@@ -22,8 +22,8 @@ from tuner.study.storage_url import sqlite_url
 FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_text(encoding="utf-8"))
 """A whole study as it was written before facts had types and a version."""
 LATER = (
-    facts.BLEND, facts.DIFFERENCES, facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REFUSALS, facts.OTHER_LOADS, facts.SWEEP,
-    facts.CONTEST, facts.CURVE,
+    facts.BLEND, facts.DIFFERENCES, facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REFUSALS,
+    facts.OTHER_LOADS, facts.SWEEP, facts.CONTEST, facts.CURVE,
 )  # fmt: skip
 """What that tuner did not write."""
 LEFT_ALONE = {"race", "simplify"}
