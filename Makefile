@@ -137,7 +137,7 @@ dist: setup ## Build wheel, source distribution, man page, completion, bill of m
 
 .PHONY: lock
 lock: ## Renew requirements/ from pyproject.toml (needs uv)
-	@$(COMPILE) --group dev --extra notebooks --extra websocket -o requirements/dev.txt >/dev/null
+	@$(COMPILE) --group dev --extra dashboard --extra notebooks --extra websocket -o requirements/dev.txt >/dev/null
 	@$(COMPILE) --group build -c requirements/dev.txt -o requirements/run.txt >/dev/null
 	@$(COMPILE) --group build --group bench -c requirements/dev.txt -o requirements/bench.txt >/dev/null
 

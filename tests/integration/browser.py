@@ -43,6 +43,10 @@ class Page:
 
     def open(self, path: Path, *, width: int, height: int = 900) -> None:
         """Open a file in a window of this size, and wait until it has loaded."""
+        self.go(path.resolve().as_uri(), width=width, height=height)
+
+    def go(self, url: str, *, width: int, height: int = 900) -> None:
+        """Open an address in the same way."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width, height=height, deviceScaleFactor=1, mobile=width < 600,
@@ -50,7 +54,7 @@ class Page:
         self.complaints.clear()
         self.requests.clear()
         self._is_loaded = False
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=url)
         deadline = time.monotonic() + DEADLINE_S
         while not self._is_loaded:
             self._note(self._receive(deadline))

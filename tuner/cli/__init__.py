@@ -15,6 +15,7 @@ from tuner import __doc__ as about
 from tuner import __version__
 from tuner.cli.contest_commands import compare, versus
 from tuner.cli.curve_command import curve
+from tuner.cli.dashboard_command import dashboard
 from tuner.cli.exit_codes import CANNOT_TELL, FAULT, INTERRUPTED, NOTHING_BETTER
 from tuner.cli.host_commands import apply, confirm, restore
 from tuner.cli.init_command import init
@@ -29,8 +30,8 @@ from tuner.cli.verbosity import Debug, Quiet, Verbose, Verbosity, raise_verbosit
 from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    init, check, run, show, explain, report, export, compare, sweep, curve, versus, apply, confirm, verify,
-    gate, restore, spaces, studies, loads, adapters, schema, completion, man,
+    init, check, run, show, dashboard, explain, report, export, compare, sweep, curve, versus, apply,
+    confirm, verify, gate, restore, spaces, studies, loads, adapters, schema, completion, man,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 

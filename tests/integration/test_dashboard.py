@@ -1,0 +1,109 @@
+"""Optuna's dashboard on a study: what a browser shows, and what is refused."""
+
+import http.client
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command_line import CommandLine
+from tests.integration.browser import open_browser
+from tests.testbed.processors import idle_processors_here
+from tuner.commands.dashboard import PAGE
+
+TUNER = Path(sys.executable).with_name("tuner")
+SHOWN = """
+new Promise((resolve) => {
+  const look = () => {
+    const text = document.body.innerText;
+    text.includes("sendfile") && text.includes("speedup") ? resolve(text) : setTimeout(look, 100);
+  };
+  look();
+})
+"""
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CommandLine, int]]:
+    """A short study of nginx, and the port of a dashboard on it."""
+    tuner = CommandLine(tmp_path_factory.mktemp("dashboard"))
+    with idle_processors_here() as through:
+        CommandLine(tuner.folder, through=through).run(
+            "run", tuner.write(connections=20), "--preset", "quick", "--minutes", "0.4", "--trials", "4"
+        )
+    dashboard = subprocess.Popen(
+        [TUNER, "dashboard", tuner.folder / "study.yaml", "--port", "0", "--json"], stdout=subprocess.PIPE
+    )
+    try:
+        assert dashboard.stdout is not None
+        text = "".join(dashboard.stdout.readline().decode() for _ in range(3))
+        yield tuner, int(json.loads(text)["url"].split(":")[2].split("/")[0])
+    finally:
+        dashboard.send_signal(signal.SIGINT)
+        assert dashboard.wait(timeout=30) == 0
+
+
+def ask(port: int, method: str, path: str, host: str = "127.0.0.1") -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection.request(method, path, headers={"Host": f"{host}:{port}"})
+    response = connection.getresponse()
+    return response.status, response.read()
+
+
+def test_a_browser_shows_the_settings_and_the_objective_under_their_names(served, tmp_path: Path):
+    _, port = served
+    with open_browser(tmp_path) as page:
+        page.go(f"http://127.0.0.1:{port}{PAGE}", width=1280)
+        page.evaluate(SHOWN)
+
+        elsewhere = [
+            url for url in page.requests if not url.startswith((f"http://127.0.0.1:{port}/", "data:"))
+        ]
+        assert elsewhere == []
+
+
+def test_the_study_is_told_with_its_roles(served):
+    tuner, port = served
+    status, body = ask(port, "GET", "/api/studies/0?after=0")
+
+    assert status == 200
+    trials = json.loads(body)["trials"]
+    starts = json.loads(tuner.run("show", "study.yaml", "--json").stdout)["starts"]
+    of_load = [each for each in starts if each["role"] not in {"other loads", "latency"}]
+    assert len(trials) == len(of_load)
+    roles = [each["value"] for trial in trials for each in trial["user_attrs"] if each["key"] == "role"]
+    assert [each.strip('"') for each in roles] == [each["role"] for each in of_load]
+
+
+@pytest.mark.parametrize("method", ["DELETE", "POST", "PUT"])
+def test_nothing_can_be_changed(served, method: str):
+    tuner, port = served
+    before = (tuner.folder / "study.study/study.db").read_bytes()
+
+    status, _ = ask(port, method, "/api/studies/0")
+
+    assert status == 405
+    assert (tuner.folder / "study.study/study.db").read_bytes() == before
+
+
+def test_a_page_that_took_another_name_reads_nothing(served):
+    _, port = served
+
+    assert ask(port, "GET", "/api/studies", host="evil.example")[0] == 403
+
+
+def test_a_port_that_is_taken_and_a_study_that_has_not_begun_are_said(served):
+    tuner, port = served
+
+    taken = tuner.run("dashboard", "study.yaml", "--port", port)
+    tuner.write("other.yaml", name="other")
+    not_begun = tuner.run("dashboard", "other.yaml", "--port", "0")
+
+    assert taken.returncode == 3
+    assert f"--port: 127.0.0.1:{port} cannot be listened on" in taken.stderr
+    assert not_begun.returncode == 2
+    assert "Start it with `tuner run`" in not_begun.stderr

@@ -1,0 +1,38 @@
+"""The command that opens Optuna's dashboard on a study."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tuner.cli.arguments import AsJson, StudyPath, read_study, refuse_outside
+from tuner.cli.printing import print_json, print_text, say
+
+
+def dashboard(
+    study: StudyPath,
+    port: Annotated[int, typer.Option(help="Port of this machine to listen on; 0 takes any.")] = 8080,
+    browser: Annotated[bool, typer.Option("--browser", help="Open a browser on it.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a study in Optuna's dashboard, also while it runs: to look at only, on this machine only."""
+    refuse_outside("--port", port, 0, 65535)
+    settings = read_study(study)
+    from tuner.commands.dashboard import HERE, PAGE, open_dashboard
+
+    server = open_dashboard(settings, port)
+    url = f"http://{HERE}:{server.server_port}{PAGE}"
+    if as_json:
+        print_json({"url": url})
+    else:
+        print_text(url)
+    sys.stdout.flush()  # who reads this waits for it, and what follows takes until somebody ends it
+    if browser:
+        typer.launch(url)
+    say("Ctrl-C ends it.")
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        say("Ended.")
+    finally:
+        server.server_close()

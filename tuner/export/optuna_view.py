@@ -1,0 +1,149 @@
+"""A study as Optuna's own tools take it: a copy in memory, with the settings as parameters under their names.
+
+The study's storage has what tuner needs: whole starts, and a value in logarithms. People who look at a study
+with tools that know Optuna's want parameters, named objectives and what is feasible, and nothing that they do
+there may reach the storage.
+"""
+
+import datetime as dt
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import optuna
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.exceptions import ExperimentalWarning
+from optuna.storages import InMemoryStorage
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from tuner.ports import Scalar
+from tuner.records import Role, Start, State
+from tuner.report.summary import gather_arm
+from tuner.report.terminal import headline
+from tuner.study.objective import METRICS, Constraint, slacks
+
+if TYPE_CHECKING:
+    from tuner.report.summary import Summary
+
+SPEEDUP = "speedup"
+FEASIBILITY = "constraints"
+"""System attribute of a trial in which optuna-dashboard looks for slacks; at most 0 is feasible."""
+STATES = {
+    State.RUNNING: TrialState.RUNNING, State.COMPLETE: TrialState.COMPLETE, State.PRUNED: TrialState.PRUNED,
+    State.FAILED: TrialState.FAIL, State.INVALID: TrialState.FAIL,
+}  # fmt: skip
+
+
+def copy_as_optuna(summary: "Summary", constraints: Sequence[Constraint]) -> InMemoryStorage:
+    """Return a storage with one study, in which every start under the study's own load is a trial.
+
+    The first objective is the speedup, relative to the default at that time; the second of a study that has
+    one is the metric itself, in its own unit. A trial's user attributes say which start it is, what it was
+    for (role, arm, block) and what it gave. A start that is not compared, as it is invalid or a metric is
+    missing, is a failed trial.
+    """
+    storage = InMemoryStorage()
+    cost = summary.cost
+    study = optuna.create_study(
+        storage=storage, study_name=summary.study,
+        directions=["maximize", "minimize"] if cost else ["maximize"],
+    )  # fmt: skip
+    with warnings.catch_warnings(category=ExperimentalWarning, action="ignore"):
+        study.set_metric_names([SPEEDUP, cost] if cost else [SPEEDUP])
+    for key, value in _describe(summary).items():
+        study.set_user_attr(key, value)
+    starts = [start for start in summary.starts if start.role.is_under_study_load]
+    laid_out = lay_out([start.config for start in starts])
+    controls = [start for start in starts if start.role is Role.CONTROL]
+    for start in starts:
+        study.add_trial(_as_trial(summary, start, laid_out, slacks(start, constraints, controls)))
+    return storage
+
+
+def _describe(summary: "Summary") -> dict[str, str]:
+    return {
+        "result": headline(summary).plain, "state": summary.state, "objective": summary.objective,
+        "constraints": ", ".join(summary.constraints), "workload": summary.workload,
+    }  # fmt: skip
+
+
+def lay_out(configs: Sequence[Mapping[str, Scalar]]) -> dict[str, BaseDistribution]:
+    """Return a distribution for each setting that has more than one value, as wide as what was tried."""
+    names = dict.fromkeys(name for config in configs for name in config)
+    tried = {name: {config[name] for config in configs if name in config} for name in names}
+    return {name: _distribution(values) for name, values in tried.items() if len(values) > 1}
+
+
+def _distribution(values: set[Scalar]) -> BaseDistribution:
+    if all(type(value) is int for value in values):
+        low, high = min(values), max(values)
+        return IntDistribution(int(low), int(high))
+    if all(type(value) in {int, float} for value in values):
+        return FloatDistribution(float(min(values)), float(max(values)))
+    return CategoricalDistribution(sorted({_plain(value) for value in values}))
+
+
+def _plain(value: Scalar) -> str:
+    """Return a choice as a server's file would have it."""
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def _as_trial(
+    summary: "Summary", start: Start, laid_out: Mapping[str, BaseDistribution], slack: Mapping[str, float]
+) -> FrozenTrial:
+    params = dict(_params(start, laid_out))
+    values = list(_values(summary, start))
+    state = STATES[start.state]
+    if state in {TrialState.COMPLETE, TrialState.PRUNED} and None in values:
+        state = TrialState.FAIL
+    trial = create_trial(
+        state=state,
+        values=[float(value) for value in values if value is not None]
+        if state is TrialState.COMPLETE
+        else None,
+        params=params,
+        distributions={name: laid_out[name] for name in params},
+        user_attrs={key: value for key, value in _attributes(summary, start) if value is not None},
+        system_attrs={FEASIBILITY: list(slack.values())} if state is TrialState.COMPLETE else {},
+    )
+    trial.datetime_start = _as_time(start.started_s)
+    if state.is_finished():
+        ends = (window.started_s + window.duration_s for window in start.windows)
+        trial.datetime_complete = _as_time(max(ends, default=start.started_s))
+    return trial
+
+
+def _as_time(seconds: float) -> dt.datetime:
+    """Return a local time without a zone, as Optuna's are."""
+    return dt.datetime.fromtimestamp(seconds)  # noqa: DTZ006 - so are theirs
+
+
+def _params(start: Start, laid_out: Mapping[str, BaseDistribution]) -> Iterator[tuple[str, Any]]:
+    for name, distribution in laid_out.items():
+        if name in start.config:
+            value = start.config[name]
+            yield name, _plain(value) if isinstance(distribution, CategoricalDistribution) else value
+
+
+def _values(summary: "Summary", start: Start) -> Iterator[float | None]:
+    speedup = summary.speedups.get(start.number)
+    yield None if speedup is None else speedup.ratio
+    if summary.cost:
+        yield METRICS[summary.cost](start)
+
+
+def _attributes(summary: "Summary", start: Start) -> Iterator[tuple[str, Any]]:
+    arm = gather_arm(start.config, [start])
+    speedup = summary.speedups.get(start.number)
+    yield from (("start", start.number), ("role", start.role.value), ("arm", start.arm or None))
+    yield from (("block", start.block), ("ended", start.state.value))
+    yield "speedup interval", None if speedup is None else [round(end, 4) for end in speedup.interval()]
+    if arm.requests:
+        yield from (("goodput_rps", round(arm.goodput_rps)), ("failures", arm.failures))
+        yield "latency_p99_ms", arm.latency_p99_ms
+    yield "failure", None if start.failure is None else start.failure.reason
