@@ -53,7 +53,7 @@ coverage: setup ## Run the tests and show which lines they miss
 
 .PHONY: docs
 docs: setup ## Build the documentation as a site (site/index.html); a wrong link fails it
-	@$(BIN)/python -m sphinx --builder html --quiet --fail-on-warning --doctree-dir build/doctrees docs site
+	@$(BIN)/python -m sphinx --fresh-env --builder html --quiet --fail-on-warning --doctree-dir build/doctrees docs site
 
 .PHONY: tools
 tools: .tools/bin/oha .tools/bin/k6 ## Build oha and k6, which Debian lacks (needs cargo and go; takes a while)

@@ -16,7 +16,7 @@ from tuner import __version__
 
 NAVIGATION = {
     "": ["Start <self>"],
-    "How to": ["studies", "commands", "managed", "optimizer", "recipes"],
+    "How to": ["studies", "commands", "exports", "verify-and-gate", "managed", "optimizer", "recipes"],
     "How it knows": ["how-it-knows", "measurement", *elsewhere.pages_of("benchmarks")],
     "Reference": ["reference/commands", "reference/spaces/index", "spaces", "own-servers", "glossary"],
     "Develop": [*elsewhere.pages_of("CONTRIBUTING.md"), "architecture", "adding-a-server"],

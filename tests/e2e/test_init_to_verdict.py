@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.command_line import CommandLine
 from tests.testbed.processors import idle_processors_here
 
@@ -27,6 +29,7 @@ CROWDED = "{allow: [semantic], parameters: {num-threads: {high: 400, default: 40
 """So many threads on two processors, and a write for each answer, are easily beaten: there is a finalist."""
 
 
+@pytest.mark.alone  # beside others it may find nothing that is better
 def test_h2o_runs_over_http2_from_init_through_its_confirmation(tmp_path: Path):
     with idle_processors_here() as through:
         tuner = CommandLine(tmp_path, through=through)

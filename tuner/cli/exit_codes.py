@@ -20,6 +20,7 @@ MEANINGS = {
     TargetError.exit_code: "The target cannot be used: a program, a right or a port is lacking.",
     RestoreFailed.exit_code: "Originals could not be put back.",
     FAULT: "tuner itself failed, or its output could not be written; this says nothing of the study.",
+    CANNOT_TELL: "The planned pairs of a gate or a verification do not decide.",
     INTERRUPTED: "Interrupted; everything is as it was.",
 }
 """As the man page has them."""
