@@ -1,6 +1,8 @@
 """Optuna's dashboard on a study: what a browser shows, and what is refused."""
 
+import csv
 import http.client
+import io
 import json
 import signal
 import subprocess
@@ -44,7 +46,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CommandLi
         yield tuner, int(json.loads(text)["url"].split(":")[2].split("/")[0])
     finally:
         dashboard.send_signal(signal.SIGINT)
-        assert dashboard.wait(timeout=30) == 0
+        dashboard.communicate(timeout=30)
+        assert dashboard.returncode == 0
 
 
 def ask(port: int, method: str, path: str, host: str = "127.0.0.1") -> tuple[int, bytes]:
@@ -72,7 +75,7 @@ def test_the_study_is_told_with_its_roles(served):
 
     assert status == 200
     trials = json.loads(body)["trials"]
-    starts = json.loads(tuner.run("show", "study.yaml", "--json").stdout)["starts"]
+    starts = list(csv.DictReader(io.StringIO(tuner.run("show", "study.yaml", "--csv").stdout)))
     of_load = [each for each in starts if each["role"] not in {"other loads", "latency"}]
     assert len(trials) == len(of_load)
     roles = [each["value"] for trial in trials for each in trial["user_attrs"] if each["key"] == "role"]

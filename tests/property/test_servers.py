@@ -40,8 +40,8 @@ SERVERS: Mapping[str, Server] = {
 }
 WAYS = [
     *((name, HTTP1) for name in SERVERS),
-    # Without TLS nothing is left of what HTTP/2 has; prefork has no HTTP/2.
-    *((name, TLS if name == "apache-prefork" else H2) for name in SERVERS),
+    # Without TLS nothing is left of what HTTP/2 has; prefork has no HTTP/2, and Caddy neither of them here.
+    *((name, TLS if name == "apache-prefork" else H2) for name in SERVERS if name != "caddy"),
 ]
 """Each space, and what clients speak to its server."""
 OF_PROTOCOLS = re.compile("ssl|http2|h2|gzip", re.IGNORECASE)
