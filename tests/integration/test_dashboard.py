@@ -21,8 +21,9 @@ TUNER = Path(sys.executable).with_name("tuner")
 SHOWN = """
 new Promise((resolve) => {
   const look = () => {
-    const text = document.body.innerText;
-    text.includes("sendfile") && text.includes("speedup") ? resolve(text) : setTimeout(look, 100);
+    const text = document.body.textContent;
+    const isThere = text.includes("speedup") && /sendfile|open_file|worker_/.test(text);
+    isThere ? resolve(text) : setTimeout(look, 100);
   };
   look();
 })
