@@ -187,7 +187,8 @@ def say_failures(failures: int, requests: int) -> str:
     """Write failed requests with their share of all requests: 12 (0.003 %)."""
     if not failures or not requests:
         return f"{failures:,}"
-    return f"{failures:,} ({100 * failures / requests:.2g} %)"
+    share = failures / requests
+    return f"{failures:,} ({f'{100 * share:.2g} %' if share < 0.1 else say_percent(share, 0)})"  # noqa: PLR2004 - digits
 
 
 def say_duration(seconds: float) -> str:

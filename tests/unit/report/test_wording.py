@@ -32,6 +32,7 @@ def test_durations_are_in_whole_units(seconds: float, words: str) -> None:
 def test_failures_come_with_their_share() -> None:
     assert wording.say_failures(0, 0) == "0"
     assert wording.say_failures(12, 400_000) == "12 (0.003 %)"
+    assert wording.say_failures(518_226, 518_300) == "518,226 (100 %)"
 
 
 def test_an_interval_without_an_end_stays_open() -> None:
