@@ -59,7 +59,7 @@ def test_a_file_with_changed_bytes_loads_or_is_refused(content):
 def test_a_refusal_names_the_file_and_is_printable(content):
     message = refusal_of(content)
 
-    assert message is None or message.startswith(("mutated.yaml", "space: there are no parameters"))
+    assert message is None or message.startswith("mutated.yaml")
     assert message is None or message.replace("\n", " ").isprintable()
 
 

@@ -153,7 +153,8 @@ def merge(documents: Sequence[Document]) -> Merged:
     for document in documents:
         _add(merged, document, validate(document))
     if not merged.parameters:
-        raise problem("space", "there are no parameters", "Name a space that `tuner spaces` lists")
+        sources = ", ".join(document.source for document in documents)
+        raise problem(sources, "there are no parameters", "Name a space that `tuner spaces` lists")
     return merged
 
 

@@ -71,11 +71,15 @@ def test_a_name_that_two_packages_give_is_refused_naming_both(
     assert ("tuner itself" in str(refusal.value)) is (name == "nginx")
 
 
-@pytest.mark.parametrize("text", [None, "space: gone\nserver: gone\n"], ids=["no file", "no parameters"])
+@pytest.mark.parametrize(
+    ("package", "text"),  # a package of its own each: where one was found is remembered
+    [("tuner_gone", None), ("tuner_empty", "space: gone\nserver: gone\n")],
+    ids=["no file", "no parameters"],
+)
 def test_a_space_that_cannot_be_read_is_listed_with_its_fault_and_hides_no_other(
-    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    package: str, text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    install(tmp_path, "tuner_gone", "gone", text)
+    install(tmp_path, package, "gone", text)
     monkeypatch.syspath_prepend(tmp_path)
 
     listed = {row["name"]: row for row in describe_spaces()}
