@@ -15,6 +15,8 @@ class Row:
     title: str
     server: str = ""
     """What `tuner init` writes a study for; empty where the row has one of its own in studies/."""
+    backend: str = ""
+    """What stands behind that server."""
 
     @property
     def study(self) -> Path:
@@ -27,12 +29,25 @@ ROWS = (
     Row(name="apache-worker", title="Apache, worker", server="apache-worker"),
     Row(name="apache-event", title="Apache, event", server="apache"),
     Row(name="nginx", title="nginx", server="nginx"),
+    Row(name="nginx-before-h2o", title="nginx before h2o", server="nginx", backend="h2o"),
     Row(name="h2o", title="h2o", server="h2o"),
     Row(name="haproxy-before-nginx", title="HAProxy before nginx"),
     Row(name="caddy", title="Caddy", server="caddy"),
     Row(name="caddy-before-nginx", title="Caddy before nginx"),
     Row(name="php-fpm-behind-nginx", title="php-fpm behind nginx"),
     Row(name="php-fpm-behind-apache", title="php-fpm behind Apache"),
+    Row(
+        name="websocket-behind-nginx",
+        title="WebSocket behind nginx",
+        server="nginx",
+        backend="websocket-echo",
+    ),
+    Row(
+        name="websocket-behind-apache",
+        title="WebSocket behind Apache",
+        server="apache",
+        backend="websocket-echo",
+    ),
 )
 
 

@@ -111,7 +111,8 @@ def write_study(row: Row, study: Path) -> str:
     if not row.server:
         shutil.copyfile(row.study, study)
         return ""
-    made = call("init", row.server, "-o", study)
+    behind = ("--backend", row.backend) if row.backend else ()
+    made = call("init", row.server, *behind, "-o", study)
     return "" if made.returncode == 0 else last_line(made.stderr)
 
 

@@ -31,12 +31,21 @@ POOR: Mapping[str, Mapping[str, Mapping[str, object]]] = {
     "caddy-before-nginx": NEW_GARBAGE,
     "php-fpm-behind-nginx": NEW_PHP,
     "php-fpm-behind-apache": NEW_PHP,
+    "nginx-before-h2o": {"keepalive_requests": {"low": 2, "default": 2}},
+    "websocket-behind-nginx": {"timer_resolution": {"low": 1, "default": 1}},
+    "websocket-behind-apache": {"MaxConnectionsPerChild": {"low": 100, "default": 100}},
 }
 """Row → the one setting that is searched, with the default that holds requests up."""
+BESIDE: Mapping[str, Mapping[str, Mapping[str, object]]] = {
+    # Each of them is interrupted at each tick of its timer.
+    "websocket-behind-nginx": {"worker_processes": {"high": 60, "default": 60}},
+}
+"""Row → what else is set for that, and not searched."""
 LOADS: Mapping[str, Mapping[str, object]] = {
     "h2o": {"keepalive": False},
     # No more than the processes that it starts with.
     "apache-prefork": {"keepalive": True, "connections": 4},
+    "websocket-behind-apache": {"keepalive": False},
 }
 """What else the load has to be for that."""
 
@@ -44,7 +53,8 @@ LOADS: Mapping[str, Mapping[str, object]] = {
 def hold_up(row: Row, study: Path) -> None:
     """Search one setting of a row's study, from a default that holds requests up."""
     written = yaml.safe_load(study.read_text())
-    written["space"] += [{"parameters": dict(POOR[row.name])}, {"only": list(POOR[row.name])}]
+    changed = {**POOR[row.name], **BESIDE.get(row.name, {})}
+    written["space"] += [{"parameters": changed}, {"only": list(POOR[row.name])}]
     written["load"] |= {"connections": 20, **LOADS.get(row.name, {})}
     study.write_text(yaml.safe_dump(written))
 

@@ -313,8 +313,10 @@ def _fold_acting(
     if acts:
         return replace(parameter, acts_when=None)
     known = {**settled, **load}
-    values = ", ".join(f"{name} is {_say(known[name])}" for name in sorted(condition.names & known.keys()))
-    inert = f"it acts when `{condition.text}`" + (f"; here {values}" if values else "")
+    values = [f"{name} is {_say(known[name])}" for name in sorted(condition.names & known.keys())]
+    passed_on = [f"requests are passed on in {condition.asked_backend}"] if condition.asked_backend else []
+    here = ", ".join([*passed_on, *values])
+    inert = f"it acts when `{condition.text}`" + (f"; here {here}" if here else "")
     if is_named:
         return replace(parameter, acts_when=None, inert=inert)
     return replace(parameter, inert=inert, pinned=f"it cannot act under this load: {inert}")

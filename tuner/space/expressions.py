@@ -172,7 +172,7 @@ class Evaluator:
     ) -> None:
         self._version = version
         self._least = least
-        self._backend = backend
+        self.backend = backend
         self.functions: dict[str, Callable[..., object]] = {
             **_NUMERIC_FUNCTIONS,
             "at_least": self._at_least,
@@ -206,7 +206,7 @@ class Evaluator:
             if protocol not in PROTOCOLS:
                 known = ", ".join(map(repr, PROTOCOLS))
                 raise Unusable(f"passes_to needs protocols, not {protocol!r}; there are: {known}")
-        return self._backend in (protocols or PROTOCOLS)
+        return self.backend in (protocols or PROTOCOLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,6 +259,12 @@ class Expression:
             if isinstance(error.__cause__, NameNotDefined):
                 return None
             raise
+
+    @property
+    def asked_backend(self) -> str:
+        """The protocol in which requests are passed on; empty where they are not or it does not ask."""
+        functions = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        return self.evaluator.backend if "passes_to" in functions else ""
 
     def failure(self, reason: str, names: Mapping[str, object]) -> UsageError:
         """Return the error of a failed evaluation, with the values that it was made with."""

@@ -26,8 +26,12 @@ def behind(server: str, protocol: str, *more: str, allow: str = "safe", **change
     return load_space([WEB[server], *more, {"allow": [allow]}], facts=host, base=Path("/"))
 
 
+def searched(space: Space) -> set[str]:
+    return {each.parameter for each in space.dimensions}
+
+
 def of_passing(space: Space) -> set[str]:
-    return {each.parameter for each in space.dimensions if each.parameter.startswith(OF_PASSING)}
+    return {name for name in searched(space) if name.startswith(OF_PASSING)}
 
 
 def points(space: Space) -> st.SearchStrategy[dict[str, object]]:
@@ -68,6 +72,13 @@ class TestLanguage:
 
         assert "x" in load(text, tmp_path).left_out
         assert "x" not in load(text, tmp_path, backends={"demo": "http"}).left_out
+
+    def test_what_cannot_act_for_its_backend_says_so(self, tmp_path):
+        body = f"{INT}, acts_when: not passes_to('http') and n > 2, acts_source: the code"
+
+        inert = load(with_parameter(body), tmp_path, backends={"demo": "http"}).inert
+
+        assert inert["x"].endswith("here requests are passed on in http")
 
     def test_a_protocol_that_there_is_not_is_refused(self, tmp_path):
         with pytest.raises(UsageError, match=r"passes_to needs protocols, not 'ajp'; there are: 'http'"):
@@ -122,9 +133,21 @@ class TestWebServers:
 
     @pytest.mark.parametrize("protocol", ["http", "websocket"])
     def test_what_serves_files_is_not_searched_where_everything_is_passed_on(self, server, protocol):
-        searched = {each.parameter for each in behind(server, protocol).dimensions}
+        of_files = {
+            "open_file_cache",
+            "output_buffers_size",
+            "EnableSendfile",
+            "EnableMMAP",
+            "ReadBufferSize",
+        }
 
-        assert not searched & {"open_file_cache", "output_buffers_size", "EnableSendfile", "EnableMMAP"}
+        assert not searched(behind(server, protocol)) & of_files
+
+    def test_an_upgraded_connection_takes_no_other_request(self, server):
+        of_requests = {"keepalive_requests", "keepalive_timeout", "MaxKeepAliveRequests", "KeepAliveTimeout"}
+
+        assert searched(behind(server, "http")) & of_requests
+        assert not searched(behind(server, "websocket")) & of_requests
 
     @given(st.data())
     @settings(max_examples=20, deadline=None)
