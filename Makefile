@@ -88,6 +88,10 @@ SERVERS ?= bench-servers
 bench-measure: setup ## Measure how far measurements can be trusted, simulated and for real
 	@$(BIN)/python -m benchmarks.measure
 
+.PHONY: bench-fleet
+bench-fleet: setup ## Measure how many starts an hour 1 to 16 workers of one study make (10 minutes)
+	@$(BIN)/python -m benchmarks.fleet
+
 .PHONY: bench-steady
 bench-steady: setup ## Measure goodput over the age of a server, of nginx and Apache (25 minutes)
 	@$(BIN)/python -m benchmarks.steady_state --json "$(WINDOWS)"
@@ -121,6 +125,10 @@ bench-campaign: setup ## Play quick studies of 200 drawn servers and hold them a
 	@$(BIN)/python -m benchmarks.campaign --compare benchmarks/campaign/today.jsonl "$(RESULTS)"
 
 RESULTS ?= ours.jsonl
+
+.PHONY: bench-time-left
+bench-time-left: setup ## Hold when 40 quick studies of drawn servers were told to end against when they did (five minutes)
+	@$(BIN)/python -m benchmarks.time_left --workers "$$(nproc)"
 
 .PHONY: bench-sweep
 bench-sweep: setup ## Play 100 sweeps of drawn servers and hold the values that they name against the truth (five minutes)

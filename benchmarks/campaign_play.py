@@ -3,7 +3,7 @@
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +13,7 @@ from scipy.stats import t
 from benchmarks.campaign_host import DrawnHost
 from benchmarks.campaign_servers import Hint, Server, draw_idle_server, draw_server
 from benchmarks.campaign_spaces import load_family
-from tests.unit.simulation import make_campaign, open_in_memory
+from tests.unit.simulation import SimulatedClock, make_campaign, open_in_memory
 from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment
 from tuner.errors import TunerError
@@ -23,7 +23,8 @@ from tuner.space import Space
 from tuner.space.parameters import Hint as KnownHint
 from tuner.study import Study, load_study
 from tuner.study.facts import CONFIRMATION, FINALIST
-from tuner.study.presets import PRESETS
+from tuner.study.presets import PRESETS, Plan
+from tuner.study.storage import Storage
 
 CONFIRMED = "confirmed"
 SMAC = "smac"
@@ -123,7 +124,7 @@ def run(server: Server, arm: Arm) -> tuple[Experiment, str, float]:
     """Run one study; return what it has measured, its verdict, and the simulated seconds that it took."""
     host = DrawnHost(server=server, seed=server.number)
     with TemporaryDirectory(prefix="campaign-") as folder:
-        experiment = _set_up(server, arm, host, Path(folder))
+        experiment = set_up(server, arm, host, Path(folder))
         begun_s = host.clock.monotonic()
         try:
             verdict = run_campaign(experiment)
@@ -132,14 +133,23 @@ def run(server: Server, arm: Arm) -> tuple[Experiment, str, float]:
     return experiment, verdict, host.clock.monotonic() - begun_s
 
 
-def _set_up(server: Server, arm: Arm, host: DrawnHost, folder: Path) -> Experiment:
+def set_up(
+    server: Server,
+    arm: Arm,
+    host: DrawnHost,
+    folder: Path,
+    *,
+    plan: Plan = PRESETS["quick"],
+    open_empty: Callable[[Study, SimulatedClock], Storage] = lambda _, clock: open_in_memory(clock),
+) -> Experiment:
+    """Take up a study of a drawn server in an empty storage, by default one in memory."""
     hints = [each for each in server.hints if arm.knows_hints and not (arm.without_liars and each.is_wrong)]
     space = with_hints(load_family(server.family), hints)
     if not arm.knows_presets:
         space = without_presets(space)
-    storage = open_in_memory(host.clock)
     settings = _write_study(server, arm, folder)
-    experiment = make_campaign(settings, host, storage, plan=PRESETS["quick"], space=space)
+    storage = open_empty(settings, host.clock)
+    experiment = make_campaign(settings, host, storage, plan=plan, space=space)
     if arm.optimizer == SMAC:
         from benchmarks.campaign_smac import Smac
 

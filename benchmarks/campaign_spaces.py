@@ -133,9 +133,14 @@ OF_LARGE_PAGES: Mapping[str, int] = {
 
 def load_family(family: Family) -> Space:
     """Load the space of a family as it is today, for its load."""
+    return load_space([family.space], facts=find_facts(family), base=Path("/"))
+
+
+def find_facts(family: Family) -> SpaceFacts:
+    """Return what the space of a family knows of its host and load."""
     load = LoadSettings(connections=CONNECTIONS, keepalive=family.keepalive)
     known = load.facts(page_bytes=family.page_bytes, is_loopback=True, is_installed=False)
-    return load_space([family.space], facts=replace(FACTS, load=known), base=Path("/"))
+    return replace(FACTS, load=known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

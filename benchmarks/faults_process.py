@@ -5,6 +5,7 @@ To import it takes longer than most faults need to do their work.
     python -m benchmarks.faults_process     # what `start` talks to: requests and answers are lines of JSON
 """
 
+import atexit
 import importlib
 import json
 import os
@@ -90,6 +91,12 @@ class _Parent:
             self._process.stdin.flush()
             return json.loads(self._process.stdout.readline())
 
+    def close(self) -> None:
+        """Tell it that there is nothing more to come, and wait for its end."""
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
 
 _start_lock = threading.Lock()
 
@@ -101,7 +108,9 @@ def _parent() -> _Parent:
 
 @cache
 def _only_parent() -> _Parent:
-    return _Parent()
+    parent = _Parent()
+    atexit.register(parent.close)
+    return parent
 
 
 # ---------------------------------------------------------------------------------- in the process that forks

@@ -7,18 +7,36 @@ reference (docs/generate), and pages that lie elsewhere in the repository.
 import sys
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from docs.generate import commands, elsewhere, spaces
+from docs.generate import commands, elsewhere, python_api, spaces
 from tuner import __version__
 
 NAVIGATION = {
     "": ["Start <self>"],
-    "How to": ["studies", "commands", "exports", "verify-and-gate", "managed", "optimizer", "recipes"],
+    "How to": [
+        "studies",
+        "commands",
+        "exports",
+        "verify-and-gate",
+        "managed",
+        "python",
+        "workers",
+        "optimizer",
+        "recipes",
+    ],
     "How it knows": ["how-it-knows", "measurement", *elsewhere.pages_of("benchmarks")],
-    "Reference": ["reference/commands", "reference/spaces/index", "spaces", "own-servers", "glossary"],
+    "Reference": [
+        "reference/commands",
+        "reference/python",
+        "reference/spaces/index",
+        "spaces",
+        "own-servers",
+        "glossary",
+    ],
     "Develop": [*elsewhere.pages_of("CONTRIBUTING.md"), "architecture", "adding-a-server"],
     "More": ["faq", "comparison", *elsewhere.pages_of("SECURITY.md"), *elsewhere.pages_of("CHANGELOG.md")],
 }
@@ -26,7 +44,13 @@ NAVIGATION = {
 
 project = "tuner"
 version = release = __version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+default_role = "literal"  # what docstrings have between backquotes
+add_module_names = False
+autodoc_class_signature = "separated"  # nobody makes a result
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+autodoc_typehints_format = "short"
 smartquotes = False  # two dashes are an option
 source_suffix = {".md": "markdown"}
 # Every heading of the pages can be linked to; one that is not there is a warning, and fails the build.
@@ -50,9 +74,12 @@ def setup(app: Sphinx) -> None:
     """Write the generated pages before Sphinx looks which there are."""
     docs = Path(app.srcdir)
     commands.write_page(docs / "reference")
+    python_api.write_page(docs / "reference")
     spaces.write_pages(docs / "reference/spaces")
     elsewhere.write_pages(docs)
     app.connect("source-read", _complete)
+    app.connect("autodoc-process-docstring", _keep_whole, priority=400)  # before napoleon
+    app.connect("doctree-read", _write_colons)
 
 
 def _complete(app: Sphinx, page: str, source: list[str]) -> None:
@@ -60,6 +87,20 @@ def _complete(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = elsewhere.relink(source[0], Path(app.srcdir) / f"{page}.md")
     if page == app.config.root_doc:
         source[0] += "".join(map(_write_toctree, NAVIGATION, NAVIGATION.values()))
+
+
+def _keep_whole(
+    _app: Sphinx, what: str, _name: str, _object: object, _options: object, lines: list[str]
+) -> None:
+    """Name no type before the first colon: napoleon takes what stands before that for one."""
+    if what in {"attribute", "property"} and lines:
+        lines[0] = f": {lines[0]}"
+
+
+def _write_colons(_: Sphinx, tree: nodes.document) -> None:
+    """Write a colon between an argument and its meaning, where Sphinx has two dashes for smart quotes."""
+    for text in [each for each in tree.findall(nodes.Text) if each == " -- "]:
+        text.parent.replace(text, nodes.Text(": "))
 
 
 def _write_toctree(caption: str, pages: list[str]) -> str:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tuner.commands.compare import compare
     from tuner.commands.compare_several import compare_several
     from tuner.commands.curve import curve
+    from tuner.commands.outputs import write_export
+    from tuner.commands.regression.gate import gate
+    from tuner.commands.regression.verify import Remeasuring, verify
     from tuner.commands.session import Reading, read, run
     from tuner.commands.sweep import sweep
     from tuner.commands.template import copy_study
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from tuner.report.contest import Contest
     from tuner.report.curve import Curve
     from tuner.report.progress import LineProgress
+    from tuner.report.regression import NonInferiority, Verification
     from tuner.report.summary import Comparison, Summary
     from tuner.report.sweep import Sweep
     from tuner.statistics.control_level import combine
@@ -34,15 +38,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Comparison", "Contest", "Curve", "LineProgress", "Reading", "Study", "Summary", "Sweep", "TargetError",
-    "TunerError", "UsageError", "combine", "compare", "compare_several", "copy_study", "curve", "load_study",
-    "read", "run", "sweep", "versus",
+    "Comparison", "Contest", "Curve", "LineProgress", "NonInferiority", "Reading", "Remeasuring", "Study",
+    "Summary", "Sweep", "TargetError", "TunerError", "UsageError", "Verification", "combine", "compare",
+    "compare_several", "copy_study", "curve", "gate", "load_study", "read", "run", "sweep", "verify",
+    "versus", "write_export",
 ]  # fmt: skip
 
 _HOMES = {
     "tuner.commands.compare": ("compare",),
     "tuner.commands.compare_several": ("compare_several",),
     "tuner.commands.curve": ("curve",),
+    "tuner.commands.outputs": ("write_export",),
+    "tuner.commands.regression.gate": ("gate",),
+    "tuner.commands.regression.verify": ("Remeasuring", "verify"),
     "tuner.commands.session": ("Reading", "read", "run"),
     "tuner.commands.sweep": ("sweep",),
     "tuner.commands.template": ("copy_study",),
@@ -51,6 +59,7 @@ _HOMES = {
     "tuner.report.contest": ("Contest",),
     "tuner.report.curve": ("Curve",),
     "tuner.report.progress": ("LineProgress",),
+    "tuner.report.regression": ("NonInferiority", "Verification"),
     "tuner.report.summary": ("Comparison", "Summary"),
     "tuner.report.sweep": ("Sweep",),
     "tuner.statistics.control_level": ("combine",),

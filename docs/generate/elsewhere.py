@@ -18,6 +18,7 @@ SOURCES = (
     "benchmarks/optimizer-table.md",
     "benchmarks/campaign.md",
     "benchmarks/explaining.md",
+    "benchmarks/fleet.md",
 )
 _LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)")
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)

@@ -21,10 +21,17 @@ COMMANDS = {
     "explain": ("explain", "study.yaml"),
     "export": ("export", "study.yaml", "--format", "json"),
     "compare": ("compare", "study.yaml", "default", "default", "--pairs", "2"),
+    "compare several": ("compare", "study.yaml", "default", "cached", "values.yaml", "--pairs", "3"),
+    "sweep": ("sweep", "study.yaml", "worker_connections", "--values", "4000", "-o", "sweep.md"),
+    "curve": ("curve", "study.yaml", "default", "--connections", "10", "-o", "curve.html"),
+    "versus": ("versus", "study.yaml", "other.yaml", "-o", "versus.html"),
+    "gate": ("gate", "study.yaml", "--baseline", "default", "--pairs", "2", "--summary", "gate.md"),
+    "verify": ("verify", "study.yaml"),
     "apply": ("apply", "study.yaml", "--yes"),
 }
 EVERY = tuple(COMMANDS)
-LOCKING = ("check", "run", "compare")
+MEASURING = ("compare", "compare several", "sweep", "curve", "versus", "gate")
+LOCKING = ("check", "run", *MEASURING)
 WHO_OPENS_WHAT = {
     "": EVERY,
     "lock": (*LOCKING, "show"),
@@ -32,7 +39,10 @@ WHO_OPENS_WHAT = {
     **{f"study.db{suffix}": ("show",) for suffix in ("-journal", "-wal", "-shm")},
     "report.html": ("report",),
     "exports": ("show",),
-    "comparisons": ("compare",),
+    "comparisons": ("compare", "gate"),
+    "contests": ("compare several",),
+    "sweeps": ("sweep",),
+    "curves": ("curve",),
 }
 CASES = [(name, command) for name, commands in WHO_OPENS_WHAT.items() for command in commands]
 WRITING = re.compile(r"(?:open|openat|openat2|creat)\(.*O_(?:WRONLY|RDWR|CREAT|TRUNC).* = \d+<([^>]*)>")
@@ -43,6 +53,8 @@ def stopped(tmp_path_factory):
     """A study that came as far as its first start and was stopped there; not to be changed."""
     tuner = CommandLine(tmp_path_factory.mktemp("stopped"))
     stop_after_first_start(tuner, tuner.write())
+    tuner.write("other.yaml", name="other")
+    (tuner.folder / "values.yaml").write_text("worker_connections: 4000\n")
     return tuner.folder
 
 
@@ -63,7 +75,7 @@ def plant_link(tuner: CommandLine, name: str) -> Path:
         place = tuner.folder / "study.study"
         place.rename(elsewhere / "study.study")
         place.symlink_to(elsewhere / "study.study")
-    elif name in {"exports", "comparisons"}:
+    elif name in {"exports", "comparisons", "contests", "sweeps", "curves"}:
         place.symlink_to(elsewhere)
     else:
         place.unlink(missing_ok=True)
@@ -146,6 +158,28 @@ def test_where_the_user_wants_a_report_may_be_a_link(tuner):
 
     assert completed.returncode == 0, completed.stderr
     assert place.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    "arguments", [("schema", "-o"), ("init", "nginx", "-o"), ("init", "--study", "nginx-2015", "-o")]
+)
+def test_what_is_written_anew_is_not_written_through_a_link(tuner, arguments):
+    precious = tuner.folder.parent / "elsewhere" / "authorized_keys"
+    (tuner.folder / "mine").symlink_to(precious)
+
+    assert refused(tuner.run(*arguments, "mine"), USAGE, "mine: this file is there already")
+    assert precious.read_text() == PRECIOUS
+
+
+def test_an_output_takes_the_place_of_a_hard_link_and_leaves_the_other_name(tuner):
+    precious = tuner.folder.parent / "elsewhere" / "authorized_keys"
+    (tuner.folder / "mine.html").hardlink_to(precious)
+
+    completed = tuner.run("report", "study.yaml", "-o", "mine.html")
+
+    assert completed.returncode == 0, completed.stderr
+    assert precious.read_text() == PRECIOUS
+    assert (tuner.folder / "mine.html").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("command", ["check", "report", "show"])

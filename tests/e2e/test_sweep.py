@@ -29,7 +29,7 @@ def swept(tmp_path_factory):
         process.send_signal(signal.SIGINT)
         stopped = process.communicate()[1]
         completed = tuner.run(*SWEEP, "-o", "sweep.html", "--json", timeout_s=120)
-        again = tuner.run(*SWEEP, timeout_s=60)
+        again = tuner.run(*SWEEP, "--csv", "-o", "sweep.md", timeout_s=60)
     eventually(lambda: not tuner.processes())
     return tuner, process.returncode, stopped, completed, again
 
@@ -61,10 +61,11 @@ def test_the_sweep_goes_on_and_ends_with_a_curve(swept):
 
 
 def test_the_same_command_again_shows_what_is_there(swept):
-    *_, again = swept
+    tuner, *_, again = swept
 
     assert again.returncode == 0, again.stderr
-    assert "ThreadsPerChild" in again.stdout
+    assert [line.split(",")[0] for line in again.stdout.splitlines()] == ["value", "16", "25", "64"]
+    assert "| ThreadsPerChild | of 25 | requests/s |" in (tuner.folder / "sweep.md").read_text()
 
 
 def test_a_sweep_leaves_no_process(swept):

@@ -1,12 +1,17 @@
 """A winner that changes all there is on a host, written in every format, and what judges the formats."""
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+import jsonschema
 import pytest
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT7
 
 from tests.unit.simulated_study import make_summary
 from tuner.export import Rewritten, export
@@ -93,3 +98,13 @@ def run_python(program: str, *argv: str, modules: Path) -> str:
     return run(
         sys.executable, "-c", program, *argv, PYTHONPATH=str(modules / "usr/lib/python3/dist-packages")
     )
+
+
+def validate_kubernetes(document: dict[str, Any], name: str) -> None:
+    """Let the published schema of a kind judge a document. Raises jsonschema.ValidationError."""
+    place = consumer("kubernetes")
+    contents = {path.name: json.loads(path.read_text()) for path in place.iterdir()}
+    registry = Registry().with_resources(
+        (each, Resource(contents=schema, specification=DRAFT7)) for each, schema in contents.items()
+    )
+    jsonschema.Draft7Validator(contents[f"{name}.json"], registry=registry).validate(document)

@@ -38,8 +38,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CommandLi
         CommandLine(tuner.folder, through=through).run(
             "run", tuner.write(connections=20), "--preset", "quick", "--minutes", "0.4", "--trials", "4"
         )
+    command = [TUNER, "dashboard", tuner.folder / "study.yaml", "--port", "0", "--json"]
+    # As a script starts it in the background, with SIGINT ignored.
     dashboard = subprocess.Popen(
-        [TUNER, "dashboard", tuner.folder / "study.yaml", "--port", "0", "--json"], stdout=subprocess.PIPE
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command], stdout=subprocess.PIPE
     )
     try:
         assert dashboard.stdout is not None

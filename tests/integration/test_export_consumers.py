@@ -9,8 +9,6 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from referencing import Registry, Resource
-from referencing.jsonschema import DRAFT7
 
 from tests.integration.exported import (
     LIMITS,
@@ -21,6 +19,7 @@ from tests.integration.exported import (
     consumer,
     run,
     run_python,
+    validate_kubernetes,
     write_format,
 )
 from tests.unit.simulated_study import make_summary
@@ -121,15 +120,6 @@ def test_cloud_init_accepts_the_user_data(tmp_path: Path) -> None:
         assert document["runcmd"][-1][-2:] == ["nginx", "-t"]
     with pytest.raises(jsonschema.ValidationError):
         validator.validate({"write_files": [{"content": "without a path"}]})
-
-
-def validate_kubernetes(document: dict[str, Any], name: str) -> None:
-    place = consumer("kubernetes")
-    contents = {path.name: json.loads(path.read_text()) for path in place.iterdir()}
-    registry = Registry().with_resources(
-        (each, Resource(contents=schema, specification=DRAFT7)) for each, schema in contents.items()
-    )
-    jsonschema.Draft7Validator(contents[f"{name}.json"], registry=registry).validate(document)
 
 
 def deployment(pod: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+import tuner
 from tests.integration.browser import Page, open_browser
 from tuner.cli import COMMANDS
 from tuner.space import describe_space
@@ -17,7 +18,7 @@ from tuner.space.sources import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
 SPACES = sorted(path.stem for path in BUILT_IN.glob("*.yaml"))
-SHOWN = ("index", "studies", "comparison", "reference/commands", "reference/spaces/caddy")
+SHOWN = ("index", "studies", "comparison", "reference/commands", "reference/python", "reference/spaces/caddy")
 WINDOWS = ((1280, "light"), (390, "dark"))
 # Its look at style sheets would be a request, which a browser refuses to pages that are opened as files.
 VIOLATIONS = """
@@ -124,6 +125,14 @@ def test_the_reference_has_all_commands(site: Path):
 
     assert [each.__name__ for each in COMMANDS if f"<h2>tuner {each.__name__}<" not in text] == []
     assert "--confirm-within" in text
+
+
+def test_the_reference_has_all_that_scripts_import(site: Path):
+    text = (site / "reference/python.html").read_text()
+
+    assert [name for name in tuner.__all__ if f'id="tuner.{name}"' not in text] == []
+    assert 'id="tuner.NonInferiority.finding"' in text
+    assert " -- " not in text
 
 
 @pytest.mark.parametrize(("width", "theme"), WINDOWS)

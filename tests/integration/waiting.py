@@ -11,12 +11,12 @@ PATIENCE_S = 10.0
 """The kernel takes namespaces and processes down in its own time; only a failing test waits so long."""
 
 
-def wait_until(is_so: Callable[[], bool]) -> None:
+def wait_until(is_so: Callable[[], bool], *, patience_s: float = PATIENCE_S) -> None:
     """Wait until something is so; it is an error when it never is."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while not is_so():
         if time.monotonic() > deadline:
-            message = f"it never came to that within {PATIENCE_S:g} s"
+            message = f"it never came to that within {patience_s:g} s"
             raise AssertionError(message)
         time.sleep(0.01)
 

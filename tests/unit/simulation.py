@@ -15,7 +15,7 @@ from tests.unit.simulated_study import FINGERPRINT
 from tuner.adapters.loads.wrk import Wrk
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import Setup
-from tuner.campaign.progress import UNKNOWN
+from tuner.campaign.progress import UNKNOWN, Leader
 from tuner.campaign.warm_start import read_warmth
 from tuner.hosts.placement import place
 from tuner.measure.gates import RetryBudget
@@ -263,16 +263,17 @@ class SimulatedStarter:
         start = self.storage.begin(
             opening, distributions=distributions(dimensions) if opening.point else {}, session=self.session
         )
-        self.host.step()
-        deploy_s = self.host.deploy(opening.config)
-        loading_s = self.host.clock.monotonic()
-        fault = self.host.fault(opening.config)
-        if fault is None:
-            start = self._measure(start, judges, plan, None if load is None else load.rate_rps)
-        else:
-            start = replace(start, state=State.FAILED, failure=fault)
-        self.host.step()
-        load_s = self.host.clock.monotonic() - loading_s
+        with self.storage.elsewhere(start):
+            self.host.step()
+            deploy_s = self.host.deploy(opening.config)
+            loading_s = self.host.clock.monotonic()
+            fault = self.host.fault(opening.config)
+            if fault is None:
+                start = self._measure(start, judges, plan, None if load is None else load.rate_rps)
+            else:
+                start = replace(start, state=State.FAILED, failure=fault)
+            self.host.step()
+            load_s = self.host.clock.monotonic() - loading_s
         start = replace(start, timing=Timing(suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s))
         self.storage.end(
             start,
@@ -286,19 +287,20 @@ class SimulatedStarter:
         host, storage = self.host, self.storage
         host.step()
         start = storage.begin(opening, distributions={}, session=self.session)
-        host.step()
-        host.clock.sleep(DEPLOY_S)
-        loading_s = host.clock.monotonic()
-        fault = host.fault(opening.config)
-        if fault is None:
-            luck = host.rng.gauss(0.0, host.sigma_start)
-            for situation in situations:
-                window = host.window_in(situation, opening.config, luck, window_s)
-                start = storage.keep_window(start, window)
-                host.step()
-            start = replace(start, state=State.COMPLETE)
-        else:
-            start = replace(start, state=State.FAILED, failure=fault)
+        with storage.elsewhere(start):
+            host.step()
+            host.clock.sleep(DEPLOY_S)
+            loading_s = host.clock.monotonic()
+            fault = host.fault(opening.config)
+            if fault is None:
+                luck = host.rng.gauss(0.0, host.sigma_start)
+                for situation in situations:
+                    window = host.window_in(situation, opening.config, luck, window_s)
+                    start = storage.keep_window(start, window)
+                    host.step()
+                start = replace(start, state=State.COMPLETE)
+            else:
+                start = replace(start, state=State.FAILED, failure=fault)
         load_s = host.clock.monotonic() - loading_s
         start = replace(start, timing=Timing(deploy_s=DEPLOY_S, load_s=load_s))
         storage.end(start, log_ratio=0.0, slacks={})
@@ -355,9 +357,10 @@ class Log:
         assert (speedup is not None) == (start.counts and start.role.is_under_study_load)
         self.ended.append(start)
 
-    def incumbent(self, changes: Mapping[str, tuple[Scalar, Scalar]], speedup: object) -> None:
-        assert speedup
-        self.incumbents.append(changes)
+    def leaders(self, leaders: Sequence[Leader]) -> None:
+        assert all(leader.starts for leader in leaders)
+        if leaders and self.incumbents[-1:] != [leaders[0].changes]:
+            self.incumbents.append(leaders[0].changes)
 
     def note(self, text: str) -> None:
         self.notes.append(text)

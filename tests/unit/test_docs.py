@@ -37,6 +37,13 @@ def test_every_target_of_make_that_a_page_names_is_there(page: Path):
     assert set(re.findall(r"`make ([a-z-]+)", page.read_text())) <= targets
 
 
+def test_every_notebook_is_listed():
+    page = (ROOT / "docs/python.md").read_text()
+    notebooks = sorted(path.name for path in (ROOT / "notebooks").glob("*.ipynb"))
+
+    assert sorted(re.findall(r"\(\.\./notebooks/(\w+\.ipynb)\)", page)) == notebooks
+
+
 def test_the_space_that_authors_begin_with_loads():
     (first, *_) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/spaces.md").read_text(), re.DOTALL)
 

@@ -15,7 +15,7 @@ from tuner.cli import app
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs/examples"
-SHOWN = [ROOT / "docs/verify-and-gate.md", *sorted(EXAMPLES.iterdir())]
+SHOWN = [ROOT / "docs/verify-and-gate.md", *sorted(EXAMPLES.rglob("*.*"))]
 COMMAND = re.compile(r"(?:^|[/ ])tuner((?: +-{1,2}[a-z]+)* +(?:verify|gate|check|run|apply|confirm) .*)$")
 
 
@@ -53,6 +53,9 @@ def parse(arguments: list[str]) -> None:
         ("github-actions.yaml", 1),
         ("gitlab-ci.yaml", 2),
         ("tuner-verify.service", 1),
+        ("tuner-worker@.service", 1),
+        ("compose.yaml", 2),
+        ("kubernetes.yaml", 1),
     ],
 )
 def test_commands_of_the_examples_are_real_ones(name: str, count: int):
@@ -83,20 +86,36 @@ def test_jobs_have_what_their_services_ask_for():
     assert job["allow_failure"] == {"exit_codes": 6}
 
 
-def test_systemd_accepts_the_units(tmp_path: Path):
-    for path in sorted(EXAMPLES.glob("tuner-verify.*")):
+@pytest.mark.parametrize(
+    ("units", "line"),
+    [("tuner-verify.*", "Type=oneshot"), ("fleet/tuner-worker@.service", "Restart=on-failure")],
+)
+def test_systemd_accepts_the_units(units: str, line: str, tmp_path: Path):
+    for path in sorted(EXAMPLES.glob(units)):
         # The command is where this checkout has it.
         (tmp_path / path.name).write_text(path.read_text().replace("/usr/bin/tuner", str(TUNER)))
-    units = sorted(map(str, tmp_path.iterdir()))
+    written = sorted(tmp_path.iterdir())
 
-    checked = subprocess.run(
-        ["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert len(units) == 2
-    assert (checked.returncode, checked.stderr) == (0, "")
+    assert written
+    assert verify_units(*written) == (0, "")
 
-    Path(units[0]).write_text(Path(units[0]).read_text().replace("Type=oneshot", "Type=onceshot"))
+    written[0].write_text(written[0].read_text().replace(line, f"{line}-or-so"))
+    assert "-or-so" in verify_units(written[0])[1]
+
+
+def verify_units(*paths: Path) -> tuple[int, str]:
     checked = subprocess.run(
-        ["systemd-analyze", "verify", units[0]], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert "onceshot" in checked.stderr
+        ["systemd-analyze", "verify", *map(str, paths)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    return checked.returncode, checked.stderr
+
+
+def test_each_worker_of_the_composition_has_a_host_of_its_own():
+    services = yaml.safe_load((EXAMPLES / "fleet/compose.yaml").read_text())["services"]
+    database = services.pop("database")
+    hosts = [shlex.split(service["command"])[-1] for service in services.values()]
+
+    assert len(hosts) == len(set(hosts)) == 2
+    assert all("database" in service["depends_on"] for service in services.values())
+    assert database["healthcheck"]["test"][0] == "CMD"

@@ -1,7 +1,10 @@
 """What scripts and notebooks import from `tuner`."""
 
+import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +30,13 @@ def test_the_import_of_the_package_loads_none_of_its_modules():
 
 def test_a_public_name_says_what_it_does():
     assert all(getattr(tuner, name).__doc__ for name in tuner.__all__)
+
+
+def test_the_page_for_scripts_names_every_function():
+    page = (Path(__file__).parents[2] / "docs/python.md").read_text()
+    functions = {name for name in tuner.__all__ if inspect.isfunction(getattr(tuner, name))}
+
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == functions
 
 
 def test_the_glossary_names_ten_things():

@@ -6,26 +6,41 @@ study goes on with the same command.
 
 from tuner.campaign.confirm import CONFIRMED, confirm, find_planned, speaks_against_winner
 from tuner.campaign.controls import measure_control
-from tuner.campaign.experiment import Experiment
+from tuner.campaign.experiment import Experiment, PlanChanged
 from tuner.campaign.fixed_rate import compare_latency
 from tuner.campaign.generator_room import give_generator_room
 from tuner.campaign.metric import settle_metric
-from tuner.campaign.other_loads import meet_other_loads
+from tuner.campaign.other_loads import find_met, meet_other_loads
 from tuner.campaign.race import race
 from tuner.campaign.search import search
 from tuner.campaign.shortlist import better, refuse
 from tuner.campaign.simplify import simplify
 from tuner.ports import Config
 from tuner.statistics.other_loads import describe
-from tuner.study.facts import REFUSALS
+from tuner.study.facts import REFUSALS, VERDICT
 
 MOST_REFUSALS = 5
 """A winner that crashes costs next to no time: without a bound, one reduction after another is tried."""
+LEAST_CONTROLS = 2
+"""Of each host, before anything else is measured there."""
 NOTHING_BETTER = "nothing beat the default in the search"
 
 
 def run_campaign(experiment: Experiment) -> str:
-    """Run what is missing of a study; returns why it stopped."""
+    """Run what is missing of a study; returns why it stopped.
+
+    Where another worker has ended a stage meanwhile, what is missing is looked at anew.
+    """
+    while True:
+        try:
+            return _run_stages(experiment)
+        except PlanChanged:
+            verdict = experiment.storage.recall(VERDICT)
+            if verdict is not None:
+                return verdict
+
+
+def _run_stages(experiment: Experiment) -> str:
     calibrate(experiment)
     search(experiment)
     race(experiment)
@@ -46,7 +61,7 @@ def choose(experiment: Experiment) -> Config | None:
 
     None when nothing is better than the default, or there is no time left to prove that of another one.
     """
-    planned = find_planned(experiment)
+    planned = find_planned(experiment) or find_met(experiment)
     if planned is not None:
         return planned
     best = better(experiment)
@@ -58,10 +73,15 @@ def choose(experiment: Experiment) -> Config | None:
 
 
 def calibrate(experiment: Experiment) -> None:
-    """Measure the default until its noise is known, and settle what is maximized."""
+    """Measure the default until its noise is known, and settle what is maximized.
+
+    Where several hosts show the noise together, each shows its own level at least.
+    """
     wanted = experiment.plan.calibration_starts
-    while (done := len(experiment.controls())) < wanted:
-        experiment.progress.stage("calibrate", done, wanted)
+    while (done := min(experiment.count_controls(), wanted)) < wanted or (
+        len(experiment.controls()) < LEAST_CONTROLS
+    ):
+        experiment.enter("calibrate", done, wanted)
         measure_control(experiment)
         give_generator_room(experiment)
     settle_metric(experiment)

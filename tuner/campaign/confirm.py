@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 from tuner.campaign.experiment import WRAP_UP_S, Experiment
@@ -95,7 +96,9 @@ def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
         _pairing(planned, experiment.default, experiment.setup.settings.seed),
         experiment.starts,
         lambda opening: experiment.make(opening, plan=plan),
-        lambda done, total: experiment.progress.stage("confirm", done, total),
+        lambda done, total: experiment.enter("confirm", done, total),
+        is_taken=partial(experiment.is_taken, Role.CONFIRM),
+        wait=experiment.wait_for_others,
     ).failed
 
 

@@ -28,7 +28,7 @@ def measure_control(experiment: Experiment) -> list[Config]:
     opening = Opening(role=Role.CONTROL, config=experiment.default, arm=DEFAULT_ARM)
     control = experiment.make(opening)
     if not control.counts:
-        _refuse_failing_default(experiment.starts, control)
+        _refuse_failing_default(experiment.own_starts(), control)
         return []
     _refuse_unmeasured(experiment, control)
     _refuse_infeasible_default(experiment)
@@ -47,7 +47,7 @@ def measure_control(experiment: Experiment) -> list[Config]:
 
 def made_at_a_jump(experiment: Experiment) -> list[Config]:
     """Return the configurations that were measured between two controls around a jump."""
-    numbers = requeue(as_controls(experiment.starts), experiment.ranking().noise)
+    numbers = requeue(as_controls(experiment.own_starts()), experiment.ranking().noise)
     return [start.config for start in experiment.starts if start.number in numbers]
 
 

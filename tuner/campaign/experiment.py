@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
-from statistics import median
+from statistics import fmean, median
 
 from tuner.campaign.prepare import Setup
-from tuner.campaign.progress import Progress
+from tuner.campaign.progress import Leader, Progress
 from tuner.campaign.start_runner import Starter
 from tuner.errors import TargetError
 from tuner.measure.gates import HEALTHY, ControlFacts
@@ -17,22 +17,33 @@ from tuner.measure.start import NO_JUDGES, Judges
 from tuner.measure.window import Load
 from tuner.optimize.optimizer import Optimizer
 from tuner.ports import Clock
-from tuner.records import Metric, Role, Start, State, blended, measured_by
+from tuner.records import Metric, Role, Situation, Start, State, blended, measured_by
 from tuner.records.blend import Blend
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import detectable_gain
-from tuner.statistics.power import plan_pairs
-from tuner.statistics.ranking import DEFAULT_ARM, Ranking, as_controls, rank
+from tuner.statistics.observations import LEARNS_FROM
+from tuner.statistics.power import assurance, plan_pairs
+from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, Entry, Ranking, as_controls, rank
 from tuner.statistics.steady import declines
+from tuner.statistics.time_left import USUAL_STARTS, Outlook
 from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD, OTHER_LOADS, MovedLoad
-from tuner.study.objective import Constraint
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
 
 LEAST_PAUSE_S = 30.0
 """Waiting so long for a noisy host to calm down pays, however little time is left."""
+LOOK_AGAIN_S = 0.5
+"""Between two looks at what other workers are at."""
 WRAP_UP_S = 10.0
 """Kept back for the report and the exports."""
+LEADERS = 5
+"""Configurations that are shown while a study runs."""
+PAIRED = {"other loads", "confirm", "latency"}
+"""Stages that count pairs."""
+
+
+class PlanChanged(Exception):
+    """Another worker has ended a stage, or settled something that it had planned."""
 
 
 class Experiment:
@@ -60,10 +71,16 @@ class Experiment:
         self.progress = progress
         self.starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
         self.default = setup.space.default()
-        self.starts = _settle_interrupted(storage, plan, setup.settings.constraints)
-        self._shown_incumbent = ""
+        self.host = storage.crew.host
+        self.pending: list[Start] = []
+        """What other workers are at."""
+        self._plans = storage.plans()
+        self.starts: list[Start] = []
+        self._read_starts()
         self._ranked: tuple[list[Start], Ranking] | None = None
-        self._deadline_s = clock.monotonic() + plan.minutes * 60 - sum(cost_s(start) for start in self.starts)
+        self._deadline_s = clock.monotonic() + plan.minutes * 60 - _spent_s(self.starts)
+        self._stage, self._stage_starts = "", 0
+        self._begun_s, self._made_s = clock.monotonic(), 0.0
 
     def maximize(self, metric: Metric) -> None:
         """Compare by another metric from now on, what was measured so far included."""
@@ -80,12 +97,28 @@ class Experiment:
     def move_load(self, moved: MovedLoad) -> None:
         """Go on with the load generator in another place; what was measured so far was another load."""
         self.storage.remember(MOVED_LOAD, moved)
-        self.setup = self.setup.move(moved)
-        self.starter = replace(self.starter, setup=self.setup)
+        self._move(moved)
         self.starts.clear()
         self._ranked = None
 
+    def _move(self, moved: MovedLoad) -> None:
+        self.setup = self.setup.move(moved)
+        self.starter = replace(self.starter, setup=self.setup)
+
     # One start more
+
+    def enter(self, stage: str, done: int, total: int) -> None:
+        """Report how far a stage is."""
+        self._stage = stage
+        each = 2 if stage in PAIRED else 1
+        self._stage_starts = max(1, each * (USUAL_STARTS.get(stage, total) - done))
+        self.progress.stage(stage, done, total)
+
+    def announce(self, role: Role, label: str) -> None:
+        """Report that a start begins, and how long it and all that follows will take."""
+        self.progress.start_begins(role, label)
+        self.progress.time_left(self.expected_left_s())
+        self._stage_starts = max(0, self._stage_starts - 1)
 
     def make(
         self,
@@ -99,8 +132,7 @@ class Experiment:
         """Make one start, keep it and report it."""
         changed = len(self.setup.space.changes(opening.config))
         label = opening.arm or f"{changed} setting{'' if changed == 1 else 's'} changed"
-        self.progress.start_begins(opening.role, label)
-        self.progress.time_left(self.time_left_s())
+        self.announce(opening.role, label)
         constraints = self.setup.settings.constraints
         judges = replace(
             _as_compared(judges, self.storage),
@@ -109,14 +141,90 @@ class Experiment:
             # Where what bears the load is sought, the default need not.
             bears_silence=opening.arm == DEFAULT_ARM and any(each.is_sought for each in constraints),
         )
+        self._plans = self.storage.plans()
         start = self.starter.make(
             opening, judges=judges, value=self._log_ratio, suggest_s=suggest_s, plan=plan, load=load,
             controls=self.controls(),
         )  # fmt: skip
         self.starts.append(start)
+        is_changed = self._catch_up()
+        start = self._as_kept(start)
+        self._made_s += cost_s(start)
         self._report(start)
         self._wait_out_noise()
+        if is_changed:
+            raise PlanChanged
         return start
+
+    def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Start:
+        """Make one start under other loads, keep it and report it; it never enters the model."""
+        self.announce(opening.role, opening.arm)
+        self._plans = self.storage.plans()
+        start = self.starter.make_in(situations, opening, window_s=window_s)
+        self.starts.append(start)
+        is_changed = self._catch_up()
+        start = self._as_kept(start)
+        self.progress.start_ends(start, None)
+        if is_changed:
+            raise PlanChanged
+        return start
+
+    # Others
+
+    def is_taken(self, role: Role, block: int) -> bool:
+        """Return whether another worker is at a block of starts."""
+        return any(start.role is role and start.block == block for start in self.pending)
+
+    def wait_for_others(self) -> bool:
+        """Let other workers end what they are at; return False when they are at nothing.
+
+        Raises:
+            PlanChanged: one of them has ended the stage.
+        """
+        if not self.pending:
+            return False
+        self._plans = self.storage.plans()
+        with self.storage.crew.others_turn():
+            self.clock.sleep(LOOK_AGAIN_S)
+        if self._catch_up():
+            raise PlanChanged
+        return True
+
+    def _catch_up(self) -> bool:
+        """Read what others have done while they had the turn; return whether their plans are others now."""
+        if not self.storage.crew.is_shared:
+            return False
+        before, self._plans = self._plans, self.storage.plans()
+        moved = self.storage.recall(MOVED_LOAD)
+        if moved is not None and before[MOVED_LOAD.key] != self._plans[MOVED_LOAD.key]:
+            self._move(moved)
+        self._read_starts()
+        return before != self._plans
+
+    def _as_kept(self, start: Start) -> Start:
+        """Return a start as the storage has it: others may have settled it, when its worker was silent."""
+        return next((each for each in self.starts if each.number == start.number), start)
+
+    def _read_starts(self) -> None:
+        """Read all starts; those whose workers will never end them count when all their windows are there."""
+        starts = self.storage.starts()
+        running = [start for start in starts if start.state is State.RUNNING]
+        lost = {start.number for start in self.storage.crew.find_lost(running)}
+        constraints = self.setup.settings.constraints
+        controls = [start for start in starts if start.arm == DEFAULT_ARM and start.counts]
+        self.starts[:] = [
+            self.storage.settle(
+                start,
+                least_windows=_least_windows(self.storage, self.plan, start.role),
+                constraints=constraints,
+                controls=[control for control in controls if control.host == start.host],
+            )
+            if start.number in lost
+            else start
+            for start in starts
+            if start.state is not State.RUNNING or start.number in lost
+        ]
+        self.pending = [start for start in running if start.number not in lost]
 
     def _control_facts(self, opening: Opening) -> ControlFacts:
         """Return what the default showed last; its own starts are not excused by that."""
@@ -127,7 +235,7 @@ class Experiment:
             for control in self.controls()
             for window in control.valid_windows
         ]
-        last = [start for start in as_controls(self.starts) if start.role is Role.CONTROL][-1:]
+        last = [start for start in as_controls(self.own_starts()) if start.role is Role.CONTROL][-1:]
         return ControlFacts(
             is_healthy=all(start.state is not State.FAILED for start in last),
             major_faults_per_s=median(faults) if faults else 0.0,
@@ -145,10 +253,12 @@ class Experiment:
         self.progress.start_ends(start, ranking.speedups.get(start.number))
         if declines(start.valid_windows, spread=ranking.noise.sigma_window):
             self.progress.note(f"goodput fell all through start {start.number}")
-        best = ranking.incumbent
-        if best is not None and best.key != self._shown_incumbent:
-            self._shown_incumbent = best.key
-            self.progress.incumbent(self.setup.space.changes(best.config), best.posterior)
+        likely = [entry for entry in ranking.entries if entry.p_feasible >= LIKELY]
+        self.progress.leaders([self._lead(entry) for entry in likely[:LEADERS]])
+
+    def _lead(self, entry: Entry) -> Leader:
+        changes = self.setup.space.changes(entry.config)
+        return Leader(changes=changes, speedup=entry.posterior, starts=entry.starts)
 
     def _wait_out_noise(self) -> None:
         """Wait until the host spoils no more windows. Raises TargetError when that takes too long."""
@@ -162,10 +272,15 @@ class Experiment:
             raise TargetError(f"{noisy.found} {noisy.advice}")
         self.progress.note(f"{noisy.found} {noisy.advice}")
         moment = self.clock.monotonic()
-        is_quiet = self.starter.wait_until_quiet(noisy.pause_s)
-        retries.rested(self.clock.monotonic() - moment)
+        with self.storage.crew.others_turn():
+            is_quiet = self.starter.wait_until_quiet(noisy.pause_s)
+        rested_s = self.clock.monotonic() - moment
+        self._begun_s += rested_s
+        retries.rested(rested_s)
         if not is_quiet:
             raise TargetError(f"{noisy.found} It did not pass within {noisy.pause_s:.0f} s. {LEAVE}")
+        if self._catch_up():
+            raise PlanChanged
 
     # What is known
 
@@ -178,9 +293,28 @@ class Experiment:
             )
         return self._ranked[1]
 
+    def own_starts(self) -> list[Start]:
+        """Return the starts that were made on this host; all of them in a study of one."""
+        return [start for start in self.starts if start.host == self.host]
+
+    def pending_under_load(self) -> list[Start]:
+        """Return the starts that other workers are at and the model will learn from."""
+        return [
+            start for start in self.pending if start.role in LEARNS_FROM and start.role is not Role.CONTROL
+        ]
+
     def controls(self) -> list[Start]:
-        """Return the starts of the default that are measurements."""
-        return [start for start in as_controls(self.starts) if start.role is Role.CONTROL and start.counts]
+        """Return the starts of the default on this host that are measurements."""
+        return [
+            start for start in as_controls(self.own_starts()) if start.role is Role.CONTROL and start.counts
+        ]
+
+    def count_controls(self) -> int:
+        """Return how many starts of the default there are on all hosts, those that others are at included."""
+        at_work = sum(start.role is Role.CONTROL for start in self.pending)
+        return at_work + sum(
+            start.role is Role.CONTROL and start.counts for start in as_controls(self.starts)
+        )
 
     def random(self, purpose: str) -> Random:
         """Return a random source that is the same in every session of the study."""
@@ -190,6 +324,45 @@ class Experiment:
 
     def time_left_s(self) -> float:
         return max(0.0, self._deadline_s - self.clock.monotonic())
+
+    def expected_left_s(self) -> float:
+        """Return the seconds that the rest of the campaign is expected to take."""
+        plan, best = self.plan, self.ranking().incumbent
+        gain = None if best is None else best.posterior
+        pairs, windows = self.plan_confirmation(gain)
+        tried = sum(start.role in {Role.SEARCH, Role.REPEAT} for start in self.starts)
+        pace = self._pace()
+        return Outlook(
+            plan=plan,
+            start_s=pace * self.mean_cost_s(),
+            pair_start_s=pace * self._pair_start_s(windows),
+            pairs=pairs,
+            extension=self._expected_extension(gain, pairs, windows),
+            search_s=self.time_left_s() - plan.race_s - plan.simplify_s - self._final_s(),
+            trials=max(0, plan.trials - tried),
+            has_rate=self.setup.fixed_rate is not None and not self.setup.load.beside,
+        ).left_s(self._stage, self._stage_starts)
+
+    def _pace(self) -> float:
+        """Return the time of this session relative to that of its starts: in between is computed, too."""
+        return max(1.0, (self.clock.monotonic() - self._begun_s) / self._made_s) if self._made_s else 1.0
+
+    def _pair_start_s(self, windows: int) -> float:
+        """Return the mean seconds of a start of the confirmation; before one was made, what is planned."""
+        made = [cost_s(start) for start in self.starts if start.role is Role.CONFIRM and start.counts]
+        if made:
+            return fmean(made)
+        if not self.plan.confirm_s:
+            return self.mean_cost_s()
+        return self.mean_deploy_s() + self.warmup_s() + windows * self.window_s()
+
+    def _expected_extension(self, gain: Speedup | None, pairs: int, windows: int) -> float:
+        """Return how many pairs the extension is expected to add: all, times the chance that it is needed."""
+        planned = self.storage.recall(CONFIRMATION)
+        more = self.plan.extend_to - (pairs if planned is None else planned.pairs)
+        if more <= 0 or gain is None:
+            return max(0.0, more)
+        return more * (1 - assurance(gain, self.ranking().noise, pairs=pairs, windows=windows))
 
     def mean_cost_s(self) -> float:
         """Return the mean seconds of a start."""
@@ -215,8 +388,8 @@ class Experiment:
         return self.plan.warmup_s * (1 + len(self.setup.load.beside))
 
     def spent_s(self, role: Role) -> float:
-        """Return the seconds that starts in a role have taken."""
-        return sum(cost_s(start) for start in self.starts if start.role is role)
+        """Return the seconds that starts in a role have taken on this host: others work beside it."""
+        return sum(cost_s(start) for start in self.own_starts() if start.role is role)
 
     def has_time_for(self, starts: int) -> bool:
         """Return whether so many starts leave the time that confirmation and fixed rate need."""
@@ -272,25 +445,20 @@ def cost_s(start: Start) -> float:
     return start.timing.suggest_s + start.timing.deploy_s + start.timing.load_s
 
 
-def _settle_interrupted(storage: Storage, plan: Plan, constraints: Sequence[Constraint]) -> list[Start]:
-    """Return all starts; those that were cut off count when all their windows are there."""
-    confirmation = storage.recall(CONFIRMATION)
-    starts = storage.starts()
-    controls = [start for start in starts if start.arm == DEFAULT_ARM and start.counts]
-    situations = [len(each.situations) for each in storage.recall(OTHER_LOADS) or ()]
-    windows_of = {
-        Role.CONFIRM: confirmation.windows if confirmation else 1,
-        Role.LATENCY: 1,
-        Role.OTHER_LOADS: max(situations, default=1),
-    }
-    return [
-        storage.settle(
-            start,
-            least_windows=windows_of.get(start.role, plan.windows[1]),
-            constraints=constraints,
-            controls=controls,
-        )
-        if start.state is State.RUNNING
-        else start
-        for start in starts
-    ]
+def _spent_s(starts: Sequence[Start]) -> float:
+    """Return the seconds that a study has taken so far: hosts work beside each other."""
+    spent: dict[str, float] = {}
+    for start in starts:
+        spent[start.host] = spent.get(start.host, 0.0) + cost_s(start)
+    return max(spent.values(), default=0.0)
+
+
+def _least_windows(storage: Storage, plan: Plan, role: Role) -> int:
+    """Return how many windows make a start of a role whole."""
+    if role is Role.CONFIRM:
+        confirmation = storage.recall(CONFIRMATION)
+        return confirmation.windows if confirmation else 1
+    if role is Role.OTHER_LOADS:
+        meetings = storage.recall(OTHER_LOADS) or ()
+        return max((len(each.situations) for each in meetings), default=1)
+    return 1 if role is Role.LATENCY else plan.windows[1]

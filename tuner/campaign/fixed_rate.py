@@ -8,6 +8,7 @@ Under a closed loop a slow answer delays the next request, so response times the
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 from statistics import median
 
@@ -60,7 +61,9 @@ def compare_latency(experiment: Experiment, winner: Config) -> None:
         _pairing(planned, experiment.default),
         experiment.starts,
         lambda opening: experiment.make(opening, plan=own_plan, load=own_load),
-        lambda done, total: experiment.progress.stage("latency", done, total),
+        lambda done, total: experiment.enter("latency", done, total),
+        is_taken=partial(experiment.is_taken, Role.LATENCY),
+        wait=experiment.wait_for_others,
     )
 
 

@@ -54,7 +54,7 @@ def _plan(experiment: Experiment, found: Bottleneck) -> MovedLoad | None:
         server_cpus=tuple(sorted(placed.server_cpus)),
         generator_cpus=tuple(sorted(placed.generator_cpus)),
         threads=max(threads, len(placed.generator_cpus)),
-        since=max(start.number for start in experiment.starts) + 1,
+        since=max(start.number for start in (*experiment.starts, *experiment.pending)) + 1,
     )
     is_same = moved.threads == threads and placed.generator_cpus <= generator
     return None if is_same or len(placed.generator_cpus) < len(generator) else moved

@@ -7,6 +7,7 @@ guarded already; here it is looked at.
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 
 from tuner.campaign.blocks import MAX_FAILURES
@@ -18,9 +19,9 @@ from tuner.records import Role, Situation, Start, State, Window
 from tuner.statistics.noise import pair_sd
 from tuner.statistics.other_loads import OtherLoads, judge_situation
 from tuner.statistics.ranking import DEFAULT_ARM
-from tuner.study.facts import OTHER_LOADS, Meeting
+from tuner.study.facts import OTHER_LOADS, REFUSALS, Meeting
 from tuner.study.objective import Constraint
-from tuner.study.storage import Opening, Storage
+from tuner.study.storage import Storage
 
 CANDIDATE_ARM = "candidate"
 LEAST_WINDOW_S, MOST_WINDOW_S = 1.0, 2.0
@@ -52,8 +53,10 @@ def meet_other_loads(experiment: Experiment, config: Config) -> OtherLoads:
         measure_pairs(
             pairing,
             experiment.starts,
-            lambda opening: _make(experiment, opening, planned),
-            lambda done, total: experiment.progress.stage("other loads", done, total),
+            lambda opening: experiment.make_in(planned.situations, opening, window_s=planned.window_s),
+            lambda done, total: experiment.enter("other loads", done, total),
+            is_taken=partial(experiment.is_taken, Role.OTHER_LOADS),
+            wait=experiment.wait_for_others,
         )
     return _judge(planned, experiment.starts, default)
 
@@ -66,6 +69,13 @@ def read_other_loads(storage: Storage, starts: Sequence[Start], default: Config)
         for meeting in meetings
         if _is_complete(starts, _pairing(meeting, default))
     )
+
+
+def find_met(experiment: Experiment) -> Config | None:
+    """Return the candidate that met other loads last, when it was not refused since; None without one."""
+    meetings = experiment.storage.recall(OTHER_LOADS) or ()
+    refused = [dict(each.config) for each in experiment.storage.recall(REFUSALS) or ()]
+    return meetings[-1].config if meetings and dict(meetings[-1].config) not in refused else None
 
 
 def _find(meetings: Sequence[Meeting], config: Config) -> Meeting | None:
@@ -110,16 +120,6 @@ def _pairing(meeting: Meeting, default: Config) -> Pairing:
         rng=Random(f"other loads {meeting.first_block}"),  # noqa: S311 - no secret
         first_block=meeting.first_block,
     )
-
-
-def _make(experiment: Experiment, opening: Opening, planned: Meeting) -> Start:
-    """Make one start in all situations, keep it and report it; it never enters the model."""
-    experiment.progress.start_begins(opening.role, opening.arm)
-    experiment.progress.time_left(experiment.time_left_s())
-    start = experiment.starter.make_in(planned.situations, opening, window_s=planned.window_s)
-    experiment.starts.append(start)
-    experiment.progress.start_ends(start, None)
-    return start
 
 
 def _is_complete(starts: Sequence[Start], pairing: Pairing) -> bool:

@@ -40,6 +40,9 @@ def measure_pairs(
     starts: Sequence[Start],
     make: Callable[[Opening], Start],
     report: Callable[[int, int], None] = lambda *_: None,
+    *,
+    is_taken: Callable[[int], bool] = lambda _: False,
+    wait: Callable[[], object] = lambda: None,
 ) -> Paired:
     """Measure the pairs that are missing.
 
@@ -50,19 +53,37 @@ def measure_pairs(
         starts: of the study; `make` adds to it.
         make: makes a start.
         report: called before each pair with how many are done, of how many.
+        is_taken: whether another worker is at the pair of a block.
+        wait: lets others go on with theirs.
     """
     order = pair_order(pairing.pairs, pairing.rng, sides=tuple(pairing.sides))
-    for index, sequence in enumerate(order):
-        block = pairing.first_block + index
-        report(index, pairing.pairs)
-        for arm in sequence:
-            if finished_pair(starts, pairing, block) is not None:
-                break
-            opening = Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block)
-            failed = measure_until_it_counts(partial(make, opening), arm)
+    while len(read_pairs(starts, pairing)) < pairing.pairs:
+        for index, sequence in enumerate(order):
+            report(index, pairing.pairs)
+            block = pairing.first_block + index
+            failed = None if is_taken(block) else _measure_pair(pairing, sequence, block, starts, make)
             if failed is not None:
-                return Paired(logs=read_pairs(starts, pairing), failed=f"{arm}: {failed}")
+                return Paired(logs=read_pairs(starts, pairing), failed=failed)
+        wait()
     return Paired(logs=read_pairs(starts, pairing))
+
+
+def _measure_pair(
+    pairing: Pairing,
+    sequence: Sequence[str],
+    block: int,
+    starts: Sequence[Start],
+    make: Callable[[Opening], Start],
+) -> str | None:
+    """Measure what is missing of one pair; returns the side that failed with its reason, or None."""
+    for arm in sequence:
+        if finished_pair(starts, pairing, block) is not None:
+            break
+        opening = Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block)
+        failed = measure_until_it_counts(partial(make, opening), arm)
+        if failed is not None:
+            return f"{arm}: {failed}"
+    return None
 
 
 def read_pairs(starts: Sequence[Start], pairing: Pairing) -> tuple[tuple[float, float], ...]:

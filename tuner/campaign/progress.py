@@ -1,6 +1,7 @@
 """What a running study reports."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from tuner.ports import Scalar
@@ -16,6 +17,17 @@ UNKNOWN = 0
 """Total of a stage that ends when it has nothing more to tell."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    """One of the best configurations so far."""
+
+    changes: Changes
+    speedup: "Speedup"
+    """By all starts of the study."""
+    starts: int
+    """Of this configuration."""
+
+
 class Progress(Protocol):
     """Called by the study as it goes; never raises."""
 
@@ -28,8 +40,8 @@ class Progress(Protocol):
     def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
         """A start is over and on disk; the speedup is None when it gave no measurement."""
 
-    def incumbent(self, changes: Changes, speedup: "Speedup") -> None:
-        """The best configuration so far is another one."""
+    def leaders(self, leaders: Sequence[Leader]) -> None:
+        """The best configurations so far, best first; told after every start, which revises all of them."""
 
     def note(self, text: str) -> None:
         """Something worth a line: a gate, a warning, a retry."""
@@ -44,6 +56,6 @@ class Silence:
     def stage(self, name: str, done: int, total: int) -> None: ...
     def start_begins(self, role: Role, label: str) -> None: ...
     def start_ends(self, start: Start, speedup: "Speedup | None") -> None: ...
-    def incumbent(self, changes: Changes, speedup: "Speedup") -> None: ...
+    def leaders(self, leaders: Sequence[Leader]) -> None: ...
     def note(self, text: str) -> None: ...
     def time_left(self, seconds: float) -> None: ...

@@ -19,10 +19,11 @@ def race(experiment: Experiment) -> None:
     if experiment.storage.recall(FINALIST) is not None:
         return
     for made in count():
-        experiment.progress.stage("race", made, UNKNOWN)
-        if not measure_what_tells_most(
+        experiment.enter("race", made, UNKNOWN)
+        started = measure_what_tells_most(
             experiment, Role.RACE, _arms(experiment), seconds=experiment.plan.race_s
-        ):
+        )
+        if not started and not experiment.wait_for_others():
             break
     experiment.storage.remember(FINALIST, tuple(_arms(experiment)[:1]))
 

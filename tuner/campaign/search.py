@@ -21,11 +21,17 @@ def search(experiment: Experiment) -> None:
     storage, progress = experiment.storage, experiment.progress
     if storage.recall(IS_SEARCHED):
         return
-    expected = [*(storage.recall(EXPECTED_GAINS) or ())]
     again = made_at_a_jump(experiment)
-    while _goes_on(experiment, expected):
-        progress.stage("search", _searched(experiment), experiment.plan.trials)
-        if again:
+    while True:
+        expected = [*(storage.recall(EXPECTED_GAINS) or ())]
+        if not _goes_on(experiment, expected):
+            if experiment.wait_for_others():
+                continue  # what they are at may be lost, and is to be done then
+            break
+        experiment.enter("search", _searched(experiment), experiment.plan.trials)
+        if lost := _find_lost(experiment):
+            _try(experiment, Role.SEARCH, lost[0])
+        elif again:
             _try(experiment, Role.REPEAT, again.pop(0))
             # A control right after each, to see which of them makes the machine change.
             again = measure_control(experiment) or again
@@ -33,7 +39,8 @@ def search(experiment: Experiment) -> None:
             again = measure_control(experiment)
         else:
             try_next(experiment, expected)
-    if not experiment.starts or experiment.starts[-1].role is not Role.CONTROL:
+    own = experiment.own_starts()
+    if not own or own[-1].role is not Role.CONTROL:
         measure_control(experiment)
     storage.remember(IS_SEARCHED, value=True)
     left = left_to_gain(expected)
@@ -53,8 +60,23 @@ def _goes_on(experiment: Experiment, expected: Sequence[float | None]) -> bool:
 def _searched(experiment: Experiment) -> int:
     return sum(
         start.role in {Role.SEARCH, Role.REPEAT} and start.state is not State.INVALID
-        for start in experiment.starts
+        for start in (*experiment.starts, *experiment.pending)
     )
+
+
+def _find_lost(experiment: Experiment) -> list[Config]:
+    """Return the configurations that were lost with their workers, and that nobody has begun since.
+
+    What was to be measured once more is chosen anew.
+    """
+    begun = [*experiment.starts, *experiment.pending]
+    return [
+        start.config
+        for start in experiment.starts
+        if start.worker and start.role is Role.SEARCH and start.state is State.INVALID
+        if start.failure is not None and start.failure.kind == "interrupted"
+        if not any(each.config == start.config and each.number > start.number for each in begun)
+    ]
 
 
 def _is_control_due(experiment: Experiment) -> bool:
@@ -62,7 +84,7 @@ def _is_control_due(experiment: Experiment) -> bool:
         experiment.ranking().noise, experiment.mean_cost_s(), experiment.plan.windows[1]
     )
     since = 0
-    for start in reversed(experiment.starts):
+    for start in reversed(experiment.own_starts()):
         if start.role is Role.CONTROL:
             break
         since += start.state is not State.INVALID
@@ -95,7 +117,7 @@ def _judges(experiment: Experiment, config: Config) -> Judges:
     posterior = ranking.posterior
     if posterior is None:
         return NO_JUDGES
-    level, variance = posterior.level(experiment.clock.time())
+    level, variance = posterior.level(experiment.clock.time(), experiment.host)
     best = ranking.incumbent
     rival = None if best is None or best.key == config_key(config) else best.posterior
 

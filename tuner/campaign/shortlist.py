@@ -68,8 +68,9 @@ def measure_what_tells_most(
     if posterior is None or len(configs) < 2 or not has_time:  # noqa: PLR2004 - of one there is nothing to choose
         return None
     worth = posterior.worth_of_a_start(
-        configs, at_s=experiment.clock.time(), windows=experiment.plan.windows[1], bonus=bonus
-    )
+        configs, at_s=experiment.clock.time(), windows=experiment.plan.windows[1], bonus=bonus,
+        host=experiment.host, pending=experiment.pending_under_load(),
+    )  # fmt: skip
     worth *= [_may_be_feasible(experiment, config) for config in configs]
     best = int(worth.argmax())
     if worth[best] < LEAST_WORTH:

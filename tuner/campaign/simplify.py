@@ -35,15 +35,16 @@ def simplify(experiment: Experiment, finalist: Config) -> Config:
     """Measure what is left of a finalist without some of its changes; return the best by gain less price."""
     chosen = finalist
     for made in count():
-        experiment.progress.stage("simplify", made, UNKNOWN)
+        experiment.enter("simplify", made, UNKNOWN)
         configs = _candidates(experiment, chosen)
         bonus = _bonus(experiment, finalist, configs)
         start = measure_what_tells_most(
             experiment, Role.ABLATION, configs, seconds=experiment.plan.simplify_s, bonus=bonus
         )
         chosen = _choose(experiment, finalist, configs)
-        if start is None and not _measure_unproven(experiment, chosen):
-            break
+        if start or _measure_unproven(experiment, chosen) or experiment.wait_for_others():
+            continue
+        break
     return _choose(experiment, finalist, [finalist, *_shippable(experiment, _candidates(experiment, chosen))])
 
 
@@ -128,7 +129,9 @@ def _measure_unproven(experiment: Experiment, config: Config) -> bool:
 
     Returns whether it was started.
     """
-    if _shippable(experiment, [config]) or not experiment.has_time_for(1):
+    at_it = {config_key(start.config) for start in experiment.pending}
+    is_known = config_key(config) in at_it or _shippable(experiment, [config])
+    if is_known or not experiment.has_time_for(1):
         return False
     experiment.make(Opening(role=Role.ABLATION, config=config))
     return True

@@ -97,14 +97,15 @@ class Starter:
 
         deploy_s = load_s = 0.0
         try:
-            deploying = time.monotonic()
-            with setup.target.deploy(opening.config) as deployment:
-                deploy_s = time.monotonic() - deploying
-                loading = time.monotonic()
-                try:
-                    outcome = measure(deployment, keep)
-                finally:
-                    load_s = time.monotonic() - loading
+            with self.storage.elsewhere(start):
+                deploying = time.monotonic()
+                with setup.target.deploy(opening.config) as deployment:
+                    deploy_s = time.monotonic() - deploying
+                    loading = time.monotonic()
+                    try:
+                        outcome = measure(deployment, keep)
+                    finally:
+                        load_s = time.monotonic() - loading
             state = State.COMPLETE if outcome.pruned is None else State.PRUNED
             failure = None if outcome.pruned is None else Failure(kind="pruned", reason=outcome.pruned)
             start = replace(start, state=state, failure=failure, steady=outcome.steady)

@@ -8,9 +8,11 @@ from statistics import fmean
 from tuner.campaign.experiment import Experiment
 from tuner.optimize.optimizer import Observation, Point
 from tuner.ports import Config
-from tuner.records import Role, State
+from tuner.records import Role, Start, State
+from tuner.statistics.noise import start_variance
 from tuner.statistics.pareto import LEAST_VARIANCE, costs
-from tuner.statistics.ranking import Entry, config_key
+from tuner.statistics.posterior import Posterior
+from tuner.statistics.ranking import Entry, as_controls, config_key
 from tuner.study.objective import STARTED, slacks
 
 PROMOTE_EVERY = 5
@@ -40,7 +42,8 @@ class Proposal:
 def suggest(experiment: Experiment) -> Proposal:
     """Return a preset not yet tried, or what the optimizer suggests and no constraint forbids."""
     space = experiment.setup.space
-    tried = {config_key(start.config) for start in experiment.starts if start.state is not State.INVALID}
+    begun = [*experiment.starts, *experiment.pending]
+    tried = {config_key(start.config) for start in begun if start.state is not State.INVALID}
     for preset in (each for each in space.presets if each.is_tried):
         config = space.complete(preset.values)
         if config_key(config) not in tried:
@@ -87,10 +90,10 @@ def observe(experiment: Experiment) -> list[Observation]:
     if posterior is None:
         return []
     settings, space = experiment.setup.settings, experiment.setup.space
-    controls = experiment.controls()
+    controls = as_controls(experiment.starts)
     metric = settings.objective.cost
     paid = {} if metric is None else costs(experiment.starts, metric)
-    _, variance = posterior.level(experiment.clock.time())
+    _, variance = posterior.level(experiment.clock.time(), experiment.host)
     seen = [
         Observation(
             point=space.encode(experiment.default),
@@ -112,11 +115,35 @@ def observe(experiment: Experiment) -> list[Observation]:
                 point=space.encode(start.config),
                 log_ratio=None if speedup is None else speedup.log_ratio,
                 variance=0.0 if speedup is None else speedup.variance,
-                constraints=slacks(start, settings.constraints, controls),
+                constraints=slacks(start, settings.constraints, _controls_beside(start, controls)),
                 cost=None if cost is None else (cost.log_ratio, cost.variance),
             )
         )
-    return seen
+    return [*seen, *_expect_pending(experiment, posterior)]
+
+
+def _controls_beside(start: Start, controls: Sequence[Start]) -> list[Start]:
+    """Return the starts of the default on the host of a start that are measurements."""
+    return [
+        each for each in controls if each.host == start.host and each.role is Role.CONTROL and each.counts
+    ]
+
+
+def _expect_pending(experiment: Experiment, posterior: Posterior) -> list[Observation]:
+    """Return the starts that other workers are at, with what is expected of them."""
+    pending = experiment.pending_under_load()
+    space, windows = experiment.setup.space, experiment.plan.windows[1]
+    gains = posterior.gains_apart([start.config for start in pending])
+    return [
+        Observation(
+            point=space.encode(start.config),
+            log_ratio=gain.log_ratio,
+            variance=start_variance(posterior.noise, windows),
+            constraints={},
+            is_pending=True,
+        )
+        for start, gain in zip(pending, gains, strict=True)
+    ]
 
 
 def _slacks_of_default(experiment: Experiment) -> dict[str, float]:
@@ -134,7 +161,8 @@ def promising_entry(experiment: Experiment) -> Entry | None:
 
     None where none tells enough to be worth it.
     """
-    made = [start.role for start in experiment.starts if start.state is not State.INVALID]
+    begun = [*experiment.starts, *experiment.pending]
+    made = [start.role for start in begun if start.state is not State.INVALID]
     new, repeats = made.count(Role.SEARCH), made.count(Role.REPEAT)
     ranking = experiment.ranking()
     rivals = ranking.entries[:MOST_RIVALS]
@@ -144,6 +172,8 @@ def promising_entry(experiment: Experiment) -> Entry | None:
         [entry.config for entry in rivals],
         at_s=experiment.clock.time(),
         windows=experiment.plan.windows[1],
+        host=experiment.host,
+        pending=experiment.pending_under_load(),
     )
     return rivals[int(worth.argmax())] if worth.max() >= NEGLIGIBLE else None
 

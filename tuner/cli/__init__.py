@@ -17,6 +17,7 @@ from tuner.cli.contest_commands import compare, versus
 from tuner.cli.curve_command import curve
 from tuner.cli.dashboard_command import dashboard
 from tuner.cli.exit_codes import CANNOT_TELL, FAULT, INTERRUPTED, NOTHING_BETTER
+from tuner.cli.fleet_command import fleet
 from tuner.cli.host_commands import apply, confirm, restore
 from tuner.cli.init_command import init
 from tuner.cli.list_commands import adapters, loads, schema, spaces, studies
@@ -30,7 +31,7 @@ from tuner.cli.verbosity import Debug, Quiet, Verbose, Verbosity, raise_verbosit
 from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    init, check, run, show, dashboard, explain, report, export, compare, sweep, curve, versus, apply,
+    init, check, run, show, fleet, dashboard, explain, report, export, compare, sweep, curve, versus, apply,
     confirm, verify, gate, restore, spaces, studies, loads, adapters, schema, completion, man,
 )  # fmt: skip
 """As `tuner --help` lists them."""

@@ -1,5 +1,6 @@
 """Arguments that several commands share."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,30 @@ if TYPE_CHECKING:
 StudyPath = Annotated[Path, typer.Argument(metavar="STUDY", help="Path of the study file.")]
 Agreed = Annotated[bool, typer.Option("--yes", help="Do not ask before installed services change.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+AsMarkdown = Annotated[
+    bool, typer.Option("--markdown", help="Print the result as Markdown, for a pull request.")
+]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print a line for each configuration as CSV.")]
 LEAST_CONFIRM_S, MOST_CONFIRM_S = 10, 24 * 3600
+
+
+class Form(StrEnum):
+    """In which form a result is printed."""
+
+    SCREEN = "screen"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+
+
+def choose_form(*, as_json: bool, as_markdown: bool, as_csv: bool) -> Form:
+    """Return the one form that was asked for. Raises UsageError when several were."""
+    asked = {Form.JSON: as_json, Form.MARKDOWN: as_markdown, Form.CSV: as_csv}
+    chosen = [form for form, is_asked in asked.items() if is_asked] or [Form.SCREEN]
+    if len(chosen) > 1:
+        told = ", ".join(f"--{form}" for form in chosen)
+        raise UsageError(f"{told}: the result is printed in one form. Choose one.")
+    return chosen[0]
 
 
 def read_study(study: Path) -> "Study":

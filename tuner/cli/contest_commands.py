@@ -9,14 +9,26 @@ import typer
 import tuner
 from tuner.cli import names as known
 from tuner.cli.agreement import agree_to_run
-from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_side, read_study, refuse_below
+from tuner.cli.arguments import (
+    Agreed,
+    AsCsv,
+    AsJson,
+    AsMarkdown,
+    Form,
+    StudyPath,
+    choose_form,
+    read_side,
+    read_study,
+    refuse_below,
+)
 from tuner.cli.exit_codes import INTERRUPTED
-from tuner.cli.printing import make_console, print_json, print_text, say, what_was_typed
+from tuner.cli.printing import make_console, print_json, print_text, say, show_progress, what_was_typed
 from tuner.cli.study_commands import Preset
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
     from tuner.report.contest import Contest
+    from tuner.report.summary import Comparison
 
 LEAST_PAIRS, LEAST_BLOCKS = 2, 3
 
@@ -46,9 +58,12 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     pairs: Annotated[int | None, typer.Option(help="Fresh starts of each to measure.")] = None,
     preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Of more than two: HTML page to write, or .md.")
+        Path | None,
+        typer.Option("-o", "--output", help="File to write, too: .md, .csv; of more than two also HTML."),
     ] = None,
     as_json: AsJson = False,
+    as_markdown: AsMarkdown = False,
+    as_csv: AsCsv = False,
     yes: Agreed = False,
 ) -> None:
     """Measure two configurations in pairs, or more of them in blocks."""
@@ -56,18 +71,17 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     names, length = [first, second, *(more or ())], preset.value if preset else None
     if more and len(set(names)) < len(names):
         raise UsageError(f"compare: {', '.join(names)}: one is named twice. Name each once.")
-    if output is not None and not more:
-        raise UsageError("--output: two configurations have no page. Leave it out, or compare more.")
+    if output is not None and not more and output.suffix not in {".md", ".csv"}:
+        raise UsageError(
+            f"--output: {output}: two configurations have no page. Name a .md or .csv file, or compare more."
+        )
+    form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = read_study(study)
     if settings.target.is_managed:
         agree_to_run(settings, study, yes=yes)
-    from tuner.report.progress import open_progress
-    from tuner.report.summary_json import gain_json
-    from tuner.report.terminal import comparison_table
-
     sides = [read_side(name) for name in names]
     try:
-        with open_progress(make_console(stderr=True)) as progress:
+        with show_progress() as progress:
             if more:
                 contest = tuner.compare_several(
                     settings,
@@ -82,14 +96,37 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
         say("Stopped; everything is as it was before.")
         sys.exit(INTERRUPTED)
     if more:
-        print_contest(contest, output, as_json=as_json)
-    elif as_json:
-        print_json(gain_json(comparison.gain, comparison.reason))
+        print_contest(contest, output, form)
     else:
-        make_console().print(comparison_table(comparison, first, second))
+        print_comparison(comparison, (first, second), output, form)
 
 
-def versus(
+def print_comparison(found: "Comparison", names: tuple[str, str], output: Path | None, form: Form) -> None:
+    """Print what pairs of two configurations gave, and write it where a file is asked for."""
+    from tuner.commands.outputs import write_comparison
+    from tuner.report.comparison_forms import comparison_csv, comparison_markdown
+    from tuner.report.summary_json import gain_json
+    from tuner.report.terminal import comparison_table
+
+    if form is Form.JSON:
+        print_json(gain_json(found.gain, found.reason))
+    elif form is Form.SCREEN:
+        make_console().print(comparison_table(found, *names))
+    else:
+        write = comparison_markdown if form is Form.MARKDOWN else comparison_csv
+        print_text(write(found, *names).rstrip("\n"))
+    if output is not None:
+        write_comparison(found, names, output)
+        tell_written(output, form)
+
+
+def tell_written(output: Path, form: Form) -> None:
+    """Print which file was written below what people read; what scripts read is the result alone."""
+    if form is Form.SCREEN:
+        print_text(str(output))
+
+
+def versus(  # noqa: PLR0913, PLR0917 - the command's options
     studies: Annotated[list[Path], typer.Argument(metavar="STUDY…", help="Files of private instances.")],
     presets: Annotated[
         bool, typer.Option("--presets", help="Race the presets that the files themselves name; tune nothing.")
@@ -100,19 +137,21 @@ def versus(
     ] = None,
     blocks: Annotated[int | None, typer.Option(help="Starts of each configuration in the race.")] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or Markdown as .md.")
+        Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or .md, .csv.")
     ] = None,
     as_json: AsJson = False,
+    as_markdown: AsMarkdown = False,
+    as_csv: AsCsv = False,
 ) -> None:
     """Tune several servers with the same budget, then race all defaults and winners; go on with it."""
     refuse_below("--minutes", minutes, 0.1)
     refuse_below("--blocks", blocks, 3)
+    form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = [read_study(study) for study in studies]
     from tuner.commands.outputs import write_results
-    from tuner.report.progress import open_progress
 
     try:
-        with open_progress(make_console(stderr=True)) as progress:
+        with show_progress() as progress:
             found = tuner.versus(
                 settings, with_presets=presets, preset=preset.value if preset else None, minutes=minutes,
                 blocks=blocks, progress=progress, when_tuned=write_results,
@@ -120,20 +159,21 @@ def versus(
     except KeyboardInterrupt:
         say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
         sys.exit(INTERRUPTED)
-    print_contest(found, output, as_json=as_json)
+    print_contest(found, output, form)
 
 
-def print_contest(found: "Contest", output: Path | None, *, as_json: bool) -> None:
+def print_contest(found: "Contest", output: Path | None, form: Form) -> None:
     """Print a contest, and write its page where one is asked for."""
     from tuner.commands.outputs import write_contest
-    from tuner.report.contest.rows import contest_json
+    from tuner.report.contest.rows import contest_csv, contest_json, contest_markdown
     from tuner.report.contest.screen import contest_screen
 
-    if as_json:
+    if form is Form.JSON:
         print_json(contest_json(found))
-    else:
+    elif form is Form.SCREEN:
         make_console().print(contest_screen(found))
+    else:
+        print_text((contest_markdown if form is Form.MARKDOWN else contest_csv)(found).rstrip("\n"))
     if output is not None:
         write_contest(found, output)
-        if not as_json:
-            print_text(str(output))
+        tell_written(output, form)

@@ -7,6 +7,7 @@ import typer
 
 from tuner.cli.arguments import AsJson, StudyPath, read_study, refuse_outside
 from tuner.cli.printing import print_json, print_text, say
+from tuner.interrupts import signals_interrupt
 
 
 def dashboard(
@@ -31,7 +32,8 @@ def dashboard(
         typer.launch(url)
     say("Ctrl-C ends it.")
     try:
-        server.serve_forever()
+        with signals_interrupt():
+            server.serve_forever()
     except KeyboardInterrupt:
         say("Ended.")
     finally:

@@ -1,6 +1,7 @@
 """Prints: results to stdout, all else to stderr."""
 
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -65,11 +66,27 @@ def show_progress() -> "AbstractContextManager[Progress]":
 
 
 def make_console(*, stderr: bool = False) -> "Console":
-    """Return what draws results, or on stderr progress."""
+    """Return what draws results, or on stderr progress.
+
+    Lines are redrawn on a terminal alone; nothing is styled where plain text is wanted.
+    """
     from rich.console import Console
 
-    is_silent = stderr and Verbosity.quiet
+    is_silent, is_plain = stderr and Verbosity.quiet, wants_plain_text()
+    is_live = (sys.stderr if stderr else sys.stdout).isatty() and not is_plain
     return Console(
         stderr=stderr, highlight=False, markup=False, emoji=False, quiet=is_silent,
-        force_terminal=False if is_silent else None,
+        force_terminal=False if is_silent else None, force_interactive=None if is_live else False,
+        color_system=None if is_plain else "auto",
     )  # fmt: skip
+
+
+def wants_plain_text() -> bool:
+    """Return whether escape codes are unwelcome even on a terminal.
+
+    NO_COLOR as https://no-color.org defines it; CI, as the common services set it, stands for a log, in which
+    FORCE_COLOR asks for colours all the same; a dumb terminal knows no codes.
+    """
+    variables = os.environ
+    is_log = variables.get("CI", "").lower() not in {"", "0", "false"} and not variables.get("FORCE_COLOR")
+    return bool(variables.get("NO_COLOR")) or is_log or variables.get("TERM") in {"dumb", "unknown"}

@@ -14,7 +14,16 @@ import typer
 import tuner
 from tuner.cli import names
 from tuner.cli.agreement import agree_to_run
-from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_outside
+from tuner.cli.arguments import (
+    Agreed,
+    AsJson,
+    AsMarkdown,
+    Form,
+    StudyPath,
+    choose_form,
+    read_study,
+    refuse_outside,
+)
 from tuner.cli.exit_codes import INTERRUPTED, verdict_code
 from tuner.cli.printing import (
     make_console,
@@ -91,11 +100,21 @@ def run(
     preset: Annotated[Preset | None, typer.Option(help="How thorough; quick takes five minutes.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Wall time of the whole run.")] = None,
     trials: Annotated[int | None, typer.Option(help="Configurations to try at the most.")] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST", help="Of a study on PostgreSQL: the host of this worker, local or ssh://…"
+        ),
+    ] = None,
     yes: Agreed = False,
     as_json: AsJson = False,
 ) -> None:
     """Find, prove and export better settings; go on with an interrupted run."""
     settings = read_study(study)
+    if target is not None:
+        from tuner.study.file import choose_target
+
+        settings = choose_target(settings, target)
     from tuner.study.presets import MOST_MINUTES, MOST_TRIALS
 
     refuse_outside("--minutes", minutes, 0.1, MOST_MINUTES)
@@ -137,14 +156,11 @@ def describe_ahead(study: Path, ahead: "Ahead") -> str:
 def show(
     study: StudyPath,
     as_json: AsJson = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the result as Markdown, for a pull request.")
-    ] = False,
+    as_markdown: AsMarkdown = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print all starts as CSV.")] = False,
 ) -> None:
     """Show the state of a study: incumbent, winner, gain."""
-    if as_json + markdown + as_csv > 1:
-        raise UsageError("--json, --markdown, --csv: the result is printed in one form. Choose one.")
+    form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = read_study(study)
     from tuner.commands.outputs import find_results
     from tuner.report.curve import curve_json, read_curves
@@ -160,10 +176,11 @@ def show(
         return
     if reading.changed:
         say(f"{study}: {reading.changed}. What is shown is of the study as it was; `tuner run` refuses it.")
-    if markdown or as_csv:
+    if form is not Form.SCREEN:
         from tuner.export.result_tables import result_as_markdown, starts_as_csv
 
-        print_text((result_as_markdown if markdown else starts_as_csv)(reading.summary).rstrip("\n"))
+        write = result_as_markdown if form is Form.MARKDOWN else starts_as_csv
+        print_text(write(reading.summary).rstrip("\n"))
         return
     _print_summary(reading.summary, find_results(settings), as_json=False)
     for each in sweeps:

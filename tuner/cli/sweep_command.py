@@ -3,18 +3,31 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import tuner
 from tuner.cli import names
 from tuner.cli.agreement import agree_to_run
-from tuner.cli.arguments import Agreed, AsJson, StudyPath, read_study, refuse_outside
+from tuner.cli.arguments import (
+    Agreed,
+    AsCsv,
+    AsJson,
+    AsMarkdown,
+    Form,
+    StudyPath,
+    choose_form,
+    read_study,
+    refuse_outside,
+)
 from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.printing import make_console, print_json, print_text, say, show_progress, what_was_typed
 from tuner.cli.study_commands import Preset
 from tuner.errors import UsageError
+
+if TYPE_CHECKING:
+    from tuner.report.sweep import Sweep
 
 
 class Base(StrEnum):
@@ -42,23 +55,24 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
         float | None, typer.Option(help="Wall time at the most; 4 with the preset quick.")
     ] = None,
     preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write, too.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or .md, .csv.")
+    ] = None,
     as_json: AsJson = False,
+    as_markdown: AsMarkdown = False,
+    as_csv: AsCsv = False,
     yes: Agreed = False,
 ) -> None:
     """Measure one parameter's response: best value, tolerance, curve; go on with an interrupted one."""
     if values is not None and around is not None:
         raise UsageError("--values, --around: the values are given, or chosen around one. Leave one out.")
+    form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = read_study(study)
     from tuner.study.presets import MOST_MINUTES
 
     refuse_outside("--minutes", minutes, 0.1, MOST_MINUTES)
     if settings.target.is_managed:
         agree_to_run(settings, study, yes=yes)
-    from tuner.commands.outputs import write_sweep
-    from tuner.report.sweep import sweep_json
-    from tuner.report.sweep.screen import sweep_screen
-
     try:
         with show_progress() as progress:
             found = tuner.sweep(
@@ -69,14 +83,27 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     except KeyboardInterrupt:
         say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
         sys.exit(INTERRUPTED)
-    if as_json:
-        print_json(sweep_json(found))
-    else:
-        make_console().print(sweep_screen(found))
+    print_sweep(found, form)
     if output is not None:
+        from tuner.commands.outputs import write_sweep
+
         write_sweep(found, output)
-        if not as_json:
+        if form is Form.SCREEN:
             print_text(str(output))
+
+
+def print_sweep(found: "Sweep", form: Form) -> None:
+    """Print a sweep in a form."""
+    from tuner.report.sweep import sweep_json
+    from tuner.report.sweep.rows import sweep_csv, sweep_markdown
+    from tuner.report.sweep.screen import sweep_screen
+
+    if form is Form.JSON:
+        print_json(sweep_json(found))
+    elif form is Form.SCREEN:
+        make_console().print(sweep_screen(found))
+    else:
+        print_text((sweep_markdown if form is Form.MARKDOWN else sweep_csv)(found).rstrip("\n"))
 
 
 def split_values(text: str, option: str = "--values", example: str = "8,16,32") -> list[str]:

@@ -21,6 +21,7 @@ from tuner.export.lowered import describe_lowered
 from tuner.ports import Config
 from tuner.report.contest import Contest
 from tuner.report.curve import Curve
+from tuner.report.summary import Comparison
 from tuner.report.sweep import Sweep
 from tuner.study import Study
 from tuner.study.facts import DIFFERENCES
@@ -91,23 +92,41 @@ def write_report(reading: Reading, output: Path | None) -> Path:
 
 
 def write_sweep(sweep: Sweep, output: Path) -> None:
-    """Write a sweep as one self-contained page. Raises TargetError when it cannot be written."""
-    from tuner.report.sweep.page import render_sweep
+    """Write a sweep as Markdown or CSV where the name ends so, else as one self-contained page.
 
-    _write(output, render_sweep(sweep).encode(errors="replace"))
+    Raises:
+        TargetError: it cannot be written.
+    """
+    from tuner.report.sweep.page import render_sweep
+    from tuner.report.sweep.rows import sweep_csv, sweep_markdown
+
+    render = {".md": sweep_markdown, ".csv": sweep_csv}.get(output.suffix, render_sweep)
+    write_text(render(sweep), output)
 
 
 def write_contest(contest: Contest, output: Path) -> None:
-    """Write a contest as one self-contained page, or as Markdown where the name ends so.
+    """Write a contest as Markdown or CSV where the name ends so, else as one self-contained page.
 
     Raises:
         TargetError: it cannot be written.
     """
     from tuner.report.contest.page import render_contest
-    from tuner.report.contest.rows import contest_markdown
+    from tuner.report.contest.rows import contest_csv, contest_markdown
 
-    render = contest_markdown if output.suffix == ".md" else render_contest
-    _write(output, render(contest).encode(errors="replace"))
+    render = {".md": contest_markdown, ".csv": contest_csv}.get(output.suffix, render_contest)
+    write_text(render(contest), output)
+
+
+def write_comparison(comparison: Comparison, names: tuple[str, str], output: Path) -> None:
+    """Write two configurations that were measured in pairs as CSV where the name ends so, else as Markdown.
+
+    Raises:
+        TargetError: it cannot be written.
+    """
+    from tuner.report.comparison_forms import comparison_csv, comparison_markdown
+
+    write = comparison_csv if output.suffix == ".csv" else comparison_markdown
+    write_text(write(comparison, *names), output)
 
 
 def write_text(text: str, output: Path) -> None:

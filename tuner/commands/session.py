@@ -1,7 +1,9 @@
 """Runs a study, or resumes it, and reads what it has found so far."""
 
 import os
+import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tuner import __version__
@@ -11,6 +13,7 @@ from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress, Silence
 from tuner.campaign.warm_start import read_warmth
 from tuner.errors import UsageError
+from tuner.hosts.load_places import LOCAL
 from tuner.interrupts import signals_interrupt
 from tuner.measure.garbage_collection import short_collections
 from tuner.optimize.catalogue import make_optimizer
@@ -18,6 +21,7 @@ from tuner.optimize.optimizer import Optimizer
 from tuner.report.summary import Summary, pick, summarize
 from tuner.space import Space, facts_from_json, load_space
 from tuner.study import Study
+from tuner.study.database import StorageLost
 from tuner.study.facts import BLEND, PRESET, SPACE_FACTS, VERDICT
 from tuner.study.folder import require_own
 from tuner.study.lock import is_locked, locked
@@ -60,22 +64,24 @@ def run(
     minutes: float | None = None,
     trials: int | None = None,
     progress: Progress | None = None,
+    with_explanation: bool = True,
 ) -> Reading:
     """Run a study to its end, resume it, or read it when it is finished.
 
     Args:
-        settings: the study, from `tuner.study.load_study`.
+        settings: the study, from `load_study`.
         preset: quick, standard or thorough; the study file's own by default.
         minutes: wall time of the whole campaign, instead of the preset's.
         trials: search starts at the most, instead of the preset's.
         progress: told what happens.
+        with_explanation: whether the summary says what each setting is worth, which takes seconds.
 
     Raises:
         UsageError: the study, or what belongs to it, is wrong.
         TargetError: the machine cannot run it, or another tuner is at work on it.
     """
     progress = progress or Silence()
-    with locked(settings), signals_interrupt():
+    with locked(settings, is_shared=settings.is_shared), signals_interrupt():
         setup = prepare(settings)
         begun = open_storage(settings.storage_url, settings.name) if is_there(settings.storage_url) else None
         setup = as_begun(setup, begun)
@@ -84,19 +90,61 @@ def run(
         plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
         optimizer = None if has_verdict(begun) else _make_optimizer(settings, setup)
         storage = begun or open_storage(settings.storage_url, settings.name)
-        storage.claim(setup.fingerprint, definition=settings.definition(setup.space))
-        if storage.recall(SPACE_FACTS) is None:
-            storage.remember(SPACE_FACTS, setup.space_facts)
-        if settings.blend is not None and storage.blend is None:
-            storage.remember(BLEND, settings.blend)
-        if storage.recall(PRESET) is None:
-            storage.remember(PRESET, name)
-        if optimizer is not None:
-            experiment = Experiment(setup, plan, storage, optimizer, progress, session=name_session())
-            with setup.target.hold(progress.note), short_collections():
-                storage.remember(VERDICT, run_campaign(experiment))
-        summary = summarize(settings, setup.space, storage, running=False, version=__version__)
+        storage.join(host=name_host(setup), worker=name_worker(), patience_s=settings.target.watchdog_s)
+        outlast(
+            storage, lambda: _measure(setup, plan, storage, optimizer, progress, preset=name), progress.note
+        )
+        summary = summarize(
+            settings, setup.space, storage, running=False, version=__version__,
+            with_explanation=with_explanation,
+        )  # fmt: skip
     return Reading(settings=settings, space=setup.space, summary=summary, setup=setup)
+
+
+def _measure(
+    setup: Setup,
+    plan: Plan,
+    storage: Storage,
+    optimizer: Optimizer | None,
+    progress: Progress,
+    *,
+    preset: str,
+) -> None:
+    """Bind the study to this host, and measure what is missing; without an optimizer nothing is."""
+    with storage.crew.at_work():
+        _begin(setup, storage, preset)
+        if optimizer is None:
+            return
+        session = name_session(storage.crew.host)
+        experiment = Experiment(setup, plan, storage, optimizer, progress, session=session)
+        with setup.target.hold(progress.note), short_collections():
+            storage.remember(VERDICT, run_campaign(experiment))
+
+
+def _begin(setup: Setup, storage: Storage, preset: str) -> None:
+    settings = setup.settings
+    storage.claim(setup.fingerprint, definition=settings.definition(setup.space))
+    if storage.recall(SPACE_FACTS) is None:
+        storage.remember(SPACE_FACTS, setup.space_facts)
+    if settings.blend is not None and storage.blend is None:
+        storage.remember(BLEND, settings.blend)
+    if storage.recall(PRESET) is None:
+        storage.remember(PRESET, preset)
+
+
+def outlast(storage: Storage, work: Callable[[], None], note: Callable[[str], None]) -> None:
+    """Do what goes on where it stopped, again and again while the server of a storage is away at times.
+
+    By then the target has been given back, as by its watchdog.
+    """
+    while True:
+        try:
+            work()
+        except StorageLost as lost:
+            note(f"{lost} The target is as it was before; the study goes on when the storage is back")
+            storage.wait_until_back()
+        else:
+            return
 
 
 def as_begun(setup: Setup, storage: Storage | None) -> Setup:
@@ -110,9 +158,23 @@ def as_begun(setup: Setup, storage: Storage | None) -> Setup:
     return replace(setup, space=space, space_facts=known)
 
 
-def name_session() -> str:
-    """Return a name for the work of this process from now on, which its starts carry."""
-    return f"{int(time.time())}-{os.getpid()}"
+def name_session(host: str = "") -> str:
+    """Return a name for the work of this process from now on, which its starts carry; of one host of several.
+
+    Processes on several machines may have the same number.
+    """
+    return "-".join(filter(None, (str(int(time.time())), str(os.getpid()), host)))
+
+
+def name_host(setup: Setup) -> str:
+    """Return under which name a host stands among those of a study: as the study has it, or its own."""
+    host = setup.settings.target.host
+    return setup.fingerprint.host if host == LOCAL else host
+
+
+def name_worker() -> str:
+    """Return a name for this process among the workers of a study."""
+    return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def has_verdict(storage: Storage | None) -> bool:
@@ -143,7 +205,7 @@ def look_ahead(
     """
     begun = None
     if settings.folder.exists():
-        with locked(settings):
+        with locked(settings, is_shared=settings.is_shared):
             begun = open_begun(settings)
     if has_verdict(begun):
         return None
@@ -161,7 +223,15 @@ def open_begun(settings: Study) -> Storage | None:
 
 
 def read(settings: Study, *, with_explanation: bool = True) -> Reading:
-    """Recompute a study's summary from its storage, while it runs or after; its target is not asked."""
+    """Recompute a study's summary from its storage, while it runs or after; its target is not asked.
+
+    Args:
+        settings: the study, from `load_study`.
+        with_explanation: whether the summary says what each setting is worth, which takes seconds.
+
+    Raises:
+        UsageError: the study has not begun, or its folder is another user's.
+    """
     require_own(settings.folder)
     storage = open_storage(settings.storage_url, settings.name, create=False)
     facts = storage.recall(SPACE_FACTS)
@@ -170,11 +240,16 @@ def read(settings: Study, *, with_explanation: bool = True) -> Reading:
     else:
         space = load_space(settings.space, facts=facts_from_json(facts), base=settings.path.parent)
     summary = summarize(
-        settings, space, storage, running=is_locked(settings), version=__version__,
+        settings, space, storage, running=is_at_work(settings, storage), version=__version__,
         with_explanation=with_explanation,
     )  # fmt: skip
     changed = storage.describe_changes(settings.definition(space))
     return Reading(settings=settings, space=space, summary=summary, changed=changed)
+
+
+def is_at_work(settings: Study, storage: Storage) -> bool:
+    """Return whether a tuner measures a study now, here or on any other machine."""
+    return storage.crew.is_any_at_work() or is_locked(settings)
 
 
 def settle_preset(settings: Study, storage: Storage | None, preset: str | None = None) -> str:

@@ -22,6 +22,7 @@ from tuner.space.yaml_text import Document
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study import Study
 from tuner.study.facts import PRESET, ContestPlan, Entrant, MovedLoad
+from tuner.study.folder import require_own
 from tuner.study.lock import locked
 from tuner.study.presets import PRESETS
 from tuner.study.storage import is_there, open_storage
@@ -58,6 +59,8 @@ def versus(
     """
     progress = progress or Silence()
     _refuse_twins(studies, least=1 if with_presets else 2)
+    for each in studies:
+        require_own(each.folder)
     with signals_interrupt():
         refuse_other_terms(_prepare(studies)[0])
         if with_presets:

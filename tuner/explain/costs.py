@@ -11,9 +11,8 @@ from tuner.optimize.gp import ObservationNoise
 from tuner.optimize.replay import shared
 from tuner.records import Role, Start
 from tuner.space import Space
-from tuner.statistics.control_level import middle_s
 from tuner.statistics.noise import Noise
-from tuner.statistics.observations import Observations, Walk, encode, make_columns
+from tuner.statistics.observations import Moments, Observations, Walk, Walks, encode, make_columns
 from tuner.statistics.pareto import FEW_CONTROLS, LEAST_VARIANCE, log_cost
 from tuner.statistics.ranking import as_controls
 
@@ -29,7 +28,8 @@ def observe_costs(space: Space, starts: Sequence[Start], metric: str) -> Observa
     if len(of_default) < FEW_CONTROLS:
         return None
     own = max(variance(of_default), LEAST_VARIANCE)
-    times = np.array([middle_s(start) for start, _ in seen])
+    moments = Moments.of([start for start, _ in seen])
+    still = Walk(first_s=float(moments.times.min()), drift_per_s=0.0, jumps=())
     encoding = Encoding(shared(space.dimensions))
     return Observations(
         noise=Noise(
@@ -39,8 +39,8 @@ def observe_costs(space: Space, starts: Sequence[Start], metric: str) -> Observa
             degrees_window=1.0,
             degrees_start=len(of_default) - 1.0,
         ),
-        walk=Walk(first_s=float(times.min()), drift_per_s=0.0, jumps=()),
-        times=times,
+        walks=Walks(by_host=dict.fromkeys(moments.hosts, still), offsets={}),
+        moments=moments,
         encoding=encoding,
         columns=make_columns(space, encoding),
         points=encode(space, encoding, [start.config for start, _ in seen]),

@@ -1,23 +1,18 @@
 """The result of a study as Markdown for a pull request, and all its starts as CSV for a spreadsheet."""
 
-import csv
-import io
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tuner.export.provenance import describe_origin
 from tuner.report.rows import arm_rows, change_rows, name_p99
 from tuner.report.summary import gather_arm
+from tuner.report.tables import escape_markdown, markdown_table, plain, write_csv
 from tuner.report.terminal import headline
-from tuner.report.wording import make_printable
 
 if TYPE_CHECKING:
-    from tuner.ports import Scalar
     from tuner.records import Start
     from tuner.report.summary import Summary
 
-_MARKUP = re.compile(r"([\\`*\[\]<>|~])")
 OF_START = (
     "number", "role", "state", "arm", "block", "speedup", "low", "high", "goodput_rps", "latency_p99_ms",
     "failures", "requests", "failed",
@@ -30,11 +25,11 @@ def result_as_markdown(summary: "Summary") -> str:
     sides = ("", "requests/s", name_p99(summary.default), "failures", "starts")
     lines = [f"### {escape_markdown(headline(summary).plain)}", ""]
     lines += [escape_markdown(summary.reason), ""] if summary.reason else []
-    lines += [*write_table(sides, arm_rows(summary), numbers=True), ""]
+    lines += [*markdown_table(sides, arm_rows(summary), numbers=True), ""]
     changes = [row[:3] for row in change_rows(summary)]
     if changes:
         title = "winner" if summary.winner is not None else "best so far"
-        lines += [*write_table(("setting", "default", title), changes), ""]
+        lines += [*markdown_table(("setting", "default", title), changes), ""]
     lines += [f"- {escape_markdown(each)}" for each in describe_origin(summary)]
     return "\n".join(lines) + "\n"
 
@@ -42,12 +37,11 @@ def result_as_markdown(summary: "Summary") -> str:
 def starts_as_csv(summary: "Summary") -> str:
     """Return a line for each start, with what it gave and all its settings."""
     settings = list(dict.fromkeys(name for start in summary.starts for name in start.config))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow((*OF_START, *settings))
-    for start in summary.starts:
-        writer.writerow((*_describe(summary, start), *(_plain(start.config.get(name)) for name in settings)))
-    return text.getvalue()
+    rows = (
+        (*_describe(summary, start), *(plain(start.config.get(name)) for name in settings))
+        for start in summary.starts
+    )
+    return write_csv((*OF_START, *settings), rows)
 
 
 def _describe(summary: "Summary", start: "Start") -> Iterator[object]:
@@ -57,21 +51,3 @@ def _describe(summary: "Summary", start: "Start") -> Iterator[object]:
     yield from (None, None, None) if speedup is None else (speedup.ratio, *speedup.interval())
     yield from (arm.goodput_rps if arm.requests else None, arm.latency_p99_ms, arm.failures, arm.requests)
     yield None if start.failure is None else start.failure.kind
-
-
-def _plain(value: "Scalar | None") -> object:
-    """Return a value as a file of a server would have it; what is inactive is empty."""
-    return ("on" if value else "off") if isinstance(value, bool) else value
-
-
-def write_table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: bool = False) -> list[str]:
-    """Return a table in the Markdown of GitHub and GitLab; with `numbers` all but the first stand right."""
-    lines = ["---", *(["---:" if numbers else "---"] * (len(titles) - 1))]
-    return [
-        "| " + " | ".join(row) + " |" for row in (titles, lines, *(map(escape_markdown, row) for row in rows))
-    ]
-
-
-def escape_markdown(text: str) -> str:
-    """Return a text in which nothing is markup."""
-    return _MARKUP.sub(r"\\\1", make_printable(text))

@@ -26,6 +26,9 @@ class Observation:
     cost: tuple[float, float] | None = None
     """Log ratio of what is minimized beside, with its variance; None where there is no such thing."""
 
+    is_pending: bool = False
+    """Whether another worker is at it still; then what it says is what is expected of it."""
+
     @property
     def is_feasible(self) -> bool:
         return all(slack <= 0 for slack in self.constraints.values())

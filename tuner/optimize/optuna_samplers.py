@@ -19,6 +19,7 @@ from tuner.optimize.replay import (
     seed_of,
     shared,
     tell,
+    tell_pending,
     values_of,
     worst_for_missing,
 )
@@ -63,7 +64,8 @@ class NoisyGp:
         if refused < len(hinted):
             return Suggestion(point=hinted[refused])
         refused -= len(hinted)
-        if sum(seen.log_ratio is not None for seen in observations) < SPARSE_TRIALS:
+        measured = sum(seen.log_ratio is not None and not seen.is_pending for seen in observations)
+        if measured < SPARSE_TRIALS:
             rng = Random(seed_of(seed, observations, refused))  # noqa: S311 - no secret
             return Suggestion(point=draw_sparse(dimensions, self._default, rng=rng))
         space = shared(dimensions)
@@ -74,8 +76,10 @@ class NoisyGp:
         study = optuna.create_study(directions=wanted, sampler=sampler)
         for seen in observations:
             values = values_of(seen, len(wanted))
+            if seen.is_pending:
+                study.add_trial(tell_pending(seen, free))
             # Told without all of its values, a start that was measured would count as a failed one.
-            if values is not None or seen.log_ratio is None:
+            elif values is not None or seen.log_ratio is None:
                 study.add_trial(tell(seen, free, values))
         number = study.ask().number
         proposal = sampler.propose(study, study.get_trials(deepcopy=False)[number], free)

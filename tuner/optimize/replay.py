@@ -92,6 +92,15 @@ def tell(
     return trial
 
 
+def tell_pending(seen: Observation, space: Mapping[str, BaseDistribution]) -> FrozenTrial:
+    """Return an observation that another worker is at as a running trial."""
+    return _Told(
+        number=0, trial_id=0, state=TrialState.RUNNING, value=None, datetime_start=datetime.now(tz=UTC),
+        datetime_complete=None, params=dict(seen.point), distributions=dict(space), user_attrs={},
+        system_attrs={}, intermediate_values={},
+    )  # fmt: skip
+
+
 def directions(observations: Sequence[Observation]) -> list[StudyDirection]:
     """Return what is optimized: the speedup, and the cost where any observation has one."""
     has_cost = any(seen.cost is not None for seen in observations)

@@ -12,6 +12,8 @@ WINDOW = "window:"
 END = "end"
 OPENING = frozenset({"role", "config", "started_s", "arm", "block", "session"})
 """What is known of a start before it is made."""
+MAKERS = frozenset({"host", "worker"})
+"""Who makes it, likewise; left out in a study of one worker, as earlier tuners did."""
 ENDING = frozenset({"state", "failure", "steady", "timing"})
 """What is known of a start only when it has ended."""
 _WINDOWS = TypeAdapter(Window)
@@ -35,7 +37,8 @@ def window_from_json(data: Mapping[str, Any]) -> Window:
 
 def opening_to_json(start: Start) -> Json:
     """Return what is known of a start before it is made, as JSON values."""
-    return dict(_STARTS.dump_python(start, mode="json", include=set(OPENING)))
+    makers = {key for key in MAKERS if getattr(start, key)}
+    return dict(_STARTS.dump_python(start, mode="json", include=set(OPENING | makers)))
 
 
 def ending_to_json(start: Start) -> Json:
@@ -50,7 +53,7 @@ def is_start(data: Mapping[str, Any]) -> bool:
 
 def start_from_json(data: Mapping[str, Any], *, number: int, has_ended: bool) -> Start:
     """Read a start from its opening, its windows under `window_key` and its end under `END`."""
-    opening = {key: data[key] for key in OPENING}
+    opening = {key: data[key] for key in (*OPENING, *(MAKERS & data.keys()))}
     ending = data[END] if has_ended else {"state": State.RUNNING}
     windows = tuple(window_from_json(data[key]) for key in sorted(data) if key.startswith(WINDOW))
     return _STARTS.validate_python({**opening, **ending, "number": number, "windows": windows})

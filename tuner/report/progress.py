@@ -1,23 +1,25 @@
 """Live progress: a few redrawn lines on a terminal, one line per start anywhere else."""
 
+import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tuner.campaign.progress import Changes, Progress
+from tuner.campaign.progress import Changes, Leader, Progress
 from tuner.records import Role, Start, State
 from tuner.report.wording import (
     make_printable,
     say_duration,
     say_milliseconds,
     say_rate,
+    say_ratio,
     say_speedup,
     say_value,
 )
@@ -28,15 +30,21 @@ if TYPE_CHECKING:
 NOTES_SHOWN = 4
 CHANGES_SHOWN = 6
 P99 = 0.99
+STARTS_SHOWN = 48
+"""In the sparkline, the last ones."""
+BARS, ASCII_BARS = "▁▂▃▄▅▆▇█", "._-=+*#@"
+NOT_MEASURED = "x"
+"""In place of the bar of a start that gave no measurement."""
 
 
 @contextmanager
 def open_progress(console: Console, *, verbose: bool = False) -> Iterator[Progress]:
-    """Open the live display on a terminal, else one line per start; the console should stand for stderr.
+    """Open the live display where lines can be redrawn, else one line per start.
 
-    Verbose, there are lines everywhere, and below each start what its windows gave or why it failed.
+    The console should stand for stderr. Verbose, there are lines everywhere, and below each start what its
+    windows gave or why it failed.
     """
-    if verbose or not console.is_terminal:
+    if verbose or not console.is_interactive:
         yield LineProgress(console, verbose=verbose)
         return
     progress = LiveProgress(console)
@@ -59,7 +67,8 @@ class LiveProgress:
         self._left_s: float | None = None
         self._now = Text("")
         self._last = Text("")
-        self._incumbent = Text("the default")
+        self._speedups: deque[float | None] = deque(maxlen=STARTS_SHOWN)
+        self._leaders: Sequence[Leader] = ()
         self._notes: deque[str] = deque(maxlen=NOTES_SHOWN)
 
     def stage(self, name: str, done: int, total: int) -> None:
@@ -74,10 +83,12 @@ class LiveProgress:
     def start_ends(self, start: Start, speedup: "Speedup | None") -> None:
         self._last = describe_end(start, speedup)
         self._now = Text("")
+        if start.role.is_under_study_load:
+            self._speedups.append(None if speedup is None else speedup.log_ratio)
         self.draw()
 
-    def incumbent(self, changes: Changes, speedup: "Speedup") -> None:
-        self._incumbent = Text.assemble((say_speedup(speedup), "bold green"), "  ", describe_changes(changes))
+    def leaders(self, leaders: Sequence[Leader]) -> None:
+        self._leaders = leaders
         self.draw()
 
     def note(self, text: str) -> None:
@@ -97,11 +108,15 @@ class LiveProgress:
         bar = ProgressBar(total=self._total or None, completed=self._done, width=24)
         head = Table.grid(padding=(0, 2))
         head.add_row(self._stage, bar, count, left)
-        body = Table.grid(padding=(0, 2))
+        body = Table.grid(padding=(0, 2), expand=True)
         body.add_column(style="dim", no_wrap=True, min_width=len("best so far"))
-        body.add_column(overflow="ellipsis", no_wrap=True)
-        for title, text in (("now", self._now), ("last", self._last), ("best so far", self._incumbent)):
-            body.add_row(title, text)
+        body.add_column(overflow="ellipsis", no_wrap=True, ratio=1)
+        body.add_row("now", self._now)
+        body.add_row("last", self._last)
+        body.add_row("starts", Sparkline([*self._speedups]))
+        best = [describe_leader(leader, is_first=not place) for place, leader in enumerate(self._leaders)]
+        for place, text in enumerate(best or [Text("the default")]):
+            body.add_row("" if place else "best so far", text)
         for remark in self._notes:
             body.add_row("", Text(remark, style="yellow"))
         return Group(head, body)
@@ -114,6 +129,7 @@ class LineProgress:
         self._console = console
         self._verbose = verbose
         self._stage = self._label = self._left = ""
+        self._best: Changes = {}
 
     def stage(self, name: str, done: int, total: int) -> None:  # noqa: ARG002 - a line says it once
         if name != self._stage:
@@ -128,8 +144,11 @@ class LineProgress:
         for line in describe_windows(start) if self._verbose else ():
             self._print(f"    {line}")
 
-    def incumbent(self, changes: Changes, speedup: "Speedup") -> None:
-        self._print(f"  best so far {say_speedup(speedup)}  {describe_changes(changes)}")
+    def leaders(self, leaders: Sequence[Leader]) -> None:
+        if not leaders or leaders[0].changes == self._best:
+            return
+        self._best = leaders[0].changes
+        self._print(f"  best so far {say_speedup(leaders[0].speedup)}  {describe_changes(self._best)}")
 
     def note(self, text: str) -> None:
         self._print(f"  {text}")
@@ -139,6 +158,36 @@ class LineProgress:
 
     def _print(self, line: str) -> None:
         self._console.print(make_printable(line), markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+class Sparkline:
+    """Speedups of the last starts as bars on a log scale, from the least to the most; both in figures."""
+
+    def __init__(self, speedups: Sequence[float | None]) -> None:
+        """Take log ratios; None is a start without a measurement."""
+        self._speedups = speedups
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw with what the terminal's encoding has."""
+        known = [each for each in self._speedups if each is not None]
+        if not known:
+            return
+        bars, least, most = ASCII_BARS if options.ascii_only else BARS, min(known), max(known)
+        ends = f"  {say_ratio(math.exp(least))} to {say_ratio(math.exp(most))}"
+        shown = self._speedups[-max(1, options.max_width - len(ends)) :]
+        step = (most - least) / (len(bars) - 1) or 1.0
+        drawn = (NOT_MEASURED if each is None else bars[round((each - least) / step)] for each in shown)
+        yield Text.assemble(("".join(drawn), "cyan"), ends)
+
+
+def describe_leader(leader: Leader, *, is_first: bool) -> Text:
+    """Return in one line what one of the best gives, in how many starts, and what it changes."""
+    starts = f"{leader.starts} start{'' if leader.starts == 1 else 's'}"
+    return Text.assemble(
+        (say_speedup(leader.speedup), "bold green" if is_first else "green"),
+        (f"  {starts:9}  ", "dim"),
+        describe_changes(leader.changes),
+    )
 
 
 def describe_end(start: Start, speedup: "Speedup | None") -> Text:

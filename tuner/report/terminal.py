@@ -17,7 +17,9 @@ from tuner.report.wording import (
     capitalize,
     make_printable,
     say_age,
+    say_comparison,
     say_gain,
+    say_lacks,
     say_metric,
     say_other_loads,
     say_quantile,
@@ -242,28 +244,21 @@ def _capacity(summary: "Summary") -> list[RenderableType]:
 
 def comparison_table(comparison: "Comparison", first: str, second: str) -> Group:
     """Return two configurations that were measured in pairs, and the gain of the second over the first."""
-    names = {"first": make_printable(first), "second": make_printable(second)}
-    gain = comparison.gain
-    what = "" if gain.metric is Metric.GOODPUT else f" in {say_metric(gain.metric)}"
-    headline = f"{names['second']} is {say_gain(gain)} of {names['first']}{what}: {gain.verdict}"
+    names, gain = {"first": first, "second": second}, comparison.gain
     reason = [Text(make_printable(comparison.reason))] if comparison.reason else []
     warnings = [
-        Text(
-            f"{names[side]} holds less than the default: {make_printable('; '.join(lacks))}. "
-            "Its figures say nothing of slow clients.",
-            style="yellow",
-        )
-        for side, lacks in comparison.lacks.items()
+        Text(say_lacks(names[side], lacks), style="yellow") for side, lacks in comparison.lacks.items()
     ]
     table = _sides_table(comparison.first)
-    table.add_row(names["first"], *describe_arm(comparison.first))
-    table.add_row(names["second"], *describe_arm(comparison.second))
+    table.add_row(make_printable(first), *describe_arm(comparison.first))
+    table.add_row(make_printable(second), *describe_arm(comparison.second))
     age = _age(gain, (first, second))
     loads = [
         Text(make_printable(f"under {name}: {say_gain(each)}, {each.verdict}"))
         for name, each in gain.by_load.items()
     ]
-    return Group(Text(headline, style="bold"), *reason, *loads, *age, *warnings, Text(""), table)
+    headline = Text(say_comparison(gain, first, second), style="bold")
+    return Group(headline, *reason, *loads, *age, *warnings, Text(""), table)
 
 
 def parameter_list(

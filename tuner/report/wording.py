@@ -70,6 +70,19 @@ def say_gain(gain: "Gain") -> str:
     return f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}, {pairs}"
 
 
+def say_comparison(gain: "Gain", first: str, second: str) -> str:
+    """Write what pairs gave: tuned.yaml is 1.31× [1.27, 1.35], 6 pairs of default: improved."""
+    what = "" if gain.metric is Metric.GOODPUT else f" in {say_metric(gain.metric)}"
+    return make_printable(f"{second} is {say_gain(gain)} of {first}{what}: {gain.verdict}")
+
+
+def say_lacks(name: str, lacks: Sequence[str]) -> str:
+    """Write that a configuration which was measured holds less than the default."""
+    return make_printable(
+        f"{name} holds less than the default: {'; '.join(lacks)}. Its figures say nothing of slow clients."
+    )
+
+
 def say_age(age: "Age | None") -> str:
     """Write for which seconds under load a gain holds; empty where they are not known."""
     if age is None:

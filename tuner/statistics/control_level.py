@@ -10,7 +10,7 @@ Kalman Filter", 1989, section 2.3; Kalman 1960 for the filter, Rauch, Tung & Str
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from statistics import median
@@ -244,6 +244,30 @@ class Speedup:
         return math.exp(self.log_ratio - reach), math.exp(self.log_ratio + reach)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLevels:
+    """The control level of each host of a study; what one host gives says nothing of another's."""
+
+    by_host: Mapping[str, ControlLevel]
+
+    @classmethod
+    def fit(cls, controls: Sequence[Start], noise: Noise) -> "HostLevels":
+        """Fit each host by its own controls; one without any that counts has no level."""
+        groups: dict[str, list[Start]] = {}
+        for start in controls:
+            if start.counts:
+                groups.setdefault(start.host, []).append(start)
+        return cls(by_host={host: ControlLevel.fit(group, noise) for host, group in groups.items()})
+
+    def knows(self, start: Start) -> bool:
+        """Return whether the default was measured on the host of a start."""
+        return start.host in self.by_host
+
+    def at(self, start: Start) -> tuple[float, float]:
+        """Return level and variance of a start's host when it was measured."""
+        return self.by_host[start.host].at(middle_s(start))
+
+
 def speedups(starts: Sequence[Start], noise: Noise) -> dict[int, Speedup]:
     """Return the speedup of every start that counts, by its number; nothing before the first control.
 
@@ -251,15 +275,12 @@ def speedups(starts: Sequence[Start], noise: Noise) -> dict[int, Speedup]:
     The variance holds σ_b², σ_w²/n and the level's own; of a start that was not steady, or whose goodput is
     only a lower bound, four times the first two.
     """
-    controls = [start for start in starts if start.role is Role.CONTROL and start.counts]
-    if not controls:
-        return {}
-    fitted = ControlLevel.fit(controls, noise)
+    fitted = HostLevels.fit([start for start in starts if start.role is Role.CONTROL], noise)
     found = {}
     for start in starts:
         log = start.log_value
-        if start.counts and log is not None:
-            level, variance = fitted.at(middle_s(start))
+        if start.counts and log is not None and fitted.knows(start):
+            level, variance = fitted.at(start)
             certain = start.steady and not is_lower_bound(start)
             own = start_variance(noise, len(start.valid_windows), certain)
             found[start.number] = Speedup(log_ratio=log - level, variance=own + variance)

@@ -53,6 +53,15 @@ def carriers(starts: Sequence[Start], noise: Noise | None = None) -> tuple[Confi
 
 def _doubtful(starts: Sequence[Start], noise: Noise | None) -> list[tuple[float, list[Start]]]:
     """Return for each jump the time of the first control after it, and the search starts around it."""
+    hosts = dict.fromkeys(start.host for start in starts)
+    return [
+        jump
+        for host in hosts
+        for jump in _doubtful_on_one([start for start in starts if start.host == host], noise)
+    ]
+
+
+def _doubtful_on_one(starts: Sequence[Start], noise: Noise | None) -> list[tuple[float, list[Start]]]:
     controls = [start for start in starts if start.role is Role.CONTROL and start.counts]
     if not controls:
         return []

@@ -85,7 +85,8 @@ def estimate_noise(starts: Sequence[Start]) -> Noise:
     squares, degrees = _within(counted)
     window_variance = _shrink(prior.sigma_window**2, squares, degrees)
     controls = sorted(
-        (start for start in counted if start.role is Role.CONTROL), key=lambda start: start.started_s
+        (start for start in counted if start.role is Role.CONTROL),
+        key=lambda start: (start.host, start.started_s),
     )
     usual = _usual(window_variance)
     between, drift, start_degrees = _between(controls, window_variance)

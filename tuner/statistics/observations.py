@@ -1,6 +1,6 @@
 """What a campaign has observed, as a Gaussian process takes it: points, values, and noise of two kinds."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +13,14 @@ from tuner.optimize.replay import shared
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.space import Space
-from tuner.statistics.control_level import ControlLevel, is_lower_bound, middle_s, reference_logs
+from tuner.statistics.control_level import HostLevels, is_lower_bound, middle_s, reference_logs
 from tuner.statistics.noise import Noise, estimate_noise, start_variance
 
 LEARNS_FROM = frozenset({Role.CONTROL, Role.SEARCH, Role.REPEAT, Role.RACE, Role.ABLATION})
 KNOWN_NOISE_DEGREES = 15.0
 """Degrees of freedom from which on the scatter between starts is taken for noise alone."""
+HOST_SD = 0.5
+"""Standard deviation beforehand of what one of several hosts gives, around its own controls' median."""
 JUMP_SD = 0.5
 """Standard deviation of the level beforehand on either side of a confirmed jump."""
 FAR_BELOW = 0.7
@@ -31,8 +33,31 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """When and where something was measured."""
+
+    times: Array
+    """Shape (n,), in seconds since the epoch."""
+    hosts: tuple[str, ...]
+    """Names, n of them."""
+
+    @classmethod
+    def of(cls, starts: Sequence[Start]) -> "Moments":
+        """Return those of the starts' windows."""
+        times = np.array([middle_s(start) for start in starts])
+        return cls(times=times, hosts=tuple(start.host for start in starts))
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def on(self, host: str) -> NDArray[np.int64]:
+        """Return the indices of those on one host."""
+        return np.flatnonzero(np.array(self.hosts) == host)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """The level of the host over time: a random walk that begins anew at each confirmed jump."""
+    """The level of one host over time: a random walk that begins anew at each confirmed jump."""
 
     first_s: float
     drift_per_s: float
@@ -56,13 +81,63 @@ class Walk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Walks:
+    """The level of every host of a study: a block of its own each, as hosts share no noise."""
+
+    by_host: Mapping[str, Walk]
+    offsets: Mapping[str, float]
+    """What the default gives on each host, roughly, over what it gives on the first: log points."""
+
+    @classmethod
+    def fit(cls, starts: Sequence[Start], controls: Sequence[tuple[Start, float]], noise: Noise) -> "Walks":
+        """Fit to starts, of which the controls tell the level with the log that each stands for."""
+        levels = HostLevels.fit([start for start, _ in controls], noise)
+        hosts = dict.fromkeys(start.host for start in starts)
+        medians = {
+            host: float(np.median(logs))
+            for host in hosts
+            if (logs := [log for start, log in controls if start.host == host])
+        }
+        middle = next(iter(medians.values()))
+        return cls(
+            by_host={
+                host: Walk(
+                    first_s=min(middle_s(start) for start in starts if start.host == host),
+                    drift_per_s=noise.drift_per_s,
+                    jumps=levels.by_host[host].jumps if host in medians else (),
+                )
+                for host in hosts
+            },
+            offsets={host: medians.get(host, middle) - middle for host in hosts},
+        )
+
+    @property
+    def jumps(self) -> tuple[tuple[float, float], ...]:
+        """Return the jumps of all hosts."""
+        return tuple(jump for walk in self.by_host.values() for jump in walk.jumps)
+
+    def offset(self, moments: Moments) -> Array:
+        """Return the offset of each moment's host, shape (n,); 0 where nothing is known of it."""
+        return np.array([self.offsets.get(host, 0.0) for host in moments.hosts])
+
+    def covariances(self, one: Moments, other: Moments) -> Array:
+        """Return those of the levels at moments; shape (n, m)."""
+        found = np.zeros((len(one), len(other)))
+        for host, walk in self.by_host.items():
+            block = np.ix_(one.on(host), other.on(host))
+            apart = HOST_SD**2 if len(self.by_host) > 1 else 0.0
+            found[block] = walk.covariances(one.times[block[0][:, 0]], other.times[block[1][0]]) + apart
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
     """All starts that count, ready for a model."""
 
     noise: Noise
-    walk: Walk
-    times: Array
-    """When each start was measured, shape (n,), in seconds since the epoch."""
+    walks: Walks
+    moments: Moments
+    """Of each start."""
     encoding: Encoding
     columns: Columns
     points: Points
@@ -84,26 +159,25 @@ class Observations:
         logs = {id(start): log for start, log in controls}
         told = [start for start in told if start.role is not Role.CONTROL or id(start) in logs]
         noise = estimate_noise(told)
-        times = np.array([middle_s(start) for start in told])
-        walk = Walk(
-            first_s=float(times.min()),
-            drift_per_s=noise.drift_per_s,
-            jumps=ControlLevel.fit([start for start, _ in controls], noise).jumps,
-        )
+        moments = Moments.of(told)
+        walks = Walks.fit(told, controls, noise)
         encoding = Encoding(shared(space.dimensions))
         points = encode(space, encoding, [start.config for start in told])
         values = np.array([logs.get(id(start), start.log_value or 0.0) for start in told])
+        values -= walks.offset(moments)
         return cls(
             noise=noise,
-            walk=walk,
-            times=times,
+            walks=walks,
+            moments=moments,
             encoding=encoding,
             columns=make_columns(space, encoding),
             points=points,
             values=compress(values, FAR_BELOW),
             apart=ObservationNoise(
-                own=_variances(told, noise, points, values, drifted=noise.drift_per_s * np.ptp(times)),
-                shared=walk.covariances(times, times),
+                own=_variances(
+                    told, noise, points, values, drifted=noise.drift_per_s * np.ptp(moments.times)
+                ),
+                shared=walks.covariances(moments, moments),
                 degrees=noise.degrees_start,
             ),
         )

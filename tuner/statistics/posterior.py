@@ -25,9 +25,9 @@ from tuner.optimize.leaning import HINT_PRICES, Leaning
 from tuner.ports import Config
 from tuner.records import Start
 from tuner.space import Space
-from tuner.statistics.control_level import Speedup, middle_s
+from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import Noise, start_variance
-from tuner.statistics.observations import Observations, Walk, encode, is_certain
+from tuner.statistics.observations import Moments, Observations, Walks, encode, is_certain
 
 HINT_GAIN = HINT_PRICES * 0.01
 """Log points that a right hint is expected to bring, before anything was measured."""
@@ -42,9 +42,9 @@ class Posterior:
     space: Space
     noise: Noise
     process: GaussianProcess
-    walk: Walk
-    times: Array
-    """When each start of the process was measured, shape (n,), in seconds since the epoch."""
+    walks: Walks
+    moments: Moments
+    """When and where each start of the process was measured."""
     encoding: Encoding = field(repr=False)
     leaning: Leaning | None = None
     """What hints say, of which the process is what comes on top; None where nobody is asked."""
@@ -82,8 +82,8 @@ class Posterior:
             space=space,
             noise=seen.noise,
             process=process,
-            walk=seen.walk,
-            times=seen.times,
+            walks=seen.walks,
+            moments=seen.moments,
             encoding=seen.encoding,
             leaning=leaning,
         )
@@ -115,23 +115,23 @@ class Posterior:
         """Return the log gain of one configuration over the default."""
         return self.gains_apart([config])[0]
 
-    def level(self, time_s: float) -> tuple[float, float]:
+    def level(self, time_s: float, host: str = "") -> tuple[float, float]:
         """Return mean and variance of the default's log goodput at a time, as a long start would show it."""
-        means, variances = self._levels(np.array([time_s]))
+        means, variances = self._levels(Moments(times=np.array([time_s]), hosts=(host,)))
         return float(means[0]), float(variances[0])
 
-    def _levels(self, times: Array) -> tuple[Array, Array]:
+    def _levels(self, moments: Moments) -> tuple[Array, Array]:
         means, covariances = self.process.joint(
-            np.repeat(self._default, len(times), axis=0),
+            np.repeat(self._default, len(moments), axis=0),
             is_rough=True,
-            across=self.walk.covariances(times, self.times),
-            between=self.walk.covariances(times, times),
+            across=self.walks.covariances(moments, self.moments),
+            between=self.walks.covariances(moments, moments),
         )
-        return means, np.maximum(covariances.diagonal(), 0.0)
+        return means + self.walks.offset(moments), np.maximum(covariances.diagonal(), 0.0)
 
     def speedups(self, starts: Sequence[Start]) -> list[Speedup]:
         """Return what each start alone shows: its log goodput over the level at its time."""
-        levels, variances = self._levels(np.array([middle_s(start) for start in starts]))
+        levels, variances = self._levels(Moments.of(starts))
         return [
             Speedup(
                 log_ratio=(start.log_value or 0.0) - float(level),
@@ -142,7 +142,14 @@ class Posterior:
         ]
 
     def worth_of_a_start(
-        self, configs: Sequence[Config], *, at_s: float, windows: int, bonus: Array | None = None
+        self,
+        configs: Sequence[Config],
+        *,
+        at_s: float,
+        windows: int,
+        bonus: Array | None = None,
+        host: str = "",
+        pending: Sequence[Start] = (),
     ) -> Array:
         """Return by how much another start of each raises the mean of the one chosen then; shape (m,).
 
@@ -154,21 +161,26 @@ class Posterior:
             at_s: when the start would be made, in seconds since the epoch.
             windows: of that start.
             bonus: shape (m,), worth of each besides its gain; None for none.
+            host: on which it would be made.
+            pending: starts that others are at. What they will show is as expected; it leaves less to learn.
         """
         count = len(configs)
         points = self._points(configs)
-        # The functions of default and configurations, and then what a start of each would show now.
-        asked = np.concatenate([self._default, points, points])
+        # The functions of default and configurations, then what a start of each would show now, and what
+        # those show that others are at.
+        asked = np.concatenate([self._default, points, points, self._points([s.config for s in pending])])
         is_start = np.arange(len(asked)) > count
-        now = np.full(len(asked), at_s)
-        across = self.walk.covariances(now, self.times) * is_start[:, None]
-        between = self.walk.covariances(now, now) * np.outer(is_start, is_start)
+        here = (host,) * (2 * count + 1)
+        moments = Moments(times=np.full(len(asked), at_s), hosts=(*here, *(start.host for start in pending)))
+        across = self.walks.covariances(moments, self.moments) * is_start[:, None]
+        between = self.walks.covariances(moments, moments) * np.outer(is_start, is_start)
         means, covariances = self.process.joint(asked, is_rough=True, across=across, between=between)
+        covariances = _learn_last(covariances, len(pending), start_variance(self.noise, windows))
         contrast = _against_first(count + 1)
         gains = contrast @ means[: count + 1] + _expect(self.leaning, points, self._default)
         gains += 0.0 if bonus is None else bonus
-        shown = covariances.diagonal()[count + 1 :] + start_variance(self.noise, windows)
-        moved = contrast @ covariances[: count + 1, count + 1 :] / np.sqrt(shown)
+        shown = covariances.diagonal()[count + 1 : 2 * count + 1] + start_variance(self.noise, windows)
+        moved = contrast @ covariances[: count + 1, count + 1 : 2 * count + 1] / np.sqrt(shown)
         return gradient_of_knowledge(gains, moved)
 
     @cached_property
@@ -188,6 +200,14 @@ def _lean(space: Space, encoding: Encoding) -> Leaning | None:
 def _expect(leaning: Leaning | None, points: Points, default: Points) -> Array:
     """Return what hints promise of points (m, d) over the default (1, d), in log points; shape (m,)."""
     return np.zeros(len(points)) if leaning is None else HINT_GAIN * leaning.expect(points, default[0])
+
+
+def _learn_last(covariances: Array, count: int, variance: float) -> Array:
+    """Return covariances once the last `count` values are known, each with noise of a variance."""
+    if not count:
+        return covariances
+    known = covariances[-count:, -count:] + variance * np.eye(count)
+    return np.asarray(covariances - covariances[:, -count:] @ np.linalg.solve(known, covariances[-count:]))
 
 
 def _against_first(count: int) -> Array:

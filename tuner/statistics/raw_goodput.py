@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from scipy.special import ndtr
 
 from tuner.records import Metric, Role, Start, measured_by
-from tuner.statistics.control_level import ControlLevel, Speedup, combine, middle_s
+from tuner.statistics.control_level import HostLevels, Speedup, combine
 from tuner.statistics.failure_rate import CredibleInterval
 from tuner.statistics.noise import Noise, estimate_noise, start_variance
 
@@ -50,13 +50,13 @@ class RawGoodput:
             return None
         others = [start for group in raw.values() for start in group]
         noise = estimate_noise([*controls, *others])
-        level = ControlLevel.fit(controls, noise)
+        levels = HostLevels.fit(controls, noise)
         logs = [start.log_goodput or 0.0 for start in controls]
         return cls(
             ratios={
-                key: combine([_compare(start, level, noise) for start in group], noise)
+                key: combine(compared, noise)
                 for key, group in raw.items()
-                if group
+                if (compared := [_compare(start, levels, noise) for start in group if levels.knows(start)])
             },
             level_rps=math.exp(math.fsum(logs) / len(logs)),
             level_variance=math.fsum(
@@ -86,8 +86,8 @@ class RawGoodput:
         )
 
 
-def _compare(start: Start, level: ControlLevel, noise: Noise) -> Speedup:
+def _compare(start: Start, levels: HostLevels, noise: Noise) -> Speedup:
     """Compare one start with the default at its time; here a full generator makes no bound of goodput."""
-    log, variance = level.at(middle_s(start))
+    log, variance = levels.at(start)
     own = start_variance(noise, len(start.valid_windows), start.steady)
     return Speedup(log_ratio=(start.log_goodput or 0.0) - log, variance=own + variance)

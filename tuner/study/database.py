@@ -9,11 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import optuna
-from sqlalchemy import event
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import NullPool, create_engine, event, text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
 from tuner.errors import TargetError, UsageError
-from tuner.study.storage_url import sqlite_url
+from tuner.study.storage_url import POSTGRESQL, driver_url, sqlite_url
+
+CONNECTION = {
+    "connect_timeout": 10,
+    "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000,
+    "options": "-c timezone=UTC -c client_connection_check_interval=5000",
+}  # fmt: skip
+"""How PostgreSQL is connected to (libpq, 34.1.2): a server or a client that is gone is noticed within half a
+minute, and heartbeats are in one time zone."""
+
+
+class StorageLost(TargetError):
+    """The server of a storage is away; it may come back."""
 
 
 @contextmanager
@@ -26,14 +38,23 @@ def translated(where: str) -> Iterator[None]:
     ) as error:  # fmt: skip
         cause = error.__cause__ or error
         said = (str(cause).splitlines() or [type(cause).__name__])[0]
-        raise TargetError(f"{where}: the storage cannot be used ({said}). {_remedy(cause)}") from error
+        kind = StorageLost if _is_away(error) else TargetError
+        raise kind(f"{where}: the storage cannot be used ({said}). {_remedy(cause)}") from error
+
+
+def _is_away(error: BaseException) -> bool:
+    """Return whether a server ended the connection or refused it, rather than what was asked of it."""
+    found = error if isinstance(error, DBAPIError) else error.__cause__
+    if not isinstance(found, OperationalError | InterfaceError):
+        return False
+    return type(found.orig).__module__.startswith("psycopg")
 
 
 def _remedy(cause: BaseException) -> str:
-    text = str(cause).lower()
-    if "full" in text or "no space" in text:
+    said = str(cause).lower()
+    if "full" in said or "no space" in said:
         return "Free some space on that disk; the same command goes on where it stopped."
-    if isinstance(cause, json.JSONDecodeError) or "not a database" in text or "malformed" in text:
+    if isinstance(cause, json.JSONDecodeError) or "not a database" in said or "malformed" in said:
         return "Move that file away if it is not this study's."
     return "Check the path, its permissions and the address."
 
@@ -68,15 +89,45 @@ def make_file(path: Path, name: str) -> None:
 def connect_database(
     url: str, where: str, *, is_known: bool = False, engine_kwargs: dict[str, Any] | None = None
 ) -> optuna.storages.RDBStorage:
-    """Open a database; that Optuna's version fits one of our own making need not be looked up, which is slow.
+    """Open a database; that Optuna's version fits one of our own making need not be looked up: it is slow."""
+    url, options = _way_to(url, where)
+    with _understood(where):
+        return optuna.storages.RDBStorage(url, engine_kwargs or options, skip_compatibility_check=is_known)
 
-    What is wrong with the address is not quoted: it may hold a password.
-    """
+
+@contextmanager
+def one_at_a_time(url: str, where: str) -> Iterator[None]:
+    """Keep others away from a server's tables while one makes or upgrades them; a file has its own way."""
+    if not url.startswith(POSTGRESQL):
+        yield
+        return
+    url, options = _way_to(url, where)
+    with _understood(where):
+        engine = create_engine(url, poolclass=NullPool, connect_args=options["connect_args"])
+        connection = engine.connect()
+    with connection:
+        connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('tuner/tables', 0))"))
+        yield
+
+
+def _way_to(url: str, where: str) -> tuple[str, dict[str, Any]]:
+    """Return the address of a database as SQLAlchemy takes it, and its options."""
+    if not url.startswith(POSTGRESQL):
+        return url, {}
+    if url.partition("://")[2].partition("/")[0].count("@") > 1:
+        raise UsageError(f"{where}: this address cannot be understood. Write an @ in a password as %40.")
+    return driver_url(url), {"pool_pre_ping": True, "connect_args": CONNECTION}
+
+
+@contextmanager
+def _understood(where: str) -> Iterator[None]:
+    """Turn what is wrong with an address into one clear error; not quoted, as it may hold a password."""
     try:
-        return optuna.storages.RDBStorage(url, engine_kwargs, skip_compatibility_check=is_known)
+        yield
     except ImportError as error:
         raise TargetError(
-            f"{where}: the driver of this database is not installed. Install it, or write `storage: sqlite`."
+            f"{where}: the driver of this database is not installed. Install it (of PostgreSQL: "
+            "`pip install 'psycopg[binary]'`), or write `storage: sqlite`."
         ) from error
     except RuntimeError as error:
         raise TargetError(

@@ -206,6 +206,12 @@ FORMAT: Fact[int] = Fact("format")
 DEFINITION: Fact[Mapping[str, str]] = Fact("definition", to_json=dict)
 """The study file and the search space: name → text."""
 FINGERPRINT: Fact[Fingerprint] = Fact("fingerprint", fingerprint_from_json, asdict)
+OTHER_HOSTS: Fact[Mapping[str, Fingerprint]] = Fact(
+    "other_hosts",
+    lambda data: {name: fingerprint_from_json(each) for name, each in data.items()},
+    lambda hosts: {name: asdict(each) for name, each in hosts.items()},
+)
+"""Fingerprints of the hosts that joined a study of several, by name; the first one's is `FINGERPRINT`."""
 PRESET: Fact[str] = Fact("preset")
 """Return of the preset that the study began with."""
 
@@ -263,3 +269,10 @@ CONTEST: Fact[ContestPlan] = Fact("contest", _contest_from_json, asdict)
 """Of the storage of a contest, which is none of a study."""
 CURVE: Fact[CurvePlan] = Fact("curve", _curve_from_json, asdict)
 """Likewise, of a load curve."""
+
+PLANS: tuple[Fact[Any], ...] = (
+    METRIC, BLEND, MOVED_LOAD, IS_SEARCHED, FINALIST, REFUSALS, OTHER_LOADS, CONFIRMATION, FIXED_RATE,
+    VERDICT,
+)  # fmt: skip
+"""What the stages of a campaign plan and settle; where another worker has changed any of it, a campaign goes
+on from there."""

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+from tuner.errors import UsageError
 from tuner.hosts.url import parse_url
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZERS
 from tuner.ports import H2, H2C, HTTP1, Scalar
@@ -49,6 +51,26 @@ def load_study(path: Path) -> Study:
     content = _read_bytes(path, f"Write one with `tuner init SERVER -o {path}`")
     begin = "Begin with `study:`, `servers:` and `space:`; `tuner init SERVER` writes a commented one"
     return _read_study(Fields(read_yaml(content, str(path), begin=begin)), path)
+
+
+def choose_target(settings: Study, host: str) -> Study:
+    """Return a study with another host as its target, for a worker there.
+
+    Raises:
+        UsageError: it is no host, or the study is for one host only.
+    """
+    if not _is_host(host):
+        raise UsageError(f"--target: {quote(host)} is no host. Write local, or ssh://user@host:port.")
+    if not settings.is_shared and host != settings.target.host:
+        raise UsageError(
+            f"--target: {settings.path} is a study of one host, {settings.target.host}, as its storage is a "
+            "file. Several hosts take `storage: postgresql://…`."
+        )
+    return replace(settings, target=replace(settings.target, host=host))
+
+
+def _is_host(text: str) -> bool:
+    return text == LOCAL or bool(HOST_URL.fullmatch(text) and text.isprintable())
 
 
 def load_values(path: Path) -> Mapping[str, Scalar]:
@@ -327,7 +349,7 @@ def _read_load_hosts(fields: Fields, target: TargetSettings) -> tuple[str, ...]:
             "Leave it out, or write `target: {mode: managed}`",
         )
     for host in hosts:
-        if host != LOCAL and not (HOST_URL.fullmatch(host) and host.isprintable()):
+        if not _is_host(host):
             raise fields.wrong(keys, f"{quote(host)} is no host", "Write local, or ssh://user@host:port")
     if not hosts or len(set(hosts)) < len(hosts):
         raise fields.wrong(keys, f"{quote(hosts)} is not a list of hosts", "Name each once")

@@ -14,10 +14,14 @@ NAME = "lock"
 
 
 @contextmanager
-def locked(settings: Study) -> Iterator[None]:
+def locked(settings: Study, *, is_shared: bool = False) -> Iterator[None]:
     """Hold the study for one tuner. The kernel lets go of the lock when its holder dies.
 
     A folder that was not there before, and in which nothing was put, is removed again.
+
+    Args:
+        settings: the study.
+        is_shared: whether other workers of the study may hold it as well; nobody else may.
 
     Raises:
         UsageError: the folder or a file in it is a link, another user's, or may be written by others.
@@ -33,28 +37,29 @@ def locked(settings: Study) -> Iterator[None]:
         with translated(settings.folder / NAME, "written"):
             descriptor = open_file(settings.folder / NAME, os.O_RDWR | os.O_CREAT, within=folder)
             opened.callback(os.close, descriptor)
-        _claim(descriptor, settings)
+        _claim(descriptor, settings, is_shared=is_shared)
         if is_new:
             opened.callback(_remove_if_unused, settings.folder, folder)
         yield
 
 
-def _claim(descriptor: int, settings: Study) -> None:
+def _claim(descriptor: int, settings: Study, *, is_shared: bool) -> None:
     """Take the lock and write into it who has it."""
     try:
-        _lock(descriptor)
+        _lock(descriptor, fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX)
     except BlockingIOError as error:
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         raise TargetError(
             f"{settings.path}: another tuner is at work on this study (process {holder}). "
-            "Wait for it, or end it; then run the same command again."
+            "Wait for it, or end it; then run the same command again. Several at once need "
+            "`storage: postgresql://…`."
         ) from error
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
-def _lock(descriptor: int) -> None:
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def _lock(descriptor: int, kind: int) -> None:
+    fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     if not os.fstat(descriptor).st_nlink:
         # Its holder removed it since it was opened: who comes next would lock another file.
         raise BlockingIOError

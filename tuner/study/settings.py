@@ -16,7 +16,7 @@ from tuner.study.folder import DATABASE
 from tuner.study.mix import define_mix, describe_mix
 from tuner.study.objective import Constraint, Objective
 from tuner.study.server_options import ServerOptions
-from tuner.study.storage_url import sqlite_url
+from tuner.study.storage_url import POSTGRESQL, sqlite_url
 
 if TYPE_CHECKING:
     from tuner.space import Dimension, Space
@@ -214,6 +214,11 @@ class Study:
     def is_stored_beside(self) -> bool:
         """Return whether everything is stored in its own folder, on this machine."""
         return self.storage == "sqlite"
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether several workers may measure it at once."""
+        return self.storage.startswith(POSTGRESQL)
 
     @property
     def storage_url(self) -> str:

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.trial import TrialState, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
@@ -30,17 +30,44 @@ from tuner.records.as_json import (
     window_to_json,
 )
 from tuner.records.blend import Blend
-from tuner.study.database import connect_database, log_ahead, make_file, translated
-from tuner.study.facts import BLEND, DEFINITION, FINGERPRINT, FORMAT, METRIC, MOVED_LOAD, VERSION, Fact
+from tuner.study.database import (
+    StorageLost,
+    connect_database,
+    log_ahead,
+    make_file,
+    one_at_a_time,
+    translated,
+)
+from tuner.study.facts import (
+    BLEND,
+    DEFINITION,
+    FINGERPRINT,
+    FORMAT,
+    METRIC,
+    MOVED_LOAD,
+    OTHER_HOSTS,
+    PLANS,
+    VERSION,
+    Fact,
+)
 from tuner.study.objective import Constraint, slacks
 from tuner.study.settings import CONSTRAINTS
-from tuner.study.storage_url import SQLITE, show_url
+from tuner.study.storage_url import POSTGRESQL, SQLITE, show_url
+from tuner.study.workers.crew import ALONE, Crew
+from tuner.study.workers.postgresql import PostgresCrew
 
 T = TypeVar("T")
 FAILED_VALUE = -4.6
 """Value told for a start without a measurement: a hundredth of the control's goodput, and infeasible."""
 
 SHOWN_CHANGES = 4
+LOOK_AGAIN_S = 1.0
+"""Between two looks whether a storage is back."""
+REMEDY_ALONE = (
+    "Give the study a new name, or move its folder away. Several machines that are alike measure one study "
+    "with `storage: postgresql://…`."
+)
+REMEDY_SHARED = "Let machines join that are alike, or give the study a new name."
 
 
 class NotBegun(UsageError):
@@ -71,6 +98,14 @@ class Storage:
         self._clock = clock
         self._ids: dict[int, int] = {}
         self._judged_by: tuple[Metric, Blend | None] | None = None
+        self._ended: dict[int, Start] = {}
+        """Starts that change no more, as they were read."""
+        self.crew: Crew = ALONE
+
+    def join(self, *, host: str, worker: str, patience_s: float) -> None:
+        """Become one of several workers, where the storage is for several; see `PostgresCrew`."""
+        if isinstance(self.crew, PostgresCrew):
+            self.crew = replace(self.crew, host=host, worker=worker, patience_s=patience_s)
 
     def begin(
         self,
@@ -80,9 +115,11 @@ class Storage:
         session: str,
     ) -> Start:
         """Record that a start is about to be made."""
+        self.crew.require_turn()
         start = Start(
             number=-1, role=opening.role, config=dict(opening.config), state=State.RUNNING,
             started_s=self._clock.time(), arm=opening.arm, block=opening.block, session=session,
+            host=self.crew.host, worker=self.crew.worker,
         )  # fmt: skip
         template = create_trial(
             state=TrialState.RUNNING,
@@ -96,22 +133,45 @@ class Storage:
         self._ids[number] = identity
         return replace(start, number=number)
 
+    def wait_until_back(self) -> None:
+        """Wait until the storage answers again, however long it takes."""
+        while True:
+            try:
+                self.plans()
+            except StorageLost:
+                self._clock.sleep(LOOK_AGAIN_S)
+            else:
+                return
+
+    @contextmanager
+    def elsewhere(self, start: Start) -> Iterator[None]:
+        """Let others decide while a start is made."""
+        with self.crew.alive(self._ids[start.number]), self.crew.others_turn():
+            yield
+
     def keep_window(self, start: Start, window: Window) -> Start:
-        """Write one finished window."""
-        with self._translated():
-            self._storage.set_trial_user_attr(
-                self._ids[start.number], window_key(len(start.windows)), window_to_json(window)
-            )
+        """Write one finished window; nothing once others have taken its worker for dead."""
+        key, data = window_key(len(start.windows)), window_to_json(window)
+
+        def write() -> None:
+            with self._translated(), self._unless_settled():
+                self._storage.set_trial_user_attr(self._ids[start.number], key, data)
+
+        self.crew.insist(write)
         return replace(start, windows=(*start.windows, replace(window, metric=self.metric, blend=self.blend)))
 
     def end(self, start: Start, *, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
         """Write how a start ended: its value and its constraints (slack ≤ 0 is feasible).
 
         An invalid start is told as failed, which no sampler sees; a failed one as complete and infeasible,
-        so that samplers learn from it; a pruned one as complete, with the value that it has.
+        so that samplers learn from it; a pruned one as complete, with the value that it has. One that others
+        have settled stays as they left it.
         """
+        self.crew.insist(lambda: self._end(start, log_ratio, slacks))
+
+    def _end(self, start: Start, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
         identity = self._ids[start.number]
-        with self._translated():
+        with self._translated(), self._unless_settled():
             self._storage.set_trial_user_attr(identity, END, ending_to_json(start))
             if start.state is State.INVALID:
                 self._storage.set_trial_state_values(identity, TrialState.FAIL)
@@ -135,7 +195,8 @@ class Storage:
     ) -> Start:
         """End a start that was cut off: its finished windows count when they are all there."""
         whole = len(start.valid_windows) >= least_windows
-        failure = None if whole else Failure(kind="interrupted", reason="cut off")
+        reason = "its worker was lost" if start.worker else "cut off"
+        failure = None if whole else Failure(kind="interrupted", reason=reason)
         ended = replace(start, state=State.COMPLETE if whole else State.INVALID, failure=failure)
         self.end(ended, log_ratio=0.0, slacks=slacks(ended, constraints, controls))
         return ended
@@ -150,9 +211,8 @@ class Storage:
         for trial in trials:
             self._ids[trial.number] = trial._trial_id  # noqa: SLF001 - see begin
         moved = self.recall(MOVED_LOAD)
-        # The end of a start is written in two steps, the state last.
         starts = (
-            start_from_json(trial.user_attrs, number=trial.number, has_ended=trial.state.is_finished())
+            self._read(trial)
             for trial in trials
             if is_start(trial.user_attrs) and (moved is None or trial.number >= moved.since)
         )
@@ -160,6 +220,27 @@ class Storage:
         if metric is not Metric.GOODPUT:
             return tuple(measured_by(each, metric) for each in starts)
         return tuple(starts if blend is None else (blended(each, blend) for each in starts))
+
+    def _read(self, trial: FrozenTrial) -> Start:
+        known = self._ended.get(trial.number)
+        if known is not None:
+            return known
+        # The end of a start is written in two steps, the state last.
+        has_ended = trial.state.is_finished()
+        start = start_from_json(trial.user_attrs, number=trial.number, has_ended=has_ended)
+        if has_ended:
+            self._ended[trial.number] = start
+        return start
+
+    def plans(self) -> Mapping[str, Any]:
+        """Return what the stages have planned and settled so far: key → JSON value.
+
+        What is maximized is looked up anew from here on: another worker may have settled it.
+        """
+        self._judged_by = None
+        with self._translated():
+            attributes = self._study.user_attrs
+        return {fact.key: attributes.get(fact.key) for fact in PLANS}
 
     @property
     def metric(self) -> Metric:
@@ -208,6 +289,8 @@ class Storage:
             return
         self.refuse_another(fingerprint, definition=definition)
         self.remember(DEFINITION, definition)
+        if self.crew.is_shared and self.recall(FINGERPRINT) != fingerprint:
+            self.remember(OTHER_HOSTS, self._other_hosts() | {self.crew.host: fingerprint})
         # From now on it holds what an earlier tuner cannot read.
         self.remember(FORMAT, VERSION)
 
@@ -217,12 +300,14 @@ class Storage:
         if before is None or not self._is_measured():
             return
         old, new = asdict(before), asdict(fingerprint)
+        if self.crew.is_shared:
+            # Others may join, on machines that are alike.
+            del old["host"], new["host"]
         differing = [f"{key} was {old[key]!r}, is {new[key]!r}" for key in new if old.get(key) != new[key]]
         if differing:
-            raise UsageError(
-                f"{self._where}: this study was measured on another machine ({'; '.join(differing)}). "
-                "Give the study a new name, or move its folder away."
-            )
+            remedy = REMEDY_SHARED if self.crew.is_shared else REMEDY_ALONE
+            found = "; ".join(differing)
+            raise UsageError(f"{self._where}: this study was measured on another machine ({found}). {remedy}")
         if changed := self.describe_changes(definition):
             raise UsageError(
                 f"{self._where}: {changed}. Give the study a new name, move its folder away, or undo the "
@@ -240,8 +325,14 @@ class Storage:
         shown = "; ".join(changed[:SHOWN_CHANGES])
         return f"the study file or a search space has changed since this study began ({shown}{more})"
 
+    def _other_hosts(self) -> dict[str, Fingerprint]:
+        known: Mapping[str, Fingerprint] | None = self.recall(OTHER_HOSTS)
+        return dict(known or {})
+
     def _is_measured(self) -> bool:
-        return self.recall(FINGERPRINT) is not None and any(start.windows for start in self.starts())
+        return self.recall(FINGERPRINT) is not None and any(
+            start.windows or (self.crew.is_shared and start.state is State.RUNNING) for start in self.starts()
+        )
 
     def _knows_default_alone(self) -> bool:
         return all(start.role is Role.CONTROL for start in self.starts() if start.windows)
@@ -253,6 +344,16 @@ class Storage:
             optuna.delete_study(study_name=name, storage=self._storage)
             self._study = optuna.create_study(storage=self._storage, study_name=name, direction="maximize")
         self._ids.clear()
+        self._ended.clear()
+
+    @contextmanager
+    def _unless_settled(self) -> Iterator[None]:
+        """Leave a start as it is that others have settled: its worker was silent for too long."""
+        try:
+            yield
+        except optuna.exceptions.UpdateFinishedTrialError:
+            if not self.crew.is_shared:
+                raise
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -294,7 +395,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
     where, is_file = show_url(url), url.startswith(SQLITE)
     if is_file and not create and not Path(where).exists():
         raise NotBegun(f"{where}: there is no study here yet. Start it with `tuner run`.")
-    with translated(where):
+    with translated(where), one_at_a_time(url, where):
         is_new = is_file and not Path(where).exists()
         if is_new:
             make_file(Path(where), name)
@@ -313,6 +414,8 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )
     opened = Storage(storage, study, where, clock=clock)
+    if url.startswith(POSTGRESQL):
+        opened.crew = PostgresCrew(storage=storage, name=name, where=where)
     version = opened.recall(FORMAT) or 1
     if version > VERSION:
         raise UsageError(

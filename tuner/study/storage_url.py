@@ -5,11 +5,17 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 SQLITE = "sqlite:///"
+POSTGRESQL = "postgresql"
 
 
 def sqlite_url(path: Path) -> str:
     """Return the storage URL of a file, whatever letters are in its path."""
     return f"{SQLITE}{quote(str(path.absolute()))}"
+
+
+def driver_url(url: str) -> str:
+    """Return the address of a PostgreSQL with the driver that tuner brings along, where it names none."""
+    return re.sub(r"^postgresql:", "postgresql+psycopg:", url)
 
 
 def show_url(url: str) -> str:

@@ -142,9 +142,9 @@ def test_what_cannot_act_under_the_load_is_told_with_its_reason(settings, closed
     setup = replace(make_setup(settings, closed_space), space=closed_space)
     found = Findings(setup=setup, window=window(), deploy_s=0.1, calibration=None)
 
-    told = "cannot act keepalive_requests: it acts when `keepalive`; here keepalive is off"
-    assert told in found.as_text().splitlines()
-    assert found.as_json()["cannot_act"]["keepalive_requests"].startswith("it acts when `keepalive`")
+    told = "it acts when `not passes_to('websocket') and keepalive`; here keepalive is off"
+    assert f"cannot act keepalive_requests: {told}" in found.as_text().splitlines()
+    assert found.as_json()["cannot_act"]["keepalive_requests"] == told
     assert "keepalive_requests" not in found.as_json()["parameters"]
 
 

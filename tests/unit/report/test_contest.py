@@ -1,5 +1,7 @@
 """A contest as people see it: the screen at any width, the page, Markdown, and what it claims."""
 
+import csv
+import io
 import json
 import re
 from dataclasses import replace
@@ -17,7 +19,7 @@ from tuner.ports import ConnectTime
 from tuner.records import Failure, Metric, Role, State
 from tuner.report.contest import gather_contest
 from tuner.report.contest.page import render_contest, render_figure
-from tuner.report.contest.rows import contest_json, contest_markdown
+from tuner.report.contest.rows import contest_csv, contest_json, contest_markdown
 from tuner.report.contest.screen import contest_screen, draw_rows
 from tuner.report.contest.wording import list_claims, list_remarks, name_leader
 from tuner.study.facts import CONTEST, METRIC, ContestPlan, Entrant
@@ -209,6 +211,18 @@ def test_markdown_has_a_row_for_each_entrant_and_a_line_for_each_claim():
     assert len(table) == 2 + 4
     assert len({line.count("|") for line in table}) == 1
     assert sum(line.startswith("- ") for line in lines) == len(list_claims(contest))
+
+
+def test_csv_has_a_line_for_each_entrant():
+    contest = make_contest(RATES, crashed=(2,))
+
+    rows = list(csv.DictReader(io.StringIO(contest_csv(contest))))
+
+    assert [row["configuration"] for row in rows] == list(contest.labels)
+    assert rows[0]["ratio"] == "1.0"
+    assert rows[2]["fault"]
+    assert (rows[2]["ratio"], rows[2]["goodput_rps"]) == ("", "")
+    assert [row["leads"] == "True" for row in rows] == [index in contest.leaders for index in range(4)]
 
 
 def test_the_json_has_every_pair_both_ways_round():

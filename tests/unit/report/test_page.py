@@ -304,5 +304,5 @@ def test_what_cannot_act_stands_there_with_the_reason_and_its_source() -> None:
 def test_scripts_are_told_what_was_not_searched() -> None:
     told = summary_json(replace(summary(), space=of_load("nginx", keepalive=False)))["not_searched"]
 
-    assert told["cannot_act"]["keepalive_requests"]["reason"].startswith("it acts when `keepalive`")
+    assert told["cannot_act"]["keepalive_requests"]["reason"].endswith("here keepalive is off")
     assert told["held"]["etag"].startswith("semantic")

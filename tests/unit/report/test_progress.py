@@ -1,19 +1,30 @@
 """Live progress, on a terminal and in a log."""
 
+import math
 from dataclasses import replace
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
-from tuner.campaign.progress import Progress
+from tuner.campaign.progress import Leader, Progress
 from tuner.records import Failure, Role, State
-from tuner.report.progress import LineProgress, LiveProgress, open_progress
+from tuner.report.progress import ASCII_BARS, BARS, LineProgress, LiveProgress, Sparkline, open_progress
 from tuner.statistics.control_level import Speedup
 
 SPEEDUP = Speedup(log_ratio=0.27, variance=0.0004)
 SUMMARY = make_summary(searches=6)
+LEADERS = (
+    Leader(changes={"sendfile": (True, False), "worker_processes": ("auto", 1)}, speedup=SPEEDUP, starts=2),
+    Leader(
+        changes={"keepalive_requests": (1000, 64000)},
+        speedup=Speedup(log_ratio=0.1, variance=0.0004),
+        starts=1,
+    ),
+)
 
 
 def make_console(*, is_terminal: bool, width: int = 100) -> Console:
@@ -26,7 +37,8 @@ def play(progress: Progress) -> None:
     progress.time_left(130)
     progress.start_begins(Role.SEARCH, "sendfile off")
     progress.start_ends(start, SPEEDUP)
-    progress.incumbent({"sendfile": (True, False), "worker_processes": ("auto", 1)}, SPEEDUP)
+    progress.leaders(LEADERS)
+    progress.leaders(LEADERS)
     progress.start_begins(Role.SEARCH, "worker_connections 1\x1b]0;title\x07")
     failure = Failure(kind="rejected", reason="[bold]bad[/bold]")
     progress.start_ends(replace(start, number=6, state=State.FAILED, failure=failure), None)
@@ -54,7 +66,7 @@ def test_each_start_is_one_plain_line_where_there_is_no_terminal() -> None:
     ]
 
 
-def test_a_terminal_shows_stage_incumbent_and_time_left() -> None:
+def test_a_terminal_shows_stage_leaders_starts_and_time_left() -> None:
     console = make_console(is_terminal=True)
     with open_progress(console) as progress:
         assert isinstance(progress, LiveProgress)
@@ -64,8 +76,9 @@ def test_a_terminal_shows_stage_incumbent_and_time_left() -> None:
 
     shown = console.export_text()
     for words in (
-        "search", "4 of 20", "about 2 min 10 s left", "best so far", "1.31× [1.26, 1.36]",
-        "sendfile off, worker_processes 1", "steal of 6 % [link=x]in[/link] window 2", "pruned",
+        "search", "4 of 20", "about 2 min 10 s left", "best so far", "1.31× [1.26, 1.36]  2 starts",
+        "sendfile off, worker_processes 1", "1.11× [1.06, 1.15]  1 start ", "keepalive_requests 64000",
+        "▁x▁  1.31× to 1.31×", "steal of 6 % [link=x]in[/link] window 2", "pruned",
     ):  # fmt: skip
         assert words in shown
 
@@ -77,4 +90,38 @@ def test_the_live_display_fits_every_width(width: int) -> None:
     console = make_console(is_terminal=False, width=width)
     console.print(progress._screen())
 
-    assert max(len(line) for line in console.export_text().splitlines()) <= width
+    shown = console.export_text()
+    assert max(len(line) for line in shown.splitlines()) <= width
+    assert ("sendfile off, worker_processes 1" in shown) or ("…" in shown)
+
+
+def draw(sparkline: Sparkline, *, width: int = 60, encoding: str = "utf-8") -> str:
+    console = Console(width=width, color_system=None, file=TextIOWrapper(BytesIO(), encoding=encoding))
+    with console.capture() as drawn:
+        console.print(sparkline)
+    return drawn.get().rstrip("\n")
+
+
+def test_a_sparkline_reaches_from_the_least_speedup_to_the_most() -> None:
+    speedups = [math.log(0.5), None, 0.0, math.log(2)]
+
+    assert draw(Sparkline(speedups)) == f"▁x{BARS[4]}█  0.50× to 2.00×"
+    assert draw(Sparkline([None])) == ""
+
+
+@given(st.lists(st.none() | st.floats(-5, 5), max_size=100), st.integers(24, 120))
+def test_a_sparkline_fits_and_has_a_bar_for_each_of_the_last_starts(speedups, width) -> None:
+    shown = draw(Sparkline(speedups), width=width)
+
+    bars = shown.partition("  ")[0]
+    assert len(shown) <= width
+    assert set(bars) <= {*BARS, "x"}
+    if any(each is not None for each in speedups):
+        assert 0 < len(bars) <= len(speedups)
+        assert [bar == "x" for bar in bars] == [each is None for each in speedups[-len(bars) :]]
+
+
+def test_a_sparkline_needs_no_letters_that_an_encoding_lacks() -> None:
+    assert draw(Sparkline([-0.7, 0.0, 0.7]), encoding="latin-1").startswith(
+        f"{ASCII_BARS[0]}{ASCII_BARS[4]}{ASCII_BARS[-1]}"
+    )

@@ -1,5 +1,6 @@
 """A sweep as people see it: the screen at any width, the page, and what it says to do."""
 
+import csv
 import json
 import re
 from dataclasses import replace
@@ -18,6 +19,7 @@ from tuner.report.page import render_report
 from tuner.report.summary import gather_arm
 from tuner.report.sweep import Sweep, list_followers, say_tolerance, sweep_json
 from tuner.report.sweep.page import draw_figure, draw_marks, render_sweep
+from tuner.report.sweep.rows import sweep_csv, sweep_markdown
 from tuner.report.sweep.screen import draw_rows, sweep_screen
 from tuner.space.grid import place_value
 from tuner.statistics.curves.sweep import judge_sweep
@@ -97,6 +99,31 @@ def test_what_to_do_stands_at_the_end(peaked):
 
     assert re.fullmatch(r"Set worker_connections to 3000: 1\.\d\d× \[.*\] the goodput of 768\.", last)
     assert "3000 to 6000: within 3 % of the best." in printed(peaked, 80)
+
+
+def test_markdown_begins_with_what_to_do_and_has_a_row_for_each_value():
+    sweep = make_sweep({768: 10_000, 1500: 12_000, 3000: 15_000}, crashed=(1,))
+
+    text = sweep_markdown(sweep)
+
+    assert text.startswith("**Set worker_connections to 3000: ")
+    assert "| worker_connections | of 768 | requests/s | " in text
+    assert sum(line.startswith("| ") for line in text.splitlines()) == 2 + 3
+    assert "- 1500 fails: it crashed \\<b\\>" in text
+    assert "\x1b" not in text
+
+
+def test_csv_has_a_line_for_each_value_with_what_follows_from_it():
+    sweep = make_sweep({768: 10_000, 1500: 12_000, 3000: 15_000}, crashed=(1,))
+
+    default, crashed, best = csv.DictReader(StringIO(sweep_csv(sweep)))
+
+    assert (default["value"], default["worker_connections"]) == ("768", "768")
+    assert (crashed["ratio"], crashed["goodput_rps"], crashed["failed_starts"]) == ("", "", "6")
+    assert "it crashed" in crashed["fault"]
+    assert float(best["low"]) < float(best["ratio"]) < float(best["high"])
+    assert best["tolerated"] == "True"
+    assert int(best["worker_rlimit_nofile"]) > 3000
 
 
 def test_what_is_not_proven_is_not_advised():

@@ -188,7 +188,7 @@ def test_a_jump_of_the_host_is_no_gain_of_what_was_measured_behind_it():
         bench.measure(CACHED).measure().measure(EAGER, Role.REPEAT).measure()
     posterior = bench.fit()
 
-    assert len(posterior.walk.jumps) == 1
+    assert len(posterior.walks.jumps) == 1
     for config in (CACHED, EAGER, COPIED):
         assert posterior.gain(config).log_ratio == pytest.approx(worth(config), abs=0.08)
     assert posterior.level(SLOT_S * 2)[0] - BASE == pytest.approx(0.0, abs=0.04)

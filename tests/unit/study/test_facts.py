@@ -23,7 +23,7 @@ FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_tex
 """A whole study as it was written before facts had types and a version."""
 LATER = (
     facts.BLEND, facts.DIFFERENCES, facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REFUSALS,
-    facts.OTHER_LOADS, facts.SWEEP, facts.CONTEST, facts.CURVE,
+    facts.OTHER_LOADS, facts.SWEEP, facts.CONTEST, facts.CURVE, facts.OTHER_HOSTS,
 )  # fmt: skip
 """What that tuner did not write."""
 LEFT_ALONE = {"race", "simplify"}

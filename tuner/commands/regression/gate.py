@@ -23,6 +23,8 @@ from tuner.study.lock import locked
 
 MOST_PAIRS: Mapping[str, int] = {"quick": 20, "standard": 20, "thorough": 32}
 """Under each preset, when nothing else is asked."""
+MOST_MARGIN = 0.5
+"""What is half as fast passes no gate."""
 OF_ONE_BUILD = (*OF_ONE_STUDY, "server ", "backend")
 """What may differ between the studies of two builds: their programs, too."""
 
@@ -44,16 +46,19 @@ def gate(
         baseline: `default`, `winner`, a preset's name, parameter values; or another study, whose default it
             is, as of another build of the server or of the application behind it.
         new: what is compared with it, likewise of `settings`.
-        margin: share that the new side may be slower, such as 0.03.
-        pairs: how many at the most; by default 20, with the preset thorough 32.
+        margin: share that the new side may be slower, 0 to 0.5.
+        pairs: how many at the most, 2 or more; by default 20, with the preset thorough 32.
         preset: for how long each start is loaded; the study file's own by default.
         progress: told what happens.
 
     Raises:
-        UsageError: there is no such configuration, or the studies cannot be compared.
+        UsageError: there is no such configuration or margin, or the studies cannot be compared.
         TargetError: the machine cannot run it, is too noisy, or the baseline itself fails.
     """
     progress, length = progress or Silence(), preset or settings.preset
+    if not 0 <= margin <= MOST_MARGIN:
+        raise UsageError(f"margin: {margin:g} is no share from 0 to {MOST_MARGIN:g}. Give 0.03 for 3 %.")
+    looks = plan_looks(MOST_PAIRS[length] if pairs is None else pairs)
     studies = {BASELINE: baseline if isinstance(baseline, Study) else settings, NEW: settings}
     _refuse_twins(studies, is_apart=isinstance(baseline, Study))
     chosen = {BASELINE: DEFAULT_ARM if isinstance(baseline, Study) else baseline, NEW: new}
@@ -71,7 +76,7 @@ def gate(
         comparing = Comparing(
             setups=setups, sides=sides, maximized=maximized, preset=length, progress=progress, stage="gate"
         )
-        looks, judge = plan_looks(pairs or MOST_PAIRS[length]), partial(judge_margin, margin=margin)
+        judge = partial(judge_margin, margin=margin)
         measured = measure_until_decided(comparing, looks, judge, settings.constraints, against="slower")
     return NonInferiority(
         study=settings.name, sides={BASELINE: _name(baseline, BASELINE), NEW: _name(new, NEW)},

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 from tuner.export.formats.containers import name_setting
 from tuner.export.host_change import FileChange, HostChange
 from tuner.export.patches import make_patch
-from tuner.export.result_tables import escape_markdown, result_as_markdown, write_table
+from tuner.export.result_tables import result_as_markdown
 from tuner.report.conclusions import say_worth
+from tuner.report.tables import escape_markdown, markdown_table
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -23,7 +24,10 @@ def write_markdown(summary: "Summary", change: HostChange) -> dict[str, bytes]:
     parts += ["#### Files", *(_fenced(each) for each in change.files)] if change.files else []
     if change.settings:
         rows = [(name_setting(each), each.before, each.after) for each in change.settings]
-        parts += ["#### Settings of the kernel", "\n".join(write_table(("setting", "before", "after"), rows))]
+        parts += [
+            "#### Settings of the kernel",
+            "\n".join(markdown_table(("setting", "before", "after"), rows)),
+        ]
     if change.notes:
         parts += ["#### Besides", "\n".join(f"- {escape_markdown(note.strip())}" for note in change.notes)]
     parts += ["#### Way back", _way_back(change)]
@@ -43,7 +47,7 @@ def _worths(summary: "Summary") -> list[str]:
         )
         for line in summary.explanation.lines
     ]
-    return write_table(("setting", "default", "winner", "worth, with 95 % interval"), rows) if rows else []
+    return markdown_table(("setting", "default", "winner", "worth, with 95 % interval"), rows) if rows else []
 
 
 def _fenced(file: FileChange) -> str:

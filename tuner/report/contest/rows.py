@@ -5,9 +5,9 @@ from typing import Any
 from tuner.ports import ConnectTime
 from tuner.report.contest import Contest
 from tuner.report.contest.wording import list_claims, list_remarks, name_leader, say_effort, say_intervals
+from tuner.report.tables import escape_markdown, markdown_table, write_arms_csv
 from tuner.report.wording import (
     NOTHING,
-    make_printable,
     say_estimate,
     say_failures,
     say_milliseconds,
@@ -79,22 +79,27 @@ def contest_markdown(contest: Contest) -> str:
         (label, ratio, *row)
         for label, ratio, row in zip(contest.labels, ratios, entrant_rows(contest), strict=True)
     ]
-    lines = [f"**{escape_markdown(name_leader(contest))}**", "", *markdown_table(head, rows), ""]
+    lines = [
+        f"**{escape_markdown(name_leader(contest))}**",
+        "",
+        *markdown_table(head, rows, numbers=True),
+        "",
+    ]
     lines += [f"- {escape_markdown(claim)}" for claim in list_claims(contest)]
     lines += ["", f"{escape_markdown(contest.workload)}. {say_effort(contest)}. {say_intervals(contest)}"]
     lines += [f"- {escape_markdown(remark)}" for remark in list_remarks(contest)]
     return "\n".join(lines) + "\n"
 
 
-def markdown_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """Return a table in Markdown, line by line; all columns but the first stand at the right."""
-    shown = [head, ("---", *("--:" for _ in head[1:])), *rows]
-    return [f"| {' | '.join(escape_markdown(cell) for cell in row)} |" for row in shown]
-
-
-def escape_markdown(text: str) -> str:
-    """Write foreign text so that Markdown takes none of its signs for markup."""
-    return "".join(f"\\{sign}" if sign in "\\`*_<>|[]#" else sign for sign in make_printable(text))
+def contest_csv(contest: Contest) -> str:
+    """Return a line for each entrant; ratios are those to the first one, whose own is 1."""
+    arms = zip(contest.labels, to_control(contest), contest.arms, strict=True)
+    more = {
+        "cpu_us_per_request": contest.cpu_us,
+        "leads": [index in contest.leaders for index in range(len(contest.arms))],
+        "fault": [contest.faults.get(index) for index in range(len(contest.arms))],
+    }
+    return write_arms_csv("configuration", list(arms), more)
 
 
 def contest_json(contest: Contest) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from typing import Any
 
 from tuner.ports import Scalar
-from tuner.report.contest.rows import escape_markdown, markdown_table
 from tuner.report.regression import BASELINE, NEW, Measurement, NonInferiority, Verification
 from tuner.report.regression.screen import say_ratio_of, say_state
 from tuner.report.rows import describe_arm, name_p99
 from tuner.report.summary import Arm
 from tuner.report.summary_json import gain_json
+from tuner.report.tables import escape_markdown, markdown_table
 from tuner.report.wording import NOTHING, say_gain, say_value
 
 
@@ -95,7 +95,7 @@ def non_inferiority_markdown(found: NonInferiority) -> str:
             (found.sides[arm], *describe_arm(side))
             for arm, side in ((BASELINE, comparison.first), (NEW, comparison.second))
         ]
-        lines += [*markdown_table(head, rows), ""]
+        lines += [*markdown_table(head, rows, numbers=True), ""]
     if found.changes:
         lines += [*_changes(found), ""]
     lines.append(f"{escape_markdown(found.workload)}.")

@@ -19,7 +19,8 @@ from tuner.report.sweep import (
     say_effort,
     say_tolerance,
 )
-from tuner.report.wording import NOTHING, say_estimate, say_failures, say_milliseconds, say_rate
+from tuner.report.sweep.rows import list_rows
+from tuner.report.wording import say_estimate
 from tuner.statistics.curves.sweep import places_of
 from tuner.statistics.response_curve import Estimate
 
@@ -77,20 +78,6 @@ def draw_figure(sweep: Sweep) -> str:
         sweep=sweep, marks=marks, ticks=ticks, height=HEIGHT, lines=list(pairwise(curve)),
         level=_Axis.fit(sweep).y(1.0), title=name_best(sweep),
     )  # fmt: skip
-
-
-def list_rows(sweep: Sweep) -> list[tuple[str, ...]]:
-    """Return the table: value, ratio, requests per second, p99, failures, starts."""
-    rows: list[tuple[str, ...]] = []
-    for tried, arm in zip(sweep.sweeping.tried, sweep.arms, strict=True):
-        ratio = say_estimate(tried.estimate) if tried.estimate else NOTHING
-        failures = say_failures(arm.failures, arm.requests)
-        starts = f"{arm.starts}, {arm.failed_starts} failed" if arm.failed_starts else str(arm.starts)
-        shown = sweep.show(sweep.values[tried.index])
-        rows.append(
-            (shown, ratio, say_rate(arm.goodput_rps), say_milliseconds(arm.latency_p99_ms), failures, starts)
-        )
-    return rows
 
 
 def draw_marks(sweep: Sweep) -> list[Mark]:

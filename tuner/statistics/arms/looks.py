@@ -8,15 +8,23 @@ the first that pleases is not deceived.
 import math
 from typing import Literal
 
+from tuner.errors import UsageError
 from tuner.statistics.paired_gain import ALPHA, LARGEST_LOG, MIN_GAIN, Gain
 
 Finding = Literal["no slower", "slower", "holds", "gone", "cannot tell"]
-LEAST_LOOK = 4
-"""Pairs before the first look: with three, the t interval is so wide that hardly anything is shown by it."""
+LEAST_PAIRS, LEAST_LOOK = 2, 4
+"""Pairs at the least, and before an early look: with three, the t interval is so wide that hardly anything is
+shown by it."""
 
 
 def plan_looks(most: int) -> tuple[int, ...]:
-    """Return after how many pairs they are judged: a quarter, half, and all of them."""
+    """Return after how many pairs they are judged: a quarter, half, and all of them.
+
+    Raises:
+        UsageError: fewer than two pairs have no interval.
+    """
+    if most < LEAST_PAIRS:
+        raise UsageError(f"pairs: {most} is too little. Give at least {LEAST_PAIRS}.")
     early = {pairs for pairs in (most // 4, most // 2) if LEAST_LOOK <= pairs < most}
     return (*sorted(early), most)
 

@@ -162,6 +162,13 @@ def test_a_study_is_no_baseline_of_itself_and_installed_services_of_two_are_not_
         gate(settings, load_study(path))
 
 
+@pytest.mark.parametrize("given", [{"margin": 3}, {"margin": -0.1}, {"margin": math.nan}, {"pairs": 0}])
+def test_what_every_side_would_pass_is_refused_before_anything_runs(settings, given):
+    with pytest.raises(UsageError, match=r"^(margin|pairs): .*\. Give "):
+        gate(settings, "default", **given)
+    assert not settings.folder.exists()
+
+
 def test_screen_markdown_and_json_say_the_same(settings):
     found = gate(settings, "default", new=SLOWER)
     screen, markdown = draw(found), non_inferiority_markdown(found)

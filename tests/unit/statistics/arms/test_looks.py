@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tuner.errors import UsageError
 from tuner.statistics.arms.looks import alpha_of, half_of, judge_lasting, judge_margin, plan_looks
 from tuner.statistics.paired_gain import Gain, judge_pairs
 
@@ -37,6 +38,11 @@ def run_gate(rng: Random, true_ratio: float, sd: float, most: int) -> str:
 )
 def test_looks_are_few_none_is_too_early_and_the_last_is_at_all_pairs(most: int, looks: tuple[int, ...]):
     assert plan_looks(most) == looks
+
+
+def test_a_single_pair_has_no_interval():
+    with pytest.raises(UsageError, match=r"pairs: 1 is too little\. Give at least 2\."):
+        plan_looks(1)
 
 
 def test_what_is_slower_by_just_the_margin_passes_and_fails_rarely():

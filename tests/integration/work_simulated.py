@@ -1,0 +1,80 @@
+"""A worker of a study on a simulated host, as a process of its own that a test can kill.
+
+Usage: work_simulated.py STUDY HOST SPEED. Prints a line for each start that begins, and the verdict at last.
+"""
+
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.unit.simulated_study import FINGERPRINT
+from tests.unit.simulation import SMALL_PLAN, Log, SimulatedClock, SimulatedHost, make_campaign
+from tuner.campaign.campaign import run_campaign
+from tuner.commands.session import name_session, name_worker, outlast
+from tuner.records import Role
+from tuner.study import load_study
+from tuner.study.facts import VERDICT
+from tuner.study.storage import Storage, open_storage
+
+EPOCH_S = 1_767_225_600.0
+
+
+@dataclass
+class FastClock(SimulatedClock):
+    """A clock that runs so many times as fast as others, the same in every process."""
+
+    speed: float
+
+    def time(self) -> float:
+        return EPOCH_S + self.monotonic()
+
+    def monotonic(self) -> float:
+        return time.monotonic() * self.speed
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds / self.speed)
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+class Telling(Log):
+    """Prints what begins."""
+
+    def start_begins(self, role: Role, label: str) -> None:
+        super().start_begins(role, label)
+        say(role)
+
+    def note(self, text: str) -> None:
+        say(text)
+
+
+def main(path: str, name: str, speed: str) -> None:
+    settings = load_study(Path(path))
+    clock = FastClock(float(speed))
+    storage = open_storage(settings.storage_url, settings.name, clock=clock)
+    storage.join(host=name, worker=name_worker(), patience_s=settings.target.watchdog_s)
+
+    def measure() -> None:
+        with storage.crew.at_work():
+            storage.claim(replace(FINGERPRINT, host=name), definition={"study": settings.name})
+            run(storage)
+
+    def run(storage: Storage) -> None:
+        # Hosts differ in level by more than any configuration is worth.
+        level = (sum(name.encode()) % 7) / 5
+        host = SimulatedHost(clock=clock, seed=sum(name.encode()), level=lambda _: level)
+        plan = replace(SMALL_PLAN, trials=settings.trials or SMALL_PLAN.trials, race_s=10, simplify_s=10)
+        campaign = make_campaign(settings, host, storage, plan=plan, session=name_session(name))
+        campaign.progress = Telling()
+        storage.remember(VERDICT, run_campaign(campaign))
+
+    outlast(storage, measure, Telling().note)
+    say(str(storage.recall(VERDICT)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

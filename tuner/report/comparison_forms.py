@@ -1,0 +1,31 @@
+"""Two configurations that were measured in pairs, as Markdown and as CSV."""
+
+from tuner.report.rows import describe_arm, name_p99
+from tuner.report.summary import Comparison
+from tuner.report.tables import escape_markdown, markdown_table, write_arms_csv
+from tuner.report.wording import capitalize, say_age, say_comparison, say_gain, say_lacks, say_trend
+from tuner.statistics.response_curve import Estimate
+
+
+def comparison_markdown(comparison: Comparison, first: str, second: str) -> str:
+    """Return the gain of the second over the first, and what both gave, as Markdown."""
+    names = {"first": first, "second": second}
+    gain, head = comparison.gain, ("", "requests/s", name_p99(comparison.first), "failures", "starts")
+    rows = [(first, *describe_arm(comparison.first)), (second, *describe_arm(comparison.second))]
+    told = [f"under {name}: {say_gain(each)}, {each.verdict}" for name, each in gain.by_load.items()]
+    told += [capitalize(each) for each in (say_age(gain.age), say_trend(gain.age, (first, second))) if each]
+    told += [say_lacks(names[side], lacks) for side, lacks in comparison.lacks.items()]
+    lines = [f"**{escape_markdown(say_comparison(gain, first, second))}**", ""]
+    lines += [escape_markdown(comparison.reason), ""] if comparison.reason else []
+    lines += markdown_table(head, rows, numbers=True)
+    lines += ["", *(f"- {escape_markdown(each)}" for each in told)] if told else []
+    return "\n".join(lines) + "\n"
+
+
+def comparison_csv(comparison: Comparison, first: str, second: str) -> str:
+    """Return a line for each of both; the ratio is that to the first, whose own is 1."""
+    gain = comparison.gain
+    same = Estimate(ratio=1.0, low=1.0, high=1.0)
+    ratio = Estimate(ratio=gain.ratio, low=gain.low, high=gain.high)
+    arms = [(first, same, comparison.first), (second, ratio, comparison.second)]
+    return write_arms_csv("configuration", arms, {"verdict": [None, gain.verdict]})

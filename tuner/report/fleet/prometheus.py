@@ -1,0 +1,36 @@
+"""Who works on a study, in the text format of Prometheus, for node_exporter's textfile collector.
+
+The format: prometheus.io/docs/instrumenting/exposition_formats.
+"""
+
+from collections.abc import Callable
+
+from tuner.report.fleet import Fleet, HostRow
+
+METRICS: tuple[tuple[str, str, str, Callable[[HostRow], float | None]], ...] = (
+    ("tuner_starts_total", "counter", "Starts that have ended.", lambda row: row.starts),
+    ("tuner_starts_failed_total", "counter", "Starts that configurations failed.", lambda row: row.failed),
+    ("tuner_starts_lost_total", "counter", "Starts that gave nothing.", lambda row: row.lost),
+    ("tuner_starts_per_hour", "gauge", "Starts of the last hour at work.", lambda row: row.per_hour),
+    ("tuner_measuring", "gauge", "Whether the host is measured now.", lambda row: float(bool(row.doing))),
+    ("tuner_start_age_seconds", "gauge", "Since when the running start runs.", lambda row: row.since_s),
+    ("tuner_heartbeat_age_seconds", "gauge", "Since when its worker is silent.", lambda row: row.silent_s),
+)
+"""Name, type, help and value; a host without the value has no line."""
+
+
+def prometheus_text(fleet: Fleet) -> str:
+    """Return all metrics, a line for each host that has them."""
+    lines = []
+    for name, kind, told, value in METRICS:
+        lines += [f"# HELP {name} {told}", f"# TYPE {name} {kind}"]
+        lines += [
+            f'{name}{{study="{_escape(fleet.study)}",host="{_escape(row.host)}"}} {found:g}'
+            for row in fleet.hosts
+            if (found := value(row)) is not None
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _escape(label: str) -> str:
+    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,77 @@
+"""Tables for other programs: the Markdown of GitHub and GitLab, and CSV for spreadsheets."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tuner.report.wording import make_printable
+
+if TYPE_CHECKING:
+    from tuner.ports import Scalar
+    from tuner.report.summary import Arm
+    from tuner.statistics.response_curve import Estimate
+
+_MARKUP = re.compile(r"[\\`*<>|\[\]#~]|(?<![^\W_])_|_(?![^\W_])")
+"""Between letters or digits an underscore is none (CommonMark, emphasis): names of settings stay readable."""
+OF_RATIO = ("ratio", "low", "high")
+OF_ARM = ("goodput_rps", "latency_p99_ms", "failures", "requests", "starts", "failed_starts")
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False) -> list[str]:
+    """Return a table in Markdown, line by line; with `numbers` all but the first column stand right."""
+    rule = ["---", *(["---:" if numbers else "---"] * (len(head) - 1))]
+    shown = [list(map(escape_markdown, row)) for row in (head, *rows)]
+    return [f"| {' | '.join(row)} |" for row in (shown[0], rule, *shown[1:])]
+
+
+def escape_markdown(text: str) -> str:
+    """Write foreign text so that Markdown takes none of its signs for markup."""
+    return _MARKUP.sub(r"\\\g<0>", make_printable(text))
+
+
+def write_csv(head: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return a table as CSV (RFC 4180, but lines end as on this machine); None is an empty field."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def write_arms_csv(
+    first: str,
+    arms: Sequence[tuple["Scalar", "Estimate | None", "Arm"]],
+    more: Mapping[str, Sequence[object]],
+) -> str:
+    """Return a line for each configuration: its ratio to the control, what it gave, all its settings.
+
+    Args:
+        first: title of the column with what each is called.
+        arms: what it is called, its ratio, and what its starts gave.
+        more: title → of each configuration something else that is known of it.
+    """
+    settings = list(dict.fromkeys(name for _, _, arm in arms for name in arm.config))
+    rows = (
+        [
+            plain(name), *_ratio(estimate), *_figures(arm), *(values[index] for values in more.values()),
+            *(plain(arm.config.get(setting)) for setting in settings),
+        ]
+        for index, (name, estimate, arm) in enumerate(arms)
+    )  # fmt: skip
+    return write_csv((first, *OF_RATIO, *OF_ARM, *more, *settings), rows)
+
+
+def _ratio(estimate: "Estimate | None") -> tuple[float | None, ...]:
+    return (None, None, None) if estimate is None else (estimate.ratio, estimate.low, estimate.high)
+
+
+def _figures(arm: "Arm") -> tuple[float | None, ...]:
+    goodput = arm.goodput_rps if arm.requests else None
+    return (goodput, arm.latency_p99_ms, arm.failures, arm.requests, arm.starts, arm.failed_starts)
+
+
+def plain(value: "Scalar | None") -> object:
+    """Return a value as a file of a server would have it; what is inactive is None."""
+    return ("on" if value else "off") if isinstance(value, bool) else value
