@@ -190,7 +190,11 @@ def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workl
     correct, failures = _judge(log, summary.body_bytes, workload)
     connect_us = 0.0 if connect_time is None else connect_time.min_ms * 1000
     lost = lost_connections(log, workload, connect_us) if summary.started else 0
-    closed = min(lost, _closed_in_order(summary, workload, streams_of(log, workload)))
+    closed = _closed_in_order(summary, workload, streams_of(log, workload))
+    if closed == workload.connections:
+        # Nothing is under way, so every connection is closed, even where answers took too long for the log to tell.
+        lost = closed
+    closed = min(lost, closed)
     return LoadResult(
         duration_s=workload.duration_s,
         correct=correct,
