@@ -20,9 +20,9 @@ from tempfile import TemporaryDirectory
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from benchmarks.campaign_host import DrawnHost
-from benchmarks.campaign_play import Arm, set_up
-from benchmarks.campaign_servers import draw_idle_server, draw_server
+from benchmarks.campaign.host import DrawnHost
+from benchmarks.campaign.play import Arm, set_up
+from benchmarks.campaign.servers import draw_idle_server, draw_server
 from tests.unit.simulation import Log, SimulatedClock
 from tuner.campaign.campaign import run_campaign
 from tuner.study.presets import PRESETS

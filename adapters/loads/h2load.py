@@ -192,7 +192,7 @@ def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workl
     lost = lost_connections(log, workload, connect_us) if summary.started else 0
     closed = _closed_in_order(summary, workload, streams_of(log, workload))
     if closed == workload.connections:
-        # Nothing is under way, so every connection is closed, even where answers took too long for the log to tell.
+        # Nothing is under way, so all are closed, even where answers took too long for the log to tell.
         lost = closed
     closed = min(lost, closed)
     return LoadResult(

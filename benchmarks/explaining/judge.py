@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.campaign_play import Arm, run
-from benchmarks.campaign_servers import Server, draw_server
+from benchmarks.campaign.play import Arm, run
+from benchmarks.campaign.servers import Server, draw_server
 from tuner.campaign.confirm import read_gain
 from tuner.campaign.experiment import Experiment
 from tuner.explain.coalitions import weigh_coalitions
@@ -91,7 +91,7 @@ def _gather(experiment: Experiment) -> Measured:
 def _recall(server: Server, keep: Path | None) -> Measured | None:
     if keep is None or not _path(server, keep).exists():
         return None
-    from benchmarks.campaign_spaces import load_family
+    from benchmarks.campaign.spaces import load_family
 
     starts, config, gain = pickle.loads(_path(server, keep).read_bytes())  # noqa: S301 - our own file
     return Measured(space=load_family(server.family), starts=starts, config=config, gain=gain)

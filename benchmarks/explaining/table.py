@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.campaign_table import Target, interval_of_share
+from benchmarks.campaign.table import Target, interval_of_share
 from benchmarks.explaining.judge import Judged
 
 IDLE = math.log(1.005)

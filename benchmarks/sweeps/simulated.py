@@ -22,10 +22,10 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from benchmarks.campaign_host import DrawnHost
-from benchmarks.campaign_play import ALLOWED, allowed_rate, without_presets
-from benchmarks.campaign_servers import Server, draw_server
-from benchmarks.campaign_spaces import load_family
+from benchmarks.campaign.host import DrawnHost
+from benchmarks.campaign.play import ALLOWED, allowed_rate, without_presets
+from benchmarks.campaign.servers import Server, draw_server
+from benchmarks.campaign.spaces import load_family
 from tests.unit.simulation import SimulatedStarter, make_setup, open_in_memory
 from tuner.campaign.progress import Silence
 from tuner.commands.sweep import Measuring

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import look_at
+from benchmarks.faults.look import look_at
 from tests.e2e.command_line import CommandLine
 from tests.testbed.bed import Testbed
 from tests.testbed.host import PHP_PORT, TestHost

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from benchmarks.faults import has_changed, look_at
+from benchmarks.faults.look import has_changed, look_at
 from tests.e2e.command_line import CommandLine
 from tests.testbed.bed import Testbed
 from tests.testbed.host import Sudo, TestHost, User

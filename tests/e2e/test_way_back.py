@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.faults import look_at
+from benchmarks.faults.look import look_at
 from tests.e2e.command_line import CommandLine
 from tests.integration import hold_target
 from tests.integration.waiting import holding

@@ -11,7 +11,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.faults_look import differing, look_at
+from benchmarks.faults.look import differing, look_at
 from tests.testbed.bed import Testbed
 from tests.testbed.host import PHP_PORT, TestHost
 from tests.unit.simulated_study import make_summary

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import look_at
+from benchmarks.faults.look import look_at
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tests.unit.simulated_study import make_summary

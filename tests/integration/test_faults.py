@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import KINDS, choose, describe, try_fault
+from benchmarks.faults.attempt import describe, try_fault
+from benchmarks.faults.choice import KINDS, choose
 
 SEED = 565
 """With it all five servers have three faults or more, and another hand edits a file and sets a setting."""

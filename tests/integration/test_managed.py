@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import look_at
+from benchmarks.faults.look import look_at
 from tests.integration.waiting import wait_until
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost

@@ -5,7 +5,7 @@ The keys are copies of this machine's, mounted over those of a test host: nothin
 
 from pathlib import Path
 
-from benchmarks.faults import look_at
+from benchmarks.faults.look import look_at
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tuner import plugins

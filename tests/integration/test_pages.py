@@ -134,7 +134,11 @@ def commands_of(page: str) -> list[list[str]]:
     return [shlex.split(line[2:], comments=True) for line in lines if line.startswith("$ ")]
 
 
-EVERY_PAGE = ("README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+EVERY_PAGE = (
+    "README.md",
+    "CONTRIBUTING.md",
+    *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
+)
 TUNER_COMMANDS = [command for page in EVERY_PAGE for command in commands_of(page) if command[0] == "tuner"]
 OTHER_COMMANDS = [command for page in PAGES for command in commands_of(page) if command[0] != "tuner"]
 ON_THIS_MACHINE = {"init", "check", "spaces", "adapters"}

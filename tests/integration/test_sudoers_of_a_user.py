@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import look_at
+from benchmarks.faults.look import look_at
 from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import Sudo, TestHost, User
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import look_at
+from benchmarks.faults.look import look_at
 from tests.integration import hold_target
 from tests.integration.waiting import holding, wait_until
 from tests.testbed.bed import Testbed

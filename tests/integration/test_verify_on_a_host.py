@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import tuner
-from benchmarks.faults import look_at
+from benchmarks.faults.look import look_at
 from tests.finished_study import finish
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost

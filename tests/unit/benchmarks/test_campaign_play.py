@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.campaign_effects import Effect
-from benchmarks.campaign_noise import History
-from benchmarks.campaign_play import Arm, allowed_rate, idle_changes, play, with_hints, without_presets
-from benchmarks.campaign_regions import Failing, Region, Side
-from benchmarks.campaign_servers import Server, draw_server
-from benchmarks.campaign_spaces import FAMILIES, load_family, settings_of
+from benchmarks.campaign.effects import Effect
+from benchmarks.campaign.noise import History
+from benchmarks.campaign.play import Arm, allowed_rate, idle_changes, play, with_hints, without_presets
+from benchmarks.campaign.regions import Failing, Region, Side
+from benchmarks.campaign.servers import Server, draw_server
+from benchmarks.campaign.spaces import FAMILIES, load_family, settings_of
 
 BLIND = Arm(name="ours-without-hints", knows_presets=False, knows_hints=False)
 

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from benchmarks.campaign_effects import value_at
-from benchmarks.campaign_servers import draw_idle_server, draw_server
-from benchmarks.campaign_spaces import FAMILIES, load_family, settings_of
+from benchmarks.campaign.effects import value_at
+from benchmarks.campaign.servers import draw_idle_server, draw_server
+from benchmarks.campaign.spaces import FAMILIES, load_family, settings_of
 
 ROOT = Path(__file__).parents[3]
 SERVERS = range(20)

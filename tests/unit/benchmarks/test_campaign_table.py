@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.campaign_play import Played
-from benchmarks.campaign_table import Target, compare, interval_of_share, paired, ratio_of_means
+from benchmarks.campaign.play import Played
+from benchmarks.campaign.table import Target, compare, interval_of_share, paired, ratio_of_means
 
 TODAY = Path(__file__).parents[3] / "benchmarks/campaign/today.jsonl"
 

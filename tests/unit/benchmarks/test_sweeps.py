@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from benchmarks.campaign_servers import draw_server
-from benchmarks.campaign_spaces import load_family
+from benchmarks.campaign.servers import draw_server
+from benchmarks.campaign.spaces import load_family
 from benchmarks.sweeps.simulated import choose_parameter, play, report
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from benchmarks.faults_hosts import SERVERS, ServerOnHost
-from benchmarks.faults_look import is_armed
-from benchmarks.faults_process import Forked
+from benchmarks.faults.forked import Forked
+from benchmarks.faults.look import is_armed
+from benchmarks.faults.servers import SERVERS, ServerOnHost
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tests.testbed.namespaces import kill_each

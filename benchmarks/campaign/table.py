@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from benchmarks.campaign_play import ALLOWED, Played
+from benchmarks.campaign.play import ALLOWED, Played
 
 Results = tuple[str, Sequence[Played]]
 DRAWS = 10_000

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from random import Random
 
-from benchmarks.campaign_spaces import Setting
+from benchmarks.campaign.spaces import Setting
 from tuner.ports import Config, Scalar
 
 HARMFUL = 0.2

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 from random import Random
 
-from benchmarks.campaign_effects import Effect, candidates, draw_effect
-from benchmarks.campaign_noise import Noise, draw_noise
-from benchmarks.campaign_regions import Failing, Region, draw_disasters, draw_failing
-from benchmarks.campaign_spaces import FAMILIES, Family, Setting, settings_of
+from benchmarks.campaign.effects import Effect, candidates, draw_effect
+from benchmarks.campaign.noise import Noise, draw_noise
+from benchmarks.campaign.regions import Failing, Region, draw_disasters, draw_failing
+from benchmarks.campaign.spaces import FAMILIES, Family, Setting, settings_of
 from tuner.ports import Config, Scalar
 from tuner.records import Failure
 from tuner.space.parameters import Direction

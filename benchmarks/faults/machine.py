@@ -5,9 +5,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.faults_hosts import SERVERS, ServerOnHost
-from benchmarks.faults_kinds import Kind, Machine, Promise, Run, watchdog_has_fired
-from benchmarks.faults_look import changed_files, is_armed
+from benchmarks.faults.kinds import Kind, Machine, Promise, Run, watchdog_has_fired
+from benchmarks.faults.look import changed_files, is_armed
+from benchmarks.faults.servers import SERVERS, ServerOnHost
 from tests.testbed.host import TestHost
 
 DAY_S = 86_400

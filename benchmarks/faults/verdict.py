@@ -4,9 +4,9 @@ import re
 import time
 from collections.abc import Mapping
 
-from benchmarks.faults_kinds import Kind, Run, heal
-from benchmarks.faults_look import differing, is_armed, see
-from benchmarks.faults_process import TUNER, Forked
+from benchmarks.faults.forked import TUNER, Forked
+from benchmarks.faults.kinds import Kind, Run, heal
+from benchmarks.faults.look import differing, is_armed, see
 
 RESTORE_TIMEOUT_S = 120
 SERVED_FOR_S = 3.0

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.faults_kinds import Kind, Promise, Run, processes_of_step
-from benchmarks.faults_look import changed_files
+from benchmarks.faults.kinds import Kind, Promise, Run, processes_of_step
+from benchmarks.faults.look import changed_files
 from tests.testbed.namespaces import kill_each
 
 SETTING = "/proc/sys/net/core/somaxconn"

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.faults_hosts import ServerOnHost
+from benchmarks.faults.servers import ServerOnHost
 from tests.testbed.host import TestHost
 
 LOOKED_AT = ("etc", "var/lib", "usr/lib/systemd")

@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass, field
 
-from benchmarks.campaign_noise import History
-from benchmarks.campaign_servers import Server
+from benchmarks.campaign.noise import History
+from benchmarks.campaign.servers import Server
 from tests.unit.simulation import SimulatedHost
 from tuner.ports import Config
 from tuner.records import Window

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.faults_edits import SETTING
-from benchmarks.faults_hosts import SERVERS, install, write_study
-from benchmarks.faults_kinds import Kind, Machine, Promise, Run, heal
-from benchmarks.faults_look import contents_of, differing, has_changed, has_tried, is_armed, see, windows_of
-from benchmarks.faults_process import RUN, Forked
-from benchmarks.faults_verdict import judge_edits, judge_later
+from benchmarks.faults.edits import SETTING
+from benchmarks.faults.forked import RUN, Forked
+from benchmarks.faults.kinds import Kind, Machine, Promise, Run, heal
+from benchmarks.faults.look import contents_of, differing, has_changed, has_tried, is_armed, see, windows_of
+from benchmarks.faults.servers import SERVERS, install, write_study
+from benchmarks.faults.verdict import judge_edits, judge_later
 from tests.testbed import shim
 from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import TestHost

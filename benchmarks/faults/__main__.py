@@ -3,8 +3,8 @@
     python -m benchmarks.faults [--faults 300] [--side-by-side 4] [--seed 1] [--only KIND] [--server SERVER]
 
 Each fault has a test host of its own with an installed server, and a managed run that changes it over SSH
-(faults_run.py). What happens and what has to be so afterwards stands in faults_kinds.py, faults_machine.py
-and faults_edits.py: either every file with mode, owner, ACL and attributes, every setting of the host's
+(run.py). What happens and what has to be so afterwards stands in kinds.py, machine.py and edits.py:
+either every file with mode, owner, ACL and attributes, every setting of the host's
 network, the page and what the server runs with are as before within `watchdog_s` + 10 s; or, where the fault
 forbids that, the service still serves, what is left is named, and `tuner restore` completes once the fault is
 gone. What another hand wrote meanwhile is never lost. Then the same command goes on with the study, and no
@@ -13,35 +13,18 @@ finished window is lost.
 
 import argparse
 import json
-import random
 import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from benchmarks.faults_edits import OF_OTHERS
-from benchmarks.faults_hosts import SERVERS
-from benchmarks.faults_kinds import OLDER, Kind
-from benchmarks.faults_look import has_changed, look_at
-from benchmarks.faults_machine import OF_THE_MACHINE
-from benchmarks.faults_try import ALLOWED_S, WATCHDOG_S, Fault, Outcome, describe, try_fault
-
-__all__ = ["KINDS", "choose", "describe", "has_changed", "look_at", "main", "try_fault"]
-KINDS: Mapping[str, Kind] = {**OLDER, **OF_THE_MACHINE, **OF_OTHERS}
-
-
-def choose(number: int, seed: int, *, only: str = "", server: str = "", longest_s: float = 5.0) -> Fault:
-    """Choose a fault by its number: every kind in turn, and any server that it can happen to."""
-    names = [only] if only else sorted(KINDS)
-    name = names[number % len(names)]
-    drawn = random.Random(f"server-{seed}-{number}").choice(KINDS[name].servers)  # noqa: S311
-    return Fault(
-        number=number, name=name, kind=KINDS[name], server=server or drawn, seed=seed, longest_s=longest_s
-    )
+from benchmarks.faults.attempt import ALLOWED_S, WATCHDOG_S, Fault, Outcome, describe, try_fault
+from benchmarks.faults.choice import KINDS, choose
+from benchmarks.faults.servers import SERVERS
 
 
 def attempt(fault: Fault, folder: Path) -> Outcome:

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 
 from scipy.stats import t
 
-from benchmarks.campaign_host import DrawnHost
-from benchmarks.campaign_servers import Hint, Server, draw_idle_server, draw_server
-from benchmarks.campaign_spaces import load_family
+from benchmarks.campaign.host import DrawnHost
+from benchmarks.campaign.servers import Hint, Server, draw_idle_server, draw_server
+from benchmarks.campaign.spaces import load_family
 from tests.unit.simulation import SimulatedClock, make_campaign, open_in_memory
 from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment
@@ -151,7 +151,7 @@ def set_up(
     storage = open_empty(settings, host.clock)
     experiment = make_campaign(settings, host, storage, plan=plan, space=space)
     if arm.optimizer == SMAC:
-        from benchmarks.campaign_smac import Smac
+        from benchmarks.campaign.smac import Smac
 
         experiment.optimizer = Smac()
     return experiment

@@ -21,8 +21,8 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from benchmarks.campaign_play import OPTIMIZERS, Arm, Played, play
-from benchmarks.campaign_table import compare
+from benchmarks.campaign.play import OPTIMIZERS, Arm, Played, play
+from benchmarks.campaign.table import compare
 
 ARMS = {
     "ours": Arm(name="ours"),

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from benchmarks.campaign_effects import position
-from benchmarks.campaign_spaces import Setting
+from benchmarks.campaign.effects import position
+from benchmarks.campaign.spaces import Setting
 from tuner.ports import Config, Scalar
 from tuner.records import Failure
 

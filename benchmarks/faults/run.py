@@ -1,6 +1,6 @@
 """A managed run without an end: one start after the other, of random configurations, until it is stopped.
 
-    python -m benchmarks.faults_run STUDY
+    python -m benchmarks.faults.run STUDY
 
 It is what `tuner run` is between its decisions: the same lock, target, lease, starts and storage. Noise of
 the machine does not end it, so that many can run side by side.

@@ -2,7 +2,7 @@
 
 To import it takes longer than most faults need to do their work.
 
-    python -m benchmarks.faults_process     # what `start` talks to: requests and answers are lines of JSON
+    python -m benchmarks.faults.forked     # what `start` talks to: requests and answers are lines of JSON
 """
 
 import atexit
@@ -19,10 +19,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-RUN, TUNER = "benchmarks.faults_run", "tuner"
-PRELOADED = ("benchmarks.faults_run", "tuner.cli", "tuner.cli.host_commands", "tuner.space.schema", "fabric")
+RUN, TUNER = "benchmarks.faults.run", "tuner"
+PRELOADED = ("benchmarks.faults.run", "tuner.cli", "tuner.cli.host_commands", "tuner.space.schema", "fabric")
 POLL_S = 0.02
-CALL = "import sys; from benchmarks.faults_process import call; call(sys.argv[1:])"
+CALL = "import sys; from benchmarks.faults.forked import call; call(sys.argv[1:])"
 
 
 class Forked:
@@ -75,12 +75,12 @@ class _Parent:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.faults_process"],
+            [sys.executable, "-m", "benchmarks.faults.forked"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # With compiled files it starts in half the time.
             env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
-            cwd=Path(__file__).parents[1],
+            cwd=Path(__file__).parents[2],
             start_new_session=True,
         )
 

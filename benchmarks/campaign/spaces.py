@@ -1,6 +1,6 @@
 """Which studies the drawn servers are put to, and the settings that they may depend on, by name and values.
 
-    python -m benchmarks.campaign_spaces            # writes benchmarks/campaign/settings.json anew
+    python -m benchmarks.campaign.spaces            # writes benchmarks/campaign/settings.json anew
 
 The settings are kept in that file, so that the truth of a drawn server does not change with the spaces: a
 setting that a later space adds does nothing, one that it leaves out stays at its default. Writing the file
@@ -20,7 +20,7 @@ from tuner.ports import Config, Scalar
 from tuner.space import Parameter, Space, SpaceFacts, load_space
 from tuner.study.settings import LoadSettings
 
-FILE = Path(__file__).parent / "campaign" / "settings.json"
+FILE = Path(__file__).with_name("settings.json")
 CONNECTIONS = 100
 DRAWS = 400
 """Random points of a space, from which the range of each number is read."""
