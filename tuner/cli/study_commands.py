@@ -249,11 +249,15 @@ def report(
 ) -> None:
     """Write one self-contained HTML page."""
     settings = read_study(study)
-    from tuner.commands.outputs import write_report
+    from tuner.commands.page import find_page, keep_page, make_page, write_page
 
-    reading = tuner.read(settings)
-    refuse_unmeasured(study, reading.summary)
-    path = str(write_report(reading, output))
+    page = find_page(settings)
+    if page is None:
+        reading = tuner.read(settings)
+        refuse_unmeasured(study, reading.summary)
+        page = make_page(reading)
+        keep_page(reading, page)
+    path = str(write_page(settings, page, output))
     print_json({"file": path}) if as_json else print_text(path)
 
 

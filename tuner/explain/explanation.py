@@ -7,12 +7,9 @@ probability: 1.39 is 39 % more. In logarithms the worths of the lines add up to 
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from tuner.ports import Scalar
-
-if TYPE_CHECKING:
-    from tuner.statistics.mechanism import Mechanism
+from tuner.statistics.mechanism import Mechanism
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +54,7 @@ class Line:
     """It helps by `worth` or by `alone`; that it harms or has no effect is said by `alone`."""
     bound: float | None = None
     """Share beyond which it has no effect, 0.02 is 2 %; None where none can be told."""
-    mechanisms: "tuple[Mechanism, ...]" = ()
+    mechanisms: tuple[Mechanism, ...] = ()
     """Counters that moved between the starts without and those with the line."""
 
 
