@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuner.study.cache import keep, look_up
-from tuner.study.contents import make_study_key
+from tuner.study.digest import make_study_key
 from tuner.study.folder import require_own, write_file, write_named
 
 if TYPE_CHECKING:

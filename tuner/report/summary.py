@@ -244,7 +244,7 @@ def summarize(
     if with_explanation:
         found = explain_study(
             settings, space, starts, chosen, metric=name_metric(storage.metric), gain=gain,
-            is_finished=finished is not None,
+            is_finished=bool(finished),
         )  # fmt: skip
         explanation = conclude(space, found, gain, reason)
     return Summary(
