@@ -23,7 +23,7 @@ from tuner.statistics.curves.load_curve import WHOLE_BLOCKS, LoadCurve, judge_cu
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
 from tuner.study.facts import CURVE, CurvePlan
-from tuner.study.load_bounds import MOST_CONNECTIONS
+from tuner.study.loads.load_bounds import MOST_CONNECTIONS
 from tuner.study.lock import locked
 from tuner.study.objective import FAILURE_RATE
 from tuner.study.presets import PRESETS, Plan

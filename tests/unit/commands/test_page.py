@@ -12,7 +12,7 @@ from tuner.commands.page import NAME as PAGE
 from tuner.commands.page import find_page, keep_page, make_page
 from tuner.commands.session import read
 from tuner.explain.cache import NAME as EXPLANATION
-from tuner.report.explanation_json import explanation_json
+from tuner.report.explanation.as_json import explanation_json
 from tuner.report.summary_json import summary_json
 from tuner.space import SpaceFacts, facts_to_json
 from tuner.study import load_study
