@@ -92,6 +92,10 @@ bench-measure: setup ## Measure how far measurements can be trusted, simulated a
 bench-fleet: setup ## Measure how many starts an hour 1 to 16 workers of one study make (10 minutes)
 	@$(BIN)/python -m benchmarks.fleet
 
+.PHONY: bench-report
+bench-report: setup ## Time the page and the explanation of a study with 200 starts, or of STUDY (three minutes)
+	@$(BIN)/python -m benchmarks.report $(if $(STUDY),"$(STUDY)")
+
 .PHONY: bench-steady
 bench-steady: setup ## Measure goodput over the age of a server, of nginx and Apache (25 minutes)
 	@$(BIN)/python -m benchmarks.steady_state --json "$(WINDOWS)"

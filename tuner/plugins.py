@@ -4,7 +4,7 @@ Built-in adapters are registered like foreign ones; built-in spaces are the file
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -73,14 +73,7 @@ def make_server(name: str, **options: object) -> Server:
 
     Raises UsageError for an unknown name, or for options that it does not take.
     """
-    make = _load(_find(Kind.SERVER, name))
-    try:
-        return cast("Server", make(**options))
-    except TypeError as error:
-        told = ", ".join(options) or "none"
-        raise UsageError(
-            f"servers: {name} does not take the options given ({told}): {error}. Leave them out."
-        ) from error
+    return cast("Server", _make(Kind.SERVER, name, options, key="servers", remedy="Leave them out."))
 
 
 def denied_settings(server: str) -> tuple[str, ...]:
@@ -126,14 +119,8 @@ def make_load_generator(name: str, **options: object) -> LoadGenerator:
 
     Raises UsageError for an unknown name, or for options that it does not take.
     """
-    make = _load(_find(Kind.LOAD_GENERATOR, name))
-    try:
-        return cast("LoadGenerator", make(**options))
-    except TypeError as error:
-        told = ", ".join(options) or "none"
-        raise UsageError(
-            f"load.generator: {name} does not take the options given ({told}): {error}. Correct them."
-        ) from error
+    generator = _make(Kind.LOAD_GENERATOR, name, options, key="load.generator", remedy="Correct them.")
+    return cast("LoadGenerator", generator)
 
 
 def make_rate_generator() -> LoadGenerator | None:
@@ -239,6 +226,18 @@ def _load(point: EntryPoint) -> Callable[..., object]:
         raise UsageError(
             f"adapters: {point.name} ({point.value}, {origin(point)}) cannot be loaded: {error}. "
             "Install that distribution again, or remove it."
+        ) from error
+
+
+def _make(kind: Kind, name: str, options: Mapping[str, object], *, key: str, remedy: str) -> object:
+    """Make an adapter with options that its class takes; `key` and `remedy` are of the study file."""
+    make = _load(_find(kind, name))
+    try:
+        return make(**options)
+    except TypeError as error:
+        told = ", ".join(options) or "none"
+        raise UsageError(
+            f"{key}: {name} does not take the options given ({told}): {error}. {remedy}"
         ) from error
 
 

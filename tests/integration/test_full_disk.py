@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from tests.unit.simulated_study import make_summary, small_space
 from tests.unit.simulation import make_setup, write_study
-from tuner.commands.outputs import write_report
+from tuner.commands.page import make_page, write_page
 from tuner.commands.session import Reading
 from tuner.errors import TargetError
 from tuner.study.folder import write_file
@@ -28,7 +28,7 @@ setup = make_setup(settings, small_space())
 reading = Reading(settings=settings, space=setup.space, summary=make_summary(searches=6), setup=setup)
 for output in (None, disk / "page.html"):
     try:
-        write_report(reading, output)
+        write_page(settings, make_page(reading), output)
     except TargetError as error:
         print(error)
 for path in (folder / "report.html", disk / "page.html"):

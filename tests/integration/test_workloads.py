@@ -12,7 +12,7 @@ from tuner.measure.gates import RetryBudget
 from tuner.measure.start import NO_JUDGES, measure_start
 from tuner.measure.window import run_counted_window
 from tuner.study import load_study
-from tuner.study.builtin_loads import IMAGE_BYTES
+from tuner.study.loads.builtin_loads import IMAGE_BYTES
 
 PLAN = replace(SMALL_PLAN, windows=(1, 1))
 HEAD = "study: workloads\nservers: [nginx]\nspace: [nginx]\n"

@@ -56,7 +56,7 @@ def _list_searched(study: Path, name: str | None, *, as_json: bool) -> None:
 
 def loads(as_json: AsJson = False) -> None:
     """List the built-in contents that a load can ask for, by name."""
-    from tuner.study.builtin_loads import BUILTIN_LOADS
+    from tuner.study.loads.builtin_loads import BUILTIN_LOADS
 
     found = BUILTIN_LOADS.values()
     if as_json:

@@ -61,7 +61,7 @@ def studies(_: dict[str, Any]) -> Iterable[str]:
 @_completes
 def contents(_: dict[str, Any]) -> Iterable[str]:
     """Return the built-in contents."""
-    from tuner.study.builtin_loads import BUILTIN_LOADS
+    from tuner.study.loads.builtin_loads import BUILTIN_LOADS
 
     return BUILTIN_LOADS
 

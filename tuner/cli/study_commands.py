@@ -225,21 +225,22 @@ def explain(
 ) -> None:
     """Show what each line is worth, what other settings would do, and how sure that is."""
     settings = read_study(study)
-    from tuner.report import explanation_json, explanation_text
+    from tuner.report.explanation.as_json import depth_json, explanation_json
+    from tuner.report.explanation.text import depth_text, explain_summary
 
     summary = tuner.read(settings).summary
     refuse_unmeasured(study, summary)
     if parameter is not None:
         depth = summary.look_into(parameter)
         if as_json:
-            print_json(explanation_json.depth_json(depth))
+            print_json(depth_json(depth))
         else:
-            print_text(explanation_text.depth_text(summary.space, depth))
+            print_text(depth_text(summary.space, depth))
     elif summary.explanation is not None:
         if as_json:
-            print_json(explanation_json.explanation_json(summary.explanation))
+            print_json(explanation_json(summary.explanation))
         else:
-            print_text(explanation_text.explain_summary(summary))
+            print_text(explain_summary(summary))
 
 
 def report(
@@ -249,11 +250,15 @@ def report(
 ) -> None:
     """Write one self-contained HTML page."""
     settings = read_study(study)
-    from tuner.commands.outputs import write_report
+    from tuner.commands.page import find_page, keep_page, make_page, write_page
 
-    reading = tuner.read(settings)
-    refuse_unmeasured(study, reading.summary)
-    path = str(write_report(reading, output))
+    page = find_page(settings)
+    if page is None:
+        reading = tuner.read(settings)
+        refuse_unmeasured(study, reading.summary)
+        page = make_page(reading)
+        keep_page(reading, page)
+    path = str(write_page(settings, page, output))
     print_json({"file": path}) if as_json else print_text(path)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tuner.campaign.prepare import prepare
 from tuner.commands.differences import Differences, find_differences
+from tuner.commands.page import REPORT, keep_page, make_page, write_page
 from tuner.commands.session import Reading, open_begun
 from tuner.errors import TargetError
 from tuner.export import (
@@ -25,12 +26,9 @@ from tuner.report.summary import Comparison
 from tuner.report.sweep import Sweep
 from tuner.study import Study
 from tuner.study.facts import DIFFERENCES
-from tuner.study.folder import list_files, put_in_place, translated, write_file
+from tuner.study.folder import list_files, translated, write_file, write_named
 
-REPORT = "report.html"
 EXPORTS = "exports"
-MOST_LINKS = 40
-"""As the kernel follows (path_resolution(7))."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,15 @@ class Results:
 
 def write_results(reading: Reading) -> Results:
     """Write the report, and every export that the study's servers have when there is a winner."""
-    report = str(write_report(reading, None))
+    page = make_page(reading)
+    report = str(write_page(reading.settings, page, None))
+    results = _write_exports(reading, report)
+    # Last: what the storage has of the exports is part of the study that the page is of.
+    keep_page(reading, page)
+    return results
+
+
+def _write_exports(reading: Reading, report: str) -> Results:
     winner = reading.summary.winner
     if winner is None or reading.summary.is_held_back:
         return Results(report=report, exports=())
@@ -71,24 +77,6 @@ def find_results(settings: Study) -> Results:
         report=str(report) if report.is_file() and not report.is_symlink() else None,
         exports=tuple(map(str, list_files(folder / EXPORTS, study_folder=folder))),
     )
-
-
-def write_report(reading: Reading, output: Path | None) -> Path:
-    """Write the report; beside the study by default."""
-    from tuner.report.curve import read_curves
-    from tuner.report.page import render_report
-    from tuner.report.sweep import read_sweeps
-
-    folder = reading.settings.folder
-    # A name that is not UTF-8 comes from Python with signs that cannot be encoded.
-    sweeps = read_sweeps(reading.settings, reading.summary.space)
-    curves = read_curves(reading.settings)
-    content = render_report(reading.summary, sweeps, curves).encode(errors="replace")
-    if output is not None:
-        _write(output, content)
-        return output
-    write_file(folder / REPORT, content, study_folder=folder)
-    return folder / REPORT
 
 
 def write_sweep(sweep: Sweep, output: Path) -> None:
@@ -131,7 +119,7 @@ def write_comparison(comparison: Comparison, names: tuple[str, str], output: Pat
 
 def write_text(text: str, output: Path) -> None:
     """Write a text. Raises TargetError when it cannot be written."""
-    _write(output, text.encode(errors="replace"))
+    write_named(output, text.encode(errors="replace"))
 
 
 def append_text(text: str, output: Path) -> None:
@@ -144,7 +132,7 @@ def write_curve(curve: Curve, output: Path) -> None:
     """Write a load curve as one self-contained page. Raises TargetError when it cannot be written."""
     from tuner.report.curve.page import render_curve
 
-    _write(output, render_curve(curve).encode(errors="replace"))
+    write_named(output, render_curve(curve).encode(errors="replace"))
 
 
 def write_export(
@@ -213,35 +201,9 @@ def _write_format(
     files = export(reading.summary, form, rendered=differences)
     if output is not None:
         for name, content in files.items():
-            _write(output / name, content)
+            write_named(output / name, content)
         return [output / name for name in files]
     own = reading.settings.folder
     for name, content in files.items():
         write_file(own / EXPORTS / name, content, study_folder=own)
     return [own / EXPORTS / name for name in files]
-
-
-def _follow(path: Path) -> Path:
-    """Return where a link leads, so that the link stays; folders on the way are left as they are named.
-
-    To resolve those as well would lead out of /proc/PID/root, for one (proc(5)).
-    """
-    for _ in range(MOST_LINKS):
-        if not path.is_symlink():
-            break
-        path = path.parent / path.readlink()
-    return path
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write to a path that the user named, which may be a link, a pipe or a terminal."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not path.is_file():
-            path.write_bytes(content)
-        else:
-            put_in_place(_follow(path), content)
-    except OSError as error:
-        raise TargetError(
-            f"{path}: cannot be written ({error.strerror}). Check the folder, its permissions and free space."
-        ) from error

@@ -13,7 +13,7 @@ from tuner.interrupts import signals_interrupt
 from tuner.measure.garbage_collection import short_collections
 from tuner.ports import Scalar
 from tuner.records import Role, Start
-from tuner.report.sweep import SWEEPS, Sweep, gather_sweep
+from tuner.report.sweep import Sweep, gather_sweep
 from tuner.report.wording import say_duration
 from tuner.space.parameters import identifier
 from tuner.statistics.curves.sweep import Sweeping, judge_sweep
@@ -22,6 +22,7 @@ from tuner.study import Study
 from tuner.study.facts import SWEEP, SweepPlan
 from tuner.study.lock import locked
 from tuner.study.presets import PRESETS
+from tuner.study.side_storages import SWEEPS
 from tuner.study.storage import Opening
 
 MINUTES: Mapping[str, float] = {"quick": 4.0, "standard": 20.0, "thorough": 60.0}

@@ -17,7 +17,7 @@ from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
 from tuner.ports import FASTCGI, HTTP, WEBSOCKET, Facts, Host, PrivateServer, Server
 from tuner.space import describe_space, describe_spaces
-from tuner.study.builtin_loads import BUILTIN_LOADS, INDEX, PROGRAM, find_builtin_load
+from tuner.study.loads.builtin_loads import BUILTIN_LOADS, INDEX, PROGRAM, find_builtin_load
 from tuner.study.named_studies import find_named
 from tuner.study.settings import LoadSettings
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from html import escape
 
-from tuner.study.builtin_loads import GALLERY, HTML, IMAGE_BYTES, INDEX, PROGRAM, TINY
+from tuner.study.loads.builtin_loads import GALLERY, HTML, IMAGE_BYTES, INDEX, PROGRAM, TINY
 
 TINY_TEXT = b"It is up, and says so in forty-four bytes.\r\n"
 HTML_BYTES = 4300

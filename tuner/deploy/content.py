@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from tuner.deploy.builtin_pages import BUILTIN_PAGES, BuiltinPage
 from tuner.errors import UsageError
 from tuner.ports import FileState, Sandbox
-from tuner.study.builtin_loads import BUILTIN, BUILTIN_LOADS
+from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS
 
 INDEX = "index.html"
 DYNAMIC_SUFFIXES = frozenset({".cgi", ".fcgi", ".php", ".phtml", ".pl", ".py", ".shtml"})

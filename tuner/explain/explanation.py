@@ -7,21 +7,24 @@ probability: 1.39 is 39 % more. In logarithms the worths of the lines add up to 
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Annotated
+
+from pydantic import Field
 
 from tuner.ports import Scalar
+from tuner.statistics.mechanism import Mechanism
 
-if TYPE_CHECKING:
-    from tuner.statistics.mechanism import Mechanism
+Ratio = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""As it is checked where an explanation is read from a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worth:
     """A factor on what the study maximizes, with its 95 % interval."""
 
-    ratio: float
-    low: float
-    high: float
+    ratio: Ratio
+    low: Ratio
+    high: Ratio
 
     @property
     def log(self) -> float:
@@ -57,7 +60,7 @@ class Line:
     """It helps by `worth` or by `alone`; that it harms or has no effect is said by `alone`."""
     bound: float | None = None
     """Share beyond which it has no effect, 0.02 is 2 %; None where none can be told."""
-    mechanisms: "tuple[Mechanism, ...]" = ()
+    mechanisms: tuple[Mechanism, ...] = ()
     """Counters that moved between the starts without and those with the line."""
 
 

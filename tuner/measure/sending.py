@@ -22,7 +22,7 @@ from tuner.ports import (
     Workload,
 )
 from tuner.records.latency import merge
-from tuner.study.load_bounds import refuse_excess
+from tuner.study.loads.load_bounds import refuse_excess
 
 GRACE_S = 10.0
 """A generator that has not ended so long after its window is killed."""

@@ -17,7 +17,7 @@ from tuner.measure.start import Outcome
 from tuner.measure.window import FixedShape, Load, LoadShape, copy_shape, example_workload, run_window
 from tuner.ports import HTTP1, FileState, Process
 from tuner.records import Situation, Window
-from tuner.study.load_bounds import MOST_CONNECTIONS
+from tuner.study.loads.load_bounds import MOST_CONNECTIONS
 
 FACTOR = 4
 """A quarter of the study's connections, and four times as many."""

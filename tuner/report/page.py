@@ -124,13 +124,14 @@ def _say_end(summary: "Summary") -> str:
 
 def draw_figures(summary: "Summary") -> dict[str, "Chart | BarChart | None"]:
     """Draw every figure for which there is something to show; the others are None."""
-    from tuner.report import explanation_figures, setting_figures, start_figures
+    from tuner.report import setting_figures, start_figures
+    from tuner.report.explanation.figures import draw_costs, draw_others, draw_worths
 
     found, space = summary.explanation, summary.space
     return {
-        "worths": explanation_figures.draw_worths(space, found) if found else None,
-        "others": explanation_figures.draw_others(space, found) if found else None,
-        "costs": explanation_figures.draw_costs(space, found) if found else None,
+        "worths": draw_worths(space, found) if found else None,
+        "others": draw_others(space, found) if found else None,
+        "costs": draw_costs(space, found) if found else None,
         "pairs": start_figures.draw_pairs(summary),
         "timeline": start_figures.draw_timeline(summary),
         "front": start_figures.draw_front(summary),

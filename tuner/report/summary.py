@@ -12,8 +12,9 @@ from tuner.campaign.fixed_rate import LatencyClaim, read_latency
 from tuner.campaign.other_loads import read_other_loads
 from tuner.campaign.suggest import left_to_gain
 from tuner.errors import UsageError
+from tuner.explain.cache import explain_study
 from tuner.explain.explanation import Depth, Explanation
-from tuner.explain.study import explain, explain_parameter
+from tuner.explain.study import explain_parameter
 from tuner.ports import Config, ConnectTime, Latency, Scalar
 from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored, under_load
 from tuner.records.blend import Across
@@ -241,9 +242,9 @@ def summarize(
     reason = _explain(gain, finished, known, winner_config, starts, ranking)
     explanation = None
     if with_explanation:
-        found = explain(
-            space, starts, chosen, metric=name_metric(storage.metric), gain=gain,
-            cost=settings.objective.cost, seed=settings.seed,
+        found = explain_study(
+            settings, space, starts, chosen, metric=name_metric(storage.metric), gain=gain,
+            is_finished=bool(finished),
         )  # fmt: skip
         explanation = conclude(space, found, gain, reason)
     return Summary(

@@ -8,7 +8,7 @@ from tuner.campaign.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Scalar
 from tuner.records import Start, Window
 from tuner.records.latency import Quantile
-from tuner.report.explanation_json import explanation_json, sensitivity_json
+from tuner.report.explanation.as_json import explanation_json, sensitivity_json
 from tuner.report.summary import P99, Arm, LoadSides, Summary
 from tuner.report.wording import say_other_loads
 from tuner.space import describe_searched

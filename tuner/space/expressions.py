@@ -31,6 +31,8 @@ LARGEST_NUMBER = 10**18
 LONGEST_TEXT = 400
 MOST_NODES = 200
 MOST_ARGUMENTS = 20
+MOST_REMEMBERED = 2000
+"""Results of one expression that are kept: configurations differ in few settings, so most are asked again."""
 
 
 class Unusable(Exception):
@@ -215,12 +217,25 @@ class Expression:
 
     text: str
     place: Place
-    names: frozenset[str]
+    names: frozenset[str] = field(repr=False)
     tree: ast.expr = field(repr=False, compare=False)
     evaluator: Evaluator = field(repr=False, compare=False)
+    _results: dict[tuple[object, ...], Scalar] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """By the types and values of its names: True and 1 are equal, and not the same setting."""
 
     def evaluate(self, names: Mapping[str, object]) -> Scalar:
         """Return its value. Raises UsageError with the names' values when it fails."""
+        used = [names.get(name) for name in self.names]
+        key = (*map(type, used), *used)
+        if key not in self._results:
+            if len(self._results) >= MOST_REMEMBERED:
+                self._results.clear()
+            self._results[key] = self._evaluate(names)
+        return self._results[key]
+
+    def _evaluate(self, names: Mapping[str, object]) -> Scalar:
         try:
             value = self.evaluator.evaluate(self.tree, self.text, names)
             if isinstance(value, (int, float)):

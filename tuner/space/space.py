@@ -59,6 +59,10 @@ class Space:
     """Points of the configurations that were encoded before: models ask for the same ones again and again."""
     _default: dict[str, Scalar] = field(init=False, repr=False, compare=False, default_factory=dict)
     """Once it was asked for."""
+    _changed: dict[tuple[object, ...], dict[str, tuple[Scalar, Scalar]]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """What the configurations change that were looked at before, derived settings left out."""
 
     def __post_init__(self) -> None:
         dimensions = lay_out_hints(self.parameters, lay_out(self.parameters), self._bounds_at_default)
@@ -114,8 +118,7 @@ class Space:
 
         Values of pinned parameters have no coordinate and are lost.
         """
-        # True and 1 are equal, and not the same setting.
-        key = tuple((name, type(value), value) for name, value in config.items())
+        key = _make_key(config)
         if key not in self._encoded:
             self._encoded[key] = self._encode(config)
         return dict(self._encoded[key])
@@ -268,6 +271,14 @@ class Space:
         `complete` of these values gives the configuration again. With `derived`, also what merely follows:
         derived settings and defaults that depend on a choice.
         """
+        if derived:
+            return self._compare(config, derived=True)
+        key = _make_key(config)
+        if key not in self._changed:
+            self._changed[key] = self._compare(config, derived=False)
+        return dict(self._changed[key])
+
+    def _compare(self, config: Config, *, derived: bool) -> dict[str, tuple[Scalar, Scalar]]:
         unchosen = self.default()
         choices: dict[str, tuple[Scalar, Scalar]] = {}
 
@@ -311,6 +322,11 @@ class Space:
     def show(self, name: str, value: Scalar) -> str:
         """Return a value as people read it: 64 KiB, off, auto."""
         return show_value(self._item.get(name), value)
+
+
+def _make_key(config: Config) -> tuple[object, ...]:
+    """Return a key of a configuration. True and 1 are equal, and not the same setting."""
+    return tuple((name, type(value), value) for name, value in config.items())
 
 
 def _is_alike(given: Scalar, value: Scalar) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tuner.ports import HTTP, WEBSOCKET
 from tuner.space.problems import quote
 from tuner.study.fields import Fields
-from tuner.study.mix import read_path
+from tuner.study.loads.mix import read_path
 
 KEYS = ("command", "port", "ready", "protocol")
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")

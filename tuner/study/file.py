@@ -12,16 +12,16 @@ from tuner.ports import H2, H2C, HTTP1, Scalar
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
 from tuner.study.backend import read_backend
-from tuner.study.builtin_loads import BUILTIN, read_builtin_load
 from tuner.study.fields import Fields
-from tuner.study.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
-from tuner.study.mix import read_mix, read_path
+from tuner.study.loads.builtin_loads import BUILTIN, read_builtin_load
+from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
+from tuner.study.loads.mix import read_mix, read_path
+from tuner.study.loads.several_loads import read_across, read_entries
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
 from tuner.study.presets import MOST_MINUTES, MOST_TRIALS, PRESETS
 from tuner.study.server_options import KEYS as OPTIONS
 from tuner.study.server_options import ServerOptions, read_server_options
 from tuner.study.settings import DEFAULT_GENERATOR, LOCAL, LoadSettings, NamedLoad, Study, TargetSettings
-from tuner.study.several_loads import read_across, read_entries
 from tuner.study.storage_url import show_url
 
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")

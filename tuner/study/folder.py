@@ -19,6 +19,8 @@ DATABASE = "study.db"
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 """Of what is made here; the umask takes more away."""
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+MOST_LINKS = 40
+"""As the kernel follows (path_resolution(7))."""
 ACCESS_LIST = "system.posix_acl_access"
 SIDE_FILES = ("", "-journal", "-wal", "-shm")
 """What SQLite opens beside a database (sqlite.org/tempfiles.html); it follows links by itself."""
@@ -68,14 +70,35 @@ def write_file(path: Path, content: bytes, *, study_folder: Path) -> None:
         UsageError: the file or a folder on the way is a link, another user's, or may be written by others.
         TargetError: it cannot be written.
     """
-    with translated(path, "written"), _entered(study_folder, create=True) as top, ExitStack() as stack:
-        directory = top
-        for parent in reversed(path.relative_to(study_folder).parents[:-1]):
-            directory = open_folder(study_folder / parent, within=directory, create=True)
-            stack.callback(os.close, directory)
+    with translated(path, "written"), _entered_above(path, study_folder, create=True) as directory:
         with suppress(FileNotFoundError):
             os.close(open_file(path, os.O_RDONLY, within=directory))
         put_in_place(path, content, within=directory)
+
+
+def read_file(path: Path, *, study_folder: Path) -> bytes:
+    """Read a file of a study's folder, directly in it or below.
+
+    Raises:
+        UsageError: the file or a folder on the way is a link, another user's, or may be written by others.
+        OSError: it is not there, or cannot be read.
+    """
+    with (
+        _entered_above(path, study_folder) as directory,
+        os.fdopen(open_file(path, os.O_RDONLY, within=directory), "rb") as file,
+    ):
+        return file.read()
+
+
+@contextmanager
+def _entered_above(path: Path, study_folder: Path, *, create: bool = False) -> Iterator[int]:
+    """Open the folder of a file below a study's own, one step after the other."""
+    with _entered(study_folder, create=create) as top, ExitStack() as stack:
+        directory = top
+        for parent in reversed(path.relative_to(study_folder).parents[:-1]):
+            directory = open_folder(study_folder / parent, within=directory, create=create)
+            stack.callback(os.close, directory)
+        yield directory
 
 
 def put_in_place(path: Path, content: bytes, *, within: int | None = None) -> None:
@@ -113,6 +136,32 @@ def _take_after(descriptor: int, old: os.stat_result) -> None:
     os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
     with suppress(PermissionError):
         os.fchown(descriptor, old.st_uid, old.st_gid)
+
+
+def write_named(path: Path, content: bytes) -> None:
+    """Write to a path that the user named, which may be a link, a pipe or a terminal.
+
+    Raises:
+        TargetError: it cannot be written.
+    """
+    with translated(path, "written"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+        else:
+            put_in_place(_follow(path), content)
+
+
+def _follow(path: Path) -> Path:
+    """Return where a link leads, so that the link stays; folders on the way are left as they are named.
+
+    To resolve those as well would lead out of /proc/PID/root, for one (proc(5)).
+    """
+    for _ in range(MOST_LINKS):
+        if not path.is_symlink():
+            break
+        path = path.parent / path.readlink()
+    return path
 
 
 def list_files(folder: Path, *, study_folder: Path) -> tuple[Path, ...]:

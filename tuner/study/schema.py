@@ -18,15 +18,15 @@ from tuner.ports import H2, H2C, HTTP, HTTP1, WEBSOCKET
 from tuner.records.blend import Across
 from tuner.space import available_spaces
 from tuner.space.schema import DIALECT, FLAG, SpaceFile, tidy
-from tuner.study.builtin_loads import BUILTIN, BUILTIN_LOADS
 from tuner.study.file import ENCODINGS, HOST_URL, MOST_STREAMS, NAME
-from tuner.study.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
-from tuner.study.mix import METHODS, MOST_BYTES, MOST_KINDS, SHA256
+from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS
+from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
+from tuner.study.loads.mix import METHODS, MOST_BYTES, MOST_KINDS, SHA256
+from tuner.study.loads.several_loads import LEAST_LOADS, MOST_LOADS
+from tuner.study.loads.several_loads import NAME as LOAD_NAME
 from tuner.study.objective import COSTS, GOODPUT, METRICS
 from tuner.study.presets import MOST_MINUTES, MOST_TRIALS, PRESETS
 from tuner.study.settings import DEFAULT_GENERATOR, LOCAL
-from tuner.study.several_loads import LEAST_LOADS, MOST_LOADS
-from tuner.study.several_loads import NAME as LOAD_NAME
 
 PUBLISHED = Path(__file__).parents[1] / "search_spaces" / "study.schema.json"
 

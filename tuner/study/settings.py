@@ -11,9 +11,9 @@ from tuner.ports import H2, HTTP1, TLS, RequestKind, Scalar
 from tuner.records.blend import Across, Blend
 from tuner.space.yaml_text import Document
 from tuner.study.backend import BackendSettings
-from tuner.study.builtin_loads import BUILTIN_LOADS
 from tuner.study.folder import DATABASE
-from tuner.study.mix import define_mix, describe_mix
+from tuner.study.loads.builtin_loads import BUILTIN_LOADS
+from tuner.study.loads.mix import define_mix, describe_mix
 from tuner.study.objective import Constraint, Objective
 from tuner.study.server_options import ServerOptions
 from tuner.study.storage_url import POSTGRESQL, sqlite_url

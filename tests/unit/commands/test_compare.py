@@ -1,21 +1,16 @@
 """A comparison measures as its study does."""
 
 import math
-from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from tests.unit.commands.simulated import simulate
 from tests.unit.simulation import (
     BASE_RPS,
-    TUNED,
     SimulatedHost,
-    SimulatedStarter,
-    make_setup,
     open_on_disk,
-    space_of,
     write_study,
 )
 from tests.unit.space.samples import facts
@@ -39,19 +34,9 @@ def settings(tmp_path):
 
 
 @pytest.fixture
-def started(monkeypatch, host, settings):
+def started(monkeypatch, host):
     """Let comparisons be measured on a simulated host; returns the starters that they used."""
-    setup = make_setup(settings, space_of(*TUNED), cpus=host.cpus)
-    target = SimpleNamespace(hold=lambda _: nullcontext())
-    starters = []
-
-    def make_starter(**given):
-        starters.append(SimulatedStarter(host=host, **given))
-        return starters[-1]
-
-    monkeypatch.setattr(module, "prepare", lambda _: replace(setup, target=target))
-    monkeypatch.setattr(module, "Starter", make_starter)
-    return starters
+    return simulate(monkeypatch, host, module)
 
 
 @pytest.mark.usefixtures("started")

@@ -1,22 +1,17 @@
 """Several configurations of one study against each other, on a simulated host."""
 
 import math
-from contextlib import nullcontext
-from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
+from tests.unit.commands.simulated import simulate
 from tests.unit.simulation import (
     TUNED,
     SimulatedHost,
-    SimulatedStarter,
-    make_setup,
     open_on_disk,
     space_of,
     write_study,
 )
-from tuner.commands import compare as compare_module
 from tuner.commands import contest as contest_module
 from tuner.commands.compare_several import compare_several
 from tuner.errors import UsageError
@@ -33,12 +28,8 @@ def host():
 
 @pytest.fixture
 def settings(tmp_path, monkeypatch, host):
-    settings = write_study(tmp_path)
-    target = SimpleNamespace(hold=lambda _: nullcontext())
-    setup = replace(make_setup(settings, SPACE, cpus=host.cpus), target=target)
-    monkeypatch.setattr(compare_module, "prepare", lambda _: setup)
-    monkeypatch.setattr(contest_module, "Starter", lambda **given: SimulatedStarter(host=host, **given))
-    return settings
+    simulate(monkeypatch, host, contest_module)
+    return write_study(tmp_path)
 
 
 def test_every_two_of_them_are_compared(settings):

@@ -6,7 +6,8 @@ import pytest
 
 from tests.unit.simulated_study import make_summary, small_space
 from tests.unit.simulation import make_setup, write_study
-from tuner.commands.outputs import _write, find_results, write_export, write_report, write_results
+from tuner.commands.outputs import find_results, write_export, write_results
+from tuner.commands.page import make_page, write_page
 from tuner.commands.session import Reading
 from tuner.errors import TargetError, UsageError
 
@@ -55,13 +56,13 @@ def test_what_was_written_is_found_again(reading, settings):
     assert (found.report, set(found.exports)) == (written.report, set(written.exports))
 
 
-def test_a_report_may_be_written_anywhere(reading, tmp_path):
-    path = write_report(reading, tmp_path / "new" / "page.html")
+def test_a_report_may_be_written_anywhere(reading, settings, tmp_path):
+    path = write_page(settings, make_page(reading), tmp_path / "new" / "page.html")
 
     assert path.read_bytes().startswith(b"<!DOCTYPE html>")
 
 
-def test_a_report_goes_through_a_link_and_into_a_pipe(reading, tmp_path):
+def test_a_report_goes_through_a_link_and_into_a_pipe(reading, settings, tmp_path):
     real, link, pipe = (tmp_path / name for name in ("real.html", "link.html", "pipe"))
     real.write_text("old")
     link.symlink_to(real)
@@ -69,8 +70,8 @@ def test_a_report_goes_through_a_link_and_into_a_pipe(reading, tmp_path):
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     small = b"x" * 100
 
-    write_report(reading, link)
-    _write(pipe, small)
+    write_page(settings, make_page(reading), link)
+    write_page(settings, small, pipe)
 
     assert link.is_symlink()
     assert real.read_bytes().startswith(b"<!DOCTYPE html>")
@@ -95,10 +96,10 @@ def test_a_format_of_a_server_that_is_not_tuned_is_refused(reading):
         write_export(reading, "nginx", None)
 
 
-def test_a_folder_that_cannot_be_written_is_said(reading, tmp_path):
+def test_a_folder_that_cannot_be_written_is_said(reading, settings, tmp_path):
     (tmp_path / "file").write_text("")
 
     with pytest.raises(TargetError, match=r"file/out/tuner.json: cannot be written"):
         write_export(reading, "json", tmp_path / "file" / "out")
     with pytest.raises(TargetError, match=r"cannot be written \(Is a directory\)"):
-        write_report(reading, tmp_path)
+        write_page(settings, b"", tmp_path)

@@ -2,19 +2,16 @@
 
 import json
 import math
-from contextlib import nullcontext
-from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
+from tests.unit.commands.simulated import simulate
 from tests.unit.simulation import (
     TUNED,
     Log,
     SimulatedHost,
     SimulatedStarter,
-    make_setup,
     open_on_disk,
     space_of,
     write_study,
@@ -25,8 +22,9 @@ from tuner.commands import sweep as module
 from tuner.commands.compare import compare
 from tuner.errors import TargetError, UsageError
 from tuner.records import Failure, Metric, Role
-from tuner.report.sweep import SWEEPS, read_sweeps, sweep_json
+from tuner.report.sweep import read_sweeps, sweep_json
 from tuner.study.facts import CONFIRMATION, METRIC, Confirmation
+from tuner.study.side_storages import SWEEPS
 
 NAME = "worker_connections"
 PEAK = 2000
@@ -56,18 +54,9 @@ def settings(tmp_path):
 
 
 @pytest.fixture(autouse=True)
-def started(monkeypatch, host, settings):
+def started(monkeypatch, host):
     """Let sweeps be measured on a simulated host; returns the starters that they used."""
-    setup = make_setup(settings, space_of(*TUNED), cpus=host.cpus)
-    target = SimpleNamespace(hold=lambda _: nullcontext())
-    starters = []
-
-    def make_starter(**given):
-        starters.append(SimulatedStarter(host=host, **given))
-        return starters[-1]
-
-    monkeypatch.setattr(compare_module, "prepare", lambda _: replace(setup, target=target))
-    monkeypatch.setattr(interleaved, "Starter", make_starter)
+    starters = simulate(monkeypatch, host, interleaved)
     monkeypatch.setattr(module, "Measuring", partial(module.Measuring, clock=host.clock))
     return starters
 
@@ -160,11 +149,8 @@ def test_a_value_that_fails_is_measured_no_more_and_not_named(settings, host, st
     assert said == "it ended at once"
 
 
-def test_a_value_that_breaks_a_constraint_is_not_named_best(tmp_path, host, monkeypatch):
+def test_a_value_that_breaks_a_constraint_is_not_named_best(tmp_path, host):
     settings = write_study(tmp_path, more="constraints: [failure_rate <= 0.001]\n")
-    setup = make_setup(settings, space_of(*TUNED))
-    target = SimpleNamespace(hold=lambda _: nullcontext())
-    monkeypatch.setattr(compare_module, "prepare", lambda _: replace(setup, target=target))
     host.failure_rate = lambda config: 0.05 if config[NAME] == 2000 else 0.0
 
     found = module.sweep(settings, NAME, values=[1000, 2000])

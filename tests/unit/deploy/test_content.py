@@ -7,7 +7,7 @@ import pytest
 from tuner.deploy.builtin_pages import BUILTIN_PAGE, expect_page
 from tuner.deploy.content import open_content
 from tuner.errors import UsageError
-from tuner.study.builtin_loads import BUILTIN_LOADS, IMAGE_BYTES
+from tuner.study.loads.builtin_loads import BUILTIN_LOADS, IMAGE_BYTES
 from tuner.testing.fakes import MemorySandbox
 
 IMAGE_SUM = "99c2d16f8f793dce3dadd89508880b1d32c36913eda298ae14dc0a9cae41902b"

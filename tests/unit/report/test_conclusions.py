@@ -7,8 +7,8 @@ import pytest
 from tests.unit.simulated_study import make_summary
 from tuner.explain.explanation import Explanation, Finding, Proof, Worth
 from tuner.report.conclusions import conclude, say_proof
-from tuner.report.explanation_json import depth_json, explanation_json
-from tuner.report.explanation_text import depth_text, explain_summary
+from tuner.report.explanation.as_json import depth_json, explanation_json
+from tuner.report.explanation.text import depth_text, explain_summary
 
 
 @pytest.fixture(scope="module")

@@ -9,16 +9,11 @@ from tuner.report.wording import say_duration, say_percent
 from tuner.statistics.curves.load_curve import LoadCurve, Spot, judge_curve
 from tuner.statistics.response_curve import Estimate
 from tuner.study.facts import CURVE, CurvePlan
-from tuner.study.folder import list_files, require_own_database
-from tuner.study.storage import open_storage
-from tuner.study.storage_url import sqlite_url
+from tuner.study.side_storages import CURVES, open_storages
 
 if TYPE_CHECKING:
     from tuner.study import Study
     from tuner.study.storage import Storage
-
-CURVES = "curves"
-"""Folder of a study in which each load curve has a storage of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +76,11 @@ def read_curves(settings: "Study") -> tuple[Curve, ...]:
         UsageError: a storage is a link or another user's.
         TargetError: a storage cannot be read.
     """
-    found = []
-    for path in list_files(settings.folder / CURVES, study_folder=settings.folder):
-        if path.suffix == ".db":
-            require_own_database(path)
-            storage = open_storage(sqlite_url(path), settings.name, create=False)
-            if storage.recall(CURVE) is not None and storage.starts():
-                found.append(gather_curve(settings, storage))
-    return tuple(found)
+    return tuple(
+        gather_curve(settings, storage)
+        for storage in open_storages(settings, CURVES)
+        if storage.recall(CURVE) is not None and storage.starts()
+    )
 
 
 # In words

@@ -14,17 +14,12 @@ from tuner.space.grid import GridPoint, follows
 from tuner.statistics.curves.sweep import NEAR, Sweeping, Tried, judge_sweep
 from tuner.statistics.response_curve import Estimate
 from tuner.study.facts import SWEEP, SweepPlan
-from tuner.study.folder import list_files, require_own_database
-from tuner.study.storage import open_storage
-from tuner.study.storage_url import sqlite_url
+from tuner.study.side_storages import SWEEPS, open_storages
 
 if TYPE_CHECKING:
     from tuner.space import Space
     from tuner.study import Study
     from tuner.study.storage import Storage
-
-SWEEPS = "sweeps"
-"""Folder of a study in which each sweep has a storage of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,14 +109,11 @@ def read_sweeps(settings: "Study", space: "Space") -> tuple[Sweep, ...]:
         UsageError: a storage is a link or another user's.
         TargetError: a storage cannot be read.
     """
-    found = []
-    for path in list_files(settings.folder / SWEEPS, study_folder=settings.folder):
-        if path.suffix == ".db":
-            require_own_database(path)
-            storage = open_storage(sqlite_url(path), settings.name, create=False)
-            if storage.recall(SWEEP) is not None and any(start.counts for start in storage.starts()):
-                found.append(gather_sweep(settings, space, storage))
-    return tuple(found)
+    return tuple(
+        gather_sweep(settings, space, storage)
+        for storage in open_storages(settings, SWEEPS)
+        if storage.recall(SWEEP) is not None and any(start.counts for start in storage.starts())
+    )
 
 
 # In words

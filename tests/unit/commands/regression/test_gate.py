@@ -2,22 +2,20 @@
 
 import json
 import math
-from contextlib import nullcontext
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
+from tests.unit.commands.simulated import simulate
 from tests.unit.simulation import (
     STUDY,
     TUNED,
     SimulatedHost,
     SimulatedStarter,
-    make_setup,
     space_of,
     write_study,
 )
@@ -41,13 +39,7 @@ def host():
 @pytest.fixture
 def settings(tmp_path, monkeypatch, host):
     """A study whose starts are simulated, and any other study as well."""
-    target = SimpleNamespace(hold=lambda _: nullcontext())
-
-    def prepare(study):
-        return replace(make_setup(study, SPACE, cpus=host.cpus), target=target)
-
-    monkeypatch.setattr(compare_module, "prepare", prepare)
-    monkeypatch.setattr(compare_module, "Starter", lambda **given: SimulatedStarter(host=host, **given))
+    simulate(monkeypatch, host, compare_module)
     return write_study(tmp_path)
 
 

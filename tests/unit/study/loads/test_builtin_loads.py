@@ -4,7 +4,7 @@ from tests.unit.simulation import space_of
 from tuner.deploy.builtin_pages import BUILTIN_PAGES
 from tuner.errors import UsageError
 from tuner.study import load_study
-from tuner.study.builtin_loads import BUILTIN_LOADS, IMAGE_BYTES
+from tuner.study.loads.builtin_loads import BUILTIN_LOADS, IMAGE_BYTES
 
 HEAD = "study: test\nservers: [nginx]\nspace: [nginx]\n"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.simulated_study import make_summary, small_space
 from tuner.explain.explanation import Explanation, Finding, Interaction, Line, Other, Proof, Tolerance, Worth
-from tuner.report.explanation_figures import draw_costs, draw_others, draw_worths, say_finding
+from tuner.report.explanation.figures import draw_costs, draw_others, draw_worths, say_finding
 from tuner.report.page import render_report
 from tuner.report.summary import Summary
 from tuner.statistics.mechanism import Mechanism

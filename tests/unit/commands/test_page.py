@@ -1,0 +1,138 @@
+"""A page and an explanation that were kept are those that would be made anew."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.unit.simulated_study import FINGERPRINT
+from tests.unit.simulation import TUNED, SimulatedHost, make_campaign, open_on_disk, space_of, write_study
+from tuner.campaign.campaign import run_campaign
+from tuner.commands.page import NAME as PAGE
+from tuner.commands.page import find_page, keep_page, make_page
+from tuner.commands.session import read
+from tuner.explain.cache import NAME as EXPLANATION
+from tuner.report.explanation.as_json import explanation_json
+from tuner.report.summary_json import summary_json
+from tuner.space import SpaceFacts, facts_to_json
+from tuner.study import load_study
+from tuner.study.cache import FOLDER, keep
+from tuner.study.facts import PRESET, SPACE_FACTS, VERDICT
+
+FACTS = SpaceFacts(
+    names={"cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096},
+    versions={"nginx": (1, 22, 1)},
+)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A study with its winner; not to be changed."""
+    settings, host = write_study(tmp_path_factory.mktemp("finished")), SimulatedHost()
+    storage, space = open_on_disk(settings, host.clock), space_of(*TUNED)
+    storage.claim(FINGERPRINT, definition=settings.definition(space))
+    storage.remember(SPACE_FACTS, facts_to_json(FACTS, {}))
+    storage.remember(PRESET, "quick")
+    storage.remember(VERDICT, run_campaign(make_campaign(settings, host, storage)))
+    return settings.path.parent
+
+
+@pytest.fixture
+def settings(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "study")
+    return load_study(tmp_path / "study" / "simulated.yaml")
+
+
+def kept_key(settings) -> bytes:
+    """Return the key under which the explanation is kept."""
+    head = (settings.folder / FOLDER / EXPLANATION).read_bytes().partition(b"\n")[0]
+    return head[: len(head) // 2]
+
+
+def test_an_explanation_that_was_kept_gives_the_same_page_and_the_same_json(settings):
+    first = read(settings)
+    assert (settings.folder / FOLDER / EXPLANATION).is_file()
+
+    again = read(settings)
+
+    assert again.summary.explanation == first.summary.explanation
+    assert json.dumps(summary_json(again.summary)) == json.dumps(summary_json(first.summary))
+    assert json.dumps(explanation_json(again.summary.explanation)) == json.dumps(
+        explanation_json(first.summary.explanation)
+    )
+    assert make_page(again) == make_page(first)
+
+
+def test_a_page_that_was_kept_is_the_one_that_is_made_anew(settings):
+    assert find_page(settings) is None
+
+    reading = read(settings)
+    keep_page(reading, make_page(reading))
+    kept = find_page(settings)
+    shutil.rmtree(settings.folder / FOLDER)
+
+    assert kept == make_page(read(settings))
+
+
+def test_another_study_file_has_another_page(settings):
+    reading = read(settings)
+    keep_page(reading, make_page(reading))
+    assert find_page(settings) is not None
+
+    settings.path.write_text(settings.path.read_text() + "constraints: [failure_rate <= 0.01]\n")
+
+    assert find_page(load_study(settings.path)) is None
+
+
+def test_while_a_study_goes_on_nothing_is_kept(settings):
+    open_on_disk(settings, SimulatedHost().clock).remember(VERDICT, "")
+
+    reading = read(settings)
+    keep_page(reading, make_page(reading))
+
+    assert reading.summary.state == "stopped"
+    assert not (settings.folder / FOLDER).exists()
+
+
+def test_the_explanation_is_computed_once(settings):
+    found = read(settings).summary.explanation
+    kept = json.loads((settings.folder / FOLDER / EXPLANATION).read_bytes().partition(b"\n")[2])
+    kept["gain"]["ratio"] = 1.2345
+
+    keep(settings.folder, EXPLANATION, kept_key(settings), json.dumps(kept).encode())
+
+    told = read(settings).summary.explanation
+    assert told.gain.ratio == 1.2345
+    assert told.lines == found.lines
+
+
+HOSTILE = {
+    "no JSON": lambda _: b"{",
+    "another kind": lambda _: b"[]",
+    "nested without end": lambda _: b"[" * 100_000,
+    "a text for a number": lambda kept: json.dumps(kept | {"starts": "many"}).encode(),
+    "no number": lambda kept: json.dumps(kept | {"gain": {"ratio": 0, "low": 0, "high": 0}}).encode(),
+    "a setting that is none": lambda kept: json.dumps(
+        kept | {"lines": [kept["lines"][0] | {"parameter": "<script>"}]}
+    ).encode(),
+}
+
+
+@pytest.mark.parametrize("harm", HOSTILE)
+def test_an_explanation_that_no_tuner_wrote_is_ignored(settings, harm):
+    found = read(settings).summary.explanation
+    kept = json.loads((settings.folder / FOLDER / EXPLANATION).read_bytes().partition(b"\n")[2])
+
+    keep(settings.folder, EXPLANATION, kept_key(settings), HOSTILE[harm](kept))
+
+    assert read(settings).summary.explanation == found
+
+
+def test_a_page_that_was_changed_is_not_found(settings):
+    reading = read(settings)
+    keep_page(reading, make_page(reading))
+    path = settings.folder / FOLDER / PAGE
+
+    path.write_bytes(path.read_bytes() + b"<script>")
+
+    assert find_page(settings) is None

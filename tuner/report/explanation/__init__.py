@@ -1,0 +1,1 @@
+"""What explains a study, as figures, text and JSON."""

@@ -1,0 +1,50 @@
+"""Keeps beside a study what took long to compute. Its folder may be deleted at any time."""
+
+import os
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from tuner import __file__ as package
+from tuner import __version__
+from tuner.errors import TunerError
+from tuner.study.folder import read_file, write_file
+
+FOLDER = "cache"
+
+
+def make_key(*parts: bytes) -> bytes:
+    """Return a key of everything that a result depends on; this tuner's own code is part of it."""
+    return _digest(_stamp_code(), *map(_digest, parts))
+
+
+def look_up(study_folder: Path, name: str, key: bytes) -> bytes | None:
+    """Return what was kept under this very key; None where there is nothing, or nothing whole."""
+    try:
+        found = read_file(study_folder / FOLDER / name, study_folder=study_folder)
+    except (OSError, TunerError):
+        return None
+    head, _, content = found.partition(b"\n")
+    return content if head == key + _digest(content) else None
+
+
+def keep(study_folder: Path, name: str, key: bytes, content: bytes) -> None:
+    """Keep a result in the place of an earlier one; where nothing can be written, none is kept."""
+    with suppress(TunerError):
+        whole = key + _digest(content) + b"\n" + content
+        write_file(study_folder / FOLDER / name, whole, study_folder=study_folder)
+
+
+def _digest(*parts: bytes) -> bytes:
+    return sha256(b"".join(parts)).hexdigest().encode()
+
+
+@cache
+def _stamp_code() -> bytes:
+    """Return what changes with this tuner: its version, and its files while somebody works on them."""
+    found = os.walk(Path(package).parent, followlinks=True)
+    files = sorted(os.path.join(folder, name) for folder, _, names in found for name in names)  # noqa: PTH118 - there are many
+    looks = ((path, os.stat(path)) for path in files if not path.endswith(".pyc"))  # noqa: PTH116 - as above
+    stamps = (f"{path} {look.st_size} {look.st_mtime_ns}" for path, look in looks)
+    return "\n".join([__version__, *stamps]).encode()

@@ -1,0 +1,1 @@
+"""The loads of a study: those that have a name, mixes of requests, several at once, and what bounds them."""
