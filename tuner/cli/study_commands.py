@@ -120,7 +120,10 @@ def run(
     refuse_outside("--minutes", minutes, 0.1, MOST_MINUTES)
     refuse_outside("--trials", trials, 1, MOST_TRIALS)
     if settings.target.is_managed:
-        agree_to_run(settings, study, yes=yes)
+        from tuner.study.file import for_each_target
+
+        for each in for_each_target(settings):
+            agree_to_run(each, study, yes=yes)
     from tuner.commands.outputs import write_results
     from tuner.commands.session import look_ahead
 

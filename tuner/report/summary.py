@@ -225,14 +225,14 @@ def summarize(
     if moved is not None:
         fingerprint = replace(fingerprint, server_cpus=moved.server_cpus, generator_cpus=moved.generator_cpus)
     default = space.default()
-    ranking = rank(space, starts, settings.constraints)
+    ranking = rank(space, starts, settings.constraints, storage.hosts)
     gain = read_gain(storage, starts, default, settings.constraints)
     planned = storage.recall(CONFIRMATION)
     winner_config = planned.config if planned is not None and gain is not None else None
     finished, expected = storage.recall(VERDICT), storage.recall(EXPECTED_GAINS)
     best = ranking.incumbent
     chosen = winner_config or (best.config if best else default)
-    known = judge_feasibility(starts, settings.constraints, default)
+    known = judge_feasibility(starts, settings.constraints, default, storage.hosts)
     confirmed = [start for start in starts if start.role is Role.CONFIRM]
     of_default = [start for start in confirmed if start.arm == DEFAULT_ARM] if gain else [
         start for start in as_controls(starts) if start.role is Role.CONTROL
