@@ -25,15 +25,33 @@ def explain_gain(
         kept: what is known of the winner under the bounds that the default breaks.
     """
     if gain.is_proven:
-        return " ".join(
+        bears = [
             f"The default {each.finding_of_default}, the winner {_leave_verb(each.finding)}." for each in kept
-        )
+        ]
+        return " ".join([*bears, *_explain_hosts(gain)])
     said = [_explain_doubt(each) for each in doubts]
     if gain.verdict == "overfitted":
         return " ".join([*said, _explain_overfitting(gain)])
     if gain.low <= 1 or not said:
         said.append(_explain_pairs(gain, pair_s))
-    return " ".join(said)
+    return " ".join([*said, *_explain_hosts(gain)])
+
+
+def _explain_hosts(gain: Gain) -> list[str]:
+    """Return on which hosts the winner is not what it is on the others; nothing where it gains on all."""
+    better = [host for host, each in gain.by_host.items() if each.verdict == "improved"]
+    others = {host: each for host, each in gain.by_host.items() if host not in better}
+    if not others or not better:
+        return []
+    spoiled = "; ".join(
+        f"{host} {say_ratio(each.ratio)} {say_interval(each.low, each.high)}, {each.verdict}"
+        for host, each in others.items()
+    )
+    least = min(gain.by_host[host].ratio for host in better)
+    return [
+        f"It gains on {len(better)} of {len(gain.by_host)} hosts, {say_ratio(least)} or more, but not on "
+        f"{spoiled}."
+    ]
 
 
 def _explain_overfitting(gain: Gain) -> str:

@@ -17,6 +17,7 @@ from tuner.explain.study import explain, explain_parameter
 from tuner.ports import Config, ConnectTime, Latency, Scalar
 from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored, under_load
 from tuner.records.blend import Across
+from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
 from tuner.report.reasons import explain_gain, explain_no_winner
@@ -90,6 +91,18 @@ class LoadSides:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostSides:
+    """Default and winner on one of several hosts."""
+
+    host: str
+    default: Arm
+    winner: Arm | None
+    gain: "Gain | None"
+    is_worst: bool
+    """Whether the winner gives least there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Two configurations measured in pairs; the gain is of the second over the first."""
 
@@ -145,6 +158,10 @@ class Summary:
     """Both sides under each of several loads; empty for one."""
     across: str = ""
     """What counts of them together; empty for one load."""
+    by_host: tuple[HostSides, ...] = ()
+    """Both sides on each of several hosts, for all of which the winner is to hold; empty for one."""
+    across_hosts: str = ""
+    """What counts of them together; empty for one host."""
     requests_total: int | None = None
     """Requests after which each window ended; None for windows by time."""
     cost: str | None = None
@@ -275,6 +292,8 @@ def summarize(
         other_loads=read_other_loads(storage, starts, default),
         by_load=_sides_by_load(settings, default, of_default, winner_config, of_winner, gain),
         across=describe_across(settings),
+        by_host=_sides_by_host(storage.hosts, default, of_default, winner_config, of_winner, gain),
+        across_hosts=describe_hosts(storage.hosts),
         requests_total=None if settings.loads else settings.load.requests_total,
         cost=settings.objective.cost,
         front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
@@ -311,6 +330,41 @@ def _sides_by_load(
         )
         for each in settings.loads
     )  # fmt: skip
+
+
+def _sides_by_host(
+    hosts: Hosts | None,
+    default: Config,
+    of_default: Sequence[Start],
+    winner: Config | None,
+    of_winner: Sequence[Start],
+    gain: "Gain | None",
+) -> tuple[HostSides, ...]:
+    """Return both sides on each of the hosts for which the winner is to hold."""
+    if hosts is None:
+        return ()
+    gains = {} if gain is None else gain.by_host
+    worst = min(gains, key=lambda host: gains[host].ratio, default=None)
+    return tuple(
+        HostSides(
+            host=host,
+            default=gather_arm(default, [start for start in of_default if start.host == host]),
+            winner=None if winner is None else gather_arm(
+                winner, [start for start in of_winner if start.host == host]
+            ),
+            gain=gains.get(host),
+            is_worst=host == worst,
+        )
+        for host in hosts.names
+    )  # fmt: skip
+
+
+def describe_hosts(hosts: Hosts | None) -> str:
+    """Return what counts of several hosts together; empty for one."""
+    if hosts is None:
+        return ""
+    what = "worst ratio" if hosts.across is AcrossHosts.WORST else "mean ratio"
+    return f"{what} of {len(hosts.names)} hosts"
 
 
 def describe_across(settings: "Study") -> str:

@@ -122,6 +122,10 @@ class Feasibility:
         starts = self._rates.of(self._default).starts
         return bool(sought) and starts >= LEAST_RULING and self._joint(sought, self._default) < RULED_OUT
 
+    def within(self, part: str) -> "Feasibility":  # noqa: ARG002 - there are no parts
+        """Return the same of one load or one host, by its name; of all where it names none."""
+        return self
+
     def failure_rate(self, config: Config) -> FailureRate:
         """Return what is known of a configuration's failures."""
         return self._rates.of(_key(config))
@@ -255,6 +259,9 @@ class EveryFeasibility(Feasibility):
         """Fit to what all starts of a study gave together; the parts are fitted to theirs."""
         self._in = dict(parts)
         super().__init__(starts, constraints, default)
+
+    def within(self, part: str) -> Feasibility:
+        return self._in.get(part, self)
 
     @property
     def default_fails(self) -> bool:

@@ -186,8 +186,7 @@ def judge_hosts(
         found = _worst(by_host)
     else:
         found = _average(by_host, [_logs(each) for each in pairs.values()])
-    if any(each.verdict == "overfitted" for each in by_host.values()):
-        found = replace(found, verdict="overfitted")
+    found = next((each for each in by_host.values() if each.verdict == "overfitted"), found)
     return replace(found, by_host=by_host)
 
 

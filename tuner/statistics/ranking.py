@@ -102,7 +102,7 @@ def rank(
         hosts: for all of which the winner is to hold; None for one, or where any of several will do.
     """
     # As they were made: the default's side of a confirmation is no control here.
-    posterior = Posterior.fit(space, starts, asks_experts=True)
+    posterior = Posterior.fit(space, starts, asks_experts=True, hosts=hosts)
     starts = as_controls(starts)
     noise = estimate_noise(starts) if posterior is None else posterior.noise
     by_start = speedups(starts, noise)
