@@ -1,7 +1,7 @@
-"""A study with several simulated hosts in one process: a thread for each, in an order that is always the same.
+"""A study with several simulated hosts in one process: a thread for each, always in the same order.
 
-Each host has a clock of its own, which passes only as it is used. Whoever is furthest behind has the turn next,
-once all have come to where they need it; so a study plays as it would on as many machines, within seconds.
+Each host has a clock of its own, which passes only as it is used. Whoever is furthest behind has the turn
+next, once all have come to where they need it; so a study plays as it would on as many machines.
 """
 
 import threading
@@ -151,7 +151,7 @@ def play(
     space: Space | None = None,
     absent: Sequence[str] = (),
 ) -> Played:
-    """Play a study on all its hosts to its verdict, or until they fail; nobody works on those that are absent."""
+    """Play a study on all its hosts but the absent ones, to its verdict or until all have failed."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     kept = optuna.storages.InMemoryStorage()
     turns, at_work_on = Turns(), {name for name in hosts if name not in absent}

@@ -48,10 +48,8 @@ def _explain_hosts(gain: Gain) -> list[str]:
         for host, each in others.items()
     )
     least = min(gain.by_host[host].ratio for host in better)
-    return [
-        f"It gains on {len(better)} of {len(gain.by_host)} hosts, {say_ratio(least)} or more, but not on "
-        f"{spoiled}."
-    ]
+    count = f"{len(better)} of {len(gain.by_host)} hosts"
+    return [f"It gains on {count}, {say_ratio(least)} or more, but not on {spoiled}."]
 
 
 def _explain_overfitting(gain: Gain) -> str:

@@ -177,11 +177,11 @@ class Observations:
         points = encode(space, encoding, [start.config for start in told])
         values = np.array([logs.get(id(start), start.log_value or 0.0) for start in told])
         values -= walks.offset(moments)
-        shared = walks.covariances(moments, moments)
+        common = walks.covariances(moments, moments)
         columns = make_columns(space, encoding)
         interaction = _find_interaction(space, told, noise, encoding)
         if interaction is not None:
-            shared += interaction.covariances(points, moments.hosts, points, moments.hosts)
+            common += interaction.covariances(points, moments.hosts, points, moments.hosts)
         return cls(
             noise=noise,
             walks=walks,
@@ -194,7 +194,7 @@ class Observations:
                 own=_variances(
                     told, noise, points, values, drifted=noise.drift_per_s * np.ptp(moments.times)
                 ),
-                shared=shared,
+                shared=common,
                 degrees=noise.degrees_start,
             ),
             interaction=interaction,

@@ -13,13 +13,16 @@ from tuner.errors import TargetError
 from tuner.records import Role
 
 NAMES = ("ssh://a", "ssh://b", "ssh://c")
-PLAN = replace(SMALL_PLAN, trials=6, calibration_starts=6, race_s=12, simplify_s=12)
+PLAN = replace(SMALL_PLAN, trials=4, calibration_starts=6, race_s=4, simplify_s=4, pairs=2, extend_to=2)
+"""On hosts with little noise; each start asks the model several times, which takes most of the time."""
 
 
 def hosts(**unlike):
     """Return three hosts, the first the slowest by far; `c` may be another in what settings do."""
     made = {
-        name: SimulatedHost(seed=number + 1, level=lambda _, speed=number / 5: speed)
+        name: SimulatedHost(
+            seed=number + 1, level=lambda _, speed=number / 5: speed, sigma_start=0.002, sigma_window=0.002
+        )
         for number, name in enumerate(NAMES)
     }
     for name, value in unlike.items():
