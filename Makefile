@@ -92,6 +92,10 @@ bench-measure: setup ## Measure how far measurements can be trusted, simulated a
 bench-fleet: setup ## Measure how many starts an hour 1 to 16 workers of one study make (10 minutes)
 	@$(BIN)/python -m benchmarks.fleet
 
+.PHONY: bench-robust
+bench-robust: setup ## Hold winners that were tuned on eight simulated hosts against those tuned on one (an hour)
+	@$(BIN)/python -m benchmarks.robust --workers "$$(nproc)"
+
 .PHONY: bench-steady
 bench-steady: setup ## Measure goodput over the age of a server, of nginx and Apache (25 minutes)
 	@$(BIN)/python -m benchmarks.steady_state --json "$(WINDOWS)"

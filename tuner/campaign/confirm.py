@@ -92,7 +92,7 @@ def _size(experiment: Experiment, winner: Config, *, after: Confirmation | None)
 
 def _judge_feasibility(experiment: Experiment) -> Feasibility:
     constraints = experiment.setup.settings.constraints
-    return judge_feasibility(experiment.starts, constraints, experiment.default, experiment.storage.hosts)
+    return judge_feasibility(experiment.starts, constraints, experiment.default, experiment.hosts)
 
 
 def _count_blocks(storage: Storage, planned: Confirmation) -> int:
@@ -107,7 +107,7 @@ def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
     Where the winner is to hold on several hosts, each has pairs of its own, and waits for the others.
     """
     plan = replace(experiment.plan, windows=(planned.windows, planned.windows))
-    seed, hosts = experiment.setup.settings.seed, experiment.storage.hosts
+    seed, hosts = experiment.setup.settings.seed, experiment.hosts
     pairings = _pairings(planned, experiment.default, hosts, seed)
     failed = measure_pairs(
         pairings[experiment.host if hosts is not None else ""],
@@ -144,7 +144,7 @@ def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
         if known.may_ship(winner) or known.is_ruled_out(winner) or not has_time:
             break
         experiment.make(openings[made % len(openings)])
-    while experiment.storage.hosts is not None and experiment.wait_for_others():
+    while experiment.hosts is not None and experiment.wait_for_others():
         pass  # they look at their own hosts
 
 

@@ -72,6 +72,8 @@ class Experiment:
         self.starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
         self.default = setup.space.default()
         self.host = storage.crew.host
+        self.hosts = storage.hosts
+        """Those for all of which the winner is to hold; None for one, or where any of several will do."""
         self.pending: list[Start] = []
         """What other workers are at."""
         self._plans = storage.plans()
@@ -316,7 +318,7 @@ class Experiment:
         if self._ranked is None or self._ranked[0] != self.starts:
             self._ranked = (
                 [*self.starts],
-                rank(self.setup.space, self.starts, self.setup.settings.constraints, self.storage.hosts),
+                rank(self.setup.space, self.starts, self.setup.settings.constraints, self.hosts),
             )
         return self._ranked[1]
 

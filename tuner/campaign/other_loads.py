@@ -44,7 +44,7 @@ def meet_other_loads(experiment: Experiment, config: Config) -> OtherLoads:
     What was measured of it already, in this session or in another, is not measured again. A plan without
     time for this finds nothing and holds.
     """
-    storage, default, hosts = experiment.storage, experiment.default, experiment.storage.hosts
+    storage, default, hosts = experiment.storage, experiment.default, experiment.hosts
     meetings = storage.recall(OTHER_LOADS) or ()
     planned = _find(meetings, config)
     if planned is None:
@@ -95,7 +95,7 @@ def _find(meetings: Sequence[Meeting], config: Config) -> Meeting | None:
 
 
 def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> Meeting:
-    setup, plan, hosts = experiment.setup, experiment.plan, experiment.storage.hosts
+    setup, plan, hosts = experiment.setup, experiment.plan, experiment.hosts
     count = 1 if hosts is None else len(hosts.names)
     situations, left_out = choose_situations(setup.load, is_private=not setup.settings.target.is_managed)
     own_s = experiment.window_s()

@@ -22,7 +22,7 @@ PROMOTED = 3
 
 def find_promotion(experiment: Experiment) -> Config | None:
     """Return the best configuration that is worth a start on this host, where it was not measured yet."""
-    hosts = experiment.storage.hosts
+    hosts = experiment.hosts
     if hosts is None:
         return None
     seen, promising = list_seen(experiment), better(experiment)
@@ -42,7 +42,7 @@ def find_unmet(experiment: Experiment, configs: Sequence[Config]) -> Config | No
 
     None as well where the winner need not hold on several.
     """
-    if experiment.storage.hosts is None:
+    if experiment.hosts is None:
         return None
     seen = list_seen(experiment)
     return next((each for each in configs if experiment.host not in seen.get(config_key(each), ())), None)

@@ -1,7 +1,6 @@
 """What a campaign has observed, as a Gaussian process takes it: points, values, and noise of two kinds."""
 
-import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -227,10 +226,10 @@ def _find_interaction(
     if len({start.host for start in starts}) < 2:  # noqa: PLR2004 - several
         return None
     default, shown = space.default(), speedups(starts, noise)
-    groups: dict[str, dict[str, list[Speedup]]] = {}
+    groups: dict[Hashable, dict[str, list[Speedup]]] = {}
     for start in starts:
         if start.number in shown and dict(start.config) != dict(default):
-            key = json.dumps(dict(start.config), sort_keys=True)
+            key = frozenset(start.config.items())
             groups.setdefault(key, {}).setdefault(start.host, []).append(shown[start.number])
     effects = (
         {host: _as_effect(combine(repeats, noise)) for host, repeats in by_host.items()}
@@ -282,7 +281,8 @@ def _variances(starts: Sequence[Start], noise: Noise, points: Points, values: Ar
     variances = np.array(
         [start_variance(noise, len(start.valid_windows), is_certain(start)) for start in starts]
     )
-    keys = [row.tobytes() for row in points]
+    # What hosts see differently is no stall.
+    keys = [(row.tobytes(), start.host) for row, start in zip(points, starts, strict=True)]
     for key in set(keys):
         rows = np.array([each == key for each in keys])
         if rows.sum() >= OUTLIER_STARTS:

@@ -13,7 +13,7 @@ f(x) − f(default) of the joint posterior: what two configurations share, and t
 out (Ax relativises against a status quo per trial for the same end).
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -35,6 +35,9 @@ from tuner.statistics.observations import Moments, Observations, Walks, encode, 
 
 HINT_GAIN = HINT_PRICES * 0.01
 """Log points that a right hint is expected to bring, before anything was measured."""
+
+AT_ONCE = 16
+"""Configurations whose gains on all hosts are computed together."""
 
 Array = NDArray[np.float64]
 
@@ -129,6 +132,27 @@ class Posterior:
             for mean, variance in zip(means, covariances.diagonal(), strict=True)
         ]
         return [found[start : start + len(configs)] for start in range(0, len(found), len(configs))]
+
+    def shifts(self, starts: Sequence[Start]) -> Array:
+        """Return what lies between the gain on each start's host and the one that counts; shape (n,).
+
+        Nothing where what configurations give on all hosts together counts.
+        """
+        if self.compared is None:
+            return np.zeros(len(starts))
+        names = self.compared.names
+        configs = {_key(start.config): start.config for start in starts}
+        between: dict[tuple[Hashable, str], float] = {}
+        for keys in _in_parts([*configs], AT_ONCE):
+            means, _ = self._gains_on([configs[key] for key in keys], names)
+            on = means.reshape(len(names), len(keys))
+            counting = self._choose_hosts(on) @ means
+            between |= {
+                (key, name): counting[column] - on[row, column]
+                for row, name in enumerate(names)
+                for column, key in enumerate(keys)
+            }
+        return np.array([between.get((_key(start.config), start.host), 0.0) for start in starts])
 
     def _gains_on(
         self, configs: Sequence[Config], hosts: Sequence[str | None], *, is_rough: bool = True
@@ -261,6 +285,16 @@ class Posterior:
 
     def _points(self, configs: Sequence[Config]) -> Points:
         return encode(self.space, self.encoding, configs)
+
+
+def _key(config: Config) -> Hashable:
+    """Return what equal configurations have in common."""
+    return frozenset(config.items())
+
+
+def _in_parts(keys: Sequence[Hashable], size: int) -> Iterator[Sequence[Hashable]]:
+    for start in range(0, len(keys), size):
+        yield keys[start : start + size]
 
 
 def _lean(space: Space, encoding: Encoding) -> Leaning | None:
