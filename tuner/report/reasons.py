@@ -1,9 +1,11 @@
 """Why a study ended as it did: the reason of every verdict but "improved", in a few sentences."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
 from tuner.records import Role, Start, State
+from tuner.records.hosts import Hosts
 from tuner.report.wording import say_duration, say_interval, say_percent, say_ratio, say_speedup
 from tuner.statistics.feasibility import EVERY_START, RULED_OUT, Assessment, Feasibility
 from tuner.statistics.paired_gain import MIN_GAIN, Gain, pairs_to_decide
@@ -129,6 +131,23 @@ def explain_no_winner(starts: Sequence[Start], ranking: Ranking, known: Feasibil
     if best is not None:
         said.append(f"the best of the rest is {say_speedup(best.posterior)} of the default")
     return f"{', '.join(said)}."
+
+
+def explain_spoiled(ranking: Ranking, hosts: Hosts) -> str:
+    """Return which host spoils what gains on all others, where none was worth confirming; else nothing."""
+    if ranking.posterior is None or not ranking.entries:
+        return ""
+    gains = ranking.posterior.gains_on([entry.config for entry in ranking.entries], hosts.names)
+    by_entry = [dict(zip(hosts.names, column, strict=True)) for column in zip(*gains, strict=True)]
+    best = max(by_entry, key=lambda on: sum(each.log_ratio for each in on.values()))
+    worst = min(best, key=lambda host: best[host].log_ratio)
+    least = min(each.log_ratio for host, each in best.items() if host != worst)
+    if best[worst].log_ratio > 0 or least < math.log1p(MIN_GAIN):
+        return ""
+    return (
+        f"What gives most on all hosts together gives {say_ratio(math.exp(least))} or more on each but "
+        f"{worst}, where it gives {say_speedup(best[worst])}."
+    )
 
 
 def _chance(assessment: Assessment) -> float:

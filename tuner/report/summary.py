@@ -20,7 +20,7 @@ from tuner.records.blend import Across
 from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
-from tuner.report.reasons import explain_gain, explain_no_winner
+from tuner.report.reasons import explain_gain, explain_no_winner, explain_spoiled
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
@@ -255,7 +255,7 @@ def summarize(
         start for start in as_controls(starts) if start.role is Role.CONTROL
     ]  # fmt: skip
     of_winner = [start for start in confirmed if start.arm == WINNER_ARM]
-    reason = _explain(gain, finished, known, winner_config, starts, ranking)
+    reason = _explain(gain, finished, known, winner_config, starts, ranking, storage.hosts)
     explanation = None
     if with_explanation:
         found = explain(
@@ -387,12 +387,16 @@ def _explain(
     winner: Config | None,
     starts: Sequence[Start],
     ranking: Ranking,
+    hosts: Hosts | None,
 ) -> str:
     """Return why there is no proven gain; nothing when there is one, or the study goes on."""
     if gain is not None and winner is not None:
         kept = known.assess_sought(winner) if known.default_fails else ()
         return explain_gain(gain, known.doubts(winner), pair_s=pair_seconds(starts), kept=kept)
-    return explain_no_winner(starts, ranking, known) if finished else ""
+    if not finished:
+        return ""
+    spoiled = "" if hosts is None else explain_spoiled(ranking, hosts)
+    return " ".join(filter(None, (explain_no_winner(starts, ranking, known), spoiled)))
 
 
 def pair_seconds(starts: Sequence[Start]) -> float:

@@ -8,12 +8,16 @@ from rich.console import Console
 
 from tests.unit.campaign.test_across_hosts import NAMES, PLAN, hosts
 from tests.unit.simulated_hosts import play, write_targets
+from tests.unit.statistics.test_interaction import NAMES as WEBS
+from tests.unit.statistics.test_interaction import SPACE, measured
+from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.report.page import render_report
-from tuner.report.reasons import explain_gain
+from tuner.report.reasons import explain_gain, explain_spoiled
 from tuner.report.rows import host_rows
 from tuner.report.summary import summarize
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
+from tuner.statistics.ranking import rank
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +68,11 @@ def test_a_host_that_spoils_a_gain_is_named(summary):
     assert "It gains on 2 of 3 hosts" in said
     assert "but not on ssh://c 0.90× [0.85, 0.95], worse." in said
     assert explain_gain(summary.gain) == ""
+
+
+def test_a_host_that_spoils_what_gains_on_the_others_is_named_where_nothing_was_confirmed():
+    hosts = Hosts(names=WEBS, across=AcrossHosts.WORST)
+    said = explain_spoiled(rank(SPACE, measured(0.35), (), hosts), hosts)
+
+    assert "or more on each but web3, where it gives 0." in said
+    assert explain_spoiled(rank(SPACE, measured(), (), hosts), hosts) == ""
