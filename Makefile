@@ -96,6 +96,10 @@ bench-fleet: setup ## Measure how many starts an hour 1 to 16 workers of one stu
 bench-report: setup ## Time the page and the explanation of a study with 200 starts, or of STUDY (three minutes)
 	@$(BIN)/python -m benchmarks.report $(if $(STUDY),"$(STUDY)")
 
+.PHONY: bench-robust
+bench-robust: setup ## Hold winners that were tuned on eight simulated hosts against those tuned on one (an hour)
+	@$(BIN)/python -m benchmarks.robust --workers "$$(nproc)"
+
 .PHONY: bench-steady
 bench-steady: setup ## Measure goodput over the age of a server, of nginx and Apache (25 minutes)
 	@$(BIN)/python -m benchmarks.steady_state --json "$(WINDOWS)"

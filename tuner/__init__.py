@@ -16,13 +16,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tuner.commands.all_targets import run
     from tuner.commands.compare import compare
     from tuner.commands.compare_several import compare_several
     from tuner.commands.curve import curve
     from tuner.commands.outputs import write_export
     from tuner.commands.regression.gate import gate
     from tuner.commands.regression.verify import Remeasuring, verify
-    from tuner.commands.session import Reading, read, run
+    from tuner.commands.session import Reading, read
     from tuner.commands.sweep import sweep
     from tuner.commands.template import copy_study
     from tuner.commands.versus import versus
@@ -45,13 +46,14 @@ __all__ = [
 ]  # fmt: skip
 
 _HOMES = {
+    "tuner.commands.all_targets": ("run",),
     "tuner.commands.compare": ("compare",),
     "tuner.commands.compare_several": ("compare_several",),
     "tuner.commands.curve": ("curve",),
     "tuner.commands.outputs": ("write_export",),
     "tuner.commands.regression.gate": ("gate",),
     "tuner.commands.regression.verify": ("Remeasuring", "verify"),
-    "tuner.commands.session": ("Reading", "read", "run"),
+    "tuner.commands.session": ("Reading", "read"),
     "tuner.commands.sweep": ("sweep",),
     "tuner.commands.template": ("copy_study",),
     "tuner.commands.versus": ("versus",),

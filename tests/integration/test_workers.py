@@ -21,6 +21,7 @@ from tuner.study.facts import FINGERPRINT, OTHER_HOSTS, VERDICT
 from tuner.study.storage import Storage, open_storage
 
 SPEED = "20"
+HOSTS = ("web0", "web1", "web2")
 PATIENCE_S = 120.0
 """Processes that decide by a model take their time on a busy machine."""
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,18 @@ def settings(tmp_path, postgres):
     text = written.path.read_text().replace("study: simulated", f"study: {tmp_path.name}")
     written.path.write_text(text.replace("budget: {preset: quick}", "budget: {preset: quick, trials: 5}"))
     return load_study(written.path)
+
+
+@pytest.fixture
+def many(tmp_path):
+    """A study in a file whose winner is to hold on three hosts."""
+    entries = ", ".join(f"{{host: {name}, watchdog_s: 30}}" for name in HOSTS)
+    written = write_study(tmp_path, more=f"targets: [{entries}]\n")
+    text = written.path.read_text()
+    written.path.write_text(text.replace("budget: {preset: quick}", "budget: {preset: quick, trials: 4}"))
+    settings = load_study(written.path)
+    settings.folder.mkdir()
+    return settings
 
 
 class Worker:
@@ -83,6 +96,19 @@ def work(settings):
 
     def begin(host: str) -> Worker:
         workers.append(Worker(settings, host))
+        return workers[-1]
+
+    yield begin
+    for worker in workers:
+        worker.end()
+
+
+@pytest.fixture
+def work_on_file(many):
+    workers: list[Worker] = []
+
+    def begin(host: str) -> Worker:
+        workers.append(Worker(many, host))
         return workers[-1]
 
     yield begin
@@ -213,3 +239,29 @@ def test_many_that_begin_at_once_make_one_study(work):
     workers = [work(f"web{number}") for number in range(6)]
     wait_until(lambda: all(worker.said for worker in workers), patience_s=PATIENCE_S)
     assert {worker.said[0] for worker in workers} == {"control"}
+
+
+def open_file(settings: Study) -> Storage:
+    return open_storage(settings.storage_url, settings.name, create=False)
+
+
+def test_workers_on_a_file_prove_one_winner_on_every_host(many, work_on_file):
+    verdicts = {worker.wait() for worker in [work_on_file(host) for host in HOSTS]}
+    storage = open_file(many)
+    assert verdicts == {storage.recall(VERDICT)} == {"confirmed"}
+    assert_whole(storage)
+    confirming = [start for start in storage.starts() if start.role is Role.CONFIRM and start.counts]
+    assert set(Counter(start.host for start in confirming).values()) == {8}
+    assert not storage.crew.is_any_at_work()
+
+
+def test_the_others_wait_for_a_host_whose_worker_was_killed_and_comes_back(many, work_on_file):
+    workers = {host: work_on_file(host) for host in HOSTS}
+    wait_until(lambda: "search" in workers["web2"].said, patience_s=PATIENCE_S)
+    workers["web2"].signal(signal.SIGKILL)
+    workers["web2"].process.wait()
+    again = work_on_file("web2")
+    verdicts = {workers["web0"].wait(), workers["web1"].wait(), again.wait()}
+    storage = open_file(many)
+    assert verdicts == {storage.recall(VERDICT)} == {"confirmed"}
+    assert_whole(storage)

@@ -14,7 +14,7 @@ from tuner.campaign.campaign import run_campaign
 from tuner.commands.session import name_session, name_worker, outlast
 from tuner.records import Role
 from tuner.study import load_study
-from tuner.study.facts import VERDICT
+from tuner.study.facts import HOSTS, VERDICT
 from tuner.study.storage import Storage, open_storage
 
 EPOCH_S = 1_767_225_600.0
@@ -56,11 +56,15 @@ def main(path: str, name: str, speed: str) -> None:
     settings = load_study(Path(path))
     clock = FastClock(float(speed))
     storage = open_storage(settings.storage_url, settings.name, clock=clock)
-    storage.join(host=name, worker=name_worker(), patience_s=settings.target.watchdog_s)
+    storage.join(
+        host=name, worker=name_worker(), patience_s=settings.target.watchdog_s, is_shared=settings.is_shared
+    )
 
     def measure() -> None:
         with storage.crew.at_work():
             storage.claim(replace(FINGERPRINT, host=name), definition={"study": settings.name})
+            if settings.hosts is not None and storage.hosts is None:
+                storage.remember(HOSTS, settings.hosts)
             run(storage)
 
     def run(storage: Storage) -> None:

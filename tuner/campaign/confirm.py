@@ -1,17 +1,18 @@
 """The confirmation: fresh default/winner pairs, the only ones that are reported as the gain."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
 
 from tuner.campaign.experiment import WRAP_UP_S, Experiment
-from tuner.campaign.pairs import Pairing, measure_pairs, read_starts
+from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs, read_starts
 from tuner.ports import Config
 from tuner.records import Role, Start
+from tuner.records.hosts import Hosts
 from tuner.statistics.age import find_age
 from tuner.statistics.feasibility import GOODPUT_RPS, Assessment, Feasibility, judge_feasibility
-from tuner.statistics.paired_gain import Gain, judge_starts, needs_extension
+from tuner.statistics.paired_gain import Gain, judge_hosts, judge_starts, needs_extension
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study.facts import CONFIRMATION, REFUSALS, Confirmation
 from tuner.study.objective import Constraint
@@ -45,11 +46,11 @@ def confirm(experiment: Experiment, winner: Config) -> str:
     if failed is not None:
         return f"not confirmed: {failed}"
     pairs = _judge(storage, experiment.starts, experiment.default)
-    known = judge_feasibility(experiment.starts, constraints, experiment.default)
+    known = _judge_feasibility(experiment)
     if pairs is not None and (pairs.verdict == "improved" or known.default_fails):
         _measure_doubted(experiment, planned)
         gain = read_gain(storage, experiment.starts, experiment.default, constraints)
-    known = judge_feasibility(experiment.starts, constraints, experiment.default)
+    known = _judge_feasibility(experiment)
     if doubts := known.doubts(planned.config):
         verb = "breaks" if known.is_ruled_out(planned.config) else "may break"
         return f"{INFEASIBLE} {verb} {' and '.join(map(_describe, doubts))}"
@@ -79,27 +80,51 @@ def find_planned(experiment: Experiment) -> Config | None:
 
 def _size(experiment: Experiment, winner: Config, *, after: Confirmation | None) -> Confirmation:
     """Plan the pairs by all that is known before them; `after` is the plan of a finalist that was refused."""
-    plan, posterior = experiment.plan, experiment.ranking().posterior
+    storage, plan, posterior = experiment.storage, experiment.plan, experiment.ranking().posterior
     pairs, windows = experiment.plan_confirmation(None if posterior is None else posterior.gain(winner))
     extend_to = max(pairs, plan.extend_to)
     return Confirmation(
         config=dict(winner), pairs=pairs, windows=windows, extend_to=extend_to,
         looks=2 if extend_to > pairs else 1,
-        first_block=0 if after is None else after.first_block + after.extend_to,
+        first_block=0 if after is None else after.first_block + _count_blocks(storage, after),
     )  # fmt: skip
 
 
+def _judge_feasibility(experiment: Experiment) -> Feasibility:
+    constraints = experiment.setup.settings.constraints
+    return judge_feasibility(experiment.starts, constraints, experiment.default, experiment.hosts)
+
+
+def _count_blocks(storage: Storage, planned: Confirmation) -> int:
+    """Return how many numbers the pairs of a confirmation have: as many for each host."""
+    hosts = storage.hosts
+    return planned.extend_to * (1 if hosts is None else len(hosts.names))
+
+
 def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
-    """Measure the pairs that are missing; returns the side that failed with its reason, or None."""
+    """Measure the pairs that are missing; returns the side that failed with its reason, or None.
+
+    Where the winner is to hold on several hosts, each has pairs of its own, and waits for the others.
+    """
     plan = replace(experiment.plan, windows=(planned.windows, planned.windows))
-    return measure_pairs(
-        _pairing(planned, experiment.default, experiment.setup.settings.seed),
+    seed, hosts = experiment.setup.settings.seed, experiment.hosts
+    pairings = _pairings(planned, experiment.default, hosts, seed)
+    failed = measure_pairs(
+        pairings[experiment.host if hosts is not None else ""],
         experiment.starts,
         lambda opening: experiment.make(opening, plan=plan),
         lambda done, total: experiment.enter("confirm", done, total),
         is_taken=partial(experiment.is_taken, Role.CONFIRM),
         wait=experiment.wait_for_others,
     ).failed
+    while failed is None and (missing := _find_missing(experiment.starts, pairings)):
+        experiment.wait_for_hosts(missing)
+    return failed
+
+
+def _find_missing(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> list[str]:
+    """Return the hosts that have not measured all their pairs."""
+    return [host for host, pairing in pairings.items() if len(read_pairs(starts, pairing)) < pairing.pairs]
 
 
 def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
@@ -108,17 +133,19 @@ def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
     At most as often as in the pairs, and while there is time. These starts are no part of the gain: it comes
     from the planned pairs alone.
     """
-    winner, constraints = planned.config, experiment.setup.settings.constraints
+    winner = planned.config
     openings = [
         Opening(role=Role.REPEAT, config=winner, point=experiment.setup.space.encode(winner)),
         Opening(role=Role.CONTROL, config=experiment.default, arm=DEFAULT_ARM),
     ]
-    while (made := _count_since_pairs(experiment.starts)) < 2 * planned.pairs:
-        known = judge_feasibility(experiment.starts, constraints, experiment.default)
+    while (made := _count_since_pairs(experiment.own_starts())) < 2 * planned.pairs:
+        known = _judge_feasibility(experiment)
         has_time = experiment.time_left_s() >= experiment.mean_cost_s() + WRAP_UP_S
         if known.may_ship(winner) or known.is_ruled_out(winner) or not has_time:
-            return
+            break
         experiment.make(openings[made % len(openings)])
+    while experiment.hosts is not None and experiment.wait_for_others():
+        pass  # they look at their own hosts
 
 
 def _count_since_pairs(starts: Sequence[Start]) -> int:
@@ -126,14 +153,21 @@ def _count_since_pairs(starts: Sequence[Start]) -> int:
     return next((back for back, start in enumerate(reversed(starts)) if start.role is Role.CONFIRM), 0)
 
 
-def _pairing(planned: Confirmation, default: Config, seed: int = 0) -> Pairing:
-    return Pairing(
-        role=Role.CONFIRM,
-        sides={DEFAULT_ARM: default, WINNER_ARM: planned.config},
-        pairs=planned.pairs,
-        rng=Random(f"{seed}/confirm"),  # noqa: S311 - no secret
-        first_block=planned.first_block,
-    )
+def _pairings(
+    planned: Confirmation, default: Config, hosts: Hosts | None, seed: int = 0
+) -> Mapping[str, Pairing]:
+    """Return the comparison on each host; of one, or where any will do, a single one without a name."""
+    names = ("",) if hosts is None else hosts.names
+    return {
+        host: Pairing(
+            role=Role.CONFIRM,
+            sides={DEFAULT_ARM: default, WINNER_ARM: planned.config},
+            pairs=planned.pairs,
+            rng=Random("/".join(filter(None, (str(seed), "confirm", host)))),  # noqa: S311 - no secret
+            first_block=planned.first_block + index * planned.extend_to,
+        )
+        for index, host in enumerate(names)
+    }
 
 
 def read_gain(
@@ -147,7 +181,7 @@ def read_gain(
     planned, gain = storage.recall(CONFIRMATION), _judge(storage, starts, default)
     if planned is None or gain is None:
         return None
-    known = judge_feasibility(starts, constraints, default)
+    known = judge_feasibility(starts, constraints, default, storage.hosts)
     if known.is_ruled_out(planned.config):
         return replace(gain, verdict="infeasible")
     gain = credit_bearing(gain, known)
@@ -166,9 +200,16 @@ def _judge(storage: Storage, starts: Sequence[Start], default: Config) -> Gain |
     planned = storage.recall(CONFIRMATION)
     if planned is None:
         return None
-    sides = read_starts(starts, _pairing(planned, default))
-    pairs = list(zip(*sides, strict=True))
-    if len(pairs) < planned.pairs:
+    hosts = storage.hosts
+    sides = {
+        host: read_starts(starts, pairing) for host, pairing in _pairings(planned, default, hosts).items()
+    }
+    pairs = {host: list(zip(*both, strict=True)) for host, both in sides.items()}
+    if any(len(each) < planned.pairs for each in pairs.values()):
         return None
-    gain = judge_starts(pairs, storage.blend, looks=planned.looks)
-    return replace(gain, metric=storage.metric, age=find_age(*sides))
+    if hosts is None:
+        gain = judge_starts(pairs[""], storage.blend, looks=planned.looks)
+    else:
+        gain = judge_hosts(pairs, storage.blend, hosts.across, looks=planned.looks)
+    of_default, of_winner = ([start for both in sides.values() for start in both[side]] for side in (0, 1))
+    return replace(gain, metric=storage.metric, age=find_age(of_default, of_winner))

@@ -1,7 +1,7 @@
 """A study while it is measured: its starts, what they say, the time that is left, and one start more."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -72,6 +72,8 @@ class Experiment:
         self.starter = Starter(setup=setup, plan=plan, storage=storage, session=session)
         self.default = setup.space.default()
         self.host = storage.crew.host
+        self.hosts = storage.hosts
+        """Those for all of which the winner is to hold; None for one, or where any of several will do."""
         self.pending: list[Start] = []
         """What other workers are at."""
         self._plans = storage.plans()
@@ -80,6 +82,8 @@ class Experiment:
         self._ranked: tuple[list[Start], Ranking] | None = None
         self._deadline_s = clock.monotonic() + plan.minutes * 60 - _spent_s(self.starts)
         self._stage, self._stage_starts = "", 0
+        self._away_since_s: dict[str, float] = {}
+        """Host that is waited for → since when nobody was at work there."""
         self._begun_s, self._made_s = clock.monotonic(), 0.0
 
     def maximize(self, metric: Metric) -> None:
@@ -190,6 +194,31 @@ class Experiment:
             raise PlanChanged
         return True
 
+    def wait_for_hosts(self, hosts: Collection[str]) -> None:
+        """Let the workers of other hosts do what can be done there only.
+
+        Raises:
+            PlanChanged: one of them has ended the stage.
+            TargetError: on one of them nobody has been at work for as long as a worker may be silent.
+        """
+        now_s, patience_s = self.clock.monotonic(), self.setup.settings.target.watchdog_s
+        self._away_since_s = {
+            host: self._away_since_s.get(host, now_s)
+            for host in hosts
+            if not self.storage.crew.is_at_work(host)
+        }
+        away = [host for host, since_s in self._away_since_s.items() if now_s - since_s > patience_s]
+        if away:
+            raise TargetError(
+                f"{', '.join(away)}: the winner is to hold there, too, and nobody is at work there. See why "
+                "it cannot be used; the same command goes on."
+            )
+        self._plans = self.storage.plans()
+        with self.storage.crew.others_turn():
+            self.clock.sleep(LOOK_AGAIN_S)
+        if self._catch_up():
+            raise PlanChanged
+
     def _catch_up(self) -> bool:
         """Read what others have done while they had the turn; return whether their plans are others now."""
         if not self.storage.crew.is_shared:
@@ -289,7 +318,7 @@ class Experiment:
         if self._ranked is None or self._ranked[0] != self.starts:
             self._ranked = (
                 [*self.starts],
-                rank(self.setup.space, self.starts, self.setup.settings.constraints),
+                rank(self.setup.space, self.starts, self.setup.settings.constraints, self.hosts),
             )
         return self._ranked[1]
 

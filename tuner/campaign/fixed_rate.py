@@ -68,13 +68,13 @@ def compare_latency(experiment: Experiment, winner: Config) -> None:
 
 
 def capacity_rps(starts: Sequence[Start]) -> float:
-    """Return the default's goodput in the confirmation: what it can do."""
-    logs = [
-        start.log_goodput
-        for start in starts
-        if start.role is Role.CONFIRM and start.arm == DEFAULT_ARM and start.log_goodput is not None
-    ]
-    return math.exp(median(logs)) if logs else 0.0
+    """Return the default's goodput in the confirmation: what it can do, on the slowest of several hosts."""
+    logs: dict[str, list[float]] = {}
+    for start in starts:
+        is_measure = start.role is Role.CONFIRM and start.arm == DEFAULT_ARM
+        if is_measure and start.log_goodput is not None:
+            logs.setdefault(start.host, []).append(start.log_goodput)
+    return math.exp(min(map(median, logs.values()))) if logs else 0.0
 
 
 def _pairing(planned: FixedRateComparison, default: Config) -> Pairing:

@@ -6,7 +6,8 @@ guarded already; here it is looked at.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from random import Random
 
@@ -16,6 +17,7 @@ from tuner.campaign.pairs import Pairing, find_pair, measure_pairs
 from tuner.measure.situations import WARM_UP_S, choose_situations
 from tuner.ports import Config
 from tuner.records import Role, Situation, Start, State, Window
+from tuner.records.hosts import Hosts
 from tuner.statistics.noise import pair_sd
 from tuner.statistics.other_loads import OtherLoads, judge_situation
 from tuner.statistics.ranking import DEFAULT_ARM
@@ -42,32 +44,42 @@ def meet_other_loads(experiment: Experiment, config: Config) -> OtherLoads:
     What was measured of it already, in this session or in another, is not measured again. A plan without
     time for this finds nothing and holds.
     """
-    storage, default = experiment.storage, experiment.default
+    storage, default, hosts = experiment.storage, experiment.default, experiment.hosts
     meetings = storage.recall(OTHER_LOADS) or ()
     planned = _find(meetings, config)
     if planned is None:
         planned = _plan(experiment, config, meetings)
         storage.remember(OTHER_LOADS, (*meetings, planned))
-    pairing = _pairing(planned, default)
-    if planned.situations and _failure(experiment.starts, pairing) is None:
+    pairings = _pairings(planned, default, hosts)
+    own = pairings[experiment.host if hosts is not None else ""]
+    if planned.situations and _failure(experiment.starts, own) is None:
         measure_pairs(
-            pairing,
+            own,
             experiment.starts,
             lambda opening: experiment.make_in(planned.situations, opening, window_s=planned.window_s),
             lambda done, total: experiment.enter("other loads", done, total),
             is_taken=partial(experiment.is_taken, Role.OTHER_LOADS),
             wait=experiment.wait_for_others,
         )
-    return _judge(planned, experiment.starts, default)
+    while planned.situations and (missing := _find_missing(experiment.starts, pairings)):
+        experiment.wait_for_hosts(missing)
+    return _judge(planned, experiment.starts, default, hosts)
+
+
+def _find_missing(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> list[str]:
+    """Return the hosts that have not measured all their pairs; none where the candidate failed on one."""
+    if any(_failure(starts, each) is not None for each in pairings.values()):
+        return []
+    return [host for host, each in pairings.items() if len(_pairs(starts, each)) < each.pairs]
 
 
 def read_other_loads(storage: Storage, starts: Sequence[Start], default: Config) -> tuple[OtherLoads, ...]:
     """Recompute what was found of every candidate from the stored windows; those that are complete."""
     meetings = storage.recall(OTHER_LOADS) or ()
     return tuple(
-        _judge(meeting, starts, default)
+        _judge(meeting, starts, default, storage.hosts)
         for meeting in meetings
-        if _is_complete(starts, _pairing(meeting, default))
+        if not _find_missing(starts, _pairings(meeting, default, storage.hosts))
     )
 
 
@@ -83,7 +95,8 @@ def _find(meetings: Sequence[Meeting], config: Config) -> Meeting | None:
 
 
 def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> Meeting:
-    setup, plan = experiment.setup, experiment.plan
+    setup, plan, hosts = experiment.setup, experiment.plan, experiment.hosts
+    count = 1 if hosts is None else len(hosts.names)
     situations, left_out = choose_situations(setup.load, is_private=not setup.settings.target.is_managed)
     own_s = experiment.window_s()
     window_s = max(LEAST_WINDOW_S, min(own_s, MOST_WINDOW_S))
@@ -98,7 +111,7 @@ def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> 
     return Meeting(
         config=dict(config), situations=situations, left_out=left_out,
         pairs=max(1, min(MOST_PAIRS, wanted)) if plan.other_loads_s else 0,
-        first_block=sum(each.pairs for each in before),
+        first_block=count * sum(each.pairs for each in before),
         window_s=window_s, pair_sd=longer * pair_sd(noise, 1),
         failure_limit=_failure_limit(setup.settings.constraints),
     )  # fmt: skip
@@ -112,18 +125,22 @@ def _failure_limit(constraints: Sequence[Constraint]) -> float:
     return FAILURE_LIMIT
 
 
-def _pairing(meeting: Meeting, default: Config) -> Pairing:
-    return Pairing(
-        role=Role.OTHER_LOADS,
-        sides={DEFAULT_ARM: default, CANDIDATE_ARM: meeting.config},
-        pairs=meeting.pairs,
-        rng=Random(f"other loads {meeting.first_block}"),  # noqa: S311 - no secret
-        first_block=meeting.first_block,
-    )
-
-
-def _is_complete(starts: Sequence[Start], pairing: Pairing) -> bool:
-    return len(_pairs(starts, pairing)) == pairing.pairs or _failure(starts, pairing) is not None
+def _pairings(meeting: Meeting, default: Config, hosts: Hosts | None) -> Mapping[str, Pairing]:
+    """Return the comparison on each host; of one, or where any will do, a single one without a name."""
+    firsts = {
+        host: meeting.first_block + index * meeting.pairs
+        for index, host in enumerate(("",) if hosts is None else hosts.names)
+    }
+    return {
+        host: Pairing(
+            role=Role.OTHER_LOADS,
+            sides={DEFAULT_ARM: default, CANDIDATE_ARM: meeting.config},
+            pairs=meeting.pairs,
+            rng=Random(f"other loads {first}"),  # noqa: S311 - no secret
+            first_block=first,
+        )
+        for host, first in firsts.items()
+    }
 
 
 def _pairs(starts: Sequence[Start], pairing: Pairing) -> list[tuple[Start, Start]]:
@@ -145,9 +162,19 @@ def _failure(starts: Sequence[Start], pairing: Pairing) -> str | None:
     return reasons[-1] if len(reasons) >= MAX_FAILURES else None
 
 
-def _judge(meeting: Meeting, starts: Sequence[Start], default: Config) -> OtherLoads:
-    pairing = _pairing(meeting, default)
-    pairs = _pairs(starts, pairing)
+def _judge(meeting: Meeting, starts: Sequence[Start], default: Config, hosts: Hosts | None) -> OtherLoads:
+    """Judge all pairs together, and those of each host: what one shows against the candidate counts."""
+    pairings = _pairings(meeting, default, hosts)
+    together = _judge_pairs(meeting, starts, [*pairings.values()])
+    if hosts is None or together.verdict != "holds":
+        return together
+    apart = {host: _judge_pairs(meeting, starts, [each]) for host, each in pairings.items()}
+    against = (replace(each, host=host) for host, each in apart.items() if each.verdict != "holds")
+    return next(against, together)
+
+
+def _judge_pairs(meeting: Meeting, starts: Sequence[Start], pairings: Sequence[Pairing]) -> OtherLoads:
+    pairs = [pair for pairing in pairings for pair in _pairs(starts, pairing)]
     faced, left_out = [], dict(meeting.left_out)
     for situation in meeting.situations if meeting.pairs else ():
         sides = [tuple(_windows(start, situation) for start in pair) for pair in pairs]
@@ -164,7 +191,7 @@ def _judge(meeting: Meeting, starts: Sequence[Start], default: Config) -> OtherL
             left_out[situation.name] = NOT_SERVED if measured else NOT_MEASURED
     return OtherLoads(
         config=meeting.config, faced=tuple(faced), left_out=left_out, pairs=len(pairs),
-        failure=_failure(starts, pairing),
+        failure=next((found for each in pairings if (found := _failure(starts, each))), None),
     )  # fmt: skip
 
 

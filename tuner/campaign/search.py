@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tuner.campaign.controls import made_at_a_jump, measure_control
 from tuner.campaign.experiment import Experiment
+from tuner.campaign.promotion import find_promotion
 from tuner.campaign.suggest import is_exhausted, left_to_gain, promising_entry, suggest
 from tuner.measure.start import NO_JUDGES, Judges
 from tuner.ports import Config
@@ -96,9 +97,11 @@ def try_next(experiment: Experiment, expected: list[float | None]) -> None:
 
     The expected gain of a new one is added to `expected`, and kept.
     """
-    repeat = promising_entry(experiment)
+    repeat = find_promotion(experiment)
+    if repeat is None and (entry := promising_entry(experiment)) is not None:
+        repeat = entry.config
     if repeat is not None:
-        _try(experiment, Role.REPEAT, repeat.config)
+        _try(experiment, Role.REPEAT, repeat)
         return
     moment = experiment.clock.monotonic()
     proposal = suggest(experiment)

@@ -64,8 +64,7 @@ def measure_what_tells_most(
         bonus: shape (n,), worth of each besides its gain, in log points.
     """
     posterior = experiment.ranking().posterior
-    has_time = experiment.spent_s(role) + experiment.mean_cost_s() <= seconds and experiment.has_time_for(1)
-    if posterior is None or len(configs) < 2 or not has_time:  # noqa: PLR2004 - of one there is nothing to choose
+    if posterior is None or len(configs) < 2 or not has_time(experiment, role, seconds):  # noqa: PLR2004 - of one there is nothing to choose
         return None
     worth = posterior.worth_of_a_start(
         configs, at_s=experiment.clock.time(), windows=experiment.plan.windows[1], bonus=bonus,
@@ -76,6 +75,12 @@ def measure_what_tells_most(
     if worth[best] < LEAST_WORTH:
         return None
     return experiment.make(Opening(role=role, config=configs[best]))
+
+
+def has_time(experiment: Experiment, role: Role, seconds: float) -> bool:
+    """Return whether all starts in a role stay within so many seconds with another one."""
+    is_within = experiment.spent_s(role) + experiment.mean_cost_s() <= seconds
+    return is_within and experiment.has_time_for(1)
 
 
 def _may_be_feasible(experiment: Experiment, config: Config) -> float:

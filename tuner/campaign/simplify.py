@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.progress import UNKNOWN
+from tuner.campaign.promotion import find_unmet
 from tuner.campaign.shortlist import better, list_refused, measure_what_tells_most
 from tuner.ports import Config
 from tuner.records import Role
@@ -113,25 +114,27 @@ def _choose(experiment: Experiment, finalist: Config, configs: Sequence[Config])
     return alive[int((means + _bonus(experiment, finalist, alive)).argmax())]
 
 
-def _shippable(experiment: Experiment, configs: Sequence[Config]) -> list[Config]:
-    """Return the configurations that were measured and keep all constraints for all that is known."""
+def _shippable(experiment: Experiment, configs: Sequence[Config], *, on: str = "") -> list[Config]:
+    """Return the configurations that were measured and keep all constraints for all that is known.
+
+    On one of several hosts where it is named, else on all of them.
+    """
     ranking = experiment.ranking()
+    known = ranking.feasibility.within(on)
     measured = {entry.key for entry in ranking.entries}
-    return [
-        config
-        for config in configs
-        if config_key(config) in measured and ranking.feasibility.may_ship(config)
-    ]
+    return [config for config in configs if config_key(config) in measured and known.may_ship(config)]
 
 
 def _measure_unproven(experiment: Experiment, config: Config) -> bool:
     """Start what leads by the model alone, or may yet fail: nothing ships that was never seen to hold.
 
-    Returns whether it was started.
+    Where it is to hold on several hosts, each sees to itself. Returns whether it was started.
     """
-    at_it = {config_key(start.config) for start in experiment.pending}
-    is_known = config_key(config) in at_it or _shippable(experiment, [config])
-    if is_known or not experiment.has_time_for(1):
+    if find_unmet(experiment, [config]) is None:
+        at_it = {config_key(start.config) for start in experiment.pending}
+        if config_key(config) in at_it or _shippable(experiment, [config], on=experiment.host):
+            return False
+    if not experiment.has_time_for(1):
         return False
     experiment.make(Opening(role=Role.ABLATION, config=config))
     return True

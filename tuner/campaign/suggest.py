@@ -105,6 +105,8 @@ def observe(experiment: Experiment) -> list[Observation]:
     ]
     counted = [start for start in experiment.starts if start.counts and start.log_value is not None]
     speedups = dict(zip((start.number for start in counted), posterior.speedups(counted), strict=True))
+    # Where a winner is to hold on several hosts: as it would have been where that counts.
+    shifts = dict(zip((start.number for start in counted), posterior.shifts(counted).tolist(), strict=True))
     for start in experiment.starts:
         if start.role is Role.CONTROL or start.state is State.INVALID or not start.role.is_under_study_load:
             continue
@@ -113,7 +115,7 @@ def observe(experiment: Experiment) -> list[Observation]:
         seen.append(
             Observation(
                 point=space.encode(start.config),
-                log_ratio=None if speedup is None else speedup.log_ratio,
+                log_ratio=None if speedup is None else speedup.log_ratio + shifts[start.number],
                 variance=0.0 if speedup is None else speedup.variance,
                 constraints=slacks(start, settings.constraints, _controls_beside(start, controls)),
                 cost=None if cost is None else (cost.log_ratio, cost.variance),

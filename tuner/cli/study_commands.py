@@ -87,12 +87,23 @@ def check(
         print_json({"sudoers": text}) if as_json else print(text, end="")
         return
     from tuner.commands.check import check_study
+    from tuner.study.file import for_each_target
 
     with show_progress() as progress:
-        findings = check_study(
-            settings, trusts=trust, measure_noise=noise, shows_plan=plan, progress=progress
-        )
-    print_json(findings.as_json()) if as_json else print_text(findings.as_text())
+        found = [
+            check_study(each, trusts=trust, measure_noise=noise, shows_plan=plan, progress=progress)
+            for each in for_each_target(settings)
+        ]
+    if settings.targets is not None:
+        from tuner.commands.all_targets import refuse_unlike
+
+        refuse_unlike([each.setup for each in found])
+    if as_json:
+        by_host = {each.setup.settings.target.host: each.as_json() for each in found}
+        more = {"targets": by_host} if settings.targets is not None else {}
+        print_json({**found[0].as_json(), **more})
+        return
+    print_text("\n\n".join(each.as_text() for each in found))
 
 
 def run(
@@ -120,7 +131,10 @@ def run(
     refuse_outside("--minutes", minutes, 0.1, MOST_MINUTES)
     refuse_outside("--trials", trials, 1, MOST_TRIALS)
     if settings.target.is_managed:
-        agree_to_run(settings, study, yes=yes)
+        from tuner.study.file import for_each_target
+
+        for each in for_each_target(settings):
+            agree_to_run(each, study, yes=yes)
     from tuner.commands.outputs import write_results
     from tuner.commands.session import look_ahead
 

@@ -3,8 +3,9 @@
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tuner import __version__
 from tuner.campaign.campaign import run_campaign
@@ -22,7 +23,7 @@ from tuner.report.summary import Summary, pick, summarize
 from tuner.space import Space, facts_from_json, load_space
 from tuner.study import Study
 from tuner.study.database import StorageLost
-from tuner.study.facts import BLEND, PRESET, SPACE_FACTS, VERDICT
+from tuner.study.facts import BLEND, HOSTS, PRESET, SPACE_FACTS, VERDICT
 from tuner.study.folder import require_own
 from tuner.study.lock import is_locked, locked
 from tuner.study.presets import PRESETS, Plan
@@ -90,7 +91,10 @@ def run(
         plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
         optimizer = None if has_verdict(begun) else _make_optimizer(settings, setup)
         storage = begun or open_storage(settings.storage_url, settings.name)
-        storage.join(host=name_host(setup), worker=name_worker(), patience_s=settings.target.watchdog_s)
+        storage.join(
+            host=name_host(setup), worker=name_worker(), patience_s=settings.target.watchdog_s,
+            is_shared=settings.is_shared,
+        )  # fmt: skip
         outlast(
             storage, lambda: _measure(setup, plan, storage, optimizer, progress, preset=name), progress.note
         )
@@ -112,6 +116,7 @@ def _measure(
 ) -> None:
     """Bind the study to this host, and measure what is missing; without an optimizer nothing is."""
     with storage.crew.at_work():
+        setup = _as_first(setup, storage)
         _begin(setup, storage, preset)
         if optimizer is None:
             return
@@ -123,13 +128,50 @@ def _measure(
 
 def _begin(setup: Setup, storage: Storage, preset: str) -> None:
     settings = setup.settings
-    storage.claim(setup.fingerprint, definition=settings.definition(setup.space))
+    models_unlike = settings.targets is not None and settings.targets.models_unlike
+    storage.claim(setup.fingerprint, definition=settings.definition(setup.space), models_unlike=models_unlike)
+    if settings.hosts is not None and storage.hosts is None:
+        storage.remember(HOSTS, settings.hosts)
     if storage.recall(SPACE_FACTS) is None:
         storage.remember(SPACE_FACTS, setup.space_facts)
     if settings.blend is not None and storage.blend is None:
         storage.remember(BLEND, settings.blend)
     if storage.recall(PRESET) is None:
         storage.remember(PRESET, preset)
+
+
+def _as_first(setup: Setup, storage: Storage) -> Setup:
+    """Return the setup with the ranges of the first host, where machines may differ in what gives them.
+
+    Raises UsageError where the default itself is another one.
+    """
+    targets, facts = setup.settings.targets, storage.recall(SPACE_FACTS)
+    if targets is None or not targets.models_unlike or facts is None:
+        return setup
+    space = load_first_space(setup.settings, facts)
+    refuse_other_default(setup, space)
+    return replace(setup, space=space, space_facts=facts)
+
+
+def load_first_space(settings: Study, facts: Mapping[str, Any]) -> Space:
+    """Load the space around the host on which a study began."""
+    return load_space(settings.space, facts=facts_from_json(facts), base=settings.path.parent)
+
+
+def refuse_other_default(setup: Setup, first: Space) -> None:
+    """Raise UsageError where what a host has by default is not what the first one has."""
+    own, there = setup.space.default(), first.default()
+    differing = [
+        f"{name} is {own.get(name)}, there {there.get(name)}"
+        for name in dict.fromkeys((*own, *there))
+        if own.get(name) != there.get(name)
+    ]
+    if differing:
+        raise UsageError(
+            f"{setup.settings.path}: targets: {setup.settings.target.host} has another default than the "
+            f"first host ({'; '.join(differing)}), so that one winner is another change on each. Make them "
+            "the same, or tune each in a study of its own."
+        )
 
 
 def outlast(storage: Storage, work: Callable[[], None], note: Callable[[str], None]) -> None:
@@ -168,8 +210,9 @@ def name_session(host: str = "") -> str:
 
 def name_host(setup: Setup) -> str:
     """Return under which name a host stands among those of a study: as the study has it, or its own."""
-    host = setup.settings.target.host
-    return setup.fingerprint.host if host == LOCAL else host
+    settings = setup.settings
+    is_own = settings.target.host == LOCAL and settings.targets is None
+    return setup.fingerprint.host if is_own else settings.target.host
 
 
 def name_worker() -> str:

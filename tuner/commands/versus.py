@@ -8,9 +8,10 @@ from itertools import pairwise
 
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress, Silence
+from tuner.commands.all_targets import run
 from tuner.commands.compare import ComparedMetric, list_presets, prepare_as_begun
 from tuner.commands.contest import expect_s, hold_contest, say_lacks
-from tuner.commands.session import Reading, look_ahead, read, run, settle_preset
+from tuner.commands.session import Reading, look_ahead, read, settle_preset
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.records import Metric

@@ -52,7 +52,7 @@ def describe_gain(summary: "Summary") -> str:
         return f"gain: not confirmed{_describe_pick(summary)}"
     verdict = summary.gain.verdict
     claim = "" if verdict == "improved" else f" ({verdict if summary.gain.is_proven else verdict.upper()})"
-    across = f", {summary.across}" if summary.across else ""
+    across = "".join(f", {each}" for each in (summary.across, summary.across_hosts) if each)
     of_what = f"{say_metric(summary.metric)} relative to the default{across}"
     return f"gain: {say_gain(summary.gain)}{claim}: {of_what}"
 

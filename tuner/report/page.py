@@ -71,7 +71,7 @@ def describe_verdict(summary: "Summary") -> Headline:
         return Headline(
             tone="good", figure=say_gain(gain),
             text=f"{capitalize(say_metric(gain.metric))} with the winner relative to the default"
-            f"{f' ({summary.across})' if summary.across else ''}, with the "
+            f"{_say_across(summary)}, with the "
             f"{say_percent(1 - gain.alpha)} interval, from pairs of fresh starts that the search never saw.",
         )  # fmt: skip
     if gain is not None and gain.is_proven:
@@ -98,6 +98,12 @@ def describe_verdict(summary: "Summary") -> Headline:
         text=f"The study is {summary.state}. The best configuration stands at {say_speedup(best)}, shrunk "
         "for being the best of many; only a confirmation can tell what it is worth.",
     )
+
+
+def _say_across(summary: "Summary") -> str:
+    """Return what counts of several loads and hosts, in brackets; nothing for one of each."""
+    said = ", ".join(filter(None, (summary.across, summary.across_hosts)))
+    return f" ({said})" if said else ""
 
 
 def describe_age(age: "Age | None") -> str:

@@ -1,9 +1,11 @@
 """Why a study ended as it did: the reason of every verdict but "improved", in a few sentences."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
 from tuner.records import Role, Start, State
+from tuner.records.hosts import Hosts
 from tuner.report.wording import say_duration, say_interval, say_percent, say_ratio, say_speedup
 from tuner.statistics.feasibility import EVERY_START, RULED_OUT, Assessment, Feasibility
 from tuner.statistics.paired_gain import MIN_GAIN, Gain, pairs_to_decide
@@ -25,15 +27,31 @@ def explain_gain(
         kept: what is known of the winner under the bounds that the default breaks.
     """
     if gain.is_proven:
-        return " ".join(
+        bears = [
             f"The default {each.finding_of_default}, the winner {_leave_verb(each.finding)}." for each in kept
-        )
+        ]
+        return " ".join([*bears, *_explain_hosts(gain)])
     said = [_explain_doubt(each) for each in doubts]
     if gain.verdict == "overfitted":
         return " ".join([*said, _explain_overfitting(gain)])
     if gain.low <= 1 or not said:
         said.append(_explain_pairs(gain, pair_s))
-    return " ".join(said)
+    return " ".join([*said, *_explain_hosts(gain)])
+
+
+def _explain_hosts(gain: Gain) -> list[str]:
+    """Return on which hosts the winner is not what it is on the others; nothing where it gains on all."""
+    better = [host for host, each in gain.by_host.items() if each.verdict == "improved"]
+    others = {host: each for host, each in gain.by_host.items() if host not in better}
+    if not others or not better:
+        return []
+    spoiled = "; ".join(
+        f"{host} {say_ratio(each.ratio)} {say_interval(each.low, each.high)}, {each.verdict}"
+        for host, each in others.items()
+    )
+    least = min(gain.by_host[host].ratio for host in better)
+    count = f"{len(better)} of {len(gain.by_host)} hosts"
+    return [f"It gains on {count}, {say_ratio(least)} or more, but not on {spoiled}."]
 
 
 def _explain_overfitting(gain: Gain) -> str:
@@ -113,6 +131,23 @@ def explain_no_winner(starts: Sequence[Start], ranking: Ranking, known: Feasibil
     if best is not None:
         said.append(f"the best of the rest is {say_speedup(best.posterior)} of the default")
     return f"{', '.join(said)}."
+
+
+def explain_spoiled(ranking: Ranking, hosts: Hosts) -> str:
+    """Return which host spoils what gains on all others, where none was worth confirming; else nothing."""
+    if ranking.posterior is None or not ranking.entries:
+        return ""
+    gains = ranking.posterior.gains_on([entry.config for entry in ranking.entries], hosts.names)
+    by_entry = [dict(zip(hosts.names, column, strict=True)) for column in zip(*gains, strict=True)]
+    best = max(by_entry, key=lambda on: sum(each.log_ratio for each in on.values()))
+    worst = min(best, key=lambda host: best[host].log_ratio)
+    least = min(each.log_ratio for host, each in best.items() if host != worst)
+    if best[worst].log_ratio > 0 or least < math.log1p(MIN_GAIN):
+        return ""
+    return (
+        f"What gives most on all hosts together gives {say_ratio(math.exp(least))} or more on each but "
+        f"{worst}, where it gives {say_speedup(best[worst])}."
+    )
 
 
 def _chance(assessment: Assessment) -> float:

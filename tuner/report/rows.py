@@ -30,6 +30,7 @@ from tuner.report.wording import (
 if TYPE_CHECKING:
     from tuner.report.summary import Arm, Summary
     from tuner.space import Derived, Parameter
+    from tuner.statistics.paired_gain import Gain
 
 FAILURE_KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
 LONGEST_REASON = 400
@@ -120,21 +121,37 @@ def _arm_responses(summary: "Summary", name: str, arm: "Arm") -> list[Row]:
 
 def load_rows(summary: "Summary") -> list[Row]:
     """Show both sides under each of several loads: weight, requests/s, winner's failures, gain, verdict."""
-    rows: list[Row] = []
-    for each in summary.by_load:
-        winner, gain = each.winner, each.gain
-        rows.append(
-            (
-                each.name,
-                say_percent(each.weight, 0),
-                say_rate(each.default.goodput_rps),
-                NOTHING if winner is None else say_rate(winner.goodput_rps),
-                NOTHING if winner is None else say_failures(winner.failures, winner.requests),
-                NOTHING if gain is None else f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}",
-                NOTHING if gain is None else gain.verdict,
-            )
+    return [
+        (
+            each.name,
+            say_percent(each.weight, 0),
+            say_rate(each.default.goodput_rps),
+            *_winner_there(each.winner, each.gain),
         )
-    return rows
+        for each in summary.by_load
+    ]
+
+
+def host_rows(summary: "Summary") -> list[Row]:
+    """Show both sides on each of several hosts: requests/s, winner's failures, gain, verdict."""
+    return [
+        (
+            f"{each.host} (worst)" if each.is_worst else each.host,
+            say_rate(each.default.goodput_rps),
+            *_winner_there(each.winner, each.gain),
+        )
+        for each in summary.by_host
+    ]
+
+
+def _winner_there(winner: "Arm | None", gain: "Gain | None") -> Row:
+    """Return requests/s, failures, gain and verdict of a winner under one load, or on one host."""
+    return (
+        NOTHING if winner is None else say_rate(winner.goodput_rps),
+        NOTHING if winner is None else say_failures(winner.failures, winner.requests),
+        NOTHING if gain is None else f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}",
+        NOTHING if gain is None else gain.verdict,
+    )
 
 
 def change_rows(summary: "Summary") -> list[Row]:
@@ -389,7 +406,10 @@ def provenance_rows(summary: "Summary") -> list[Row]:
         ("tuner", summary.version),
         ("preset", summary.preset),
         ("objective", summary.objective),
-        ("compared", ", ".join(filter(None, (say_metric(summary.metric), summary.across)))),
+        (
+            "compared",
+            ", ".join(filter(None, (say_metric(summary.metric), summary.across, summary.across_hosts))),
+        ),
         ("constraints", "; ".join(summary.constraints) or "none"),
         ("load", summary.workload),
         ("space", f"{' + '.join(summary.space.names)}: {len(summary.space.dimensions)} dimensions"),
@@ -415,6 +435,7 @@ def start_rows(summary: "Summary") -> list[Row]:
 TABLES: Mapping[str, Callable[["Summary"], list[Row]]] = {
     "arms": arm_rows,
     "loads": load_rows,
+    "hosts": host_rows,
     "changes": change_rows,
     "capacity": capacity_rows,
     "inert": inert_rows,

@@ -18,9 +18,10 @@ from tuner.explain.study import explain_parameter
 from tuner.ports import Config, ConnectTime, Latency, Scalar
 from tuner.records import Fingerprint, Metric, Role, Start, State, Window, is_censored, under_load
 from tuner.records.blend import Across
+from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
-from tuner.report.reasons import explain_gain, explain_no_winner
+from tuner.report.reasons import explain_gain, explain_no_winner, explain_spoiled
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
@@ -91,6 +92,18 @@ class LoadSides:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostSides:
+    """Default and winner on one of several hosts."""
+
+    host: str
+    default: Arm
+    winner: Arm | None
+    gain: "Gain | None"
+    is_worst: bool
+    """Whether the winner gives least there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Two configurations measured in pairs; the gain is of the second over the first."""
 
@@ -146,6 +159,10 @@ class Summary:
     """Both sides under each of several loads; empty for one."""
     across: str = ""
     """What counts of them together; empty for one load."""
+    by_host: tuple[HostSides, ...] = ()
+    """Both sides on each of several hosts, for all of which the winner is to hold; empty for one."""
+    across_hosts: str = ""
+    """What counts of them together; empty for one host."""
     requests_total: int | None = None
     """Requests after which each window ended; None for windows by time."""
     cost: str | None = None
@@ -226,20 +243,20 @@ def summarize(
     if moved is not None:
         fingerprint = replace(fingerprint, server_cpus=moved.server_cpus, generator_cpus=moved.generator_cpus)
     default = space.default()
-    ranking = rank(space, starts, settings.constraints)
+    ranking = rank(space, starts, settings.constraints, storage.hosts)
     gain = read_gain(storage, starts, default, settings.constraints)
     planned = storage.recall(CONFIRMATION)
     winner_config = planned.config if planned is not None and gain is not None else None
     finished, expected = storage.recall(VERDICT), storage.recall(EXPECTED_GAINS)
     best = ranking.incumbent
     chosen = winner_config or (best.config if best else default)
-    known = judge_feasibility(starts, settings.constraints, default)
+    known = judge_feasibility(starts, settings.constraints, default, storage.hosts)
     confirmed = [start for start in starts if start.role is Role.CONFIRM]
     of_default = [start for start in confirmed if start.arm == DEFAULT_ARM] if gain else [
         start for start in as_controls(starts) if start.role is Role.CONTROL
     ]  # fmt: skip
     of_winner = [start for start in confirmed if start.arm == WINNER_ARM]
-    reason = _explain(gain, finished, known, winner_config, starts, ranking)
+    reason = _explain(gain, finished, known, winner_config, starts, ranking, storage.hosts)
     explanation = None
     if with_explanation:
         found = explain_study(
@@ -276,6 +293,8 @@ def summarize(
         other_loads=read_other_loads(storage, starts, default),
         by_load=_sides_by_load(settings, default, of_default, winner_config, of_winner, gain),
         across=describe_across(settings),
+        by_host=_sides_by_host(storage.hosts, default, of_default, winner_config, of_winner, gain),
+        across_hosts=describe_hosts(storage.hosts),
         requests_total=None if settings.loads else settings.load.requests_total,
         cost=settings.objective.cost,
         front=find_front(starts, ranking, default, settings.objective.cost, winner=winner_config)
@@ -314,6 +333,41 @@ def _sides_by_load(
     )  # fmt: skip
 
 
+def _sides_by_host(
+    hosts: Hosts | None,
+    default: Config,
+    of_default: Sequence[Start],
+    winner: Config | None,
+    of_winner: Sequence[Start],
+    gain: "Gain | None",
+) -> tuple[HostSides, ...]:
+    """Return both sides on each of the hosts for which the winner is to hold."""
+    if hosts is None:
+        return ()
+    gains = {} if gain is None else gain.by_host
+    worst = min(gains, key=lambda host: gains[host].ratio, default=None)
+    return tuple(
+        HostSides(
+            host=host,
+            default=gather_arm(default, [start for start in of_default if start.host == host]),
+            winner=None if winner is None else gather_arm(
+                winner, [start for start in of_winner if start.host == host]
+            ),
+            gain=gains.get(host),
+            is_worst=host == worst,
+        )
+        for host in hosts.names
+    )  # fmt: skip
+
+
+def describe_hosts(hosts: Hosts | None) -> str:
+    """Return what counts of several hosts together; empty for one."""
+    if hosts is None:
+        return ""
+    what = "worst ratio" if hosts.across is AcrossHosts.WORST else "mean ratio"
+    return f"{what} of {len(hosts.names)} hosts"
+
+
 def describe_across(settings: "Study") -> str:
     """Return what counts of several loads together; empty for one."""
     if not settings.loads:
@@ -334,12 +388,16 @@ def _explain(
     winner: Config | None,
     starts: Sequence[Start],
     ranking: Ranking,
+    hosts: Hosts | None,
 ) -> str:
     """Return why there is no proven gain; nothing when there is one, or the study goes on."""
     if gain is not None and winner is not None:
         kept = known.assess_sought(winner) if known.default_fails else ()
         return explain_gain(gain, known.doubts(winner), pair_s=pair_seconds(starts), kept=kept)
-    return explain_no_winner(starts, ranking, known) if finished else ""
+    if not finished:
+        return ""
+    spoiled = "" if hosts is None else explain_spoiled(ranking, hosts)
+    return " ".join(filter(None, (explain_no_winner(starts, ranking, known), spoiled)))
 
 
 def pair_seconds(starts: Sequence[Start]) -> float:

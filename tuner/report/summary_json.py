@@ -9,7 +9,7 @@ from tuner.ports import ConnectTime, Scalar
 from tuner.records import Start, Window
 from tuner.records.latency import Quantile
 from tuner.report.explanation.as_json import explanation_json, sensitivity_json
-from tuner.report.summary import P99, Arm, LoadSides, Summary
+from tuner.report.summary import P99, Arm, HostSides, LoadSides, Summary
 from tuner.report.wording import say_other_loads
 from tuner.space import describe_searched
 from tuner.statistics.control_level import Speedup
@@ -56,6 +56,8 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "gain": None if summary.gain is None else gain_json(summary.gain, summary.reason),
         "across_loads": summary.across or None,
         "loads": [_load_json(each) for each in summary.by_load],
+        "across_hosts": summary.across_hosts or None,
+        "hosts": [_host_json(each) for each in summary.by_host],
         "feasibility": [_assessment_json(each) for each in summary.assessments],
         "expected_gain": summary.expected_gain,
         "front": [_choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)],
@@ -76,10 +78,13 @@ def summary_json(summary: Summary) -> dict[str, Any]:
 def gain_json(gain: "Gain", reason: str) -> dict[str, Any]:
     """Return a gain as `show` and `compare` print it, with the reason of its verdict."""
     names = ("ratio", "low", "high", "pairs", "verdict", "p_sign_flip", "hodges_lehmann")
-    by_load = {name: _fields(each, "ratio", "low", "high", "verdict") for name, each in gain.by_load.items()}
+    by_load, by_host = (
+        {name: _fields(each, "ratio", "low", "high", "verdict") for name, each in parts.items()}
+        for parts in (gain.by_load, gain.by_host)
+    )
     return {
         **_fields(gain, *names), "metric": gain.metric.value, "reason": reason, **age_json(gain),
-        "by_load": by_load,
+        "by_load": by_load, "by_host": by_host,
     }  # fmt: skip
 
 
@@ -208,10 +213,17 @@ def _other_loads_json(summary: Summary, found: OtherLoads) -> dict[str, Any]:
 
 
 def _load_json(found: LoadSides) -> dict[str, Any]:
-    """Return both sides under one of several loads; their configurations are those of the whole."""
+    return {**_fields(found, "name", "weight", "workload"), **_both_json(found)}
+
+
+def _host_json(found: HostSides) -> dict[str, Any]:
+    return {"name": found.host, "worst": found.is_worst, **_both_json(found)}
+
+
+def _both_json(found: LoadSides | HostSides) -> dict[str, Any]:
+    """Return both sides under one load, or on one host; their configurations are those of the whole."""
     sides = {"default": found.default, "winner": found.winner}
     return {
-        **_fields(found, "name", "weight", "workload"),
         **{
             side: None if arm is None else {k: v for k, v in _arm_json(arm).items() if k != "config"}
             for side, arm in sides.items()

@@ -10,7 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from tuner.records import Metric
-from tuner.report.rows import capacity_rows, describe_arm, describe_limit, load_rows, name_p99
+from tuner.report.rows import (
+    Row,
+    capacity_rows,
+    describe_arm,
+    describe_limit,
+    host_rows,
+    load_rows,
+    name_p99,
+)
 from tuner.report.wording import (
     NOTHING,
     NOTHING_BETTER,
@@ -51,8 +59,7 @@ def final_screen(
     if summary.reason:
         parts.append(Text(make_printable(summary.reason)))
     parts += [*_age(summary.gain), Text(""), _sides(summary)]
-    if summary.by_load:
-        parts += [Text(""), _by_load(summary), Text(f"What counts is the {summary.across}.", style="dim")]
+    parts += _everywhere(summary)
     if summary.latency is not None:
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
@@ -120,11 +127,33 @@ def _sides(summary: "Summary") -> Table:
     return table
 
 
+def _everywhere(summary: "Summary") -> list[RenderableType]:
+    """Return both sides under each of several loads, and on each of several hosts."""
+    tables = ((summary.by_load, _by_load, summary.across), (summary.by_host, _by_host, summary.across_hosts))
+    return [
+        part
+        for sides, show, across in tables
+        if sides
+        for part in (Text(""), show(summary), Text(f"What counts is the {across}.", style="dim"))
+    ]
+
+
 def _by_load(summary: "Summary") -> Table:
     """Return both sides under each of several loads."""
     table = _table("load", "weight", "default", "winner", "failures", "gain", "", right=True)
+    return _judged(table, load_rows(summary))
+
+
+def _by_host(summary: "Summary") -> Table:
+    """Return both sides on each of several hosts."""
+    table = _table("host", "default", "winner", "failures", "gain", "", right=True)
+    return _judged(table, host_rows(summary))
+
+
+def _judged(table: Table, rows: "Sequence[Row]") -> Table:
+    """Fill a table with rows that end in a verdict, which gives their colour."""
     colors = {"improved": "green", "worse": "bold red"}
-    for *cells, verdict in load_rows(summary):
+    for *cells, verdict in rows:
         table.add_row(*map(make_printable, cells), Text(verdict), style=colors.get(verdict, ""))
     return table
 

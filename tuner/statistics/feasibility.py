@@ -16,6 +16,7 @@ from scipy.special import stdtr, stdtrit
 
 from tuner.ports import Config
 from tuner.records import Start, State, name_loads, under_load
+from tuner.records.hosts import Hosts
 from tuner.statistics.failure_rate import CONFIDENCE, Counts, CredibleInterval, FailureRate, FailureRates
 from tuner.statistics.raw_goodput import LEAST_SHARE, RawGoodput, is_searched_by_cost
 from tuner.study.objective import FAILURE_RATE, METRICS, STARTED, Constraint
@@ -120,6 +121,10 @@ class Feasibility:
         sought = [each for each in self._constraints if each.is_sought]
         starts = self._rates.of(self._default).starts
         return bool(sought) and starts >= LEAST_RULING and self._joint(sought, self._default) < RULED_OUT
+
+    def within(self, part: str) -> "Feasibility":  # noqa: ARG002 - there are no parts
+        """Return the same of one load or one host, by its name; of all where it names none."""
+        return self
 
     def failure_rate(self, config: Config) -> FailureRate:
         """Return what is known of a configuration's failures."""
@@ -240,16 +245,23 @@ class Feasibility:
         return rate.at_most_that_of(self._rates.of(other), factor=factor, least=least)
 
 
-class LoadsFeasibility(Feasibility):
-    """The same under several loads: what is to be kept has to be kept under each of them."""
+class EveryFeasibility(Feasibility):
+    """The same in several parts, loads or hosts: what is to be kept has to be kept in each of them."""
 
-    def __init__(self, starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> None:
-        """Fit to what all starts of a study gave together, and to what they gave under each load."""
-        self._in = {
-            name: Feasibility([under_load(start, name) for start in starts], constraints, default)
-            for name in name_loads(starts)
-        }
+    def __init__(
+        self,
+        starts: Sequence[Start],
+        constraints: Sequence[Constraint],
+        default: Config,
+        *,
+        parts: Mapping[str, Feasibility],
+    ) -> None:
+        """Fit to what all starts of a study gave together; the parts are fitted to theirs."""
+        self._in = dict(parts)
         super().__init__(starts, constraints, default)
+
+    def within(self, part: str) -> Feasibility:
+        return self._in.get(part, self)
 
     @property
     def default_fails(self) -> bool:
@@ -286,11 +298,31 @@ class LoadsFeasibility(Feasibility):
 
 
 def judge_feasibility(
-    starts: Sequence[Start], constraints: Sequence[Constraint], default: Config
+    starts: Sequence[Start],
+    constraints: Sequence[Constraint],
+    default: Config,
+    hosts: Hosts | None = None,
 ) -> Feasibility:
-    """Return the probabilities that configurations keep the constraints, under each load of a study."""
-    kind = LoadsFeasibility if name_loads(starts) else Feasibility
-    return kind(starts, constraints, default)
+    """Return the probabilities that configurations keep the constraints, under each load and on each host.
+
+    Args:
+        starts: of the study.
+        constraints: of the study.
+        default: the default configuration.
+        hosts: for all of which the winner is to hold; None for one, or where any of several will do.
+    """
+    if hosts is not None:
+        groups = {name: [start for start in starts if start.host == name] for name in hosts.names}
+        parts = {name: judge_feasibility(group, constraints, default) for name, group in groups.items()}
+        return EveryFeasibility(starts, constraints, default, parts=parts)
+    names = name_loads(starts)
+    if not names:
+        return Feasibility(starts, constraints, default)
+    parts = {
+        name: Feasibility([under_load(start, name) for start in starts], constraints, default)
+        for name in names
+    }
+    return EveryFeasibility(starts, constraints, default, parts=parts)
 
 
 def _key(config: Config) -> Hashable:

@@ -1,6 +1,6 @@
 """What a campaign has observed, as a Gaussian process takes it: points, values, and noise of two kinds."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,16 @@ from tuner.optimize.replay import shared
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.space import Space
-from tuner.statistics.control_level import HostLevels, is_lower_bound, middle_s, reference_logs
+from tuner.statistics.control_level import (
+    HostLevels,
+    Speedup,
+    combine,
+    is_lower_bound,
+    middle_s,
+    reference_logs,
+    speedups,
+)
+from tuner.statistics.interaction import Effect, Interaction, estimate_sd
 from tuner.statistics.noise import Noise, estimate_noise, start_variance
 
 LEARNS_FROM = frozenset({Role.CONTROL, Role.SEARCH, Role.REPEAT, Role.RACE, Role.ABLATION})
@@ -145,6 +154,8 @@ class Observations:
     values: Array
     """Log goodput of each start, shape (n,), or the log of another metric."""
     apart: ObservationNoise
+    interaction: Interaction | None = None
+    """What configurations give differently on several hosts; None for one."""
 
     @classmethod
     def of(
@@ -165,21 +176,27 @@ class Observations:
         points = encode(space, encoding, [start.config for start in told])
         values = np.array([logs.get(id(start), start.log_value or 0.0) for start in told])
         values -= walks.offset(moments)
+        common = walks.covariances(moments, moments)
+        columns = make_columns(space, encoding)
+        interaction = _find_interaction(space, told, noise, encoding)
+        if interaction is not None:
+            common += interaction.covariances(points, moments.hosts, points, moments.hosts)
         return cls(
             noise=noise,
             walks=walks,
             moments=moments,
             encoding=encoding,
-            columns=make_columns(space, encoding),
+            columns=columns,
             points=points,
             values=compress(values, FAR_BELOW),
             apart=ObservationNoise(
                 own=_variances(
                     told, noise, points, values, drifted=noise.drift_per_s * np.ptp(moments.times)
                 ),
-                shared=walks.covariances(moments, moments),
+                shared=common,
                 degrees=noise.degrees_start,
             ),
+            interaction=interaction,
         )
 
     @property
@@ -200,6 +217,31 @@ class Observations:
             self.columns, self.points, self.values, self.apart,
             count=count, seed=seed, is_noise_known=self.is_noise_known,
         )  # fmt: skip
+
+
+def _find_interaction(
+    space: Space, starts: Sequence[Start], noise: Noise, encoding: Encoding
+) -> Interaction | None:
+    """Return what configurations give differently on the hosts of these starts; None where there is one."""
+    if len({start.host for start in starts}) < 2:  # noqa: PLR2004 - several
+        return None
+    default, shown = space.default(), speedups(starts, noise)
+    groups: dict[Hashable, dict[str, list[Speedup]]] = {}
+    for start in starts:
+        if start.number in shown and dict(start.config) != dict(default):
+            key = frozenset(start.config.items())
+            groups.setdefault(key, {}).setdefault(start.host, []).append(shown[start.number])
+    effects = (
+        {host: _as_effect(combine(repeats, noise)) for host, repeats in by_host.items()}
+        for by_host in groups.values()
+    )
+    return Interaction(
+        sd=estimate_sd(effects), default=encode(space, encoding, [default]), is_choice=encoding.is_choice
+    )
+
+
+def _as_effect(seen: Speedup) -> Effect:
+    return Effect(log_ratio=seen.log_ratio, variance=seen.variance)
 
 
 def encode(space: Space, encoding: Encoding, configs: Sequence[Config]) -> Points:
@@ -239,7 +281,8 @@ def _variances(starts: Sequence[Start], noise: Noise, points: Points, values: Ar
     variances = np.array(
         [start_variance(noise, len(start.valid_windows), is_certain(start)) for start in starts]
     )
-    keys = [row.tobytes() for row in points]
+    # What hosts see differently is no stall.
+    keys = [(row.tobytes(), start.host) for row, start in zip(points, starts, strict=True)]
     for key in set(keys):
         rows = np.array([each == key for each in keys])
         if rows.sum() >= OUTLIER_STARTS:

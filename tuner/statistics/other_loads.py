@@ -86,6 +86,8 @@ class OtherLoads:
     pairs: int
     failure: str | None = None
     """Why the candidate could not even be started, or ended by itself."""
+    host: str = ""
+    """Of several hosts the one that shows it alone."""
 
     @property
     def verdict(self) -> Finding:
@@ -104,9 +106,9 @@ def describe(met: OtherLoads) -> str:
     if not against:
         return "the best holds under other loads"
     worst = min(against, key=lambda each: each.ratio)
-    default, candidate = worst.default, worst.candidate
+    default, candidate, where = worst.default, worst.candidate, f" on {met.host}" if met.host else ""
     return (
-        f"{worst.situation.name}: the default serves {default.goodput_rps:,.0f} requests/s and fails "
+        f"{worst.situation.name}{where}: the default serves {default.goodput_rps:,.0f} requests/s and fails "
         f"{default.failure_rate:.2%}, the best {candidate.goodput_rps:,.0f} and {candidate.failure_rate:.2%}"
     )
 

@@ -28,6 +28,7 @@ from scipy.special import ndtr, stdtrit
 from tuner.errors import UsageError
 from tuner.records import Metric, Start, name_loads, under_load
 from tuner.records.blend import Across, Blend
+from tuner.records.hosts import AcrossHosts
 from tuner.statistics.age import Age
 
 Verdict = Literal["improved", "bears the load", "no worse", "not proven", "worse", "overfitted", "infeasible"]
@@ -72,6 +73,8 @@ class Gain:
     """How long the servers had been under load; None where that is not known."""
     by_load: Mapping[str, "Gain"] = field(default_factory=dict)
     """Of several loads: load → the gain under it. Empty for one."""
+    by_host: Mapping[str, "Gain"] = field(default_factory=dict)
+    """Of several hosts for all of which it is to hold: host → the gain there. Empty for one."""
 
     @property
     def is_proven(self) -> bool:
@@ -157,19 +160,85 @@ def judge_starts(
     return replace(found, by_load=by_load, verdict="overfitted" if is_overfitted(by_load) else found.verdict)
 
 
+def judge_hosts(
+    pairs: Mapping[str, Sequence[tuple[Start, Start]]],
+    blend: Blend | None,
+    across: AcrossHosts,
+    *,
+    looks: int = 1,
+) -> Gain:
+    """Judge pairs of starts that were made on several hosts: by the worst of them, or by their mean.
+
+    The worst ratio is above a bound when that of every host is, as with several loads. The mean is that of
+    these very hosts: what differs between them is no noise of it, only what differs within each.
+
+    Args:
+        pairs: host → its pairs, default first.
+        blend: what counts of several loads; None for one.
+        across: what counts of the hosts.
+        looks: as of `judge_pairs`.
+
+    Raises:
+        UsageError: there are fewer than two pairs on a host.
+    """
+    by_host = {host: judge_starts(each, blend, looks=looks) for host, each in pairs.items()}
+    if across is AcrossHosts.WORST:
+        found = _worst(by_host)
+    else:
+        found = _average(by_host, [_logs(each) for each in pairs.values()])
+    found = next((each for each in by_host.values() if each.verdict == "overfitted"), found)
+    return replace(found, by_host=by_host)
+
+
+def _average(by_host: Mapping[str, Gain], logs: Sequence[Sequence[tuple[float, float]]]) -> Gain:
+    """Return the geometric mean of the ratios, each host counting the same.
+
+    Its standard error is that of independent means, with the degrees of freedom of Welch and Satterthwaite
+    (Biometrics Bulletin 2, 1946).
+    """
+    gains = [*by_host.values()]
+    ratios = np.concatenate([[second - first for first, second in each] for each in logs])
+    mean = sum(math.log(each.ratio) for each in gains) / len(gains)
+    variances = np.asarray([(each.log_sd / len(gains)) ** 2 / each.pairs for each in gains])
+    degrees = _degrees(variances, [each.pairs for each in gains])
+    error, alpha = math.sqrt(float(variances.sum())), gains[0].alpha
+    is_last_look = alpha >= ALPHA
+    reach = _quantile(alpha if is_last_look else TWO_LOOKS_INTERVAL_ALPHA, degrees) * error
+    bound = math.exp(mean - _quantile(alpha, degrees) * error)
+    high = math.exp(min(mean + reach, LARGEST_LOG))
+    return Gain(
+        ratio=math.exp(mean),
+        low=math.exp(mean - reach),
+        high=high,
+        pairs=len(ratios),
+        verdict=_verdict(math.exp(mean), bound, high),
+        p_sign_flip=p_sign_flip(ratios),
+        hodges_lehmann=math.exp(_walsh_median(ratios)),
+        log_sd=float(np.std(ratios, ddof=1)),
+        alpha=alpha,
+    )
+
+
+def _degrees(variances: NDArray[np.float64], pairs: Sequence[int]) -> float:
+    parts = variances**2 / (np.asarray(pairs) - 1)
+    return float(variances.sum() ** 2 / parts.sum()) if parts.sum() > 0 else float(sum(pairs) - len(pairs))
+
+
 def is_overfitted(by_load: Mapping[str, Gain]) -> bool:
     """Return whether there is a gain under one load and a loss under another, both beyond the noise."""
     return any(each.low > 1 for each in by_load.values()) and any(each.high < 1 for each in by_load.values())
 
 
-def _worst(by_load: Mapping[str, Gain]) -> Gain:
-    """Return the smallest ratio; its bounds are the smallest of all loads, and so is what it claims."""
-    gains = by_load.values()
+def _worst(parts: Mapping[str, Gain]) -> Gain:
+    """Return the smallest ratio; its bounds are the smallest of all parts, and so is what it claims."""
+    gains = parts.values()
     return replace(
         min(gains, key=lambda each: each.ratio),
         low=min(each.low for each in gains),
         high=min(each.high for each in gains),
-        verdict=min((each.verdict for each in gains), key=CLAIMS.index),
+        verdict=min(
+            (each.verdict for each in gains if each.verdict in CLAIMS), key=CLAIMS.index, default="worse"
+        ),
     )
 
 
@@ -179,7 +248,11 @@ def _logs(pairs: Sequence[tuple[Start, Start]]) -> list[tuple[float, float]]:
 
 
 def _t_quantile(alpha: float, pairs: int) -> float:
-    return float(stdtrit(pairs - 1, 1 - alpha / 2))
+    return _quantile(alpha, pairs - 1)
+
+
+def _quantile(alpha: float, degrees: float) -> float:
+    return float(stdtrit(degrees, 1 - alpha / 2))
 
 
 def _verdict(ratio: float, bound: float, high: float) -> Verdict:

@@ -1,7 +1,7 @@
 """Goodput against a cost: which configurations nobody beats in both (the Pareto front)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
@@ -28,24 +28,63 @@ class Choice:
 
 
 def costs(starts: Sequence[Start], metric: str) -> Mapping[int, Speedup]:
-    """Return the cost of every start as a log ratio to that of the control starts, by start number.
+    """Return the cost of every start as a log ratio to that of its host's control starts, by start number.
 
-    The noise of one start is that of the control starts among each other; with too few of them nothing is
-    known, and nothing is given.
+    The noise of one start is that of the control starts among each other, host by host; with too few of them
+    nothing is known, and nothing is given.
     """
     logs = {start.number: log for start in starts if (log := log_cost(start, metric)) is not None}
-    controls = [
-        logs[start.number]
+    levels = find_levels(
+        (start.host, logs[start.number])
         for start in as_controls(starts)
         if start.role is Role.CONTROL and start.number in logs
-    ]
-    if len(controls) < FEW_CONTROLS:
+    )
+    if levels is None:
         return {}
-    level, noise = fmean(controls), max(variance(controls), LEAST_VARIANCE)
     return {
-        number: Speedup(log_ratio=log - level, variance=noise * (1 + 1 / len(controls)))
-        for number, log in logs.items()
+        start.number: Speedup(
+            log_ratio=logs[start.number] - levels.mean[start.host],
+            variance=levels.noise * (1 + 1 / levels.starts[start.host]),
+        )
+        for start in starts
+        if start.number in logs and start.host in levels.mean
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostLevels:
+    """What the default costs on each host, as logarithms."""
+
+    mean: Mapping[str, float]
+    starts: Mapping[str, int]
+    """How many each mean is of."""
+    noise: float
+    """Variance of one start around its host's mean."""
+    degrees: int
+    """Degrees of freedom behind it."""
+
+
+def find_levels(controls: Iterable[tuple[str, float]]) -> CostLevels | None:
+    """Return the levels of hosts by the log cost of each control start; None with too few of them."""
+    groups: dict[str, list[float]] = {}
+    for host, log in controls:
+        groups.setdefault(host, []).append(log)
+    several = [group for group in groups.values() if len(group) > 1]
+    degrees = sum(len(group) - 1 for group in several)
+    if sum(map(len, groups.values())) < FEW_CONTROLS or not several:
+        return None
+    # Of one host it is that very number, without rounding.
+    pooled = (
+        fmean(variance(each) for each in several)
+        if len(several) == 1
+        else (sum(variance(each) * (len(each) - 1) for each in several) / degrees)
+    )
+    return CostLevels(
+        mean={host: fmean(group) for host, group in groups.items()},
+        starts={host: len(group) for host, group in groups.items()},
+        noise=max(pooled, LEAST_VARIANCE),
+        degrees=degrees,
+    )
 
 
 def log_cost(start: Start, metric: str) -> float | None:

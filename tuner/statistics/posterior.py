@@ -7,11 +7,13 @@ One Gaussian process of log goodput for configuration, start and time:
 f falls off with what two configurations differ in (`tuner.optimize.gp`), β is a random walk in time, the
 noise b + ē is that of `tuner.statistics.noise`, its scale fitted together with f. Controls, search, repeats,
 race and simplification all stand in it; the confirmation never does, because it is to be judged by its own
-pairs. Gains are contrasts f(x) − f(default) of the joint posterior: what two configurations share, and the
-level of the host, cancels out (Ax relativises against a status quo per trial for the same end).
+pairs. On several hosts each configuration has something of its own on each (`tuner.statistics.interaction`);
+where a winner is to hold on all of them, its gain is that on the worst, or the mean. Gains are contrasts
+f(x) − f(default) of the joint posterior: what two configurations share, and the level of the host, cancels
+out (Ax relativises against a status quo per trial for the same end).
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -24,13 +26,18 @@ from tuner.optimize.gp import GaussianProcess
 from tuner.optimize.leaning import HINT_PRICES, Leaning
 from tuner.ports import Config
 from tuner.records import Start
+from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.space import Space
 from tuner.statistics.control_level import Speedup
+from tuner.statistics.interaction import Interaction
 from tuner.statistics.noise import Noise, start_variance
 from tuner.statistics.observations import Moments, Observations, Walks, encode, is_certain
 
 HINT_GAIN = HINT_PRICES * 0.01
 """Log points that a right hint is expected to bring, before anything was measured."""
+
+AT_ONCE = 16
+"""Configurations whose gains on all hosts are computed together."""
 
 Array = NDArray[np.float64]
 
@@ -48,10 +55,20 @@ class Posterior:
     encoding: Encoding = field(repr=False)
     leaning: Leaning | None = None
     """What hints say, of which the process is what comes on top; None where nobody is asked."""
+    interaction: Interaction | None = None
+    """What configurations give differently on several hosts; None for one."""
+    compared: Hosts | None = None
+    """The hosts for which gains are to hold; None for what configurations give on all hosts together."""
 
     @classmethod
     def fit(
-        cls, space: Space, starts: Sequence[Start], *, seed: int = 0, asks_experts: bool = False
+        cls,
+        space: Space,
+        starts: Sequence[Start],
+        *,
+        seed: int = 0,
+        asks_experts: bool = False,
+        hosts: Hosts | None = None,
     ) -> "Posterior | None":
         """Fit to every start that counts; None before the default was measured.
 
@@ -60,6 +77,7 @@ class Posterior:
             starts: of any role; those of the confirmation and at a fixed rate are left out.
             seed: of the choice among very many starts.
             asks_experts: whether hints count beforehand, as when something is to be chosen.
+            hosts: for which gains are to hold; None for one, or for all together.
         """
         seen = Observations.of(space, starts)
         if seen is None:
@@ -67,7 +85,7 @@ class Posterior:
         leaning = _lean(space, seen.encoding) if asks_experts else None
         expected = _expect(leaning, seen.points, encode(space, seen.encoding, [space.default()]))
         on_top = replace(seen, values=seen.values - expected)
-        return cls._around(space, seen, on_top.fit(seed), leaning)
+        return cls._around(space, seen, on_top.fit(seed), leaning, hosts)
 
     @classmethod
     def sample(cls, space: Space, seen: Observations, *, count: int, seed: int = 0) -> "list[Posterior]":
@@ -76,7 +94,12 @@ class Posterior:
 
     @classmethod
     def _around(
-        cls, space: Space, seen: Observations, process: GaussianProcess, leaning: Leaning | None = None
+        cls,
+        space: Space,
+        seen: Observations,
+        process: GaussianProcess,
+        leaning: Leaning | None = None,
+        hosts: Hosts | None = None,
     ) -> "Posterior":
         return cls(
             space=space,
@@ -86,6 +109,8 @@ class Posterior:
             moments=seen.moments,
             encoding=seen.encoding,
             leaning=leaning,
+            interaction=seen.interaction,
+            compared=None if seen.interaction is None else hosts,
         )
 
     def gains(self, configs: Sequence[Config], *, is_rough: bool = True) -> tuple[Array, Array]:
@@ -95,13 +120,79 @@ class Posterior:
             configs: m of them.
             is_rough: with what each configuration has for itself, apart from what its settings explain.
         """
-        points = np.concatenate([self._default, self._points(configs)])
-        means, covariances = self.process.joint(points, is_rough=is_rough)
-        contrast = _against_first(len(points))
+        means, covariances = self._gains_on(configs, self._targets, is_rough=is_rough)
+        chosen = self._choose_hosts(means.reshape(len(self._targets), len(configs)))
+        return chosen @ means, chosen @ covariances @ chosen.T
+
+    def gains_on(self, configs: Sequence[Config], hosts: Sequence[str]) -> list[list[Speedup]]:
+        """Return the log gains of configurations on some hosts: for each host, of each configuration."""
+        means, covariances = self._gains_on(configs, hosts)
+        found = [
+            Speedup(log_ratio=float(mean), variance=float(variance))
+            for mean, variance in zip(means, covariances.diagonal(), strict=True)
+        ]
+        return [found[start : start + len(configs)] for start in range(0, len(found), len(configs))]
+
+    def shifts(self, starts: Sequence[Start]) -> Array:
+        """Return what lies between the gain on each start's host and the one that counts; shape (n,).
+
+        Nothing where what configurations give on all hosts together counts.
+        """
+        if self.compared is None:
+            return np.zeros(len(starts))
+        names = self.compared.names
+        configs = {_key(start.config): start.config for start in starts}
+        between: dict[tuple[Hashable, str], float] = {}
+        for keys in _in_parts([*configs], AT_ONCE):
+            means, _ = self._gains_on([configs[key] for key in keys], names)
+            on = means.reshape(len(names), len(keys))
+            counting = self._choose_hosts(on) @ means
+            between |= {
+                (key, name): counting[column] - on[row, column]
+                for row, name in enumerate(names)
+                for column, key in enumerate(keys)
+            }
+        return np.array([between.get((_key(start.config), start.host), 0.0) for start in starts])
+
+    def _gains_on(
+        self, configs: Sequence[Config], hosts: Sequence[str | None], *, is_rough: bool = True
+    ) -> tuple[Array, Array]:
+        """Return means (h·m,) and covariances of log gains: host by host, of each of m configurations."""
+        points = self._points(configs)
+        asked = np.concatenate([self._default, *[points] * len(hosts)])
+        of_asked = [None, *(host for host in hosts for _ in configs)]
+        means, covariances = self.process.joint(asked, is_rough=is_rough, **self._interact(asked, of_asked))
+        contrast = _against_first(len(asked))
         apart = contrast @ covariances @ contrast.T
         # The default's own gain is 0 without any doubt, but for rounding.
         apart[np.diag_indices(len(apart))] = np.maximum(apart.diagonal(), 0.0)
-        return contrast @ means + _expect(self.leaning, points[1:], self._default), apart
+        return contrast @ means + _expect(self.leaning, asked[1:], self._default), apart
+
+    @property
+    def _targets(self) -> tuple[str | None, ...]:
+        """Return the hosts on which a gain is looked at; None for all together."""
+        return (None,) if self.compared is None else self.compared.names
+
+    def _choose_hosts(self, means: Array) -> Array:
+        """Return what makes of gains (h·m,) on hosts, with means (h, m), those that count; shape (m, h·m).
+
+        The worst host is that of the mean: so all stays normal.
+        """
+        hosts, count = means.shape
+        if self.compared is not None and self.compared.across is AcrossHosts.WORST:
+            shares = np.eye(hosts)[means.argmin(axis=0)].T
+        else:
+            shares = np.full((hosts, count), 1 / hosts)
+        return np.hstack([np.diag(share) for share in shares])
+
+    def _interact(self, points: Points, hosts: Sequence[str | None]) -> dict[str, Array]:
+        """Return what points share with observations and each other on their hosts; nothing for one."""
+        if self.interaction is None:
+            return {}
+        return {
+            "across": self.interaction.covariances(points, hosts, self.process.points, self.moments.hosts),
+            "between": self.interaction.covariances(points, hosts, points, hosts),
+        }
 
     def gains_apart(self, configs: Sequence[Config]) -> list[Speedup]:
         """Return the log gain of each configuration over the default."""
@@ -164,23 +255,28 @@ class Posterior:
             host: on which it would be made.
             pending: starts that others are at. What they will show is as expected; it leaves less to learn.
         """
-        count = len(configs)
         points = self._points(configs)
+        targets = np.concatenate([points] * len(self._targets))
         # The functions of default and configurations, then what a start of each would show now, and what
         # those show that others are at.
-        asked = np.concatenate([self._default, points, points, self._points([s.config for s in pending])])
-        is_start = np.arange(len(asked)) > count
-        here = (host,) * (2 * count + 1)
-        moments = Moments(times=np.full(len(asked), at_s), hosts=(*here, *(start.host for start in pending)))
+        asked = np.concatenate([self._default, targets, points, self._points([s.config for s in pending])])
+        first, last = 1 + len(targets), 1 + len(targets) + len(configs)
+        is_start = np.arange(len(asked)) >= first
+        where = (host,) * len(configs) + tuple(start.host for start in pending)
+        moments = Moments(times=np.full(len(asked), at_s), hosts=(host,) * first + where)
         across = self.walks.covariances(moments, self.moments) * is_start[:, None]
         between = self.walks.covariances(moments, moments) * np.outer(is_start, is_start)
+        own = self._interact(asked, [None, *(name for name in self._targets for _ in configs), *where])
+        if own:
+            across, between = across + own["across"], between + own["between"]
         means, covariances = self.process.joint(asked, is_rough=True, across=across, between=between)
         covariances = _learn_last(covariances, len(pending), start_variance(self.noise, windows))
-        contrast = _against_first(count + 1)
-        gains = contrast @ means[: count + 1] + _expect(self.leaning, points, self._default)
-        gains += 0.0 if bonus is None else bonus
-        shown = covariances.diagonal()[count + 1 : 2 * count + 1] + start_variance(self.noise, windows)
-        moved = contrast @ covariances[: count + 1, count + 1 : 2 * count + 1] / np.sqrt(shown)
+        contrast = _against_first(first)
+        gains = contrast @ means[:first] + _expect(self.leaning, targets, self._default)
+        chosen = self._choose_hosts(gains.reshape(len(self._targets), len(configs)))
+        gains = chosen @ gains + (0.0 if bonus is None else bonus)
+        shown = covariances.diagonal()[first:last] + start_variance(self.noise, windows)
+        moved = chosen @ contrast @ covariances[:first, first:last] / np.sqrt(shown)
         return gradient_of_knowledge(gains, moved)
 
     @cached_property
@@ -189,6 +285,16 @@ class Posterior:
 
     def _points(self, configs: Sequence[Config]) -> Points:
         return encode(self.space, self.encoding, configs)
+
+
+def _key(config: Config) -> Hashable:
+    """Return what equal configurations have in common."""
+    return frozenset(config.items())
+
+
+def _in_parts(keys: Sequence[Hashable], size: int) -> Iterator[Sequence[Hashable]]:
+    for start in range(0, len(keys), size):
+        yield keys[start : start + size]
 
 
 def _lean(space: Space, encoding: Encoding) -> Leaning | None:

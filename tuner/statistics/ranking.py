@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from tuner.ports import Config
 from tuner.records import Role, Start, State
+from tuner.records.hosts import Hosts
 from tuner.space import Space
 from tuner.statistics.control_level import Speedup, is_unstable, speedups
 from tuner.statistics.feasibility import Feasibility, judge_feasibility
@@ -86,24 +87,33 @@ def follow_incumbent(starts: Sequence[Start], ranking: Ranking) -> tuple[tuple[i
     return tuple(path)
 
 
-def rank(space: Space, starts: Sequence[Start], constraints: Sequence[Constraint]) -> Ranking:
-    """Rank all configurations anew: every start revises what is known of each."""
+def rank(
+    space: Space,
+    starts: Sequence[Start],
+    constraints: Sequence[Constraint],
+    hosts: Hosts | None = None,
+) -> Ranking:
+    """Rank all configurations anew: every start revises what is known of each.
+
+    Args:
+        space: of the study.
+        starts: all of them.
+        constraints: of the study.
+        hosts: for all of which the winner is to hold; None for one, or where any of several will do.
+    """
     # As they were made: the default's side of a confirmation is no control here.
-    posterior = Posterior.fit(space, starts, asks_experts=True)
+    posterior = Posterior.fit(space, starts, asks_experts=True, hosts=hosts)
     starts = as_controls(starts)
     noise = estimate_noise(starts) if posterior is None else posterior.noise
     by_start = speedups(starts, noise)
-    feasibility = judge_feasibility(starts, constraints, space.default())
+    feasibility = judge_feasibility(starts, constraints, space.default(), hosts)
     groups = _group(starts, config_key(space.default()))
     harmful = {config_key(config) for config in carriers(starts, noise)}
-    measured = {
-        key: [by_start[start.number] for start in group if start.number in by_start]
-        for key, group in groups.items()
-    }
+    measured = {key: [start for start in group if start.number in by_start] for key, group in groups.items()}
     left = {
-        key: groups[key][0].config
+        key: repeats[0].config
         for key, repeats in measured.items()
-        if repeats and key not in harmful and not is_unstable(repeats)
+        if repeats and key not in harmful and not _scatters(repeats, by_start, hosts)
     }
     left = {key: config for key, config in left.items() if not feasibility.is_ruled_out(config)}
     found = posterior.gains_apart([*left.values()]) if posterior is not None else []
@@ -118,6 +128,17 @@ def rank(space: Space, starts: Sequence[Start], constraints: Sequence[Constraint
     return Ranking(
         noise=noise, speedups=by_start, entries=tuple(entries), posterior=posterior, feasibility=feasibility
     )
+
+
+def _scatters(repeats: Sequence[Start], by_start: Mapping[int, Speedup], hosts: Hosts | None) -> bool:
+    """Return whether starts of one configuration scatter too much.
+
+    Where the winner is to hold on several hosts, on one of them: that those differ is seen by other means.
+    """
+    groups: dict[str, list[Speedup]] = {}
+    for start in repeats:
+        groups.setdefault("" if hosts is None else start.host, []).append(by_start[start.number])
+    return any(map(is_unstable, groups.values()))
 
 
 def _group(starts: Sequence[Start], default: str) -> dict[str, list[Start]]:

@@ -1,5 +1,6 @@
 """The database of a study: made whole, opened through Optuna, its errors turned into one clear sentence."""
 
+import fcntl
 import json
 import os
 import sqlite3
@@ -13,7 +14,7 @@ from sqlalchemy import NullPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
 from tuner.errors import TargetError, UsageError
-from tuner.study.storage_url import POSTGRESQL, driver_url, sqlite_url
+from tuner.study.storage_url import POSTGRESQL, SQLITE, driver_url, sqlite_url
 
 CONNECTION = {
     "connect_timeout": 10,
@@ -97,7 +98,11 @@ def connect_database(
 
 @contextmanager
 def one_at_a_time(url: str, where: str) -> Iterator[None]:
-    """Keep others away from a server's tables while one makes or upgrades them; a file has its own way."""
+    """Keep others away while one makes or upgrades the tables."""
+    if url.startswith(SQLITE):
+        with _locked_folder(Path(where).parent):
+            yield
+        return
     if not url.startswith(POSTGRESQL):
         yield
         return
@@ -108,6 +113,21 @@ def one_at_a_time(url: str, where: str) -> Iterator[None]:
     with connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended('tuner/tables', 0))"))
         yield
+
+
+@contextmanager
+def _locked_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder itself; one that is not there has nothing to be kept from."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _way_to(url: str, where: str) -> tuple[str, dict[str, Any]]:

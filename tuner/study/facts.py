@@ -12,6 +12,7 @@ from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Metric, Situation
 from tuner.records.as_json import fingerprint_from_json
 from tuner.records.blend import Across, Blend
+from tuner.records.hosts import AcrossHosts, Hosts
 
 T = TypeVar("T")
 
@@ -212,6 +213,14 @@ OTHER_HOSTS: Fact[Mapping[str, Fingerprint]] = Fact(
     lambda hosts: {name: asdict(each) for name, each in hosts.items()},
 )
 """Fingerprints of the hosts that joined a study of several, by name; the first one's is `FINGERPRINT`."""
+
+
+def _hosts_from_json(data: dict[str, Any]) -> Hosts:
+    return Hosts(names=tuple(data["names"]), across=AcrossHosts(data["across"]))
+
+
+HOSTS: Fact[Hosts] = Fact("hosts", _hosts_from_json, asdict)
+"""The hosts for all of which the winner is to hold; absent from studies with one target."""
 PRESET: Fact[str] = Fact("preset")
 """Return of the preset that the study began with."""
 

@@ -91,7 +91,7 @@ class Fields:
                 return None
         return here
 
-    def refuse_unknown(self, keys: tuple[str, ...], known: Collection[str]) -> None:
+    def refuse_unknown(self, keys: Keys, known: Collection[str]) -> None:
         """Raise UsageError for a mapping that has other keys than these."""
         here = self.mapping(keys) if keys else self.document.data
         for key in here or ():

@@ -12,24 +12,34 @@ from tuner.ports import H2, H2C, HTTP1, Scalar
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
 from tuner.study.backend import read_backend
-from tuner.study.fields import Fields
+from tuner.study.fields import Fields, Keys
 from tuner.study.loads.builtin_loads import BUILTIN, read_builtin_load
 from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
 from tuner.study.loads.mix import read_mix, read_path
 from tuner.study.loads.several_loads import read_across, read_entries
+from tuner.study.many_targets import OF_TARGETS, read_targets, refuse_shared_load
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
 from tuner.study.presets import MOST_MINUTES, MOST_TRIALS, PRESETS
 from tuner.study.server_options import KEYS as OPTIONS
 from tuner.study.server_options import ServerOptions, read_server_options
-from tuner.study.settings import DEFAULT_GENERATOR, LOCAL, LoadSettings, NamedLoad, Study, TargetSettings
+from tuner.study.settings import (
+    DEFAULT_GENERATOR,
+    LOCAL,
+    LoadSettings,
+    NamedLoad,
+    Study,
+    Targets,
+    TargetSettings,
+)
 from tuner.study.storage_url import show_url
 
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NEEDED_KEYS = ("study", "servers", "space")
 KEYS = (
-    *NEEDED_KEYS, "target", "load", "loads", "across_loads", "content", "objective", "constraints", "budget",
-    "storage", "backend", "seed", "optimizer", "line_price", "warm_start", "title", "source",
+    *NEEDED_KEYS, "target", "targets", *OF_TARGETS, "load", "loads", "across_loads", "content", "objective",
+    "constraints", "budget", "storage", "backend", "seed", "optimizer", "line_price", "warm_start", "title",
+    "source",
 )  # fmt: skip
 SERVER_KEYS = ("name", "backend", *OPTIONS)
 TARGET_KEYS = ("host", "mode", "watchdog_s")
@@ -59,6 +69,8 @@ def choose_target(settings: Study, host: str) -> Study:
     Raises:
         UsageError: it is no host, or the study is for one host only.
     """
+    if settings.targets is not None:
+        return _choose_among(settings, settings.targets, host)
     if not _is_host(host):
         raise UsageError(f"--target: {quote(host)} is no host. Write local, or ssh://user@host:port.")
     if not settings.is_shared and host != settings.target.host:
@@ -67,6 +79,23 @@ def choose_target(settings: Study, host: str) -> Study:
             "file. Several hosts take `storage: postgresql://…`."
         )
     return replace(settings, target=replace(settings.target, host=host))
+
+
+def _choose_among(settings: Study, targets: Targets, host: str) -> Study:
+    found = next((each for each in targets.entries if each.host == host), None)
+    if found is None:
+        raise UsageError(
+            f"--target: {quote(host)} is none of the `targets:` of {settings.path}. "
+            f"{suggest(host, targets.hosts)}."
+        )
+    return replace(settings, target=found, is_worker=True)
+
+
+def for_each_target(settings: Study) -> tuple[Study, ...]:
+    """Return the study as the worker on each of its machines has it; as it is where there is one."""
+    if settings.targets is None or settings.is_worker:
+        return (settings,)
+    return tuple(choose_target(settings, host) for host in settings.targets.hosts)
 
 
 def _is_host(text: str) -> bool:
@@ -117,7 +146,8 @@ def _read_study(fields: Fields, path: Path) -> Study:
     name = fields.text(("study",), "")
     if not NAME.fullmatch(name):
         raise fields.wrong(("study",), f"{quote(name)} cannot be a name", "Use letters, digits, . _ and -")
-    target = _read_target(fields)
+    targets = read_targets(fields, _read_target)
+    target = targets.entries[0] if targets else _read_target(fields, ("target",))
     servers, backends = _read_servers(fields, target)
     options = _read_options(fields, servers, path, is_managed=target.is_managed)
     budget = _read_budget(fields)
@@ -126,6 +156,9 @@ def _read_study(fields: Fields, path: Path) -> Study:
         for each in read_entries(fields, is_managed=target.is_managed)
     )
     _refuse_other_tongues(fields, loads)
+    load = loads[0].load if loads else _read_load(fields, path, target)
+    if targets is not None:
+        refuse_shared_load(fields, targets, load.path, load.hosts)
     return Study(
         path=path,
         name=name,
@@ -135,7 +168,8 @@ def _read_study(fields: Fields, path: Path) -> Study:
         backend=read_backend(fields, is_managed=target.is_managed),
         space=_read_space(fields),
         target=target,
-        load=loads[0].load if loads else _read_load(fields, path, target),
+        targets=targets,
+        load=load,
         loads=loads,
         across=read_across(fields),
         content=fields.text(("content",), BUILTIN),
@@ -232,12 +266,13 @@ def _refuse_other_tongues(fields: Fields, loads: Sequence[NamedLoad]) -> None:
                 )
 
 
-def _read_target(fields: Fields) -> TargetSettings:
-    fields.refuse_unknown(("target",), TARGET_KEYS)
+def _read_target(fields: Fields, keys: Keys) -> TargetSettings:
+    """Read the target that a mapping describes."""
+    fields.refuse_unknown(keys, TARGET_KEYS)
     return TargetSettings(
-        host=fields.text(("target", "host"), "local"),
-        mode=fields.choice(("target", "mode"), "sandbox", ("sandbox", "managed")),
-        watchdog_s=fields.number(("target", "watchdog_s"), 120.0, float, low=5, high=3600),
+        host=fields.text((*keys, "host"), "local"),
+        mode=fields.choice((*keys, "mode"), "sandbox", ("sandbox", "managed")),
+        watchdog_s=fields.number((*keys, "watchdog_s"), 120.0, float, low=5, high=3600),
     )
 
 

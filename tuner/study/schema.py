@@ -16,6 +16,7 @@ from tuner import plugins
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, OPTIMIZERS
 from tuner.ports import H2, H2C, HTTP, HTTP1, WEBSOCKET
 from tuner.records.blend import Across
+from tuner.records.hosts import AcrossHosts
 from tuner.space import available_spaces
 from tuner.space.schema import DIALECT, FLAG, SpaceFile, tidy
 from tuner.study.file import ENCODINGS, HOST_URL, MOST_STREAMS, NAME
@@ -24,6 +25,7 @@ from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST
 from tuner.study.loads.mix import METHODS, MOST_BYTES, MOST_KINDS, SHA256
 from tuner.study.loads.several_loads import LEAST_LOADS, MOST_LOADS
 from tuner.study.loads.several_loads import NAME as LOAD_NAME
+from tuner.study.many_targets import LEAST_TARGETS, MOST_TARGETS, OF_TARGETS, REFUSE, UNLIKE
 from tuner.study.objective import COSTS, GOODPUT, METRICS
 from tuner.study.presets import MOST_MINUTES, MOST_TRIALS, PRESETS
 from tuner.study.settings import DEFAULT_GENERATOR, LOCAL
@@ -97,6 +99,12 @@ class TargetEntry(_Entry):
         120, ge=5, le=3600,
         description="Managed: the target puts itself back after so many seconds without a sign of life.",
     )  # fmt: skip
+
+
+class TargetsEntry(TargetEntry):
+    """One of several machines."""
+
+    host: Text = Field(description="local, or ssh://user@host:port.")
 
 
 class RequestEntry(_Entry):
@@ -198,8 +206,11 @@ class StudyFile(_Entry):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "not": {"required": ["load", "loads"]},
-            "dependentRequired": {"across_loads": ["loads"]},
+            "not": {"anyOf": [{"required": ["load", "loads"]}, {"required": ["target", "targets"]}]},
+            "dependentRequired": {
+                "across_loads": ["loads"],
+                **{key: ["targets"] for key in OF_TARGETS},
+            },
         }
     )
 
@@ -214,6 +225,18 @@ class StudyFile(_Entry):
         description="Names (`tuner spaces`), paths and refinements; later entries refine earlier ones.",
     )
     target: TargetEntry | None = Field(None, description="Which machine is tuned, and how.")
+    targets: list[Annotated[str, _form(f"({LOCAL}|{HOST_URL.pattern})")] | TargetsEntry] | None = Field(
+        None,
+        min_length=LEAST_TARGETS,
+        max_length=MOST_TARGETS,
+        description="Several machines, for all of which the winner is to hold, in place of one.",
+    )
+    across: Annotated[str, _text_of(*AcrossHosts)] = Field(
+        AcrossHosts.WORST.value, description="What counts of the gains on several machines."
+    )
+    unlike_hosts: Annotated[str, _text_of(*UNLIKE)] = Field(
+        REFUSE, description="Machines of other hardware are refused, or modelled by a level of their own."
+    )
     backend: Application | BackendEntry | None = Field(
         None, description="The application that is started behind the servers."
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
 from tuner.ports import H2, HTTP1, TLS, RequestKind, Scalar
 from tuner.records.blend import Across, Blend
+from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.space.yaml_text import Document
 from tuner.study.backend import BackendSettings
 from tuner.study.folder import DATABASE
@@ -43,6 +44,25 @@ class TargetSettings:
     @property
     def is_managed(self) -> bool:
         return self.mode == "managed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Targets:
+    """Several machines, for all of which the winner is to hold."""
+
+    entries: tuple[TargetSettings, ...]
+    """Alike but for their hosts."""
+    across: AcrossHosts = AcrossHosts.WORST
+    models_unlike: bool = False
+    """Whether machines may differ in hardware: each is compared with its own level all the same."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(each.host for each in self.entries)
+
+    def describe(self) -> str:
+        """Return what the winner is to hold for, in one line."""
+        return f"{self.across} of {', '.join(self.hosts)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +208,10 @@ class Study:
     line_price: float = 0.01
     """Gain that each changed setting has to bring to be shipped, as a share; at most a tenth of the gain."""
     """A name, or the import path of an Optuna sampler."""
+    targets: Targets | None = None
+    """All machines of a study with several of them; `target` is the first, or that of a worker."""
+    is_worker: bool = False
+    """Whether `target` was chosen for a worker, and others measure on the other machines."""
     loads: tuple[NamedLoad, ...] = ()
     """All loads of a study with several of them, each measured in every start; empty for one."""
     across: Across = Across.WEIGHTED
@@ -218,7 +242,12 @@ class Study:
     @property
     def is_shared(self) -> bool:
         """Return whether several workers may measure it at once."""
-        return self.storage.startswith(POSTGRESQL)
+        return self.storage.startswith(POSTGRESQL) or self.targets is not None
+
+    @property
+    def hosts(self) -> Hosts | None:
+        """Return the hosts for all of which the winner is to hold; None for a study with one `target:`."""
+        return None if self.targets is None else Hosts(names=self.targets.hosts, across=self.targets.across)
 
     @property
     def storage_url(self) -> str:
@@ -285,6 +314,11 @@ class Study:
             **({"load.requests": define_mix(load.requests)} if load.requests else {}),
             **({"load.time_limit_s": f"{load.time_limit_s:g}"} if load.requests_total else {}),
             **({"loads": self._define_loads()} if self.loads else {}),
+            **(
+                {"targets": f"{self.targets.across} of {', '.join(self.targets.hosts)}"}
+                if self.targets
+                else {}
+            ),
             "content": self.content,
             "objective": str(self.objective),
             CONSTRAINTS: ", ".join(map(str, self.constraints)),

@@ -6,7 +6,7 @@ soon as it is over. Reports, speedups and verdicts are recomputed from here; not
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from tuner.records.as_json import (
     window_to_json,
 )
 from tuner.records.blend import Blend
+from tuner.records.hosts import Hosts
 from tuner.study.database import (
     StorageLost,
     connect_database,
@@ -43,6 +44,7 @@ from tuner.study.facts import (
     DEFINITION,
     FINGERPRINT,
     FORMAT,
+    HOSTS,
     METRIC,
     MOVED_LOAD,
     OTHER_HOSTS,
@@ -54,6 +56,7 @@ from tuner.study.objective import Constraint, slacks
 from tuner.study.settings import CONSTRAINTS
 from tuner.study.storage_url import POSTGRESQL, SQLITE, show_url
 from tuner.study.workers.crew import ALONE, Crew
+from tuner.study.workers.file_locks import FileCrew
 from tuner.study.workers.postgresql import PostgresCrew
 
 T = TypeVar("T")
@@ -68,6 +71,10 @@ REMEDY_ALONE = (
     "with `storage: postgresql://…`."
 )
 REMEDY_SHARED = "Let machines join that are alike, or give the study a new name."
+
+
+HARDWARE = frozenset({"cpu", "cores", "memory_mib", "kernel", "co_located", "server_cpus", "generator_cpus"})
+"""In what machines of one study may differ by choice: each is compared with its own level."""
 
 
 class NotBegun(UsageError):
@@ -102,10 +109,19 @@ class Storage:
         """Starts that change no more, as they were read."""
         self.crew: Crew = ALONE
 
-    def join(self, *, host: str, worker: str, patience_s: float) -> None:
-        """Become one of several workers, where the storage is for several; see `PostgresCrew`."""
+    def join(self, *, host: str, worker: str, patience_s: float, is_shared: bool = False) -> None:
+        """Become one of several workers, where the study is for several.
+
+        Args:
+            host: where this one measures.
+            worker: its name.
+            patience_s: see `PostgresCrew`.
+            is_shared: whether a study in a file is for several; one on a server is in any case.
+        """
         if isinstance(self.crew, PostgresCrew):
             self.crew = replace(self.crew, host=host, worker=worker, patience_s=patience_s)
+        elif is_shared:
+            self.crew = FileCrew(folder=Path(self._where).parent, host=host, worker=worker)
 
     def begin(
         self,
@@ -269,7 +285,14 @@ class Storage:
             attributes = self._study.user_attrs
         return fact.from_json(attributes[fact.key]) if fact.key in attributes else None
 
-    def claim(self, fingerprint: Fingerprint, *, definition: Mapping[str, str]) -> None:
+    @property
+    def hosts(self) -> Hosts | None:
+        """Return the hosts for all of which the winner is to hold; None for a study with one target."""
+        return self.recall(HOSTS)
+
+    def claim(
+        self, fingerprint: Fingerprint, *, definition: Mapping[str, str], models_unlike: bool = False
+    ) -> None:
         """Bind a new study to its machine and definition, or check that an old one agrees.
 
         One that has not a single finished window is new. While only the default was measured, other bounds
@@ -287,26 +310,26 @@ class Storage:
             self.remember(DEFINITION, definition)
             self.remember(FINGERPRINT, fingerprint)
             return
-        self.refuse_another(fingerprint, definition=definition)
+        self.refuse_another(fingerprint, definition=definition, models_unlike=models_unlike)
         self.remember(DEFINITION, definition)
         if self.crew.is_shared and self.recall(FINGERPRINT) != fingerprint:
             self.remember(OTHER_HOSTS, self._other_hosts() | {self.crew.host: fingerprint})
         # From now on it holds what an earlier tuner cannot read.
         self.remember(FORMAT, VERSION)
 
-    def refuse_another(self, fingerprint: Fingerprint, *, definition: Mapping[str, str]) -> None:
+    def refuse_another(
+        self, fingerprint: Fingerprint, *, definition: Mapping[str, str], models_unlike: bool = False
+    ) -> None:
         """Raise UsageError when what was measured is of another machine or definition; see `claim`."""
         before = self.recall(FINGERPRINT)
         if before is None or not self._is_measured():
             return
-        old, new = asdict(before), asdict(fingerprint)
-        if self.crew.is_shared:
-            # Others may join, on machines that are alike.
-            del old["host"], new["host"]
-        differing = [f"{key} was {old[key]!r}, is {new[key]!r}" for key in new if old.get(key) != new[key]]
+        # Others may join, on machines that are alike.
+        free = {"host"} if self.crew.is_shared else set()
+        differing = find_differing(before, fingerprint, free=free | HARDWARE if models_unlike else free)
         if differing:
             remedy = REMEDY_SHARED if self.crew.is_shared else REMEDY_ALONE
-            found = "; ".join(differing)
+            found = describe_differing(differing)
             raise UsageError(f"{self._where}: this study was measured on another machine ({found}). {remedy}")
         if changed := self.describe_changes(definition):
             raise UsageError(
@@ -359,6 +382,19 @@ class Storage:
     def _translated(self) -> Iterator[None]:
         with translated(self._where):
             yield
+
+
+def find_differing(
+    one: Fingerprint, other: Fingerprint, *, free: Collection[str] = ()
+) -> dict[str, tuple[object, object]]:
+    """Return in what two machines differ, but for what may: name → both values."""
+    old, new = asdict(one), asdict(other)
+    return {key: (old[key], new[key]) for key in new if key not in free and old.get(key) != new[key]}
+
+
+def describe_differing(found: Mapping[str, tuple[object, object]]) -> str:
+    """Return what `find_differing` found in one line."""
+    return "; ".join(f"{key} was {old!r}, is {new!r}" for key, (old, new) in found.items())
 
 
 def _without_bounds(definition: Mapping[str, str]) -> dict[str, str]:
@@ -416,6 +452,8 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
     opened = Storage(storage, study, where, clock=clock)
     if url.startswith(POSTGRESQL):
         opened.crew = PostgresCrew(storage=storage, name=name, where=where)
+    elif is_file and opened.recall(HOSTS) is not None:
+        opened.crew = FileCrew(folder=Path(where).parent)
     version = opened.recall(FORMAT) or 1
     if version > VERSION:
         raise UsageError(

@@ -17,6 +17,7 @@ from tests.unit.simulation import (
 )
 from tuner.campaign.campaign import run_campaign
 from tuner.errors import UsageError
+from tuner.explain.costs import observe_costs
 from tuner.export.provenance import describe_origin
 from tuner.records import Role
 from tuner.report.summary import pick, summarize
@@ -26,6 +27,7 @@ from tuner.statistics.control_level import Speedup
 from tuner.statistics.pareto import Choice, costs, find_front, undominated
 from tuner.statistics.ranking import config_key
 from tuner.study.facts import VERDICT
+from tuner.study.objective import SERVER_CPU
 
 OBJECTIVE = "objective: [maximize goodput_rps, minimize cpu_us_per_request]\n"
 numbers = st.floats(-1, 1).map(lambda value: round(value, 2))
@@ -87,6 +89,34 @@ def test_a_cost_is_relative_to_the_default(study):
     assert all(by_start[start.number].ratio == pytest.approx(1.3, rel=0.1) for start in plain)
     controls = [start for start in campaign.starts if start.role is Role.CONTROL]
     assert all(by_start[start.number].ratio == pytest.approx(1.0, rel=0.1) for start in controls)
+
+
+def test_each_host_is_held_against_its_own_default(study):
+    campaign, _ = study
+    metric, space = "cpu_us_per_request", campaign.setup.space
+    here = [replace(start, host="a") for start in campaign.starts]
+    dear = [
+        replace(
+            start,
+            number=1000 + start.number,
+            host="b",
+            windows=tuple(
+                replace(each, counters={**each.counters, SERVER_CPU: 3 * each.counters[SERVER_CPU]})
+                for each in start.windows
+            ),
+        )
+        for start in campaign.starts
+    ]
+    by_start = costs([*here, *dear], metric)
+    alone = costs(campaign.starts, metric)
+
+    assert len(by_start) == 2 * len(alone)
+    for number, cost in alone.items():
+        assert by_start[number].log_ratio == pytest.approx(cost.log_ratio)
+        assert by_start[1000 + number].log_ratio == pytest.approx(cost.log_ratio)
+    seen = observe_costs(space, [*here, *dear], metric)
+    assert set(seen.moments.hosts) == {"a", "b"}
+    assert seen.values[: len(seen.values) // 2] == pytest.approx(seen.values[len(seen.values) // 2 :])
 
 
 def test_nothing_is_said_of_costs_without_controls(study):

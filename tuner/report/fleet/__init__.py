@@ -72,8 +72,9 @@ def read_fleet(study: str, storage: Storage, *, is_running: bool, now_s: float) 
         now_s: seconds since the epoch.
     """
     starts, silences = storage.starts(), storage.crew.silences()
-    first = storage.recall(FINGERPRINT)
-    known = dict.fromkeys([first.host, *(storage.recall(OTHER_HOSTS) or {})] if first else [])
+    first, hosts = storage.recall(FINGERPRINT), storage.hosts
+    joined = [first.host, *(storage.recall(OTHER_HOSTS) or {})] if first else []
+    known = dict.fromkeys(joined if hosts is None else hosts.names)
     groups: dict[str, list[Start]] = {host: [] for host in known}
     for start in starts:
         # In a study of one worker starts name no host.

@@ -50,6 +50,9 @@ class Crew(Protocol):
     def find_lost(self, running: Sequence[Start]) -> list[Start]:
         """Return the starts that their workers will never end; this one is at none now."""
 
+    def is_at_work(self, host: str) -> bool:
+        """Return whether a worker takes part on a host now."""
+
     def is_any_at_work(self) -> bool:
         """Return whether any worker takes part now."""
 
@@ -82,6 +85,9 @@ class Alone:
     def find_lost(self, running: Sequence[Start]) -> list[Start]:
         """Return all of them: whoever was at them held the lock."""
         return [*running]
+
+    def is_at_work(self, host: str) -> bool:  # noqa: ARG002 - nobody but this one
+        return False
 
     def is_any_at_work(self) -> bool:
         return False

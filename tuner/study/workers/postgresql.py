@@ -142,10 +142,17 @@ class PostgresCrew:
 
         return [start for start in running if start.host == self.host or is_lost(start)]
 
+    def is_at_work(self, host: str) -> bool:
+        """Return whether a worker takes part on a host now."""
+        return self._is_held(f"host {host}")
+
     def is_any_at_work(self) -> bool:
         """Return whether any worker takes part now."""
+        return self._is_held("work")
+
+    def _is_held(self, what: str) -> bool:
         with translated(self.where), self.storage.engine.connect() as connection:
-            return not connection.execute(text(IS_FREE), {"key": self._key("work")}).scalar_one()
+            return not connection.execute(text(IS_FREE), {"key": self._key(what)}).scalar_one()
 
     # The turn
 
