@@ -32,13 +32,16 @@ setup: ## Install what all of the below needs: system packages and .venv
 	@.ci/python dev
 	@.ci/unpack
 
+# These tests have targets of their own. Without a word of markers, pyproject.toml leaves out the same.
+APART := tools or servers or deb
+
 # More than processors: many tests wait for what happens in its own time.
 WORKERS = $$(($$(nproc) * 3))
 
 .PHONY: test
 test: lint ## Run every check and every test
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not alone and not tools and not servers"
-	@$(BIN)/python -m pytest -m "alone and not tools and not servers"
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not (alone or $(APART))"
+	@$(BIN)/python -m pytest -m "alone and not ($(APART))"
 
 .PHONY: lint
 lint: setup ## Run ruff and mypy (import-linter runs as a test)
@@ -73,6 +76,17 @@ test-tools: setup tools ## Run the tests that need oha and k6
 .PHONY: test-servers
 test-servers: setup ## Run one short study of every server to a confirmed winner (some minutes)
 	@$(BIN)/python -m pytest -m servers
+
+.PHONY: test-deb
+test-deb: setup ## Build the Debian package, judge it by lintian, install it on a test host, use and remove it
+	@.ci/programs deb
+	@$(BIN)/python -m pytest -m deb
+
+.PHONY: test-pythons
+test-pythons: setup ## Run what needs no server under each Python 3.11 to 3.14 on the PATH, or PYTHONS (TESTS: less of it)
+	@.ci/pythons $(PYTHONS)
+
+export TESTS
 
 .PHONY: bench
 bench: setup ## Measure how well the main job is done on this machine
@@ -150,6 +164,11 @@ bench-warm-start: ## Measure what an earlier study is worth to a new one (ten mi
 .PHONY: dist
 dist: setup ## Build wheel, source distribution, man page, completion, bill of materials and checksums into dist/
 	@.ci/dist
+
+.PHONY: deb
+deb: setup ## Build a Debian package for this distribution, with all that tuner is installed with, into dist/
+	@.ci/programs deb
+	@.ci/deb
 
 .PHONY: lock
 lock: ## Renew requirements/ from pyproject.toml (needs uv)
