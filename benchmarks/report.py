@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from benchmarks.campaign_host import DrawnHost
-from benchmarks.campaign_play import Arm, set_up
-from benchmarks.campaign_servers import draw_server
-from benchmarks.campaign_spaces import find_facts
+from benchmarks.campaign.host import DrawnHost
+from benchmarks.campaign.play import Arm, set_up
+from benchmarks.campaign.servers import draw_server
+from benchmarks.campaign.spaces import find_facts
 from benchmarks.figures import Figure
 from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import open_on_disk

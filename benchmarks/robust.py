@@ -25,11 +25,11 @@ from tempfile import TemporaryDirectory
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from benchmarks.campaign_effects import candidates
-from benchmarks.campaign_host import DrawnHost
-from benchmarks.campaign_play import STUDY, with_hints, without_presets
-from benchmarks.campaign_servers import Server, draw_server
-from benchmarks.campaign_spaces import load_family
+from benchmarks.campaign.effects import candidates
+from benchmarks.campaign.host import DrawnHost
+from benchmarks.campaign.play import STUDY, with_hints, without_presets
+from benchmarks.campaign.servers import Server, draw_server
+from benchmarks.campaign.spaces import load_family
 from tests.unit.simulated_hosts import play
 from tests.unit.simulation import SimulatedHost, make_campaign, open_in_memory
 from tuner.campaign.campaign import run_campaign

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.faults import look_at
+from benchmarks.faults.look import look_at
 from tests.e2e.command_line import CommandLine
 from tests.e2e.conftest import finished_windows
 from tests.e2e.test_managed_studies import prepare_nginx
