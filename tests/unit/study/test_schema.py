@@ -16,7 +16,8 @@ from tuner import plugins
 from tuner.commands.template import SCHEMA, copy_study, write_study
 from tuner.errors import UsageError
 from tuner.ports import PrivateServer
-from tuner.study import backend, file, load_study, mix, several_loads
+from tuner.study import backend, file, load_study
+from tuner.study.loads import mix, several_loads
 from tuner.study.named_studies import named_studies
 from tuner.study.schema import json_schema
 
