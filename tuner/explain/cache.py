@@ -57,8 +57,9 @@ def _read(kept: bytes, space: Space) -> Explanation | None:
 
 
 def _name_parameters(found: Explanation) -> Iterator[str]:
-    for each in (*found.lines, *found.others, *found.tolerances):
-        yield each.parameter
+    yield from (line.parameter for line in found.lines)
+    yield from (other.parameter for other in found.others)
+    yield from (tolerance.parameter for tolerance in found.tolerances)
     for pair in found.interactions:
         yield from pair.parameters
     if found.beside is not None:
