@@ -6,17 +6,16 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from tuner import __file__ as package
-from tuner import __version__
 from tuner.errors import TunerError
 from tuner.study.folder import read_file, write_file
 
 FOLDER = "cache"
+PACKAGE = Path(__file__).parents[1]
 
 
 def make_key(*parts: bytes) -> bytes:
     """Return a key of everything that a result depends on; this tuner's own code is part of it."""
-    return _digest(_stamp_code(), *map(_digest, parts))
+    return _digest(_digest_code(), *map(_digest, parts))
 
 
 def look_up(study_folder: Path, name: str, key: bytes) -> bytes | None:
@@ -41,10 +40,8 @@ def _digest(*parts: bytes) -> bytes:
 
 
 @cache
-def _stamp_code() -> bytes:
-    """Return what changes with this tuner: its version, and its files while somebody works on them."""
-    found = os.walk(Path(package).parent, followlinks=True)
-    files = sorted(os.path.join(folder, name) for folder, _, names in found for name in names)  # noqa: PTH118 - there are many
-    looks = ((path, os.stat(path)) for path in files if not path.endswith(".pyc"))  # noqa: PTH116 - as above
-    stamps = (f"{path} {look.st_size} {look.st_mtime_ns}" for path, look in looks)
-    return "\n".join([__version__, *stamps]).encode()
+def _digest_code() -> bytes:
+    """Return a digest of this tuner's own files: a version may change while somebody works on it."""
+    found = [Path(folder, name) for folder, _, names in os.walk(PACKAGE, followlinks=True) for name in names]
+    files = sorted(path for path in found if path.suffix != ".pyc")
+    return _digest(*(_digest(path.read_bytes()) for path in files))
