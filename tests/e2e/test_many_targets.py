@@ -45,7 +45,11 @@ def test_two_hosts_come_to_one_winner_that_is_better_on_both(tuner: CommandLine,
     study = write(tuner, hosts)
 
     with idle_processors(hosts[0]), idle_processors(hosts[1]):
+        checked = tuner.run("check", study, "--json", timeout_s=200)
         done = tuner.run("run", study, "--yes", timeout_s=400)
+
+    assert checked.returncode == 0, checked.stderr
+    assert [*json.loads(checked.stdout)["targets"]] == [host.ssh_url for host in hosts]
 
     assert done.returncode == 0, done.stderr + done.stdout
     shown = json.loads(tuner.run("show", study, "--json").stdout)

@@ -257,7 +257,7 @@ def test_workers_on_a_file_prove_one_winner_on_every_host(many, work_on_file):
 
 def test_the_others_wait_for_a_host_whose_worker_was_killed_and_comes_back(many, work_on_file):
     workers = {host: work_on_file(host) for host in HOSTS}
-    wait_until(lambda: "search" in workers["web2"].said, patience_s=PATIENCE_S)
+    wait_until(lambda: "control" in workers["web2"].said, patience_s=PATIENCE_S)
     workers["web2"].signal(signal.SIGKILL)
     workers["web2"].process.wait()
     again = work_on_file("web2")
