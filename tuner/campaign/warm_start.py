@@ -1,13 +1,14 @@
 """What earlier studies of the same servers found, for a new one to begin with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
-from tuner.ports import Config, Scalar
-from tuner.space import Parameter, Refused, Space, accept
+from tuner.ports import Config
+from tuner.space import Space
+from tuner.space.fitting import fit_into
 from tuner.statistics.ranking import rank
 from tuner.study import Study, load_study
 from tuner.study.folder import require_own
@@ -53,24 +54,6 @@ def read_warmth(settings: Study, space: Space, paths: Sequence[Path] | None = No
         first += known[:1]
         good += known
     return Warmth(first=tuple(first), good=tuple(good))
-
-
-def fit_into(space: Space, config: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Return the configuration of a space that is nearest to one of another study."""
-    known = {parameter.name: parameter for parameter in space.parameters}
-    return space.complete(
-        {name: value for name, value in config.items() if name in known and _is_known(known[name], value)},
-        fit=True,
-    )
-
-
-def _is_known(parameter: Parameter, value: Scalar) -> bool:
-    """Return whether a parameter has such a value, be it out of its range."""
-    try:
-        accept(parameter, value)
-    except Refused:
-        return False
-    return True
 
 
 def _best_of(earlier: Study, space: Space) -> Sequence[Config]:

@@ -13,9 +13,10 @@ from tests.unit.simulation import (
     space_of,
 )
 from tuner.campaign.campaign import run_campaign
-from tuner.campaign.warm_start import fit_into, read_warmth
+from tuner.campaign.warm_start import read_warmth
 from tuner.errors import UsageError
 from tuner.records import Role
+from tuner.space.fitting import fit_into
 from tuner.study import load_study
 
 
