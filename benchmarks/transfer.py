@@ -28,7 +28,6 @@ from benchmarks.campaign_play import Arm, Played, play, run
 from benchmarks.campaign_servers import draw_server
 from benchmarks.campaign_spaces import find_facts
 from benchmarks.transfer_servers import draw_alike
-from tuner import __version__
 from tuner.campaign.confirm import read_gain
 from tuner.corpus.collect import collect
 from tuner.corpus.corpus_study import CorpusStudy
@@ -55,7 +54,7 @@ def play_earlier(target: int, number: int, folder: Path) -> str:
         study = collect(
             setup.settings, setup.space, storage, setup.fingerprint,
             facts_to_json(find_facts(server.family), {}),
-            gain=gain, winner=planned.config if planned else None, tuner=__version__,
+            gain=gain, winner=planned.config if planned else None,
         )  # fmt: skip
     except UsageError as error:  # a host that was too noisy to end a study
         return f"server {target}, alike {number}: {error}"

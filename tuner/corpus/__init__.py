@@ -1,1 +1,1 @@
-"""What finished studies leave for others: small files, how alike their hosts are, what they prove together."""
+"""What finished studies leave for others: small files, how alike hosts are, what studies prove together."""

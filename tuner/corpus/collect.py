@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from tuner import __version__
 from tuner.corpus.corpus_study import TEXT, CorpusStudy, Shipped, Surroundings, Tried
 from tuner.errors import UsageError
 from tuner.ports import Config, Scalar
@@ -34,7 +35,6 @@ def collect(
     *,
     gain: Gain | None,
     winner: Config | None,
-    tuner: str,
 ) -> CorpusStudy:
     """Return a finished study as a corpus keeps it.
 
@@ -46,7 +46,6 @@ def collect(
         space_facts: what the space was loaded with, as JSON values.
         gain: what its confirmation gave; None without one.
         winner: what was confirmed; None without one.
-        tuner: the version that collects.
 
     Raises:
         UsageError: its default was never measured.
@@ -58,10 +57,10 @@ def collect(
     changes = _changes(space, winner) if is_shown and winner is not None else {}
     return CorpusStudy(
         id=_identify(settings, starts),
-        tuner=tuner,
+        tuner=__version__,
         finished=datetime.fromtimestamp(starts[-1].started_s, UTC).strftime("%Y-%m-%d"),
         metric=str(storage.metric),
-        surroundings=_describe(fingerprint, space_facts),
+        surroundings=describe_surroundings(fingerprint, space_facts),
         defaults={name: value for name, value in space.default().items() if name not in private},
         tried=tuple(each for each in tried if not private & each.changes.keys()),
         shipped=None
@@ -78,7 +77,13 @@ def _identify(settings: Study, starts: Sequence[Start]) -> str:
     return hashlib.sha256(made.encode()).hexdigest()[:12]
 
 
-def _describe(fingerprint: Fingerprint, space_facts: Mapping[str, Any]) -> Surroundings:
+def describe_surroundings(fingerprint: Fingerprint, space_facts: Mapping[str, Any]) -> Surroundings:
+    """Return a host and a load without their names.
+
+    Args:
+        fingerprint: of the host.
+        space_facts: what the space was loaded with, as JSON values.
+    """
     kernel = KERNEL_VERSION.match(fingerprint.kernel)
     names = space_facts.get("names", {})
     load = {**space_facts.get("load", {}), **{name: names[name] for name in FACTS if name in names}}

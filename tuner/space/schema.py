@@ -297,7 +297,11 @@ class SpaceFile(_Entry):
     only: list[Name] | None = Field(None, description="Tune these alone; the rest keeps its default.")
     without: list[Name] | None = Field(None, description="Do not tune these; they keep their default.")
     set: dict[Name, Value] | None = Field(None, description="Hold these at a value or expression.")
-    hints: Flag | None = Field(None, description="off: the search begins without hints, and without presets.")
+    hints: Flag | dict[Name, HintEntry] | None = Field(
+        None,
+        description="off: the search begins without hints, and without presets. Parameter: hint, in place of "
+        "what the space says of it, whether it is tuned or not stays as it is.",
+    )
     allow: list[Allowance] | None = Field(
         None, description="Tune parameters of these risks, too; capacity: also go below the default's."
     )
@@ -354,7 +358,7 @@ def _model_at(path: Path) -> type[BaseModel]:
         "constraints": ConstraintEntry,
         "presets": PresetEntry,
     }
-    if path and path[-1] == "hint":
+    if path and (path[-1] == "hint" or (path[0] == "hints" and len(path) > 1)):
         return HintEntry
     return entries.get(str(path[0]), SpaceFile) if path else SpaceFile
 
