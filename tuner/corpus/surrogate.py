@@ -18,8 +18,6 @@ from tuner.space.fitting import fit_into
 
 Array = NDArray[np.float64]
 
-LEAST_TRIED = 4
-"""Configurations without which a study says nothing."""
 LOSS = math.log(2)
 """What a configuration lost that did not work, or broke a constraint: it counts as half of the goodput."""
 VARIANCE_OF_LOSS = 0.1
@@ -36,7 +34,7 @@ class Surrogate:
 
     @classmethod
     def of(cls, study: CorpusStudy, space: Space) -> "Surrogate | None":
-        """Fit to what a study tried, as far as today's space has it; None where that is next to nothing."""
+        """Fit to what a study tried, as far as today's space has it; None where that is nothing."""
         seen = {}
         for tried in study.tried:
             config = fit_into(space, {**study.defaults, **tried.changes})
@@ -51,7 +49,7 @@ class Surrogate:
         seen[tuple(default.items())] = Observation(
             point=space.encode(default), log_ratio=0.0, variance=VARIANCE_OF_DEFAULT, constraints={}
         )
-        if len(seen) <= LEAST_TRIED or not space.dimensions:
+        if len(seen) == 1 or not space.dimensions:
             return None
         encoding, model = fit(space.dimensions, [*seen.values()])
         return cls(space=space, encoding=encoding, process=model.objective)
