@@ -4,9 +4,10 @@
     python -m benchmarks.transfer --folder FOLDER --compare
 
 For each drawn server twenty others are drawn that are alike to it, and a quick study of each is played on
-simulated time and added to a corpus. Then the server itself is tuned by quick studies: without the corpus;
-with the hints that `tuner init --corpus` takes from it; with those from a corpus in which all effects are
-inverted; and from that of another server of the same kind, which is presented as alike.
+simulated time and added to a corpus. Then the server itself is tuned by quick studies, of 300 seconds: without
+the corpus; with the hints that `tuner init --corpus` takes from it; with those from a corpus in which every
+gain is a loss and every loss a gain; and from that of another server of the same kind, which is presented as
+alike. All of them know what experts say. What is there is not played again.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from functools import partial
@@ -24,23 +25,26 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 
-from benchmarks.campaign_play import Arm, Played, play, run
+from benchmarks.campaign_play import Arm, Played, as_it_is, play, run
 from benchmarks.campaign_servers import draw_server
-from benchmarks.campaign_spaces import find_facts
+from benchmarks.campaign_spaces import FAMILIES, find_facts
 from benchmarks.transfer_servers import draw_alike
 from tuner.campaign.confirm import read_gain
 from tuner.corpus.collect import collect
-from tuner.corpus.corpus_study import CorpusStudy
+from tuner.corpus.corpus_study import CorpusStudy, Tried
 from tuner.corpus.files import read_corpus, write_corpus_study
+from tuner.corpus.proposals import find_alike, propose, with_proposals
 from tuner.errors import UsageError
-from tuner.space import facts_to_json
+from tuner.space import Space, facts_to_json
 from tuner.study.facts import CONFIRMATION
 
 EARLIER = 20
 """Studies of a corpus."""
-FAMILIES = 5
-"""After so many drawn servers comes one of the same kind."""
-WITHOUT = "without"
+RESULTS = "results.jsonl"
+WITHOUT, WITH, INVERTED, UNRELATED = "without", "with", "inverted", "unrelated"
+WANTED = {WITH: 1.15, INVERTED: 0.97, UNRELATED: 0.97}
+"""Arm → mean gain that it ships at the least, over that without a corpus."""
+RESAMPLES = 10_000
 
 
 def play_earlier(target: int, number: int, folder: Path) -> str:
@@ -50,26 +54,31 @@ def play_earlier(target: int, number: int, folder: Path) -> str:
     storage, setup = experiment.storage, experiment.setup
     planned = storage.recall(CONFIRMATION)
     gain = read_gain(storage, storage.starts(), setup.space.default(), setup.settings.constraints)
+    told = f"server {target}, alike {number}"
     try:
         study = collect(
             setup.settings, setup.space, storage, setup.fingerprint,
             facts_to_json(find_facts(server.family), {}),
             gain=gain, winner=planned.config if planned else None,
         )  # fmt: skip
-    except UsageError as error:  # a host that was too noisy to end a study
-        return f"server {target}, alike {number}: {error}"
-    study = replace(study, id=f"{target:06x}{number:06x}")
-    write_corpus_study(study, folder / f"{target}")
-    return f"server {target}, alike {number}: {verdict}"
+    except UsageError as error:  # its host was too noisy to measure the default
+        return f"{told}: {error}"
+    write_corpus_study(replace(study, id=_name(target, number)), folder / f"{target}")
+    return f"{told}: {verdict}"
 
 
-def fill(targets: Sequence[int], folder: Path, *, workers: int) -> None:
+def _name(target: int, number: int) -> str:
+    """Return what a study is called in the corpus, the same each time."""
+    return f"{target:06x}{number:06x}"
+
+
+def fill(targets: Iterable[int], folder: Path, *, workers: int) -> None:
     """Play the earlier studies that the folder lacks."""
     lacking = [
         (target, number)
         for target in targets
         for number in range(EARLIER)
-        if not any((folder / f"{target}").glob(f"*-{target:06x}{number:06x}.json"))
+        if not any((folder / f"{target}").glob(f"*-{_name(target, number)}.json"))
     ]
     with ProcessPoolExecutor(workers) as pool:
         jobs = [pool.submit(play_earlier, target, number, folder) for target, number in lacking]
@@ -77,18 +86,119 @@ def fill(targets: Sequence[int], folder: Path, *, workers: int) -> None:
             print(f"{done}/{len(lacking)}  {job.result()}", flush=True)
 
 
+# The studies themselves
+
+
+def play_arm(target: int, arm: str, folder: Path, servers: int) -> Played:
+    """Play a study of the target with what an arm knows of it; `servers` are there in all."""
+    return play(target, Arm(name=arm), advise=_adviser(target, arm, folder, servers))
+
+
+def _adviser(target: int, arm: str, folder: Path, servers: int) -> Callable[[Space], Space]:
+    if arm == WITHOUT:
+        return as_it_is
+    source = (target + len(FAMILIES)) % servers if arm == UNRELATED else target
+    corpus = read_corpus(folder / f"{source}")
+    return partial(_advise, [*map(invert, corpus)] if arm == INVERTED else corpus)
+
+
+def _advise(corpus: Sequence[CorpusStudy], space: Space) -> Space:
+    """Return a space with the hints that a corpus gives to a host like those in it."""
+    alike = find_alike(corpus, corpus[0].surroundings, corpus[0].metric, space)
+    return with_proposals(space, propose(alike, space), "corpus")
+
+
+def invert(study: CorpusStudy) -> CorpusStudy:
+    """Return a study that swears by what was worst in it."""
+    return replace(study, tried=tuple(map(_invert, study.tried)), shipped=None)
+
+
+def _invert(tried: Tried) -> Tried:
+    return replace(tried, log_gain=None if tried.log_gain is None else -tried.log_gain)
+
+
+def play_arms(targets: Sequence[int], folder: Path, servers: int, *, workers: int) -> None:
+    """Play the studies of the targets that the results lack."""
+    known = {(each.server, each.arm) for each in read_results(folder)}
+    lacking = [(each, arm) for each in targets for arm in (WITHOUT, *WANTED) if (each, arm) not in known]
+    with ProcessPoolExecutor(workers) as pool, (folder / RESULTS).open("a") as file:
+        jobs = [pool.submit(play_arm, target, arm, folder, servers) for target, arm in lacking]
+        for done, job in enumerate(as_completed(jobs), 1):
+            played = job.result()
+            file.write(json.dumps(asdict(played)) + "\n")
+            file.flush()
+            told = f"server {played.server}, {played.arm}: {played.verdict}"
+            print(f"{done}/{len(lacking)}  {told}; gain {played.gain:.3f} of {played.best:.3f}", flush=True)
+
+
+def read_results(folder: Path) -> list[Played]:
+    """Read results; none where there is no file."""
+    path = folder / RESULTS
+    return [Played(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+# What came of it
+
+
+def compare(results: Sequence[Played]) -> int:
+    """Print the table over the servers that all arms have; return 1 when a number to reach is missed."""
+    gains: dict[int, dict[str, Played]] = {}
+    for each in results:
+        gains.setdefault(each.server, {})[each.arm] = each
+    whole = [arms for arms in gains.values() if len(arms) == 1 + len(WANTED)]
+    if not whole:
+        print("No server has all arms yet.")
+        return 1
+    print(f"{len(whole)} servers, {EARLIER} earlier studies each\n")
+    print("| corpus | log gain shipped | of the best | over without [95 %] | wanted | claims | idle lines |")
+    print("|---|---|---|---|---|---|---|")
+    missed = False
+    base = np.array([arms[WITHOUT].gain for arms in whole])
+    best = sum(arms[WITHOUT].best for arms in whole)
+    for arm in (WITHOUT, *WANTED):
+        own = [arms[arm] for arms in whole]
+        shipped = np.array([each.gain for each in own])
+        ratio, low, high = ratio_of_means(shipped, base)
+        missed |= ratio < WANTED.get(arm, 0.0)
+        wanted = f"≥ {WANTED[arm]:.2f}" if arm in WANTED else ""
+        claims = f"{sum(each.claimed for each in own)} of {len(own)}"
+        idle = sum(each.idle for each in own) / max(1, sum(each.claimed for each in own))
+        print(
+            f"| {arm} | {shipped.mean():.3f} | {shipped.sum() / best:.0%} | {ratio:.2f} "
+            f"[{low:.2f}, {high:.2f}] | {wanted} | {claims} | {idle:.2f} |"
+        )
+    return int(missed)
+
+
+def ratio_of_means(
+    shipped: Sequence[float] | np.ndarray, base: Sequence[float] | np.ndarray
+) -> tuple[float, float, float]:
+    """Return the ratio of two means over the same servers, with its 95 % interval by resampling servers."""
+    own, other = np.asarray(shipped, dtype=float), np.asarray(base, dtype=float)
+    rows = np.random.default_rng(0).integers(len(own), size=(RESAMPLES, len(own)))
+    ratios = own[rows].mean(axis=1) / np.maximum(other[rows].mean(axis=1), 1e-9)
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    return float(own.mean() / max(other.mean(), 1e-9)), float(low), float(high)
+
+
 def main() -> int:
-    """Play studies, or compare results."""
+    """Play studies, or compare results; exit status 1 when a number to reach is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--servers", type=int, default=15)
-    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="only the servers from here on are played")
+    parser.add_argument("--last", type=int, help="and up to here")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--fill", action="store_true", help="play the earlier studies alone")
+    parser.add_argument("--compare", action="store_true", help="play nothing")
     given = parser.parse_args()
     logging.disable(logging.WARNING)
-    targets = range(given.first, given.first + given.servers)
-    fill(targets, given.folder, workers=given.workers)
-    return 0
+    targets = range(given.first, given.servers if given.last is None else given.last + 1)
+    if not given.compare:
+        fill(range(given.servers) if not given.fill else targets, given.folder, workers=given.workers)
+    if not given.compare and not given.fill:
+        play_arms(targets, given.folder, given.servers, workers=given.workers)
+    return compare(read_results(given.folder))
 
 
 if __name__ == "__main__":

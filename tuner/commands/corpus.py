@@ -127,7 +127,7 @@ def _insert(text: str, lines: Sequence[str]) -> str:
 def _write_hints(advice: Advice) -> list[str]:
     """Return the entry of the list of spaces that holds the hints, each below its evidence."""
     lines = [
-        f"  # What {len(advice.alike)} studies of alike hosts let expect, from {_in_comment(advice.corpus)}.",
+        f"  # What {_count(advice.alike)} let expect, from {_in_comment(advice.corpus)}.",
         "  # The search leans on hints, and what it measures overrules them. Delete what you do not believe.",
         "  - hints:",
     ]
@@ -143,7 +143,7 @@ def _write_hint(proposal: Proposal) -> list[str]:
     more = f" and {len(known) - MOST_NAMED} more" if len(known) > MOST_NAMED else ""
     spread = f"between hosts it varies by {proposal.gain.spread:.0%}"
     likenesses = f"likeness {known[-1].likeness:.2f} to {known[0].likeness:.2f}"
-    source = f"{len(known)} studies of alike hosts: {gain}"
+    source = f"{_count(known)}: {gain}"
     fields = (
         f"value: {_write_value(proposal.value)}, odds: {proposal.odds}, "
         f"source: {json.dumps(source, ensure_ascii=False)}"
@@ -153,6 +153,10 @@ def _write_hint(proposal: Proposal) -> list[str]:
         f"      # Studies {named}{more}, {likenesses}.",
         f"      {json.dumps(proposal.parameter)}: {{{fields}}}",
     ]
+
+
+def _count(alike: Sequence[Alike]) -> str:
+    return "a study of an alike host" if len(alike) == 1 else f"{len(alike)} studies of alike hosts"
 
 
 def _write_value(value: Scalar) -> str:

@@ -3,9 +3,10 @@
 Every study i has an effect yᵢ with variance vᵢ, and a likeness wᵢ. The likelihood of a study that is alike by
 wᵢ counts to the power of wᵢ (the power prior of Ibrahim & Chen 2000, doi 10.1214/ss/1009212673), so that its
 variance is vᵢ / wᵢ. The hosts differ truly, by τ², which DerSimonian & Laird (1986, doi
-10.1016/0197-2456(86)90046-2) estimate from how far the effects are apart; it is never taken for less than
-LEAST_SPREAD. A new host is one more draw: its effect has the variance of the mean and τ² (Higgins, Thompson &
-Spiegelhalter 2009, doi 10.1111/j.1467-985X.2008.00552.x).
+10.1016/0197-2456(86)90046-2) estimate from how far the effects are apart. A few studies cannot show that, so
+that it is mixed with what is usual (USUAL_SPREAD), which counts as USUAL_DEGREES studies. A new host is one
+more draw: its effect has the variance of the mean and τ² (Higgins, Thompson & Spiegelhalter 2009, doi
+10.1111/j.1467-985X.2008.00552.x).
 """
 
 import math
@@ -17,8 +18,8 @@ from scipy.special import ndtr, ndtri
 
 Array = NDArray[np.float64]
 
-LEAST_SPREAD = 0.03
-"""Log points by which an effect differs between hosts at the least."""
+USUAL_SPREAD, USUAL_DEGREES = 0.06, 2.0
+"""Log points by which an effect differs between hosts, and as how many studies more than one that counts."""
 REACH = float(ndtri(0.975))
 
 
@@ -49,7 +50,8 @@ def pool(effects: Array, variances: Array, likenesses: Array) -> Pooled:
     mean = float(weights @ effects / weights.sum())
     excess = float(weights @ (effects - mean) ** 2) - (len(effects) - 1)
     room = float(weights.sum() - (weights**2).sum() / weights.sum())
-    spread = max(LEAST_SPREAD**2, excess / room if room > 0 else 0.0)
+    seen, degrees = max(0.0, excess / room) if room > 0 else 0.0, len(effects) - 1
+    spread = (USUAL_DEGREES * USUAL_SPREAD**2 + degrees * seen) / (USUAL_DEGREES + degrees)
     weights = 1 / (told + spread)
     return Pooled(
         mean=float(weights @ effects / weights.sum()),

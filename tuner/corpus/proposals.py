@@ -8,16 +8,20 @@ import numpy as np
 from tuner.corpus.corpus_study import CorpusStudy, Surroundings
 from tuner.corpus.likeness import LEAST_LIKENESS, likeness
 from tuner.corpus.pooling import Pooled, pool
-from tuner.corpus.surrogate import Surrogate
+from tuner.corpus.surrogate import Surrogate, count_for, observe_study
+from tuner.optimize.optimizer import Observation
 from tuner.ports import Config, Scalar
 from tuner.space import Hint, Space
 from tuner.space.fitting import fit_into
 from tuner.space.parameters import MOST_ODDS
 
-LEAST_CHANCE = 0.75
-"""Probability that it helps on the new host, below which nobody is told of it: odds of three to one."""
+LEAST_CHANCE = 2 / 3
+"""Probability that it helps on the new host, below which nobody is told of it: odds of two to one."""
 LEAST_GAIN = 0.01
 """Log points, of the mean: what ships has to bring about as much."""
+MOST_ALIKE = 50
+"""Studies of a corpus that are asked, the most alike ones; more take seconds and change little."""
+MOST_HINTS = 8
 MOST_VALUES = 12
 """Of each parameter that are looked at."""
 HELPS = 0.005
@@ -30,7 +34,12 @@ class Alike:
 
     study: CorpusStudy
     likeness: float
-    surrogate: Surrogate
+    seen: tuple[Observation, ...]
+    """What it tried, in today's space."""
+
+    def tells_of(self, name: str) -> bool:
+        """Return whether it changed a parameter."""
+        return any(name in tried.changes for tried in self.study.tried)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,36 +69,55 @@ def find_alike(corpus: Sequence[CorpusStudy], here: Surroundings, metric: str, s
     found = [(likeness(study.surroundings, here), study) for study in corpus if study.metric == metric]
     found = [(near, study) for near, study in found if near >= LEAST_LIKENESS]
     found.sort(key=lambda each: (-each[0], each[1].id))
+    observed = [(near, study, tuple(observe_study(study, space))) for near, study in found[:MOST_ALIKE]]
     return [
-        Alike(study=study, likeness=near, surrogate=surrogate)
-        for near, study in found
-        if (surrogate := Surrogate.of(study, space)) is not None
+        Alike(study=study, likeness=near, seen=seen)
+        for near, study, seen in observed
+        if len(seen) > 1 and space.dimensions
     ]
 
 
 def propose(alike: Sequence[Alike], space: Space) -> list[Proposal]:
-    """Return what studies let expect on a host, most gain first; one value for a parameter at the most."""
-    searched = dict.fromkeys(dimension.parameter for dimension in space.dimensions)
-    found = [each for name in searched if (each := _propose_value(alike, space, name)) is not None]
-    return sorted(found, key=lambda each: -each.gain.mean)
+    """Return what studies let expect on a host, most gain first; each on top of those before it.
 
-
-def _propose_value(alike: Sequence[Alike], space: Space, name: str) -> Proposal | None:
-    known = [each for each in alike if any(name in tried.changes for tried in each.study.tried)]
-    configs = _vary(space, name, _values(known, name))
-    if not known or not configs:
-        return None
-    gains = [each.surrogate.gains([*configs.values()]) for each in known]
-    means, variances = (np.stack(each) for each in zip(*gains, strict=True))
-    weights = np.array([each.likeness for each in known])
-    pooled = [pool(means[:, at], variances[:, at], weights) for at in range(len(configs))]
-    best = max(range(len(configs)), key=lambda at: pooled[at].mean - pooled[at].error)
-    chance = pooled[best].chance_above(HELPS)
-    if chance < LEAST_CHANCE or pooled[best].mean < LEAST_GAIN:
-        return None
-    return Proposal(
-        parameter=name, value=[*configs][best], chance=chance, gain=pooled[best], known=tuple(known)
-    )
+    Which changes are best is asked of all studies as one, change after change: each study has tried few
+    values, and together they show the curves and what goes well with what. How sure each change is, is asked
+    of every study by itself: of many values one looks best by luck alone, and they may disagree.
+    """
+    if not alike:
+        return []
+    together = Surrogate.of(space, [seen for each in alike for seen in count_for(each.seen, each.likeness)])
+    alone = [Surrogate.of(space, each.seen) for each in alike]
+    found: list[Proposal] = []
+    config: Config = space.default()
+    open_names = [*dict.fromkeys(dimension.parameter for dimension in space.dimensions)]
+    values = {name: _values([each for each in alike if each.tells_of(name)], name) for name in open_names}
+    while len(found) < MOST_HINTS:
+        options = [option for name in open_names for option in _vary(space, config, name, values[name])]
+        if not options:
+            break
+        means, variances = together.gains([each for _, _, each in options], config)
+        cautious = np.where(means >= LEAST_GAIN, means - np.sqrt(variances), -np.inf)
+        best = int(np.argmax(cautious))
+        name, value, changed = options[best]
+        if means[best] < LEAST_GAIN:
+            break
+        open_names.remove(name)
+        known = [at for at, each in enumerate(alike) if each.tells_of(name)]
+        gains = [alone[at].gains([changed], config) for at in known]
+        gain = pool(
+            np.array([mean[0] for mean, _ in gains]),
+            np.array([variance[0] for _, variance in gains]),
+            np.array([alike[at].likeness for at in known]),
+        )
+        proposal = Proposal(
+            parameter=name, value=value, chance=gain.chance_above(HELPS), gain=gain,
+            known=tuple(alike[at] for at in known),
+        )  # fmt: skip
+        if proposal.chance >= LEAST_CHANCE:
+            found.append(proposal)
+            config = changed
+    return found
 
 
 def _values(known: Sequence[Alike], name: str) -> list[Scalar]:
@@ -102,15 +130,18 @@ def _values(known: Sequence[Alike], name: str) -> list[Scalar]:
     return [*texts, *numbers]
 
 
-def _vary(space: Space, name: str, values: Sequence[Scalar]) -> dict[Scalar, Config]:
-    """Return value → the default with it, for those that fit today's space."""
-    default = space.default()
-    configs = {value: fit_into(space, {name: value}) for value in values}
-    return {
-        config[name]: config
-        for config in configs.values()
-        if name in config and config[name] != default.get(name) and not space.violations(config)
-    }
+def _vary(
+    space: Space, config: Config, name: str, values: Sequence[Scalar]
+) -> list[tuple[str, Scalar, Config]]:
+    """Return name, value and configuration for each value that changes one in its place."""
+    changes = {changed: value for changed, (_, value) in space.changes(config).items()}
+    varied = {value: fit_into(space, {**changes, name: value}) for value in values}
+    fitting = {each[name]: each for each in varied.values() if name in each}
+    return [
+        (name, value, each)
+        for value, each in fitting.items()
+        if value != config.get(name) and not space.violations(each)
+    ]
 
 
 def with_proposals(space: Space, proposals: Sequence[Proposal], source: str) -> Space:
