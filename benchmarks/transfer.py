@@ -4,7 +4,7 @@
     python -m benchmarks.transfer --folder FOLDER --compare
 
 For each drawn server twenty others are drawn that are alike to it, and a quick study of each is played on
-simulated time and added to a corpus. Then the server itself is tuned by quick studies, of 300 seconds: without
+simulated time and added to a corpus. Then the server itself is tuned by quick studies (300 seconds): without
 the corpus; with the hints that `tuner init --corpus` takes from it; with those from a corpus in which every
 gain is a loss and every loss a gain; and from that of another server of the same kind, which is presented as
 alike. All of them know what experts say. What is there is not played again.
