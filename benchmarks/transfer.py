@@ -7,7 +7,8 @@ For each drawn server twenty others are drawn that are alike to it, and a quick 
 simulated time and added to a corpus. Then the server itself is tuned by quick studies (300 seconds): without
 the corpus; with the hints that `tuner init --corpus` takes from it; with those from a corpus in which every
 gain is a loss and every loss a gain; and from that of another server of the same kind, which is presented as
-alike. All of them know what experts say. What is there is not played again.
+alike. All of them know what experts say; two more, with and without the corpus, do not. What is there is not
+played again.
 """
 
 import argparse
@@ -42,8 +43,12 @@ EARLIER = 20
 """Studies of a corpus."""
 RESULTS = "results.jsonl"
 WITHOUT, WITH, INVERTED, UNRELATED = "without", "with", "inverted", "unrelated"
+BLIND, BLIND_WITH = "no experts, without", "no experts, with"
+BASES = {WITH: WITHOUT, INVERTED: WITHOUT, UNRELATED: WITHOUT, BLIND_WITH: BLIND}
+"""Arm → the one without a corpus that it is held against."""
 WANTED = {WITH: 1.15, INVERTED: 0.97, UNRELATED: 0.97}
 """Arm → mean gain that it ships at the least, over that without a corpus."""
+ARMS = (WITHOUT, WITH, INVERTED, UNRELATED, BLIND, BLIND_WITH)
 RESAMPLES = 10_000
 
 
@@ -91,11 +96,12 @@ def fill(targets: Iterable[int], folder: Path, *, workers: int) -> None:
 
 def play_arm(target: int, arm: str, folder: Path, servers: int) -> Played:
     """Play a study of the target with what an arm knows of it; `servers` are there in all."""
-    return play(target, Arm(name=arm), advise=_adviser(target, arm, folder, servers))
+    tuner = Arm(name=arm, knows_hints=arm not in {BLIND, BLIND_WITH})
+    return play(target, tuner, advise=_adviser(target, arm, folder, servers))
 
 
 def _adviser(target: int, arm: str, folder: Path, servers: int) -> Callable[[Space], Space]:
-    if arm == WITHOUT:
+    if arm in {WITHOUT, BLIND}:
         return as_it_is
     source = (target + len(FAMILIES)) % servers if arm == UNRELATED else target
     corpus = read_corpus(folder / f"{source}")
@@ -120,7 +126,7 @@ def _invert(tried: Tried) -> Tried:
 def play_arms(targets: Sequence[int], folder: Path, servers: int, *, workers: int) -> None:
     """Play the studies of the targets that the results lack."""
     known = {(each.server, each.arm) for each in read_results(folder)}
-    lacking = [(each, arm) for each in targets for arm in (WITHOUT, *WANTED) if (each, arm) not in known]
+    lacking = [(each, arm) for each in targets for arm in ARMS if (each, arm) not in known]
     with ProcessPoolExecutor(workers) as pool, (folder / RESULTS).open("a") as file:
         jobs = [pool.submit(play_arm, target, arm, folder, servers) for target, arm in lacking]
         for done, job in enumerate(as_completed(jobs), 1):
@@ -145,36 +151,40 @@ def compare(results: Sequence[Played]) -> int:
     gains: dict[int, dict[str, Played]] = {}
     for each in results:
         gains.setdefault(each.server, {})[each.arm] = each
-    whole = [arms for arms in gains.values() if len(arms) == 1 + len(WANTED)]
+    whole = [arms for arms in gains.values() if len(arms) == len(ARMS)]
     if not whole:
         print("No server has all arms yet.")
         return 1
     print(f"{len(whole)} servers, {EARLIER} earlier studies each\n")
     print("| corpus | log gain shipped | of the best | over without [95 %] | wanted | claims | idle lines |")
     print("|---|---|---|---|---|---|---|")
-    missed = False
-    base = np.array([arms[WITHOUT].gain for arms in whole])
-    best = sum(arms[WITHOUT].best for arms in whole)
-    for arm in (WITHOUT, *WANTED):
-        own = [arms[arm] for arms in whole]
-        shipped = np.array([each.gain for each in own])
-        ratio, low, high = ratio_of_means(shipped, base)
-        missed |= ratio < WANTED.get(arm, 0.0)
-        wanted = f"≥ {WANTED[arm]:.2f}" if arm in WANTED else ""
-        claims = f"{sum(each.claimed for each in own)} of {len(own)}"
-        idle = sum(each.idle for each in own) / max(1, sum(each.claimed for each in own))
-        print(
-            f"| {arm} | {shipped.mean():.3f} | {shipped.sum() / best:.0%} | {ratio:.2f} "
-            f"[{low:.2f}, {high:.2f}] | {wanted} | {claims} | {idle:.2f} |"
-        )
-    return int(missed)
+    rows = {arm: [arms[arm] for arms in whole] for arm in ARMS}
+    missed = [arm for arm in WANTED if _compare_arm(rows[arm], rows[BASES[arm]])[0] < WANTED[arm]]
+    for arm, own in rows.items():
+        print(_row(arm, own, rows[BASES[arm]] if arm in BASES else None))
+    return int(bool(missed))
 
 
-def ratio_of_means(
-    shipped: Sequence[float] | np.ndarray, base: Sequence[float] | np.ndarray
-) -> tuple[float, float, float]:
+def _row(arm: str, own: Sequence[Played], base: Sequence[Played] | None) -> str:
+    shipped, best = (sum(getattr(each, name) for each in own) for name in ("gain", "best"))
+    ratio = "" if base is None else "{:.2f} [{:.2f}, {:.2f}]".format(*_compare_arm(own, base))
+    wanted = f"≥ {WANTED[arm]:.2f}" if arm in WANTED else ""
+    claimed = sum(each.claimed for each in own)
+    idle = sum(each.idle for each in own) / max(1, claimed)
+    cells = (
+        arm, f"{shipped / len(own):.3f}", f"{shipped / best:.0%}", ratio, wanted,
+        f"{claimed} of {len(own)}", f"{idle:.2f}",
+    )  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def _compare_arm(own: Sequence[Played], base: Sequence[Played]) -> tuple[float, float, float]:
+    return ratio_of_means([each.gain for each in own], [each.gain for each in base])
+
+
+def ratio_of_means(shipped: Sequence[float], base: Sequence[float]) -> tuple[float, float, float]:
     """Return the ratio of two means over the same servers, with its 95 % interval by resampling servers."""
-    own, other = np.asarray(shipped, dtype=float), np.asarray(base, dtype=float)
+    own, other = np.array(shipped), np.array(base)
     rows = np.random.default_rng(0).integers(len(own), size=(RESAMPLES, len(own)))
     ratios = own[rows].mean(axis=1) / np.maximum(other[rows].mean(axis=1), 1e-9)
     low, high = np.quantile(ratios, [0.025, 0.975])

@@ -1,4 +1,4 @@
-"""Files of a corpus come from strangers: what was written is read again, and whatever else is refused clearly."""
+"""Files of a corpus come from strangers: what was written is read again, all else is refused clearly."""
 
 import json
 from dataclasses import asdict
@@ -91,9 +91,11 @@ def leaves(node, path=()):
         yield path
 
 
+OPEN = ("workload", "defaults", "changes")
 HOSTILE = (
     "NaN", "Infinity", "-Infinity", "1e999", "9" * 5000, "[" * 5000, '{"a": 1}', "[[1]]",
-    '"\\u001b[2J"', '"\\ud800"', '"' + "x" * 10_000 + '"', '"https://user:secret@host/"', '"../../etc/passwd"',
+    '"\\u001b[2J"', '"\\ud800"', '"' + "x" * 10_000 + '"', '"https://user:secret@host/"',
+    '"../../etc/passwd"',
 )  # fmt: skip
 
 
@@ -107,25 +109,13 @@ def test_no_hostile_value_is_taken_anywhere(path, hostile):
     content = json.dumps(document).replace('"HOSTILE"', hostile)
 
     # A mapping of settings may hold any setting, such as one that is called a.
-    may_hold = (
-        isinstance(dict_at(json.loads(TEXT), path), dict) and path[-1] in OPEN and hostile == '{"a": 1}'
-    )
-    if may_hold:
+    if path[-1] in OPEN and hostile == '{"a": 1}':
         assert parse_corpus_study(content.encode(), "stranger.json")
         return
     with pytest.raises(UsageError, match=r"^stranger\.json: .+\. .+") as refused:
         parse_corpus_study(content.encode(), "stranger.json")
     assert len(str(refused.value)) < 1000
     assert str(refused.value).isprintable()
-
-
-OPEN = ("workload", "defaults", "changes")
-
-
-def dict_at(node, path):
-    for key in path:
-        node = node[key]
-    return node
 
 
 @given(name=st.sampled_from(["a b", "", "x" * 81, "../x", "a\n", "\u202e", "é", "1a"]))

@@ -65,14 +65,14 @@ def test_a_pipe_is_not_read(tmp_path):
 
 
 def test_a_corpus_that_is_not_there_is_filled_first(tmp_path):
-    with pytest.raises(UsageError, match="there is no such corpus.*tuner corpus add"):
+    with pytest.raises(UsageError, match=r"there is no such corpus.*tuner corpus add"):
         read_corpus(tmp_path / "nowhere")
 
 
 def test_a_corpus_below_a_file_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(TargetError, match="cannot be written.*--corpus"):
+    with pytest.raises(TargetError, match=r"cannot be written.*--corpus"):
         write_corpus_study(make_study(), tmp_path / "file" / "known")
 
 
