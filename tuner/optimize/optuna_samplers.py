@@ -11,7 +11,7 @@ from optuna.samplers import BaseSampler
 from optuna.trial import TrialState
 
 from tuner.errors import UsageError
-from tuner.optimize.agreement import weigh
+from tuner.optimize.concordance import weigh
 from tuner.optimize.optimizer import Earlier, Observation, Optimizer, Point, Suggestion
 from tuner.optimize.replay import (
     REFUSED,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tuner.optimize.agreement import bear_out, weigh
+from tuner.optimize.concordance import bear_out, weigh
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.optimizer import Earlier, Observation
 from tuner.space import Dimension
