@@ -30,6 +30,7 @@ from benchmarks.campaign_play import Arm, Played, as_it_is, play, run
 from benchmarks.campaign_servers import draw_server
 from benchmarks.campaign_spaces import FAMILIES, find_facts
 from benchmarks.transfer_servers import draw_alike
+from tuner import __version__
 from tuner.campaign.confirm import read_gain
 from tuner.corpus.collect import collect
 from tuner.corpus.corpus_study import CorpusStudy, Tried
@@ -64,7 +65,7 @@ def play_earlier(target: int, number: int, folder: Path) -> str:
         study = collect(
             setup.settings, setup.space, storage, setup.fingerprint,
             facts_to_json(find_facts(server.family), {}),
-            gain=gain, winner=planned.config if planned else None,
+            gain=gain, winner=planned.config if planned else None, version=__version__,
         )  # fmt: skip
     except UsageError as error:  # its host was too noisy to measure the default
         return f"{told}: {error}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tuner import __version__
 from tuner.campaign.confirm import read_gain
 from tuner.campaign.prepare import prepare
 from tuner.commands.session import has_verdict
@@ -48,7 +49,7 @@ def add_study(settings: Study, corpus: Path) -> Path:
     gain = read_gain(storage, storage.starts(), space.default(), settings.constraints)
     study = collect(
         settings, space, storage, fingerprint, facts,
-        gain=gain, winner=planned.config if planned else None,
+        gain=gain, winner=planned.config if planned else None, version=__version__,
     )  # fmt: skip
     return write_corpus_study(study, corpus)
 

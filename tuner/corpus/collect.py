@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from tuner import __version__
 from tuner.corpus.corpus_study import TEXT, CorpusStudy, Shipped, Surroundings, Tried
 from tuner.errors import UsageError
 from tuner.ports import Config, Scalar
@@ -26,7 +25,7 @@ FACTS = ("connections",)
 """Facts of the space that are of the load."""
 
 
-def collect(
+def collect(  # noqa: PLR0913 - what a study is made of
     settings: Study,
     space: Space,
     storage: Storage,
@@ -35,6 +34,7 @@ def collect(
     *,
     gain: Gain | None,
     winner: Config | None,
+    version: str,
 ) -> CorpusStudy:
     """Return a finished study as a corpus keeps it.
 
@@ -46,6 +46,7 @@ def collect(
         space_facts: what the space was loaded with, as JSON values.
         gain: what its confirmation gave; None without one.
         winner: what was confirmed; None without one.
+        version: of the tuner that collects.
 
     Raises:
         UsageError: its default was never measured.
@@ -57,7 +58,7 @@ def collect(
     changes = _changes(space, winner) if is_shown and winner is not None else {}
     return CorpusStudy(
         id=_identify(settings, starts),
-        tuner=__version__,
+        tuner=version,
         finished=datetime.fromtimestamp(starts[-1].started_s, UTC).strftime("%Y-%m-%d"),
         metric=str(storage.metric),
         surroundings=describe_surroundings(fingerprint, space_facts),

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, Field
 
-VERSION = 1
+VERSION: Final = 1
 """Of the form below."""
 MOST_TRIED = 2000
 MOST_NAMES = 500

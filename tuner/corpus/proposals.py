@@ -13,7 +13,6 @@ from tuner.optimize.optimizer import Observation
 from tuner.ports import Config, Scalar
 from tuner.space import Hint, Space
 from tuner.space.fitting import fit_into
-from tuner.space.parameters import MOST_ODDS
 
 LEAST_CHANCE = 2 / 3
 """Probability that it helps on the new host, below which nobody is told of it: odds of two to one."""
@@ -21,6 +20,8 @@ LEAST_GAIN = 0.01
 """Log points, of the mean: what ships has to bring about as much."""
 MOST_ALIKE = 50
 """Studies of a corpus that are asked, the most alike ones; more take seconds and change little."""
+MOST_ODDS = 9
+"""Of what is proposed: that a change helps may be surer, but not that its value is the best one here."""
 MOST_HINTS = 8
 MOST_VALUES = 12
 """Of each parameter that are looked at."""
@@ -98,8 +99,9 @@ def propose(alike: Sequence[Alike], space: Space) -> list[Proposal]:
             break
         means, variances = together.gains([each for _, _, each in options], config)
         cautious = np.where(means >= LEAST_GAIN, means - np.sqrt(variances), -np.inf)
-        best = int(np.argmax(cautious))
-        name, value, changed = options[best]
+        name = options[int(np.argmax(cautious))][0]
+        best = max((at for at, each in enumerate(options) if each[0] == name), key=lambda at: means[at])
+        _, value, changed = options[best]
         if means[best] < LEAST_GAIN:
             break
         open_names.remove(name)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tuner.optimize.concordance import bear_out, weigh
 from tuner.optimize.catalogue import make_optimizer
+from tuner.optimize.concordance import bear_out, weigh
 from tuner.optimize.optimizer import Earlier, Observation
 from tuner.space import Dimension
 
