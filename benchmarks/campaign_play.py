@@ -121,20 +121,25 @@ def play(number: int, arm: Arm, *, idle: bool = False, advise: Callable[[Space],
     """Play one study; the same arguments give the same result but for the CPU time."""
     server = draw_idle_server(number) if idle else draw_server(number)
     cpu_s = time.process_time()
-    experiment, verdict, seconds = run(server, arm, advise=advise)
+    experiment, verdict, seconds = run(server, arm, advise=advise, equip=equip)
     return _tell(server, arm, experiment, verdict, seconds=seconds, cpu_s=time.process_time() - cpu_s)
 
 
 def run(
-    server: Server, arm: Arm, *, advise: Callable[[Space], Space] = as_it_is
+    server: Server,
+    arm: Arm,
+    *,
+    advise: Callable[[Space], Space] = as_it_is,
+    equip: Callable[[Experiment], None] = leave,
 ) -> tuple[Experiment, str, float]:
     """Run one study; return what it has measured, its verdict, and the simulated seconds that it took.
 
-    `advise` adds to its space what is known from elsewhere.
+    `advise` adds to its space what is known from elsewhere, `equip` changes what else it is tuned with.
     """
     host = DrawnHost(server=server, seed=server.number)
     with TemporaryDirectory(prefix="campaign-") as folder:
         experiment = set_up(server, arm, host, Path(folder), advise=advise)
+        equip(experiment)
         begun_s = host.clock.monotonic()
         try:
             verdict = run_campaign(experiment)

@@ -7,8 +7,8 @@ For each drawn server twenty others are drawn that are alike to it, and a quick 
 simulated time and added to a corpus. Then the server itself is tuned by quick studies (300 seconds): without
 the corpus; with the hints that `tuner init --corpus` takes from it; with those from a corpus in which every
 gain is a loss and every loss a gain; and from that of another server of the same kind, which is presented as
-alike. All of them know what experts say; two more, with and without the corpus, do not. What is there is not
-played again.
+alike. Two more begin with what five of the studies found, as `warm_start:` does, true and inverted. All of them
+know what experts say; two more, with and without the corpus, do not. What is there is not played again.
 """
 
 import argparse
@@ -32,24 +32,36 @@ from benchmarks.campaign_spaces import FAMILIES, find_facts
 from benchmarks.transfer_servers import draw_alike
 from tuner import __version__
 from tuner.campaign.confirm import read_gain
+from tuner.campaign.experiment import Experiment
+from tuner.campaign.warm_start import SHARE
 from tuner.corpus.collect import collect
 from tuner.corpus.corpus_study import CorpusStudy, Tried
 from tuner.corpus.files import read_corpus, write_corpus_study
 from tuner.corpus.proposals import find_alike, propose, with_proposals
+from tuner.corpus.surrogate import Surrogate, observe_study
 from tuner.errors import UsageError
+from tuner.optimize.catalogue import make_optimizer
+from tuner.optimize.optimizer import Earlier, Point
 from tuner.space import Space, facts_to_json
+from tuner.space.fitting import fit_into
 from tuner.study.facts import CONFIRMATION
 
 EARLIER = 20
 """Studies of a corpus."""
 RESULTS = "results.jsonl"
 WITHOUT, WITH, INVERTED, UNRELATED = "without", "with", "inverted", "unrelated"
+WARM, WARM_INVERTED = "warm start", "warm start, inverted"
 BLIND, BLIND_WITH = "no experts, without", "no experts, with"
-BASES = {WITH: WITHOUT, INVERTED: WITHOUT, UNRELATED: WITHOUT, BLIND_WITH: BLIND}
+BASES = {
+    WITH: WITHOUT, INVERTED: WITHOUT, UNRELATED: WITHOUT, WARM: WITHOUT, WARM_INVERTED: WITHOUT,
+    BLIND_WITH: BLIND,
+}  # fmt: skip
 """Arm → the one without a corpus that it is held against."""
 WANTED = {WITH: 1.15, INVERTED: 0.97, UNRELATED: 0.97}
 """Arm → mean gain that it ships at the least, over that without a corpus."""
-ARMS = (WITHOUT, WITH, INVERTED, UNRELATED, BLIND, BLIND_WITH)
+ARMS = (WITHOUT, WITH, INVERTED, UNRELATED, WARM, WARM_INVERTED, BLIND, BLIND_WITH)
+WARM_STUDIES = 5
+"""That a study begins with: the best of each is tried, and nobody names twenty."""
 RESAMPLES = 10_000
 
 
@@ -98,6 +110,10 @@ def fill(targets: Iterable[int], folder: Path, *, workers: int) -> None:
 def play_arm(target: int, arm: str, folder: Path, servers: int) -> Played:
     """Play a study of the target with what an arm knows of it; `servers` are there in all."""
     tuner = Arm(name=arm, knows_hints=arm not in {BLIND, BLIND_WITH})
+    if arm in {WARM, WARM_INVERTED}:
+        corpus = read_corpus(folder / f"{target}")[:WARM_STUDIES]
+        studies = [*map(invert, corpus)] if arm == WARM_INVERTED else [*corpus]
+        return play(target, tuner, equip=partial(_warm, studies))
     return play(target, tuner, advise=_adviser(target, arm, folder, servers))
 
 
@@ -113,6 +129,30 @@ def _advise(corpus: Sequence[CorpusStudy], space: Space) -> Space:
     """Return a space with the hints that a corpus gives to a host like those in it."""
     alike = find_alike(corpus, corpus[0].surroundings, corpus[0].metric, space)
     return with_proposals(space, propose(alike, space), "corpus")
+
+
+def _warm(studies: Sequence[CorpusStudy], experiment: Experiment) -> None:
+    """Let a study begin with what others found."""
+    space = experiment.setup.space
+    earlier = [each for study in studies if (each := _as_earlier(study, space)) is not None]
+    default = space.encode(space.default())
+    experiment.optimizer = make_optimizer(experiment.setup.settings.optimizer, default, earlier=earlier)
+
+
+def _as_earlier(study: CorpusStudy, space: Space) -> Earlier | None:
+    """Return what a study offers, by what its starts showed; None where nothing beat its default."""
+    better = [each for each in study.tried if each.is_feasible and (each.log_gain or 0.0) > 0]
+    better.sort(key=lambda each: -(each.log_gain or 0.0))
+    configs = [fit_into(space, {**study.defaults, **each.changes}) for each in better]
+    if not configs:
+        return None
+    surrogate = Surrogate.of(space, observe_study(study, space))
+
+    def predict(points: Sequence[Point]) -> np.ndarray:
+        return surrogate.gains([space.decode(point) for point in points], space.default())[0]
+
+    good = configs[: max(1, round(SHARE * len(study.tried)))]
+    return Earlier(good=tuple(map(space.encode, good)), likeness=1.0, predict=predict)
 
 
 def invert(study: CorpusStudy) -> CorpusStudy:
