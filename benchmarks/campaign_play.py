@@ -117,7 +117,18 @@ def as_it_is(space: Space) -> Space:
     return space
 
 
-def play(number: int, arm: Arm, *, idle: bool = False, advise: Callable[[Space], Space] = as_it_is) -> Played:
+def leave(experiment: Experiment) -> None:  # noqa: ARG001 - what others change
+    """Leave an experiment as it was set up."""
+
+
+def play(
+    number: int,
+    arm: Arm,
+    *,
+    idle: bool = False,
+    advise: Callable[[Space], Space] = as_it_is,
+    equip: Callable[[Experiment], None] = leave,
+) -> Played:
     """Play one study; the same arguments give the same result but for the CPU time."""
     server = draw_idle_server(number) if idle else draw_server(number)
     cpu_s = time.process_time()

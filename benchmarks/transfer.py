@@ -7,8 +7,8 @@ For each drawn server twenty others are drawn that are alike to it, and a quick 
 simulated time and added to a corpus. Then the server itself is tuned by quick studies (300 seconds): without
 the corpus; with the hints that `tuner init --corpus` takes from it; with those from a corpus in which every
 gain is a loss and every loss a gain; and from that of another server of the same kind, which is presented as
-alike. Two more begin with what five of the studies found, as `warm_start:` does, true and inverted. All of them
-know what experts say; two more, with and without the corpus, do not. What is there is not played again.
+alike. Two more begin with what five of the studies found, as `warm_start:` does, true and inverted. All of
+them know what experts say; two more, with and without the corpus, do not. What is there is not played again.
 """
 
 import argparse
