@@ -117,7 +117,7 @@ def as_it_is(space: Space) -> Space:
     return space
 
 
-def leave(experiment: Experiment) -> None:  # noqa: ARG001 - what others change
+def leave(experiment: Experiment) -> None:
     """Leave an experiment as it was set up."""
 
 

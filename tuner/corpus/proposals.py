@@ -1,6 +1,6 @@
 """Hints for a new host from a corpus: for each parameter the value that alike studies let expect most of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,8 @@ MOST_ALIKE = 50
 MOST_ODDS = 9
 """Of what is proposed: that a change helps may be surer, but not that its value is the best one here."""
 MOST_HINTS = 8
+MOST_OBSERVATIONS = 2000
+"""Of all studies together; a model of more takes minutes, and strangers wrote them."""
 MOST_VALUES = 12
 """Of each parameter that are looked at."""
 HELPS = 0.005
@@ -41,6 +43,16 @@ class Alike:
     def tells_of(self, name: str) -> bool:
         """Return whether it changed a parameter."""
         return any(name in tried.changes for tried in self.study.tried)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One parameter of a configuration at another value."""
+
+    parameter: str
+    value: Scalar
+    config: Config
+    """With it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +79,13 @@ class Proposal:
 
 def find_alike(corpus: Sequence[CorpusStudy], here: Surroundings, metric: str, space: Space) -> list[Alike]:
     """Return the studies of a corpus that say something of a new host, most alike first."""
-    found = [(likeness(study.surroundings, here), study) for study in corpus if study.metric == metric]
+    distinct = {study.id: study for study in corpus if study.metric == metric}.values()
+    found = [(likeness(study.surroundings, here), study) for study in distinct]
     found = [(near, study) for near, study in found if near >= LEAST_LIKENESS]
     found.sort(key=lambda each: (-each[0], each[1].id))
-    observed = [(near, study, tuple(observe_study(study, space))) for near, study in found[:MOST_ALIKE]]
+    del found[MOST_ALIKE:]
+    most = MOST_OBSERVATIONS // max(1, len(found))
+    observed = [(near, study, _keep_surest(observe_study(study, space), most)) for near, study in found]
     return [
         Alike(study=study, likeness=near, seen=seen)
         for near, study, seen in observed
@@ -78,8 +93,14 @@ def find_alike(corpus: Sequence[CorpusStudy], here: Surroundings, metric: str, s
     ]
 
 
+def _keep_surest(seen: Sequence[Observation], most: int) -> tuple[Observation, ...]:
+    """Return the surest observations of a study, the default's among them, in their order."""
+    surest = sorted(range(len(seen)), key=lambda at: seen[at].variance)[:most]
+    return tuple(seen[at] for at in sorted(surest))
+
+
 def propose(alike: Sequence[Alike], space: Space) -> list[Proposal]:
-    """Return what studies let expect on a host, most gain first; each on top of those before it.
+    """Return what studies let expect on a host, the surest first; each on top of those before it.
 
     Which changes are best is asked of all studies as one, change after change: each study has tried few
     values, and together they show the curves and what goes well with what. How sure each change is, is asked
@@ -88,38 +109,56 @@ def propose(alike: Sequence[Alike], space: Space) -> list[Proposal]:
     if not alike:
         return []
     together = Surrogate.of(space, [seen for each in alike for seen in count_for(each.seen, each.likeness)])
-    alone = [Surrogate.of(space, each.seen) for each in alike]
+    alone = {each.study.id: Surrogate.of(space, each.seen) for each in alike}
+    names = [*dict.fromkeys(dimension.parameter for dimension in space.dimensions)]
+    values = {name: _values([each for each in alike if each.tells_of(name)], name) for name in names}
     found: list[Proposal] = []
     config: Config = space.default()
-    open_names = [*dict.fromkeys(dimension.parameter for dimension in space.dimensions)]
-    values = {name: _values([each for each in alike if each.tells_of(name)], name) for name in open_names}
     while len(found) < MOST_HINTS:
-        options = [option for name in open_names for option in _vary(space, config, name, values[name])]
-        if not options:
+        options = [each for name in names for each in _vary(space, config, name, values[name])]
+        change = _choose(together, config, options)
+        if change is None:
             break
-        means, variances = together.gains([each for _, _, each in options], config)
-        cautious = np.where(means >= LEAST_GAIN, means - np.sqrt(variances), -np.inf)
-        name = options[int(np.argmax(cautious))][0]
-        best = max((at for at, each in enumerate(options) if each[0] == name), key=lambda at: means[at])
-        _, value, changed = options[best]
-        if means[best] < LEAST_GAIN:
-            break
-        open_names.remove(name)
-        known = [at for at, each in enumerate(alike) if each.tells_of(name)]
-        gains = [alone[at].gains([changed], config) for at in known]
-        gain = pool(
-            np.array([mean[0] for mean, _ in gains]),
-            np.array([variance[0] for _, variance in gains]),
-            np.array([alike[at].likeness for at in known]),
-        )
+        names.remove(change.parameter)
+        known = tuple(each for each in alike if each.tells_of(change.parameter))
+        gain = _ask_each(known, alone, change.config, over=config)
         proposal = Proposal(
-            parameter=name, value=value, chance=gain.chance_above(HELPS), gain=gain,
-            known=tuple(alike[at] for at in known),
+            parameter=change.parameter, value=change.value, chance=gain.chance_above(HELPS), gain=gain,
+            known=known,
         )  # fmt: skip
         if proposal.chance >= LEAST_CHANCE:
             found.append(proposal)
-            config = changed
+            config = change.config
     return found
+
+
+def _choose(together: Surrogate, config: Config, options: Sequence[Change]) -> Change | None:
+    """Return the change of a configuration that is most surely worth something; None where none is.
+
+    The parameter is the one with the best value for sure; of its values the one that promises most, as many
+    others were tried less often.
+    """
+    if not options:
+        return None
+    means, variances = together.gains([each.config for each in options], config)
+    cautious = np.where(means >= LEAST_GAIN, means - np.sqrt(variances), -np.inf)
+    first = int(np.argmax(cautious))
+    if means[first] < LEAST_GAIN:
+        return None
+    alike = [at for at, each in enumerate(options) if each.parameter == options[first].parameter]
+    return options[max(alike, key=lambda at: means[at])]
+
+
+def _ask_each(
+    known: Sequence[Alike], alone: Mapping[str, Surrogate], config: Config, *, over: Config
+) -> Pooled:
+    """Return what a configuration gains over another one by each study, pooled."""
+    gains = [alone[each.study.id].gains([config], over) for each in known]
+    return pool(
+        np.array([mean[0] for mean, _ in gains]),
+        np.array([variance[0] for _, variance in gains]),
+        np.array([each.likeness for each in known]),
+    )
 
 
 def _values(known: Sequence[Alike], name: str) -> list[Scalar]:
@@ -132,15 +171,13 @@ def _values(known: Sequence[Alike], name: str) -> list[Scalar]:
     return [*texts, *numbers]
 
 
-def _vary(
-    space: Space, config: Config, name: str, values: Sequence[Scalar]
-) -> list[tuple[str, Scalar, Config]]:
-    """Return name, value and configuration for each value that changes one in its place."""
+def _vary(space: Space, config: Config, name: str, values: Sequence[Scalar]) -> list[Change]:
+    """Return the changes of one parameter of a configuration that fit the rest of it."""
     changes = {changed: value for changed, (_, value) in space.changes(config).items()}
-    varied = {value: fit_into(space, {**changes, name: value}) for value in values}
-    fitting = {each[name]: each for each in varied.values() if name in each}
+    varied = (fit_into(space, {**changes, name: value}) for value in values)
+    fitting = {each[name]: each for each in varied if name in each}
     return [
-        (name, value, each)
+        Change(parameter=name, value=value, config=each)
         for value, each in fitting.items()
         if value != config.get(name) and not space.violations(each)
     ]

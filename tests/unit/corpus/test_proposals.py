@@ -4,7 +4,8 @@ import pytest
 
 from tests.unit.corpus.samples import HERE, make_study, try_out
 from tests.unit.simulation import TUNED, space_of, without_hints
-from tuner.corpus.proposals import find_alike, propose, with_proposals
+from tuner.corpus.corpus_study import Tried
+from tuner.corpus.proposals import MOST_OBSERVATIONS, find_alike, propose, with_proposals
 
 SPACE = without_hints(space_of(*TUNED))
 
@@ -71,6 +72,26 @@ def test_what_this_host_lacks_is_left_out(value):
     corpus = [make_study(try_out(value, 0.5), number=number) for number in range(1, 4)]
 
     assert advise(corpus) == []
+
+
+def test_a_study_that_is_there_twice_counts_once():
+    assert len(find_alike([make_study(number=1), make_study(number=1)], HERE, "goodput", SPACE)) == 1
+
+
+def test_of_very_many_configurations_the_surest_are_asked():
+    tried = [
+        Tried(
+            changes={"worker_connections": 1000 + number}, log_gain=0.1, starts=1, is_feasible=True,
+            deviation=0.01 if number < 50 else 0.5,
+        )
+        for number in range(2000)
+    ]  # fmt: skip
+    corpus = [make_study(*tried, number=number) for number in range(1, 11)]
+
+    alike = find_alike(corpus, HERE, "goodput", SPACE)
+
+    assert sum(len(each.seen) for each in alike) <= MOST_OBSERVATIONS
+    assert sum(seen.variance < 0.001 for seen in alike[0].seen) == 51
 
 
 def test_an_empty_corpus_proposes_nothing():
