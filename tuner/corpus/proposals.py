@@ -21,7 +21,7 @@ LEAST_GAIN = 0.01
 MOST_ALIKE = 50
 """Studies of a corpus that are asked, the most alike ones; more take seconds and change little."""
 MOST_ODDS = 3
-"""Of what is proposed. The first points follow every hint, whatever its odds, and so find what a corpus is right
+"""Of what is proposed. The first points follow every hint, whatever its odds, and find what a corpus is right
 about; higher odds only held the search where a wrong corpus had led it (benchmarks/transfer.md)."""
 MOST_HINTS = 8
 MOST_OBSERVATIONS = 2000
