@@ -175,7 +175,7 @@ class TestWhatAStudyTellsItself:
             ({"z": {"value": 1, "odds": 2, "source": "us"}}, ["hints.z", "there is no parameter z"]),
             ({"x": {"value": 1, "odds": 200, "source": "us"}}, ["hints.x.odds", "200", "1 to 20"]),
             ({"x": {"value": "much", "odds": 2, "source": "us"}}, ["hints.x", "`much`"]),
-            ({"x": {"value": 1, "odd": 2, "source": "us"}}, ["hints.x.odd", "Did you mean odds?"]),
+            ({"x": {"odds": 2, "source": "us", "valeu": 1}}, ["hints.x.valeu", "Did you mean value?"]),
         ],
     )
     def test_what_has_no_meaning_is_refused(self, tmp_path, told, words):
