@@ -148,6 +148,12 @@ bench-campaign: setup ## Play quick studies of 200 drawn servers and hold them a
 
 RESULTS ?= ours.jsonl
 
+.PHONY: bench-transfer
+bench-transfer: setup ## Measure what a corpus of 20 studies is worth to a new one, true or lying (an hour)
+	@$(BIN)/python -m benchmarks.transfer --folder "$(CORPORA)" --workers "$$(nproc)"
+
+CORPORA ?= bench-transfer
+
 .PHONY: bench-time-left
 bench-time-left: setup ## Hold when 40 quick studies of drawn servers were told to end against when they did (five minutes)
 	@$(BIN)/python -m benchmarks.time_left --workers "$$(nproc)"

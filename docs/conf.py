@@ -26,6 +26,7 @@ NAVIGATION = {
         "python",
         "workers",
         "optimizer",
+        "corpus",
         "recipes",
     ],
     "How it knows": ["how-it-knows", "measurement", *elsewhere.pages_of("benchmarks")],

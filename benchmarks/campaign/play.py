@@ -112,19 +112,45 @@ def allowed_rate(default_rate: float) -> float:
     return ALLOWED if default_rate <= ALLOWED else factor * default_rate + margin
 
 
-def play(number: int, arm: Arm, *, idle: bool = False) -> Played:
+def as_it_is(space: Space) -> Space:
+    """Return the space of a drawn server with nothing added to it."""
+    return space
+
+
+def leave(experiment: Experiment) -> None:
+    """Leave an experiment as it was set up."""
+
+
+def play(
+    number: int,
+    arm: Arm,
+    *,
+    idle: bool = False,
+    advise: Callable[[Space], Space] = as_it_is,
+    equip: Callable[[Experiment], None] = leave,
+) -> Played:
     """Play one study; the same arguments give the same result but for the CPU time."""
     server = draw_idle_server(number) if idle else draw_server(number)
     cpu_s = time.process_time()
-    experiment, verdict, seconds = run(server, arm)
+    experiment, verdict, seconds = run(server, arm, advise=advise, equip=equip)
     return _tell(server, arm, experiment, verdict, seconds=seconds, cpu_s=time.process_time() - cpu_s)
 
 
-def run(server: Server, arm: Arm) -> tuple[Experiment, str, float]:
-    """Run one study; return what it has measured, its verdict, and the simulated seconds that it took."""
+def run(
+    server: Server,
+    arm: Arm,
+    *,
+    advise: Callable[[Space], Space] = as_it_is,
+    equip: Callable[[Experiment], None] = leave,
+) -> tuple[Experiment, str, float]:
+    """Run one study; return what it has measured, its verdict, and the simulated seconds that it took.
+
+    `advise` adds to its space what is known from elsewhere, `equip` changes what else it is tuned with.
+    """
     host = DrawnHost(server=server, seed=server.number)
     with TemporaryDirectory(prefix="campaign-") as folder:
-        experiment = set_up(server, arm, host, Path(folder))
+        experiment = set_up(server, arm, host, Path(folder), advise=advise)
+        equip(experiment)
         begun_s = host.clock.monotonic()
         try:
             verdict = run_campaign(experiment)
@@ -141,12 +167,14 @@ def set_up(
     *,
     plan: Plan = PRESETS["quick"],
     open_empty: Callable[[Study, SimulatedClock], Storage] = lambda _, clock: open_in_memory(clock),
+    advise: Callable[[Space], Space] = as_it_is,
 ) -> Experiment:
     """Take up a study of a drawn server in an empty storage, by default one in memory."""
     hints = [each for each in server.hints if arm.knows_hints and not (arm.without_liars and each.is_wrong)]
     space = with_hints(load_family(server.family), hints)
     if not arm.knows_presets:
         space = without_presets(space)
+    space = advise(space)
     settings = _write_study(server, arm, folder)
     storage = open_empty(settings, host.clock)
     experiment = make_campaign(settings, host, storage, plan=plan, space=space)

@@ -19,6 +19,7 @@ SOURCES = (
     "benchmarks/campaign.md",
     "benchmarks/explaining.md",
     "benchmarks/fleet.md",
+    "benchmarks/transfer.md",
 )
 _LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)")
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)

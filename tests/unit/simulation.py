@@ -16,7 +16,7 @@ from tuner.adapters.loads.wrk import Wrk
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import UNKNOWN, Leader
-from tuner.campaign.warm_start import read_warmth
+from tuner.campaign.warm_start import read_earlier
 from tuner.hosts.placement import place
 from tuner.measure.gates import RetryBudget
 from tuner.measure.start import NO_JUDGES, Judges
@@ -395,9 +395,8 @@ def make_campaign(
     """Take up a study on a simulated host."""
     space = space or space_of(*TUNED)
     setup = make_setup(settings, space, fixed_rate, cpus=host.cpus)
-    warmth = read_warmth(settings, space)
-    default = space.encode(space.default())
-    optimizer = make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
+    earlier = read_earlier(settings, space)
+    optimizer = make_optimizer(settings.optimizer, space.encode(space.default()), earlier=earlier)
     campaign = Experiment(setup, plan, storage, optimizer, Log(), session=session, clock=host.clock)
     starter: Any = SimulatedStarter(
         host=host, setup=campaign.setup, plan=plan, storage=storage, session=session

@@ -1,42 +1,51 @@
 """What earlier studies of the same servers found, for a new one to begin with."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from tuner.corpus.collect import describe_surroundings
+from tuner.corpus.corpus_study import Surroundings
+from tuner.corpus.likeness import likeness
 from tuner.errors import UsageError
-from tuner.optimize.optimizer import Point
-from tuner.ports import Config, Scalar
-from tuner.space import Parameter, Refused, Space, accept
+from tuner.optimize.optimizer import Earlier, Point
+from tuner.space import Space
+from tuner.space.fitting import fit_into
+from tuner.statistics.observations import Array
+from tuner.statistics.posterior import Posterior
 from tuner.statistics.ranking import rank
 from tuner.study import Study, load_study
+from tuner.study.facts import FINGERPRINT, SPACE_FACTS
 from tuner.study.folder import require_own
-from tuner.study.storage import open_storage
+from tuner.study.storage import Storage, open_storage
 
 SHARE = 0.2
 """Of the configurations of an earlier study, so many of the best are good."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Warmth:
-    """What is known beforehand."""
-
-    first: tuple[Point, ...] = ()
-    """The best of each earlier study, to be tried before anything else."""
-    good: tuple[Point, ...] = ()
-    """Points that were good, for the optimizer to mix with its own."""
-
-
-def read_warmth(settings: Study, space: Space, paths: Sequence[Path] | None = None) -> Warmth:
-    """Read the earlier studies that a study names, or some of them.
+def read_earlier(
+    settings: Study,
+    space: Space,
+    paths: Sequence[Path] | None = None,
+    *,
+    here: Surroundings | None = None,
+) -> tuple[Earlier, ...]:
+    """Read the earlier studies that a study names, or some of them; the most alike first.
 
     Their values are pulled into today's bounds; parameters and choices that this space lacks are left out.
+    A study that found nothing better than its default has nothing to offer.
+
+    Args:
+        settings: the study.
+        space: that it searches.
+        paths: of the studies to read; those that the study names when left out.
+        here: its host and load; None counts every earlier study as alike.
 
     Raises:
         UsageError: an earlier study cannot be read, is of other servers, or is this one.
     """
-    first: list[Point] = []
-    good: list[Point] = []
+    found = []
     for path in settings.warm_start if paths is None else paths:
         where = f"{settings.path}: warm_start: {path}"
         earlier = load_study(path)
@@ -49,35 +58,39 @@ def read_warmth(settings: Study, space: Space, paths: Sequence[Path] | None = No
             raise UsageError(
                 f"{where}: it tuned {', '.join(strange)}, which this study does not. Leave it out."
             )
-        known = [space.encode(fit_into(space, config)) for config in _best_of(earlier, space)]
-        first += known[:1]
-        good += known
-    return Warmth(first=tuple(first), good=tuple(good))
+        read = _read(earlier, space, here)
+        found += [] if read is None else [read]
+    return tuple(sorted(found, key=lambda each: -each.likeness))
 
 
-def fit_into(space: Space, config: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Return the configuration of a space that is nearest to one of another study."""
-    known = {parameter.name: parameter for parameter in space.parameters}
-    return space.complete(
-        {name: value for name, value in config.items() if name in known and _is_known(known[name], value)},
-        fit=True,
-    )
-
-
-def _is_known(parameter: Parameter, value: Scalar) -> bool:
-    """Return whether a parameter has such a value, be it out of its range."""
-    try:
-        accept(parameter, value)
-    except Refused:
-        return False
-    return True
-
-
-def _best_of(earlier: Study, space: Space) -> Sequence[Config]:
-    """Return the best configurations of a study by posterior mean, best first; none below its default."""
+def _read(earlier: Study, space: Space, here: Surroundings | None) -> Earlier | None:
+    """Return what a study offers, by posterior mean; None where nothing beat its default."""
     require_own(earlier.folder)
     storage = open_storage(earlier.storage_url, earlier.name, create=False)
     starts = [replace(start, config=fit_into(space, start.config)) for start in storage.starts()]
     entries = rank(space, starts, earlier.constraints).entries
     better = [entry.config for entry in entries if entry.posterior.log_ratio > 0]
-    return better[: max(1, round(SHARE * len(entries)))]
+    # What experts say of the new space is no finding of the old study.
+    posterior = Posterior.fit(space, starts)
+    if not better or posterior is None:
+        return None
+    good = better[: max(1, round(SHARE * len(entries)))]
+    return Earlier(
+        good=tuple(map(space.encode, good)),
+        likeness=_compare_hosts(storage, here),
+        predict=partial(_predict, space, posterior),
+    )
+
+
+def _compare_hosts(storage: Storage, here: Surroundings | None) -> float:
+    """Return how alike a study's host and load are; 1 where that is not known."""
+    fingerprint, facts = storage.recall(FINGERPRINT), storage.recall(SPACE_FACTS)
+    if here is None or fingerprint is None or facts is None:
+        return 1.0
+    return likeness(describe_surroundings(fingerprint, facts), here)
+
+
+def _predict(space: Space, posterior: Posterior, points: Sequence[Point]) -> Array:
+    """Return the mean log gains of points (m,)."""
+    means, _ = posterior.gains([space.decode(point) for point in points])
+    return means

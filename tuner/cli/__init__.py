@@ -14,6 +14,7 @@ from typer.completion import completion_init  # type: ignore[attr-defined]
 from tuner import __doc__ as about
 from tuner import __version__
 from tuner.cli.contest_commands import compare, versus
+from tuner.cli.corpus_command import corpus
 from tuner.cli.curve_command import curve
 from tuner.cli.dashboard_command import dashboard
 from tuner.cli.exit_codes import CANNOT_TELL, FAULT, INTERRUPTED, NOTHING_BETTER
@@ -32,7 +33,7 @@ from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     init, check, run, show, fleet, dashboard, explain, report, export, compare, sweep, curve, versus, apply,
-    confirm, verify, gate, restore, spaces, studies, loads, adapters, schema, completion, man,
+    confirm, verify, gate, restore, corpus, spaces, studies, loads, adapters, schema, completion, man,
 )  # fmt: skip
 """As `tuner --help` lists them."""
 

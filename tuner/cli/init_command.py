@@ -15,9 +15,10 @@ from tuner.errors import TargetError, UsageError
 
 if TYPE_CHECKING:
     from tuner.commands.candidates import Candidate
+    from tuner.commands.corpus import Advice
 
 
-def init(
+def init(  # noqa: PLR0913, PLR0917 - the command's options
     server: Annotated[
         str | None,
         typer.Argument(
@@ -44,12 +45,18 @@ def init(
             autocompletion=names.backends,
         ),
     ] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Propose hints from a corpus of earlier studies; see `tuner corpus`."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find a server here, and write a commented study file for it, or write one that comes with tuner."""
     from tuner.commands.template import copy_study, write_study
 
-    if study is not None and any(each is not None for each in (server, url, content, backend)):
+    if study is not None and any(each is not None for each in (server, url, content, backend, corpus)):
         raise UsageError(
             f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."
         )
@@ -62,7 +69,19 @@ def init(
             server = _choose(found, as_json=as_json)
         path = output or Path(f"{server}.yaml")
         path = write_study(server, path, url=url, content=content, backend=backend)
-    _tell(path, found, as_json=as_json)
+    advice = None if corpus is None else _advise(path, corpus)
+    _tell(path, found, advice, as_json=as_json)
+
+
+def _advise(path: Path, corpus: Path) -> "Advice":
+    """Add the hints of a corpus to a new study file; where that fails, the file is not left behind."""
+    from tuner.commands.corpus import advise
+
+    try:
+        return advise(path, corpus)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _look_around() -> "tuple[Candidate, ...]":
@@ -112,7 +131,7 @@ def _ask(found: "tuple[Candidate, ...]") -> str:
         say(f"There is no {chosen[:40]!r}. Type a number from 1 to {len(found)}, or a name.")
 
 
-def _tell(path: Path, found: "tuple[Candidate, ...]", *, as_json: bool) -> None:
+def _tell(path: Path, found: "tuple[Candidate, ...]", advice: "Advice | None", *, as_json: bool) -> None:
     """Print which file was written, what is missing for it, and how to go on."""
     from tuner.commands.candidates import find_missing
     from tuner.study import load_study
@@ -125,10 +144,13 @@ def _tell(path: Path, found: "tuple[Candidate, ...]", *, as_json: bool) -> None:
                 "file": str(path), "study": settings.name, "servers": list(settings.servers),
                 "mode": settings.target.mode, "generator": settings.load.generator, "missing": list(missing),
                 "found": [_as_json(each) for each in found],
+                **({} if advice is None else {"corpus": advice.as_json()}),
             }
         )  # fmt: skip
     else:
         print_text(str(path))
+    if advice is not None:
+        remark(advice.as_text())
     for each in missing:
         say(each)
     remark(f"Look at it, then: tuner check {path}\n{describe_first_run(path)}")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tuner.campaign.prepare import Setup
-from tuner.campaign.warm_start import read_warmth
+from tuner.campaign.warm_start import read_earlier
 from tuner.commands.session import as_begun, has_verdict, open_begun, settle_plan, settle_preset
 from tuner.errors import UsageError
 from tuner.optimize.catalogue import make_optimizer
@@ -38,7 +38,7 @@ def rehearse(settings: Study, setup: Setup, *, trusts: bool) -> tuple[str, ...]:
         begun.refuse_another(setup.fingerprint, definition=settings.definition(setup.space))
     if not has_verdict(begun):
         known = [path for path in settings.warm_start if trusts or _is_plain(settings, path, unseen)]
-        read_warmth(settings, setup.space, known)
+        read_earlier(settings, setup.space, known)
         _make_optimizer(settings, setup, unseen, trusts=trusts)
     return tuple(unseen)
 

@@ -12,7 +12,8 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress, Silence
-from tuner.campaign.warm_start import read_warmth
+from tuner.campaign.warm_start import read_earlier
+from tuner.corpus.collect import describe_surroundings
 from tuner.errors import UsageError
 from tuner.hosts.load_places import LOCAL
 from tuner.interrupts import signals_interrupt
@@ -226,9 +227,9 @@ def has_verdict(storage: Storage | None) -> bool:
 
 
 def _make_optimizer(settings: Study, setup: Setup) -> Optimizer:
-    warmth = read_warmth(settings, setup.space)
-    default = setup.space.encode(setup.space.default())
-    return make_optimizer(settings.optimizer, default, first=warmth.first, good=warmth.good)
+    here = describe_surroundings(setup.fingerprint, setup.space_facts)
+    earlier = read_earlier(settings, setup.space, here=here)
+    return make_optimizer(settings.optimizer, setup.space.encode(setup.space.default()), earlier=earlier)
 
 
 def look_ahead(

@@ -11,7 +11,7 @@ from tuner.errors import UsageError
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
-    from tuner.optimize.optimizer import Optimizer, Point
+    from tuner.optimize.optimizer import Earlier, Optimizer, Point
 
 DEFAULT_OPTIMIZER = "noisy-gp"
 ONE_OBJECTIVE = frozenset({"cmaes", "optuna.samplers:CmaEsSampler"})
@@ -30,16 +30,14 @@ SAMPLERS: Mapping[str, tuple[str, str, Mapping[str, object]]] = {
 OPTIMIZERS = (DEFAULT_OPTIMIZER, "tpe", *SAMPLERS)
 
 
-def make_optimizer(
-    name: str, default: "Point", *, first: "Sequence[Point]" = (), good: "Sequence[Point]" = ()
-) -> "Optimizer":
+def make_optimizer(name: str, default: "Point", *, earlier: "Sequence[Earlier]" = ()) -> "Optimizer":
     """Make an optimizer.
 
     Args:
         name: one of OPTIMIZERS, or the import path `module:Class` of an Optuna sampler.
         default: the point of the default configuration.
-        first: points to be tried before all suggestions.
-        good: points that were good in earlier studies, for an optimizer that can mix them with its own.
+        earlier: earlier studies. The best of each is tried before all suggestions, and an optimizer that can
+            mixes what was good with its own; each as long as its ranking is borne out.
 
     Raises:
         UsageError: there is no such optimizer, a package that it needs is missing, or it cannot be made.
@@ -48,7 +46,7 @@ def make_optimizer(
 
     made: Optimizer
     if name == DEFAULT_OPTIMIZER:
-        made = NoisyGp(default, good)
+        made = NoisyGp(default, earlier)
     elif name == "tpe":
         made = Tpe(default)
     elif name in SAMPLERS or ":" in name:
@@ -62,7 +60,7 @@ def make_optimizer(
             f"optimizer: there is no {name!r}. Use one of: {', '.join(OPTIMIZERS)}; "
             "or the import path of an Optuna sampler, module:Class."
         )
-    return TriesFirst(made, first) if first else made
+    return TriesFirst(made, earlier) if earlier else made
 
 
 def _make_of(path: str, **options: object) -> "Callable[[int], BaseSampler]":

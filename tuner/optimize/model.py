@@ -211,6 +211,23 @@ def _bounded(slack: Array) -> Array:
         return np.asarray(np.tanh(slack / scale))
 
 
+def fit(dimensions: Sequence[Dimension], observations: Sequence[Observation]) -> tuple[Encoding, Model]:
+    """Return the model of the log speedup, and how points are told to it.
+
+    Args:
+        dimensions: of the space.
+        observations: of every start so far; at least one has a speedup.
+    """
+    space = {name: each for name, each in shared(dimensions).items() if not each.single()}
+    trials = [
+        tell(replace(seen, cost=None), space, None if seen.log_ratio is None else [seen.log_ratio])
+        for seen in observations
+    ]
+    history = gather(trials, [StudyDirection.MAXIMIZE])
+    encoding = Encoding(space)
+    return encoding, Model.of(history, encoding, history.values[:, 0], history.variances[:, 0], seed=0)
+
+
 def predict(
     dimensions: Sequence[Dimension], observations: Sequence[Observation], points: Sequence[Point]
 ) -> Array:
@@ -221,13 +238,6 @@ def predict(
         observations: of every start so far; at least one has a speedup.
         points: values by dimension name.
     """
-    space = {name: each for name, each in shared(dimensions).items() if not each.single()}
-    trials = [
-        tell(replace(seen, cost=None), space, None if seen.log_ratio is None else [seen.log_ratio])
-        for seen in observations
-    ]
-    history = gather(trials, [StudyDirection.MAXIMIZE])
-    encoding = Encoding(space)
-    model = Model.of(history, encoding, history.values[:, 0], history.variances[:, 0], seed=0)
+    encoding, model = fit(dimensions, observations)
     means, _ = model.objective.predict(encoding.encode(points))
     return means

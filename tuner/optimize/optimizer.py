@@ -1,11 +1,15 @@
 """The interface every optimizer fills, and what it learns from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tuner.ports import Scalar
 from tuner.space import Dimension
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Point = Mapping[str, Scalar]
 """One value for every dimension of a space, by dimension name."""
@@ -42,6 +46,18 @@ class Suggestion:
     expected_gain: float | None = None
     """How much better than the best so far it is expected to be, in log points, times the probability that
     it is feasible; None from an optimizer, or at a moment, that does not know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """What an earlier study offers to a new one."""
+
+    good: tuple[Point, ...]
+    """Points that were good, best first; at least one."""
+    likeness: float
+    """How alike its host and load are, from 0 to 1."""
+    predict: Callable[[Sequence[Point]], "NDArray[np.float64]"]
+    """Returns the log gains that it lets expect of points (m,)."""
 
 
 class Optimizer(Protocol):

@@ -11,7 +11,8 @@ from optuna.samplers import BaseSampler
 from optuna.trial import TrialState
 
 from tuner.errors import UsageError
-from tuner.optimize.optimizer import Observation, Optimizer, Point, Suggestion
+from tuner.optimize.concordance import weigh
+from tuner.optimize.optimizer import Earlier, Observation, Optimizer, Point, Suggestion
 from tuner.optimize.replay import (
     REFUSED,
     SharedFloat,
@@ -34,6 +35,8 @@ PRICE = 0.01
 SPARSE_TRIALS = 6
 """Observations before the model is asked. Beside a default that is known, four are no better: regret after
 10/20/30/40 starts on recorded surfaces (16 seeds) .20/.16/.13/.12 with either."""
+LEAST_WEIGHT = 0.1
+"""Of an earlier study whose best configuration is tried."""
 STARTUP_TRIALS = 10
 """Observations before the estimator is believed (Optuna's own default, `n_startup_trials`)."""
 
@@ -41,15 +44,14 @@ STARTUP_TRIALS = 10
 class NoisyGp:
     """Sparse random points at first, then noisy expected improvement under a Gaussian process."""
 
-    def __init__(self, default: Point, warm: Sequence[Point] = ()) -> None:
-        """Take the point around which the first ones are drawn, and what was good in earlier studies."""
+    def __init__(self, default: Point, earlier: Sequence[Earlier] = ()) -> None:
+        """Take the point around which the first ones are drawn, and earlier studies."""
         # Its parts of SciPy take 50 MiB, which other optimizers do without.
         from tuner.optimize.sampler import NoisyGPSampler
 
-        self._make = partial(
-            NoisyGPSampler, startup_trials=0, warm=warm, repeats=False, reference=default, price=PRICE
-        )
+        self._make = partial(NoisyGPSampler, startup_trials=0, repeats=False, reference=default, price=PRICE)
         self._default = default
+        self._earlier = earlier
 
     def suggest(
         self,
@@ -71,7 +73,8 @@ class NoisyGp:
         space = shared(dimensions)
         free = {name: each for name, each in space.items() if not each.single()}
         hints = {each.name: each.hint for each in dimensions if each.hint is not None}
-        sampler = self._make(seed=seed + refused * REFUSED, hints=hints)
+        warm = _recall_good(self._earlier, observations, seed)
+        sampler = self._make(seed=seed + refused * REFUSED, hints=hints, warm=warm)
         wanted = directions(observations)
         study = optuna.create_study(directions=wanted, sampler=sampler)
         for seen in observations:
@@ -84,6 +87,15 @@ class NoisyGp:
         number = study.ask().number
         proposal = sampler.propose(study, study.get_trials(deepcopy=False)[number], free)
         return Suggestion(point={**self._default, **proposal.params}, expected_gain=proposal.improvement)
+
+
+def _recall_good(earlier: Sequence[Earlier], observations: Sequence[Observation], seed: int) -> list[Point]:
+    """Return what was good in earlier studies: of each the larger a share, the more the study counts."""
+    return [
+        point
+        for each in earlier
+        for point in each.good[: round(weigh(each, observations, seed=seed) * len(each.good))]
+    ]
 
 
 def _follow_untried(
@@ -229,12 +241,12 @@ class AskedAgain(Foreign):
 
 
 class TriesFirst:
-    """Suggests some given points before it asks another optimizer."""
+    """Suggests the best of earlier studies before it asks another optimizer."""
 
-    def __init__(self, optimizer: Optimizer, first: Sequence[Point]) -> None:
-        """Remember the points, in their order."""
+    def __init__(self, optimizer: Optimizer, earlier: Sequence[Earlier]) -> None:
+        """Remember the earlier studies, in their order."""
         self._optimizer = optimizer
-        self._first = first
+        self._earlier = earlier
 
     def suggest(
         self,
@@ -244,9 +256,10 @@ class TriesFirst:
         seed: int,
         refused: int = 0,
     ) -> Suggestion:
-        """Return the first of the given points that was not tried, or what the optimizer suggests."""
+        """Return the best of the first study that still counts and was not tried, or a suggestion."""
         tried = [dict(seen.point) for seen in observations]
-        left = [point for point in self._first if dict(point) not in tried]
+        untried = [each for each in self._earlier if dict(each.good[0]) not in tried]
+        left = [each.good[0] for each in untried if weigh(each, observations, seed=seed) >= LEAST_WEIGHT]
         if refused < len(left):
             return Suggestion(point=left[refused])
         return self._optimizer.suggest(dimensions, observations, seed=seed, refused=refused - len(left))

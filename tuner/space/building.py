@@ -119,8 +119,9 @@ def _read_items(
         if parameter is None:
             unknown[draft.name] = left_out.get(draft.name, "its value in force is not known")
         else:
-            hint = read_hint(reader, parameter, draft)
-            items.append(replace(parameter, hint=hint) if hint and merged.hints else parameter)
+            hint = read_hint(reader, parameter, merged.told.get(draft.name, draft))
+            is_wanted = merged.hints or draft.name in merged.told
+            items.append(replace(parameter, hint=hint) if hint and is_wanted else parameter)
     items += [reader.derived(draft) for draft in merged.derived.values()]
     return items, unknown
 

@@ -9,7 +9,16 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainValidator,
+    Tag,
+    ValidationError,
+    WithJsonSchema,
+)
 
 from tuner.errors import UsageError
 from tuner.ports import Scalar
@@ -266,6 +275,13 @@ class PresetEntry(_Entry):
     values: dict[Name, Value] = Field(description="Values of parameters; the rest stays at its default.")
 
 
+_FLAG, _HINTS = "[flag]", "[hints]"
+Hints = Annotated[
+    Annotated[Flag, Tag(_FLAG)] | Annotated[dict[Name, HintEntry], Tag(_HINTS)],
+    Discriminator(lambda given: _HINTS if isinstance(given, dict) else _FLAG),
+]
+
+
 class SpaceFile(_Entry):
     """A search space. Without `server:` it refines the spaces named before it."""
 
@@ -297,7 +313,11 @@ class SpaceFile(_Entry):
     only: list[Name] | None = Field(None, description="Tune these alone; the rest keeps its default.")
     without: list[Name] | None = Field(None, description="Do not tune these; they keep their default.")
     set: dict[Name, Value] | None = Field(None, description="Hold these at a value or expression.")
-    hints: Flag | None = Field(None, description="off: the search begins without hints, and without presets.")
+    hints: Hints | None = Field(
+        None,
+        description="off: the search begins without hints, and without presets. Parameter: hint, in place of "
+        "what the space says of it, whether it is tuned or not stays as it is.",
+    )
     allow: list[Allowance] | None = Field(
         None, description="Tune parameters of these risks, too; capacity: also go below the default's."
     )
@@ -317,7 +337,7 @@ def _order(document: Document, fault: Any) -> int:  # noqa: ANN401 - pydantic's 
 
 
 def _path(fault: Any) -> Path:  # noqa: ANN401
-    return tuple(part for part in fault["loc"] if part != "[key]")
+    return tuple(part for part in fault["loc"] if part not in {"[key]", _FLAG, _HINTS})
 
 
 def _explain(document: Document, fault: Any) -> UsageError:  # noqa: ANN401
@@ -354,7 +374,7 @@ def _model_at(path: Path) -> type[BaseModel]:
         "constraints": ConstraintEntry,
         "presets": PresetEntry,
     }
-    if path and path[-1] == "hint":
+    if path and (path[-1] == "hint" or (path[0] == "hints" and len(path) > 1)):
         return HintEntry
     return entries.get(str(path[0]), SpaceFile) if path else SpaceFile
 

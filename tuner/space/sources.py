@@ -142,6 +142,8 @@ class Merged:
     """Parameter → value or expression that it is held at."""
     hints: bool = True
     """Whether the search may begin with what is known beforehand."""
+    told: dict[str, Draft] = field(default_factory=dict)
+    """Parameter → its hint, in place of what its space says."""
     allowed: set[str] = field(default_factory=lambda: {"safe"})
 
 
@@ -234,15 +236,29 @@ def _narrow(merged: Merged, document: Document, file: "SpaceFile") -> None:
         for name, value in file.set.items():
             merged.held[name] = (value, document.place(("set", name)))
             merged.pinned[name] = "held by `set:`"
-    merged.hints = merged.hints if file.hints is None else file.hints
+    _tell_hints(merged, document, file)
     merged.allowed.update(file.allow or ())
+
+
+def _tell_hints(merged: Merged, document: Document, file: "SpaceFile") -> None:
+    """Apply what a source says of hints: that there are none, or some in place of those so far."""
+    if not isinstance(file.hints, Mapping):
+        merged.hints = merged.hints if file.hints is None else file.hints
+        merged.told = {} if file.hints is False else merged.told
+        return
+    _require_parameters(merged, document, "hints", file.hints)
+    for name, entry in file.hints.items():
+        place = document.place(("hints", name))
+        merged.told[name] = replace(
+            merged.parameters[name], fields={"hint": entry}, places={("hint",): place}, place=place
+        )
 
 
 def _require_parameters(merged: Merged, document: Document, key: str, names: Iterable[str]) -> None:
     for number, name in enumerate(names):
         if name in merged.parameters:
             continue
-        place = document.place((key, name) if key == "set" else (key, number))
+        place = document.place((key, name) if key in {"set", "hints"} else (key, number))
         if name in merged.derived:
             value = merged.derived[name].fields["value"]
             raise problem(place, f"{name} is not tuned, it follows as `{value}`", "Name what it follows from")

@@ -13,9 +13,10 @@ from tests.unit.simulation import (
     space_of,
 )
 from tuner.campaign.campaign import run_campaign
-from tuner.campaign.warm_start import fit_into, read_warmth
+from tuner.campaign.warm_start import read_earlier
 from tuner.errors import UsageError
 from tuner.records import Role
+from tuner.space.fitting import fit_into
 from tuner.study import load_study
 
 
@@ -44,7 +45,7 @@ def write(folder, name, *more, servers="nginx"):
 
 def test_what_was_best_before_is_tried_first(tmp_path, earlier):
     settings = write(tmp_path, "later", "warm_start: [earlier.yaml]")
-    best = space_of(*TUNED).decode(read_warmth(settings, space_of(*TUNED)).first[0])
+    best = space_of(*TUNED).decode(read_earlier(settings, space_of(*TUNED))[0].good[0])
     host = SimulatedHost(worth=cached_files_win)
     campaign = make_campaign(settings, host, open_in_memory(host.clock))
 
@@ -61,12 +62,11 @@ def test_what_was_best_before_is_tried_first(tmp_path, earlier):
 def test_the_good_points_are_a_few_of_the_best(tmp_path, earlier):
     settings = write(tmp_path, "later", "warm_start: [earlier.yaml]")
 
-    warmth = read_warmth(settings, space_of(*TUNED))
+    (read,) = read_earlier(settings, space_of(*TUNED))
 
     assert earlier.folder.is_dir()
-    assert len(warmth.first) == 1
-    assert 1 <= len(warmth.good) <= 4
-    assert all(point["open_file_cache"] for point in warmth.good)
+    assert 1 <= len(read.good) <= 4
+    assert all(point["open_file_cache"] for point in read.good)
 
 
 @pytest.mark.usefixtures("earlier")
@@ -74,9 +74,9 @@ def test_what_the_new_space_lacks_is_left_out(tmp_path):
     settings = write(tmp_path, "later", "warm_start: [earlier.yaml]")
     narrow = space_of("sendfile", "open_file_cache")
 
-    warmth = read_warmth(settings, narrow)
+    (read,) = read_earlier(settings, narrow)
 
-    assert warmth.good[0].keys() == {each.name for each in narrow.dimensions}
+    assert read.good[0].keys() == {each.name for each in narrow.dimensions}
 
 
 def test_values_out_of_range_are_pulled_into_it():
@@ -100,7 +100,7 @@ def test_a_study_that_cannot_help_is_refused(tmp_path, more, servers, words):
     settings = write(tmp_path, "later", more, servers=servers)
 
     with pytest.raises(UsageError) as refused:
-        read_warmth(settings, space_of(*TUNED))
+        read_earlier(settings, space_of(*TUNED))
     for word in words:
         assert word in str(refused.value)
 
@@ -110,7 +110,7 @@ def test_a_study_that_never_ran_is_refused(tmp_path):
     settings = write(tmp_path, "later", "warm_start: [idle.yaml]")
 
     with pytest.raises(UsageError, match="idle"):
-        read_warmth(settings, space_of(*TUNED))
+        read_earlier(settings, space_of(*TUNED))
 
 
 def test_a_choice_that_this_space_lacks_is_left_out():

@@ -2,6 +2,7 @@ import math
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import optuna
 import pytest
 
@@ -9,7 +10,7 @@ from tests.unit.simulation import space_of, without_hints
 from tuner.errors import UsageError
 from tuner.optimize.catalogue import OPTIMIZERS, make_optimizer
 from tuner.optimize.model import predict
-from tuner.optimize.optimizer import Observation
+from tuner.optimize.optimizer import Earlier, Observation
 from tuner.optimize.replay import distributions
 from tuner.optimize.sparse import draw_sparse
 
@@ -130,7 +131,8 @@ def test_ours_says_what_it_expects():
 def test_ours_leans_towards_what_was_good_before():
     """The histories know nothing of multi_accept, the earlier study does: it comes twice as often."""
     histories = [observe(10, seed=seed) for seed in (6, 7, 8)]
-    warm = [{**DEFAULT, "multi_accept": value} for value in (True, True)]
+    good = {**DEFAULT, "multi_accept": True}
+    earlier = Earlier(good=(good,), likeness=1.0, predict=lambda points: np.zeros(len(points)))
 
     def count(optimizer):
         points = [
@@ -140,7 +142,7 @@ def test_ours_leans_towards_what_was_good_before():
 
     cold = count(make_optimizer("noisy-gp", DEFAULT))
 
-    assert count(make_optimizer("noisy-gp", DEFAULT, good=warm)) >= 2 * cold > 0
+    assert count(make_optimizer("noisy-gp", DEFAULT, earlier=[earlier])) >= 2 * cold > 0
 
 
 @pytest.mark.parametrize(

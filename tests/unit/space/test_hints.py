@@ -143,3 +143,44 @@ class TestBuiltInSpaces:
         assert {"listen_deferred", "multi_accept"} <= closed
         assert "keepalive_requests" in kept
         assert not {"listen_deferred", "multi_accept"} & kept
+
+
+TOLD = {"hints": {"x": {"value": 50, "odds": 9, "source": "three studies"}}}
+
+
+class TestWhatAStudyTellsItself:
+    def test_it_takes_the_place_of_what_the_space_says(self, tmp_path):
+        space = one(f"{INT}, {UP}", tmp_path, TOLD)
+
+        assert hints(space) == {"x": Hint(odds=9, value=50, source="three studies")}
+
+    def test_it_holds_where_the_hints_of_the_space_are_off(self, tmp_path):
+        other = "  y: {kind: bool, default: off, hint: {value: on, odds: 2, source: a book}}"
+        space = one(f"{INT}, {UP}", tmp_path, {"hints": False}, TOLD, rest=other)
+
+        assert hints(space) == {"x": Hint(odds=9, value=50, source="three studies")}
+
+    def test_what_comes_later_may_switch_it_off(self, tmp_path):
+        assert not hints(one(f"{INT}, {UP}", tmp_path, TOLD, {"hints": False}))
+
+    def test_it_does_not_say_that_the_parameter_is_to_be_tuned(self, tmp_path):
+        acting = "acts_when: not keepalive, acts_source: a book"
+        space = one(f"{INT}, {acting}", tmp_path, TOLD, load={"keepalive": True})
+
+        assert "x" in space.inert
+
+    @pytest.mark.parametrize(
+        ("told", "words"),
+        [
+            ({"z": {"value": 1, "odds": 2, "source": "us"}}, ["hints.z", "there is no parameter z"]),
+            ({"x": {"value": 1, "odds": 200, "source": "us"}}, ["hints.x.odds", "200", "1 to 20"]),
+            ({"x": {"value": "much", "odds": 2, "source": "us"}}, ["hints.x", "`much`"]),
+            ({"x": {"odds": 2, "source": "us", "valeu": 1}}, ["hints.x.valeu", "Did you mean value?"]),
+        ],
+    )
+    def test_what_has_no_meaning_is_refused(self, tmp_path, told, words):
+        with pytest.raises(UsageError) as refused:
+            one(INT, tmp_path, {"hints": told})
+
+        for word in words:
+            assert word in str(refused.value)

@@ -1,0 +1,47 @@
+"""The command that keeps what finished studies found, for studies on other hosts."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tuner.cli.arguments import AsJson, read_study
+from tuner.cli.printing import print_files, print_json, print_text
+from tuner.errors import UsageError
+
+
+class Action(StrEnum):
+    """What is done with a corpus."""
+
+    ADD = "add"
+    LIST = "list"
+
+
+def corpus(
+    action: Annotated[Action, typer.Argument(help="add: finished studies; list: what is there.")],
+    studies: Annotated[
+        list[Path] | None, typer.Argument(metavar="[STUDY]...", help="To add: paths of study files.")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--corpus", metavar="DIR", help="Folder of the corpus; one of your own when left out."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep what finished studies found as small files without names of hosts, or list them."""
+    if action is Action.ADD and not studies:
+        raise UsageError("corpus add: there is no study to add. Name one: tuner corpus add STUDY")
+    if action is Action.LIST and studies:
+        raise UsageError(f"corpus list: it lists all of a corpus. Leave {studies[0]} out.")
+    settings = [read_study(path) for path in studies or ()]
+    from tuner.commands.corpus import add_study, list_corpus
+    from tuner.corpus.files import find_corpus
+    from tuner.report.corpus import corpus_rows, corpus_text
+
+    place = folder or find_corpus()
+    if action is Action.ADD:
+        print_files([add_study(each, place) for each in settings], as_json=as_json)
+        return
+    found = list_corpus(place)
+    print_json(corpus_rows(found)) if as_json else print_text(corpus_text(found))

@@ -1,0 +1,113 @@
+"""The folder of a corpus: one small JSON file for each study, written whole and read with suspicion."""
+
+import os
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from tuner.corpus.corpus_study import VERSION, CorpusStudy
+from tuner.errors import TargetError, UsageError
+from tuner.space.problems import problem, quote
+from tuner.study.folder import put_in_place
+
+SUFFIX = ".json"
+LARGEST_FILE_BYTES = 2 * 2**20
+MOST_FILES = 2000
+REMOVE = "Remove the file, or get it again from where it came from"
+_FORM = TypeAdapter(CorpusStudy)
+
+
+def find_corpus() -> Path:
+    """Return the folder of this user's own corpus (TUNER_CORPUS, or by the XDG Base Directory rules)."""
+    if asked := os.environ.get("TUNER_CORPUS"):
+        return Path(asked)
+    data = os.environ.get("XDG_DATA_HOME", "")
+    # Relative values are to be ignored (XDG Base Directory Specification).
+    return (Path(data) if data.startswith("/") else Path.home() / ".local/share") / "tuner" / "corpus"
+
+
+def name_file(study: CorpusStudy) -> str:
+    """Return the name of a study's file: what was tuned, and which study it is."""
+    return f"{'-'.join(study.surroundings.servers)}-{study.id}{SUFFIX}"
+
+
+def write_corpus_study(study: CorpusStudy, corpus: Path) -> Path:
+    """Write a study into a corpus, in place of what was there of it; the folder is made where it is missing.
+
+    Raises:
+        UsageError: it is larger than what is read, or holds what no corpus holds.
+        TargetError: it cannot be written.
+    """
+    path = corpus / name_file(study)
+    content = _FORM.dump_json(study, indent=1) + b"\n"
+    parse_corpus_study(content, str(path))
+    try:
+        corpus.mkdir(parents=True, exist_ok=True)
+        put_in_place(path, content)
+    except OSError as error:
+        raise TargetError(
+            f"{path}: cannot be written ({error.strerror}). Name another folder with --corpus."
+        ) from error
+    return path
+
+
+def read_corpus(corpus: Path) -> tuple[CorpusStudy, ...]:
+    """Read every study of a corpus, by name of file.
+
+    Raises:
+        UsageError: there is no such folder, it has too many files, or one of them is none of a corpus.
+        TargetError: the folder cannot be read.
+    """
+    try:
+        paths = sorted(path for path in corpus.iterdir() if _is_of_corpus(path))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise problem(
+            str(corpus), "there is no such corpus", f"Fill one: tuner corpus add STUDY --corpus {corpus}"
+        ) from error
+    except OSError as error:
+        raise TargetError(f"{corpus}: cannot be read ({error.strerror}). Check its permissions.") from error
+    if len(paths) > MOST_FILES:
+        wrong = f"it holds {len(paths)} studies, more than {MOST_FILES}"
+        raise problem(str(corpus), wrong, "Move those of other servers to another folder")
+    return tuple(map(read_corpus_study, paths))
+
+
+def _is_of_corpus(path: Path) -> bool:
+    """Return whether a file may be a study; hidden is what was being written when its tuner was killed."""
+    return path.suffix == SUFFIX and not path.name.startswith(".")
+
+
+def read_corpus_study(path: Path) -> CorpusStudy:
+    """Read one file. Raises UsageError that names it and says what to do."""
+    try:
+        if not path.is_file():  # a pipe or device would be read without end
+            raise problem(str(path), "this is no regular file", REMOVE)
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE_BYTES + 1)
+    except OSError as error:
+        raise problem(str(path), f"cannot be read ({error.strerror})", REMOVE) from error
+    return parse_corpus_study(content, str(path))
+
+
+def parse_corpus_study(content: bytes, where: str) -> CorpusStudy:
+    """Return the study that a file holds. Raises UsageError."""
+    if len(content) > LARGEST_FILE_BYTES:
+        wrong = f"it is larger than {LARGEST_FILE_BYTES // 2**20} MiB, as no study of a corpus is"
+        raise problem(where, wrong, REMOVE)
+    try:
+        return _FORM.validate_json(content)
+    except ValidationError as error:
+        raise _explain(error, where) from error
+
+
+def _explain(error: ValidationError, where: str) -> UsageError:
+    """Return the first fault: of another version than ours that, whatever else there is."""
+    faults = error.errors(include_url=False, include_context=False)
+    fault = next((each for each in faults if each["loc"] == ("version",)), faults[0])
+    place = ".".join(str(part)[:40] for part in fault["loc"])
+    if place == "version":
+        wrong = f"version {quote(fault['input'])} of the form is not {VERSION}"
+        return problem(where, wrong, "Read it with the tuner that wrote it, or add the study again")
+    shown = "" if fault["type"] in {"missing", "json_invalid"} else f", not {quote(fault['input'])}"
+    said = fault["msg"].rstrip(".")
+    return problem(f"{where}: {place}" if place else where, f"{said}{shown}", REMOVE)
