@@ -17,8 +17,8 @@ from benchmarks.real_host import measure_busy_neighbour, measure_real_claims
 from benchmarks.simulated_host import HostKind, SimulatedHost, confirm_pairs
 from benchmarks.simulated_study import Campaign, draw_effects, take_best_observed, tune
 from tuner.records import State
+from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs, needs_extension, pair_order
 from tuner.statistics.noise import Noise, start_variance
-from tuner.statistics.paired_gain import Gain, judge_pairs, needs_extension, pair_order
 from tuner.study.presets import PRESETS
 
 

@@ -14,15 +14,15 @@ from pathlib import Path
 from benchmarks.figures import Figure
 from tuner import Study, load_study, read, run
 from tuner.campaign.campaign import calibrate
-from tuner.campaign.confirm import confirm, read_gain
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import prepare
 from tuner.campaign.progress import Silence
+from tuner.campaign.stages.confirm import confirm, read_gain
 from tuner.optimize.catalogue import make_optimizer
 from tuner.records import Blame, Start, Window
-from tuner.report.start_figures import pair_ratios
+from tuner.report.figures.start_figures import pair_ratios
 from tuner.report.wording import say_gain
-from tuner.statistics.paired_gain import Gain, judge_pairs
+from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs
 from tuner.study.presets import PRESETS
 from tuner.study.storage import open_storage
 

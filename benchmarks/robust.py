@@ -33,7 +33,7 @@ from benchmarks.campaign.spaces import load_family
 from tests.unit.simulated_hosts import play
 from tests.unit.simulation import SimulatedHost, make_campaign, open_in_memory
 from tuner.campaign.campaign import run_campaign
-from tuner.campaign.confirm import CONFIRMED
+from tuner.campaign.stages.confirm import CONFIRMED
 from tuner.errors import TunerError
 from tuner.ports import Config
 from tuner.space import Space

@@ -9,9 +9,9 @@ from random import Random
 from benchmarks.simulated_host import SimulatedHost, confirm_pairs
 from tuner.records import Role, Start, Window
 from tuner.space import Space, SpaceFacts, load_space
+from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs, needs_extension, pair_order
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import control_interval
-from tuner.statistics.paired_gain import Gain, judge_pairs, needs_extension, pair_order
 from tuner.statistics.pruning import should_prune
 from tuner.statistics.ranking import Ranking, rank
 from tuner.study.presets import PRESETS

@@ -30,7 +30,7 @@ from tuner.deploy.deployment import Deployment
 from tuner.deploy.sandbox import SandboxDeployment
 from tuner.measure.window import run_window
 from tuner.ports import Config
-from tuner.statistics.paired_gain import judge_pairs, pair_order
+from tuner.statistics.confirmation.paired_gain import judge_pairs, pair_order
 
 TOOL = Path(__file__).with_name("slow_load.py")
 TUNER = Path(sys.executable).with_name("tuner")

@@ -28,7 +28,7 @@ from tuner import load_study
 from tuner.campaign.prepare import Setup, prepare
 from tuner.measure.window import run_window
 from tuner.ports import Config
-from tuner.statistics.paired_gain import pair_order
+from tuner.statistics.confirmation.paired_gain import pair_order
 
 TUNER = Path(sys.executable).with_name("tuner")
 FAST: Mapping[str, Config] = {

@@ -31,8 +31,8 @@ from benchmarks.campaign.servers import draw_server
 from benchmarks.campaign.spaces import FAMILIES, find_facts
 from benchmarks.transfer_servers import draw_alike
 from tuner import __version__
-from tuner.campaign.confirm import read_gain
 from tuner.campaign.experiment import Experiment
+from tuner.campaign.stages.confirm import read_gain
 from tuner.campaign.warm_start import SHARE
 from tuner.corpus.collect import collect
 from tuner.corpus.corpus_study import CorpusStudy, Tried

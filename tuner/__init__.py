@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tuner.commands.all_targets import run
-    from tuner.commands.compare import compare
-    from tuner.commands.compare_several import compare_several
-    from tuner.commands.curve import curve
+    from tuner.commands.contests.compare import compare
+    from tuner.commands.contests.compare_several import compare_several
+    from tuner.commands.contests.curve import curve
+    from tuner.commands.contests.sweep import sweep
+    from tuner.commands.contests.versus import versus
     from tuner.commands.outputs import write_export
     from tuner.commands.regression.gate import gate
     from tuner.commands.regression.verify import Remeasuring, verify
     from tuner.commands.session import Reading, read
-    from tuner.commands.sweep import sweep
     from tuner.commands.template import copy_study
-    from tuner.commands.versus import versus
     from tuner.errors import TargetError, TunerError, UsageError
     from tuner.report.contest import Contest
     from tuner.report.curve import Curve
@@ -47,16 +47,16 @@ __all__ = [
 
 _HOMES = {
     "tuner.commands.all_targets": ("run",),
-    "tuner.commands.compare": ("compare",),
-    "tuner.commands.compare_several": ("compare_several",),
-    "tuner.commands.curve": ("curve",),
+    "tuner.commands.contests.compare": ("compare",),
+    "tuner.commands.contests.compare_several": ("compare_several",),
+    "tuner.commands.contests.curve": ("curve",),
     "tuner.commands.outputs": ("write_export",),
     "tuner.commands.regression.gate": ("gate",),
     "tuner.commands.regression.verify": ("Remeasuring", "verify"),
     "tuner.commands.session": ("Reading", "read"),
-    "tuner.commands.sweep": ("sweep",),
+    "tuner.commands.contests.sweep": ("sweep",),
     "tuner.commands.template": ("copy_study",),
-    "tuner.commands.versus": ("versus",),
+    "tuner.commands.contests.versus": ("versus",),
     "tuner.errors": ("TargetError", "TunerError", "UsageError"),
     "tuner.report.contest": ("Contest",),
     "tuner.report.curve": ("Curve",),

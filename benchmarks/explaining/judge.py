@@ -10,8 +10,8 @@ from typing import Any
 
 from benchmarks.campaign.play import Arm, run
 from benchmarks.campaign.servers import Server, draw_server
-from tuner.campaign.confirm import read_gain
 from tuner.campaign.experiment import Experiment
+from tuner.campaign.stages.confirm import read_gain
 from tuner.explain.coalitions import weigh_coalitions
 from tuner.explain.explanation import Explanation, Other, Tolerance, Worth
 from tuner.explain.responses import searched
@@ -20,7 +20,7 @@ from tuner.explain.variation import is_allowed, keep_lines, list_changes, list_v
 from tuner.ports import Config, Scalar
 from tuner.records import Start
 from tuner.space import Space
-from tuner.statistics.paired_gain import Gain
+from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.ranking import rank
 from tuner.study.facts import CONFIRMATION
 

@@ -28,8 +28,8 @@ from benchmarks.campaign.servers import Server, draw_server
 from benchmarks.campaign.spaces import load_family
 from tests.unit.simulation import SimulatedStarter, make_setup, open_in_memory
 from tuner.campaign.progress import Silence
-from tuner.commands.sweep import Measuring
-from tuner.commands.sweep_plan import plan_sweep
+from tuner.commands.contests.sweep import Measuring
+from tuner.commands.contests.sweep_plan import plan_sweep
 from tuner.space import Space
 from tuner.statistics.curves.sweep import NEAR, TOLERANCE_SLACK, Sweeping
 from tuner.study import Study, load_study

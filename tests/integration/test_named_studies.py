@@ -3,7 +3,7 @@
 import pytest
 
 from tuner.campaign.prepare import prepare
-from tuner.commands.compare import list_presets
+from tuner.commands.contests.compare import list_presets
 from tuner.space.yaml_text import Document
 from tuner.study import load_study
 from tuner.study.named_studies import named_studies

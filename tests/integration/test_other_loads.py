@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tuner.campaign.experiment import Experiment
-from tuner.campaign.other_loads import meet_other_loads
 from tuner.campaign.prepare import prepare
 from tuner.campaign.progress import Silence
+from tuner.campaign.stages.other_loads import meet_other_loads
 from tuner.measure import window
 from tuner.optimize.catalogue import make_optimizer
 from tuner.records import Role

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.command_line import CommandLine
 from tests.unit.editor import find_faults
 from tuner.campaign.prepare import prepare
-from tuner.commands.compare import resolve
+from tuner.commands.contests.compare import resolve
 from tuner.commands.template import write_study
 from tuner.ports import HTTP
 from tuner.space import SpaceFacts, load_space

@@ -10,9 +10,9 @@ from tests.unit.statistics.made_starts import BASE, make_start, make_window
 from tuner.ports import Latency
 from tuner.records import Role
 from tuner.records.latency import merge, quantile
+from tuner.statistics.confirmation.paired_gain import judge_pairs, p_sign_flip, pair_order
 from tuner.statistics.control_level import ControlLevel, Speedup, combine, speedups
 from tuner.statistics.noise import Noise, estimate_noise
-from tuner.statistics.paired_gain import judge_pairs, p_sign_flip, pair_order
 from tuner.statistics.pruning import should_prune
 
 logs = st.floats(-3, 3)

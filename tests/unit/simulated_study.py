@@ -15,8 +15,8 @@ from tuner.report.conclusions import conclude
 from tuner.report.summary import Summary, gather_arm, timing
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.statistics.age import find_age
+from tuner.statistics.confirmation.paired_gain import judge_pairs
 from tuner.statistics.mechanism import Mechanism
-from tuner.statistics.paired_gain import judge_pairs
 from tuner.statistics.ranking import follow_incumbent, rank
 
 FINGERPRINT = Fingerprint(

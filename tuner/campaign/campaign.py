@@ -4,19 +4,19 @@ Every stage asks the storage what is there already and does only what is missing
 study goes on with the same command.
 """
 
-from tuner.campaign.confirm import CONFIRMED, confirm, find_planned, speaks_against_winner
 from tuner.campaign.controls import measure_control
 from tuner.campaign.experiment import Experiment, PlanChanged
-from tuner.campaign.fixed_rate import compare_latency
 from tuner.campaign.generator_room import give_generator_room
 from tuner.campaign.metric import settle_metric
-from tuner.campaign.other_loads import find_met, meet_other_loads
-from tuner.campaign.race import race
-from tuner.campaign.search import search
-from tuner.campaign.shortlist import better, refuse
-from tuner.campaign.simplify import simplify
+from tuner.campaign.stages.confirm import CONFIRMED, confirm, find_planned, speaks_against_winner
+from tuner.campaign.stages.fixed_rate import compare_latency
+from tuner.campaign.stages.other_loads import find_met, meet_other_loads
+from tuner.campaign.stages.race import race
+from tuner.campaign.stages.search import search
+from tuner.campaign.stages.shortlist import better, refuse
+from tuner.campaign.stages.simplify import simplify
 from tuner.ports import Config
-from tuner.statistics.other_loads import describe
+from tuner.statistics.confirmation.other_loads import describe
 from tuner.study.facts import REFUSALS, VERDICT
 
 MOST_REFUSALS = 5

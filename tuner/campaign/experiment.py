@@ -19,10 +19,10 @@ from tuner.optimize.optimizer import Optimizer
 from tuner.ports import Clock
 from tuner.records import Metric, Role, Situation, Start, State, blended, measured_by
 from tuner.records.blend import Blend
+from tuner.statistics.confirmation.power import assurance, plan_pairs
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import detectable_gain
 from tuner.statistics.observations import LEARNS_FROM
-from tuner.statistics.power import assurance, plan_pairs
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, Entry, Ranking, as_controls, rank
 from tuner.statistics.steady import declines
 from tuner.statistics.time_left import USUAL_STARTS, Outlook

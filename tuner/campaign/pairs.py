@@ -8,7 +8,7 @@ from random import Random
 from tuner.campaign.blocks import measure_until_it_counts
 from tuner.ports import Config
 from tuner.records import Role, Start, State
-from tuner.statistics.paired_gain import pair_order
+from tuner.statistics.confirmation.paired_gain import pair_order
 from tuner.study.storage import Opening
 
 

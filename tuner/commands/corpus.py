@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tuner import __version__
-from tuner.campaign.confirm import read_gain
 from tuner.campaign.prepare import prepare
+from tuner.campaign.stages.confirm import read_gain
 from tuner.commands.session import has_verdict
 from tuner.corpus.collect import collect, describe_surroundings
 from tuner.corpus.corpus_study import CorpusStudy

@@ -8,9 +8,9 @@ from tuner.commands.session import as_begun, has_verdict, open_begun, settle_pla
 from tuner.errors import UsageError
 from tuner.optimize.catalogue import make_optimizer
 from tuner.study import Study, load_study
+from tuner.study.databases.storage_url import show_url
 from tuner.study.folder import require_own
 from tuner.study.storage import Storage, is_there
-from tuner.study.storage_url import show_url
 
 
 def rehearse(settings: Study, setup: Setup, *, trusts: bool) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from tuner.optimize.optimizer import Optimizer
 from tuner.report.summary import Summary, pick, summarize
 from tuner.space import Space, facts_from_json, load_space
 from tuner.study import Study
-from tuner.study.database import StorageLost
+from tuner.study.databases.database import StorageLost
 from tuner.study.facts import BLEND, HOSTS, PRESET, SPACE_FACTS, VERDICT
 from tuner.study.folder import require_own
 from tuner.study.lock import is_locked, locked

@@ -12,8 +12,8 @@ from tuner.errors import UsageError
 from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Role, Start, State
 from tuner.space import Space
+from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.observations import LEARNS_FROM
-from tuner.statistics.paired_gain import Gain
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, as_controls, config_key, rank
 from tuner.study import Study
 from tuner.study.storage import Storage

@@ -11,7 +11,7 @@ from tuner.explain.study import explain
 from tuner.ports import Config
 from tuner.records import Start
 from tuner.space import Space
-from tuner.statistics.paired_gain import Gain
+from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.study import Study
 from tuner.study.cache import keep, look_up, make_key
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from tuner.explain.explanation import Proof, Worth
 from tuner.explain.findings import NEGLIGIBLE
+from tuner.statistics.confirmation.paired_gain import MOST_PAIRS
+from tuner.statistics.confirmation.power import assurance
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import Noise, pair_sd
-from tuner.statistics.paired_gain import MOST_PAIRS
-from tuner.statistics.power import assurance
 
 POWER = 0.9
 """Probability with which so many pairs prove a gain of the size that is expected."""

@@ -14,7 +14,7 @@ from tuner.explain.responses import describe_others, find_tolerances, respond_al
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.space import Space
-from tuner.statistics.paired_gain import Gain
+from tuner.statistics.confirmation.paired_gain import Gain
 
 USUAL_WINDOWS = 2
 

@@ -9,7 +9,7 @@ from tuner.report.wording import say_duration, say_interval, say_percent, say_ra
 
 if TYPE_CHECKING:
     from tuner.space import Space
-    from tuner.statistics.paired_gain import Gain
+    from tuner.statistics.confirmation.paired_gain import Gain
 
 NAMES_AT_MOST = 6
 TENDENCY = 0.8

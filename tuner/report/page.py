@@ -23,9 +23,9 @@ from tuner.report.wording import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tuner.report.bars import BarChart
     from tuner.report.curve import Curve
-    from tuner.report.drawing import Chart
+    from tuner.report.figures.bars import BarChart
+    from tuner.report.figures.drawing import Chart
     from tuner.report.summary import Summary
     from tuner.report.sweep import Sweep
     from tuner.statistics.age import Age
@@ -47,8 +47,8 @@ class Headline:
 def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "Sequence[Curve]" = ()) -> str:
     """Render the page, with the study's sweeps and load curves. What draws is imported here alone."""
     from tuner.report.curve.page import show_curve
-    from tuner.report.setting_figures import draw_slices
-    from tuner.report.start_figures import describe_starts
+    from tuner.report.figures.setting_figures import draw_slices
+    from tuner.report.figures.start_figures import describe_starts
     from tuner.report.sweep.page import draw_figure
 
     age = summary.gain.age if summary.gain is not None else None
@@ -130,8 +130,8 @@ def _say_end(summary: "Summary") -> str:
 
 def draw_figures(summary: "Summary") -> dict[str, "Chart | BarChart | None"]:
     """Draw every figure for which there is something to show; the others are None."""
-    from tuner.report import setting_figures, start_figures
     from tuner.report.explanation.figures import draw_costs, draw_others, draw_worths
+    from tuner.report.figures import setting_figures, start_figures
 
     found, space = summary.explanation, summary.space
     return {

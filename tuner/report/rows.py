@@ -30,7 +30,7 @@ from tuner.report.wording import (
 if TYPE_CHECKING:
     from tuner.report.summary import Arm, Summary
     from tuner.space import Derived, Parameter
-    from tuner.statistics.paired_gain import Gain
+    from tuner.statistics.confirmation.paired_gain import Gain
 
 FAILURE_KINDS = ("connect", "read", "write", "timeout", "status", "length", "other")
 LONGEST_REASON = 400

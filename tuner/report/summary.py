@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from tuner.campaign.confirm import read_gain
-from tuner.campaign.fixed_rate import LatencyClaim, read_latency
-from tuner.campaign.other_loads import read_other_loads
+from tuner.campaign.stages.confirm import read_gain
+from tuner.campaign.stages.fixed_rate import LatencyClaim, read_latency
+from tuner.campaign.stages.other_loads import read_other_loads
 from tuner.campaign.suggest import left_to_gain
 from tuner.errors import UsageError
 from tuner.explain.cache import explain_study
@@ -22,10 +22,10 @@ from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
 from tuner.report.reasons import explain_gain, explain_no_winner, explain_spoiled
+from tuner.statistics.confirmation.other_loads import OtherLoads
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
-from tuner.statistics.other_loads import OtherLoads
 from tuner.statistics.pareto import Choice, find_front
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, Ranking, as_controls, follow_incumbent, rank
 from tuner.study.facts import (
@@ -41,8 +41,8 @@ from tuner.study.facts import (
 
 if TYPE_CHECKING:
     from tuner.space import Space
+    from tuner.statistics.confirmation.paired_gain import Gain
     from tuner.statistics.noise import Noise
-    from tuner.statistics.paired_gain import Gain
     from tuner.study import Study
     from tuner.study.storage import Storage
 

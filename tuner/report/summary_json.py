@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tuner.campaign.fixed_rate import LatencyClaim
+from tuner.campaign.stages.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Scalar
 from tuner.records import Start, Window
 from tuner.records.latency import Quantile
@@ -12,14 +12,14 @@ from tuner.report.explanation.as_json import explanation_json, sensitivity_json
 from tuner.report.summary import P99, Arm, HostSides, LoadSides, Summary
 from tuner.report.wording import say_other_loads
 from tuner.space import describe_searched
+from tuner.statistics.confirmation.other_loads import OtherLoads, Side
 from tuner.statistics.control_level import Speedup
-from tuner.statistics.other_loads import OtherLoads, Side
 from tuner.statistics.pareto import Choice
 
 if TYPE_CHECKING:
     from tuner.statistics.age import Trend
+    from tuner.statistics.confirmation.paired_gain import Gain
     from tuner.statistics.feasibility import Assessment
-    from tuner.statistics.paired_gain import Gain
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:

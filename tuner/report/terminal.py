@@ -38,7 +38,7 @@ from tuner.report.wording import (
 
 if TYPE_CHECKING:
     from tuner.report.summary import Arm, Comparison, Summary
-    from tuner.statistics.paired_gain import Gain
+    from tuner.statistics.confirmation.paired_gain import Gain
     from tuner.study import Study
 
 PAIRED = (" of winner against default", "dim")

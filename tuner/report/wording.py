@@ -13,9 +13,9 @@ from tuner.study.presets import PRESETS
 if TYPE_CHECKING:
     from tuner.records.latency import Quantile
     from tuner.statistics.age import Age, Trend
+    from tuner.statistics.confirmation.other_loads import Faced, OtherLoads
+    from tuner.statistics.confirmation.paired_gain import Gain
     from tuner.statistics.control_level import Speedup
-    from tuner.statistics.other_loads import Faced, OtherLoads
-    from tuner.statistics.paired_gain import Gain
     from tuner.statistics.response_curve import Estimate
 
 NOTHING = "–"

@@ -12,6 +12,7 @@ from tuner.ports import H2, H2C, HTTP1, Scalar
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
 from tuner.study.backend import read_backend
+from tuner.study.databases.storage_url import show_url
 from tuner.study.fields import Fields, Keys
 from tuner.study.loads.builtin_loads import BUILTIN, read_builtin_load
 from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
@@ -31,7 +32,6 @@ from tuner.study.settings import (
     Targets,
     TargetSettings,
 )
-from tuner.study.storage_url import show_url
 
 HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -12,12 +12,12 @@ from tuner.records.blend import Across, Blend
 from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.space.yaml_text import Document
 from tuner.study.backend import BackendSettings
+from tuner.study.databases.storage_url import POSTGRESQL, sqlite_url
 from tuner.study.folder import DATABASE
 from tuner.study.loads.builtin_loads import BUILTIN_LOADS
 from tuner.study.loads.mix import define_mix, describe_mix
 from tuner.study.objective import Constraint, Objective
 from tuner.study.server_options import ServerOptions
-from tuner.study.storage_url import POSTGRESQL, sqlite_url
 
 if TYPE_CHECKING:
     from tuner.space import Dimension, Space

@@ -31,7 +31,7 @@ from tuner.records.as_json import (
 )
 from tuner.records.blend import Blend
 from tuner.records.hosts import Hosts
-from tuner.study.database import (
+from tuner.study.databases.database import (
     StorageLost,
     connect_database,
     log_ahead,
@@ -39,6 +39,7 @@ from tuner.study.database import (
     one_at_a_time,
     translated,
 )
+from tuner.study.databases.storage_url import POSTGRESQL, SQLITE, show_url
 from tuner.study.facts import (
     BLEND,
     DEFINITION,
@@ -54,7 +55,6 @@ from tuner.study.facts import (
 )
 from tuner.study.objective import Constraint, slacks
 from tuner.study.settings import CONSTRAINTS
-from tuner.study.storage_url import POSTGRESQL, SQLITE, show_url
 from tuner.study.workers.crew import ALONE, Crew
 from tuner.study.workers.file_locks import FileCrew
 from tuner.study.workers.postgresql import PostgresCrew

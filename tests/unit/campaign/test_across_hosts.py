@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.simulated_hosts import play, write_targets
 from tests.unit.simulation import SMALL_PLAN, SimulatedHost, cached_files_win
-from tuner.campaign.confirm import read_gain
+from tuner.campaign.stages.confirm import read_gain
 from tuner.errors import TargetError
 from tuner.records import Role
 

@@ -18,9 +18,9 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.campaign.campaign import calibrate, run_campaign
-from tuner.campaign.confirm import read_gain
 from tuner.campaign.controls import measure_control
-from tuner.campaign.search import try_next
+from tuner.campaign.stages.confirm import read_gain
+from tuner.campaign.stages.search import try_next
 from tuner.errors import TargetError, UsageError
 from tuner.optimize.optimizer import Suggestion
 from tuner.optimize.optuna_samplers import STARTUP_TRIALS

@@ -14,7 +14,7 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.campaign.campaign import run_campaign
-from tuner.campaign.confirm import read_gain
+from tuner.campaign.stages.confirm import read_gain
 from tuner.errors import UsageError
 from tuner.ports import Config, Failures
 from tuner.records import Failure, Role, State, Window

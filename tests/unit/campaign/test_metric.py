@@ -17,7 +17,7 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.campaign.campaign import calibrate, run_campaign
-from tuner.campaign.confirm import read_gain
+from tuner.campaign.stages.confirm import read_gain
 from tuner.errors import TargetError
 from tuner.records import Metric, Role
 from tuner.report.summary import summarize

@@ -15,7 +15,7 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.campaign.campaign import run_campaign
-from tuner.campaign.confirm import read_gain
+from tuner.campaign.stages.confirm import read_gain
 from tuner.records import Failure, Role
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, config_key
 from tuner.study.facts import CONFIRMATION, REFUSALS

@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.simulation import TUNED, SimulatedHost, SimulatedStarter, make_setup, space_of
 from tuner.campaign.prepare import Setup
-from tuner.commands import compare
+from tuner.commands.contests import compare
 from tuner.study import Study
 
 

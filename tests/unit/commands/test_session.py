@@ -7,7 +7,7 @@ from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import SimulatedHost, make_setup, open_in_memory, space_of, write_study
 from tests.unit.space.samples import HOST
 from tests.unit.starts import DEFAULT, SPACE, window
-from tuner.commands.compare import resolve
+from tuner.commands.contests.compare import resolve
 from tuner.commands.session import Ahead, as_begun, look_ahead, read, settle_plan, settle_preset
 from tuner.errors import UsageError
 from tuner.records import Role

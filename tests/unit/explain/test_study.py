@@ -13,7 +13,7 @@ from tuner.explain.explanation import Explanation, Finding
 from tuner.explain.responses import respond
 from tuner.explain.study import explain, explain_parameter
 from tuner.records import Role
-from tuner.statistics.paired_gain import judge_pairs
+from tuner.statistics.confirmation.paired_gain import judge_pairs
 
 WINNING = {"sendfile": False, "open_file_cache": 2000, "keepalive_timeout": 30}
 TRUE = {"sendfile": 0.12, "open_file_cache": 0.15, "keepalive_timeout": 0.0}

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.unit.starts import DEFAULT, config_of, start, window
 from tuner.report.comparison_forms import comparison_csv, comparison_markdown
 from tuner.report.summary import Comparison, gather_arm
-from tuner.statistics.paired_gain import judge_pairs
+from tuner.statistics.confirmation.paired_gain import judge_pairs
 
 FOUND = Comparison(
     first=gather_arm(DEFAULT, [start(0, windows=(window(1000, p99_ms=8.0),))]),

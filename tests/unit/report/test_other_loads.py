@@ -13,7 +13,7 @@ from tuner.report.rows import other_load_rows
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
 from tuner.report.wording import say_other_loads
-from tuner.statistics.other_loads import Faced, OtherLoads, Side
+from tuner.statistics.confirmation.other_loads import Faced, OtherLoads, Side
 
 SUMMARY = make_summary(searches=6)
 FEW = Situation(name="25 connections", changes="connections", connections=25, keepalive=True)

@@ -12,15 +12,15 @@ import pytest
 
 from tests.unit.simulated_study import make_summary, small_space
 from tests.unit.space.test_acting import of_load
-from tuner.campaign.fixed_rate import LatencyClaim
+from tuner.campaign.stages.fixed_rate import LatencyClaim
 from tuner.ports import ConnectTime, Failures
 from tuner.records import Failure, Role, Start, State
 from tuner.records.latency import Quantile
+from tuner.report.figures.setting_figures import draw_slice, draw_slices
 from tuner.report.page import STATES, describe_verdict, render_report
-from tuner.report.setting_figures import draw_slice, draw_slices
 from tuner.report.summary import Summary
 from tuner.report.summary_json import summary_json
-from tuner.statistics.paired_gain import judge_pairs
+from tuner.statistics.confirmation.paired_gain import judge_pairs
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 

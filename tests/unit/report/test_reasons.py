@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tests.unit.starts import DEFAULT, SPACE, config_of, control, failed, start, window
 from tuner.report.reasons import explain_gain, explain_no_winner
+from tuner.statistics.confirmation.paired_gain import judge_pairs
 from tuner.statistics.feasibility import Feasibility
-from tuner.statistics.paired_gain import judge_pairs
 from tuner.statistics.ranking import rank
 from tuner.study.objective import Constraint
 

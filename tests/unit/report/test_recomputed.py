@@ -19,7 +19,7 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.campaign.campaign import run_campaign
-from tuner.campaign.fixed_rate import RATE_SHARE, capacity_rps, read_latency
+from tuner.campaign.stages.fixed_rate import RATE_SHARE, capacity_rps, read_latency
 from tuner.errors import UsageError
 from tuner.measure.window import Load
 from tuner.records import Role

@@ -7,7 +7,7 @@ from tests.unit.starts import DEFAULT, SPACE, config_of, start, window
 from tuner.report.summary import Comparison, gather_arm
 from tuner.report.terminal import comparison_table, parameter_list, searched_list
 from tuner.space import describe_dead, describe_presets, describe_space
-from tuner.statistics.paired_gain import judge_pairs
+from tuner.statistics.confirmation.paired_gain import judge_pairs
 
 WINNER = config_of(open_file_cache=1000)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.statistics.made_starts import make_start
 from tuner.records import Role
 from tuner.records.hosts import AcrossHosts
-from tuner.statistics.paired_gain import judge_hosts
+from tuner.statistics.confirmation.paired_gain import judge_hosts
 
 
 def pairs(gain, *, count=8, seed=1, sd=0.01):

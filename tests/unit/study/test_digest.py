@@ -6,11 +6,11 @@ from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import SimulatedHost, open_on_disk, write_study
 from tuner.records import Role
 from tuner.study import load_study
+from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.digest import make_study_key
 from tuner.study.facts import PRESET, VERDICT
 from tuner.study.folder import DATABASE
 from tuner.study.storage import Opening, open_storage
-from tuner.study.storage_url import sqlite_url
 
 
 @pytest.fixture

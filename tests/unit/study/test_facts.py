@@ -8,16 +8,16 @@ import pytest
 from optuna.trial import TrialState, create_trial
 
 from tests.unit.simulated_study import FINGERPRINT
-from tuner.campaign.confirm import read_gain
-from tuner.campaign.fixed_rate import read_latency
-from tuner.campaign.other_loads import read_other_loads
+from tuner.campaign.stages.confirm import read_gain
+from tuner.campaign.stages.fixed_rate import read_latency
+from tuner.campaign.stages.other_loads import read_other_loads
 from tuner.errors import UsageError
 from tuner.records import Metric, Situation
 from tuner.records.blend import Across, Blend
 from tuner.study import facts
+from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.facts import Confirmation, Meeting, Refusal
 from tuner.study.storage import open_storage
-from tuner.study.storage_url import sqlite_url
 
 FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_text(encoding="utf-8"))
 """A whole study as it was written before facts had types and a version."""

@@ -18,7 +18,7 @@ from tuner.optimize.replay import distributions
 from tuner.ports import Failures
 from tuner.records import Failure, Role, State, Timing
 from tuner.study import facts
-from tuner.study.database import translated
+from tuner.study.databases.database import translated
 from tuner.study.objective import Constraint, slacks
 from tuner.study.storage import FAILED_VALUE, Opening, open_storage
 

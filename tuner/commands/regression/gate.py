@@ -7,10 +7,16 @@ from functools import partial
 
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress, Silence
-from tuner.commands.compare import ComparedMetric, Comparing, name_adjusted, prepare_as_begun, resolve
-from tuner.commands.contest import say_lacks
+from tuner.commands.contests.compare import (
+    ComparedMetric,
+    Comparing,
+    name_adjusted,
+    prepare_as_begun,
+    resolve,
+)
+from tuner.commands.contests.contest import say_lacks
+from tuner.commands.contests.versus import OF_ONE_STUDY, give_same_room, refuse_other_terms
 from tuner.commands.regression.measuring import measure_until_decided
-from tuner.commands.versus import OF_ONE_STUDY, give_same_room, refuse_other_terms
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.ports import Config, Scalar

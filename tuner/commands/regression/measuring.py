@@ -3,17 +3,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tuner.campaign.confirm import credit_bearing
-from tuner.commands.compare import Comparing
-from tuner.commands.interleaved import start_s
+from tuner.campaign.stages.confirm import credit_bearing
+from tuner.commands.contests.compare import Comparing
+from tuner.commands.contests.interleaved import start_s
 from tuner.errors import TargetError
 from tuner.records import Start
 from tuner.report.regression import Measurement
 from tuner.report.wording import say_duration
 from tuner.statistics.arms.faults import find_faults
 from tuner.statistics.arms.looks import Finding, alpha_of
+from tuner.statistics.confirmation.paired_gain import Gain
 from tuner.statistics.feasibility import judge_feasibility
-from tuner.statistics.paired_gain import Gain
 from tuner.study.objective import Constraint
 
 ARM = "arm"

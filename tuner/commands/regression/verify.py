@@ -9,7 +9,7 @@ from tuner import plugins
 from tuner.campaign.prepare import Setup, find_target, take_fingerprint
 from tuner.campaign.progress import Progress, Silence
 from tuner.commands.apply import settings_for
-from tuner.commands.compare import ComparedMetric, Comparing, prepare_as_begun
+from tuner.commands.contests.compare import ComparedMetric, Comparing, prepare_as_begun
 from tuner.commands.regression.in_force import (
     Wanted,
     find_unlasting,
@@ -29,10 +29,10 @@ from tuner.report.regression.distance import find_distance
 from tuner.restore.recovery import describe_use
 from tuner.space import Space
 from tuner.statistics.arms.looks import LEAST_LOOK, judge_lasting, plan_looks
+from tuner.statistics.confirmation.paired_gain import Gain
+from tuner.statistics.confirmation.power import ASSURANCE, assurance
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import Noise
-from tuner.statistics.paired_gain import Gain
-from tuner.statistics.power import ASSURANCE, assurance
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
 from tuner.study.lock import locked

@@ -1,7 +1,5 @@
 """The page and the figure of a contest: one self-contained HTML document, light and dark."""
 
-from tuner.report.axes import Axis, ratio_axis, ratio_labels
-from tuner.report.bars import BARS_PX, Bar, BarChart
 from tuner.report.contest import Contest
 from tuner.report.contest.rows import entrant_columns, entrant_rows, pair_rows, say_to_control, to_control
 from tuner.report.contest.wording import (
@@ -11,6 +9,8 @@ from tuner.report.contest.wording import (
     say_effort,
     say_intervals,
 )
+from tuner.report.figures.axes import Axis, ratio_axis, ratio_labels
+from tuner.report.figures.bars import BARS_PX, Bar, BarChart
 from tuner.report.markup import load_templates
 from tuner.statistics.response_curve import Estimate
 

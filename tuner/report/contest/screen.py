@@ -16,7 +16,7 @@ from tuner.report.contest.wording import (
     say_effort,
     say_intervals,
 )
-from tuner.report.interval_bar import LEAST_BAR, MOST_BAR, IntervalBar
+from tuner.report.figures.interval_bar import LEAST_BAR, MOST_BAR, IntervalBar
 from tuner.report.wording import make_printable, say_ratio
 
 GAP = "  "

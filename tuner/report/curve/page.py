@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tuner.report.axes import Axis, Label, arrange_labels, number_labels
 from tuner.report.curve import (
     Curve,
     list_faults,
@@ -12,7 +11,8 @@ from tuner.report.curve import (
     say_effort,
     say_failures_of,
 )
-from tuner.report.drawing import Chart, Point, Series, Stroke, height_of
+from tuner.report.figures.axes import Axis, Label, arrange_labels, number_labels
+from tuner.report.figures.drawing import Chart, Point, Series, Stroke, height_of
 from tuner.report.markup import load_templates
 from tuner.report.wording import NOTHING, say_interval, say_milliseconds, say_rate, say_ratio
 from tuner.statistics.curves.load_curve import Spot

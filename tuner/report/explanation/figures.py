@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tuner.explain.explanation import Explanation, Finding, Line, Other, Worth
-from tuner.report.axes import Axis, ratio_axis, ratio_labels
-from tuner.report.bars import BARS_PX, Bar, BarChart
 from tuner.report.conclusions import say_worth
+from tuner.report.figures.axes import Axis, ratio_axis, ratio_labels
+from tuner.report.figures.bars import BARS_PX, Bar, BarChart
 from tuner.report.wording import NOTHING, say_percent
 
 if TYPE_CHECKING:

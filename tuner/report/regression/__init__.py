@@ -9,7 +9,7 @@ from tuner.report.summary import Comparison
 from tuner.report.wording import say_percent, say_ratio
 from tuner.space import Space
 from tuner.statistics.arms.looks import Finding, half_of
-from tuner.statistics.paired_gain import Gain
+from tuner.statistics.confirmation.paired_gain import Gain
 
 NEW, BASELINE = "new", "baseline"
 

@@ -12,7 +12,7 @@ from tuner.report.regression import BASELINE, NEW, AppliedSetting, Measurement, 
 from tuner.report.rows import describe_arm, name_p99
 from tuner.report.terminal import FittingTable
 from tuner.report.wording import NOTHING, capitalize, make_printable, say_gain, say_metric, say_value
-from tuner.statistics.paired_gain import Gain
+from tuner.statistics.confirmation.paired_gain import Gain
 
 COLORS: Mapping[str, str] = {
     "in force": "bold green", "holds": "bold green", "no slower": "bold green",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tuner.report.axes import choose_ratio_ticks
+from tuner.report.figures.axes import choose_ratio_ticks
 from tuner.report.markup import load_templates
 from tuner.report.sweep import (
     Sweep,

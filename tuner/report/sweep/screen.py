@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
-from tuner.report.interval_bar import LEAST_BAR, MOST_BAR, IntervalBar
+from tuner.report.figures.interval_bar import LEAST_BAR, MOST_BAR, IntervalBar
 from tuner.report.sweep import (
     Sweep,
     advise,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from tuner.records import Start
-from tuner.statistics.paired_gain import ALPHA, judge_pairs
+from tuner.statistics.confirmation.paired_gain import ALPHA, judge_pairs
 from tuner.statistics.response_curve import Estimate
 
 LEAST_BLOCKS = 3

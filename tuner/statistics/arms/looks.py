@@ -9,7 +9,7 @@ import math
 from typing import Literal
 
 from tuner.errors import UsageError
-from tuner.statistics.paired_gain import ALPHA, LARGEST_LOG, MIN_GAIN, Gain
+from tuner.statistics.confirmation.paired_gain import ALPHA, LARGEST_LOG, MIN_GAIN, Gain
 
 Finding = Literal["no slower", "slower", "holds", "gone", "cannot tell"]
 LEAST_PAIRS, LEAST_LOOK = 2, 4

@@ -18,12 +18,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tuner.errors import TargetError
 from tuner.records import Start
-from tuner.study.database import StorageLost, translated
+from tuner.study.databases.database import StorageLost, translated
 
 T = TypeVar("T")
 
 LEAVING_S = 7.0
-"""Until then the database has noticed that a process is gone (`CONNECTION` in tuner.study.database)."""
+"""Until then the database has noticed that a process is gone (`CONNECTION` of tuner.study.databases)."""
 MOST_OF_A_TURN_S = 120
 """After so long without a word the database ends the connection of whoever has the turn."""
 BEATS = 6

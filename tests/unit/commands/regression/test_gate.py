@@ -19,7 +19,7 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
-from tuner.commands import compare as compare_module
+from tuner.commands.contests import compare as compare_module
 from tuner.commands.regression.gate import gate
 from tuner.errors import TargetError, UsageError
 from tuner.records import Failure

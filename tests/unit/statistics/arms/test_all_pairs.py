@@ -10,7 +10,7 @@ from tests.unit.statistics.made_starts import make_start
 from tuner.records import Failure, Role, State
 from tuner.statistics.arms.all_pairs import judge_all_pairs
 from tuner.statistics.arms.faults import find_failure
-from tuner.statistics.paired_gain import judge_pairs
+from tuner.statistics.confirmation.paired_gain import judge_pairs
 
 ARMS = ("a", "b", "c")
 

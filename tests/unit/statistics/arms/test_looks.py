@@ -8,7 +8,7 @@ import pytest
 
 from tuner.errors import UsageError
 from tuner.statistics.arms.looks import alpha_of, half_of, judge_lasting, judge_margin, plan_looks
-from tuner.statistics.paired_gain import Gain, judge_pairs
+from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs
 
 MARGIN = 0.03
 

@@ -1,0 +1,193 @@
+"""The candidate under loads that it was not tuned on, on a simulated host."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.simulation import (
+    SMALL_PLAN,
+    TUNED,
+    SimulatedHost,
+    cached_files_win,
+    make_campaign,
+    open_in_memory,
+    space_of,
+    write_study,
+)
+from tuner.campaign.campaign import calibrate
+from tuner.campaign.stages.other_loads import CANDIDATE_ARM, meet_other_loads, read_other_loads
+from tuner.records import Failure, Role, State
+from tuner.statistics.ranking import DEFAULT_ARM
+from tuner.study.facts import OTHER_LOADS
+
+PLAN = replace(SMALL_PLAN, other_loads_s=20)
+SPACE = space_of(*TUNED)
+CANDIDATE = SPACE.complete({"open_file_cache": 2000})
+ANOTHER = SPACE.complete({"open_file_cache": 1000})
+ALL = ["25 connections", "400 connections", "Connection: close", "60 slow clients"]
+
+
+def is_candidate(config):
+    return bool(config["open_file_cache"])
+
+
+def loses_with_many(config, situation):
+    return cached_files_win(config) - (0.4 if is_candidate(config) and situation.connections == 400 else 0.0)
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return write_study(tmp_path)
+
+
+def campaign_on(settings, host, **given):
+    campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=PLAN, **given)
+    calibrate(campaign)
+    return campaign
+
+
+def of_other_loads(campaign):
+    return [start for start in campaign.starts if start.role is Role.OTHER_LOADS]
+
+
+def named(found):
+    return {each.situation.name: each for each in found.faced}
+
+
+def test_a_candidate_that_is_better_everywhere_holds(settings):
+    campaign = campaign_on(settings, SimulatedHost())
+
+    found = meet_other_loads(campaign, CANDIDATE)
+
+    assert found.verdict == "holds"
+    assert [each.situation.name for each in found.faced] == ALL
+    assert all(1.0 < each.low < 1.197 < each.high for each in found.faced)
+    assert not found.left_out
+    assert [start.arm for start in of_other_loads(campaign)].count(CANDIDATE_ARM) == found.pairs == 2
+
+
+def test_a_candidate_that_loses_with_four_times_the_connections_loses(settings):
+    campaign = campaign_on(settings, SimulatedHost(worth_in=loses_with_many))
+
+    found = meet_other_loads(campaign, CANDIDATE)
+
+    assert found.verdict == "loses"
+    assert {name: each.finding for name, each in named(found).items()} == dict.fromkeys(ALL, "holds") | {
+        "400 connections": "loses"
+    }
+    assert named(found)["400 connections"].ratio == pytest.approx(0.80, abs=0.04)
+
+
+def test_a_loss_of_a_few_percent_is_seen_and_accepted(settings):
+    host = SimulatedHost(worth_in=lambda config, _: -0.04 if is_candidate(config) else 0.0, sigma_start=0.001)
+    campaign = campaign_on(settings, host)
+    exact = replace(PLAN, other_loads_s=400)
+    campaign.plan = exact
+
+    found = meet_other_loads(campaign, CANDIDATE)
+
+    assert found.verdict == "holds"
+    assert any(each.is_slower for each in found.faced)
+
+
+def test_a_candidate_that_fails_requests_of_other_loads_fails(settings):
+    host = SimulatedHost(
+        failure_rate_in=lambda config, situation: 0.02 * (is_candidate(config) and not situation.keepalive)
+    )
+
+    found = meet_other_loads(campaign_on(settings, host), CANDIDATE)
+
+    assert found.verdict == "fails"
+    assert named(found)["Connection: close"].finding == "fails"
+    assert named(found)["Connection: close"].candidate.failure_rate == pytest.approx(0.02, abs=0.001)
+
+
+def test_failures_that_the_default_has_too_are_no_new_ones(settings):
+    host = SimulatedHost(failure_rate_in=lambda config, _: 0.03 if is_candidate(config) else 0.02)
+
+    assert meet_other_loads(campaign_on(settings, host), CANDIDATE).verdict == "holds"
+
+
+def test_a_candidate_that_does_not_start_fails(settings):
+    crash = Failure(kind="crashed", reason="nginx: it was killed by signal -11")
+    host = SimulatedHost(fault=lambda config: crash if is_candidate(config) else None)
+    campaign = campaign_on(settings, host)
+
+    found = meet_other_loads(campaign, CANDIDATE)
+
+    assert (found.verdict, found.failure) == ("fails", crash.reason)
+    before = len(campaign.starts)
+    assert meet_other_loads(campaign, CANDIDATE) == found
+    assert len(campaign.starts) == before
+    assert read_other_loads(campaign.storage, campaign.starts, campaign.default) == (found,)
+
+
+def test_starts_under_other_loads_never_enter_the_model(settings):
+    campaign = campaign_on(settings, SimulatedHost(worth_in=lambda *_: -1.0))
+    before, controls = campaign.ranking(), campaign.controls()
+
+    meet_other_loads(campaign, CANDIDATE)
+
+    after = campaign.ranking()
+    assert (after.noise, after.speedups, after.entries) == (before.noise, before.speedups, before.entries)
+    assert campaign.controls() == controls
+
+
+def test_what_was_found_is_read_again_from_the_storage_and_not_measured_again(settings):
+    campaign = campaign_on(settings, SimulatedHost(worth_in=loses_with_many))
+    first = meet_other_loads(campaign, CANDIDATE)
+    second = meet_other_loads(campaign, ANOTHER)
+    made = len(campaign.starts)
+
+    assert meet_other_loads(campaign, CANDIDATE) == first
+    assert len(campaign.starts) == made
+    # Noise that is known better by then changes nothing.
+    calibrated = campaign.storage.starts()
+    assert read_other_loads(campaign.storage, calibrated, campaign.default) == (first, second)
+    blocks = [(start.block, start.arm) for start in of_other_loads(campaign)]
+    assert len(set(blocks)) == len(blocks)
+
+
+@pytest.mark.parametrize("cut", range(0, 24, 3))
+def test_a_meeting_that_was_cut_off_goes_on_and_keeps_its_whole_pairs(settings, cut):
+    host = SimulatedHost(worth_in=loses_with_many)
+    storage = open_in_memory(host.clock)
+    campaign = make_campaign(settings, host, storage, plan=PLAN)
+    calibrate(campaign)
+    host.steps, host.cut_at = 0, cut
+    with pytest.raises(KeyboardInterrupt):
+        meet_other_loads(campaign, CANDIDATE)
+    host.cut_at = None
+
+    again = make_campaign(settings, host, storage, plan=PLAN, session="second")
+    found = meet_other_loads(again, CANDIDATE)
+
+    assert found.verdict == "loses"
+    assert all(start.state is not State.RUNNING for start in storage.starts())
+    whole = [start for start in of_other_loads(again) if start.state is State.COMPLETE]
+    assert all([window.situation for window in start.windows] == ALL for start in whole)
+    assert len(whole) <= 5
+    (planned,) = storage.recall(OTHER_LOADS)
+    assert planned.config == CANDIDATE
+
+
+def test_without_time_for_it_nothing_is_measured_and_nothing_is_found(settings):
+    campaign = campaign_on(settings, SimulatedHost(worth_in=loses_with_many))
+    campaign.plan = SMALL_PLAN
+
+    found = meet_other_loads(campaign, CANDIDATE)
+
+    assert (found.verdict, found.faced, found.pairs) == ("holds", (), 0)
+    assert not of_other_loads(campaign)
+
+
+def test_both_sides_of_a_pair_stand_next_to_each_other(settings):
+    campaign = campaign_on(settings, SimulatedHost())
+
+    meet_other_loads(campaign, CANDIDATE)
+
+    starts = of_other_loads(campaign)
+    assert [start.block for start in starts] == [0, 0, 1, 1]
+    assert {frozenset((a.arm, b.arm)) for a, b in zip(starts[::2], starts[1::2], strict=True)} == {
+        frozenset((DEFAULT_ARM, CANDIDATE_ARM))
+    }

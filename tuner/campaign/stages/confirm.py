@@ -1,0 +1,215 @@
+"""The confirmation: fresh default/winner pairs, the only ones that are reported as the gain."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from random import Random
+
+from tuner.campaign.experiment import WRAP_UP_S, Experiment
+from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs, read_starts
+from tuner.ports import Config
+from tuner.records import Role, Start
+from tuner.records.hosts import Hosts
+from tuner.statistics.age import find_age
+from tuner.statistics.confirmation.paired_gain import Gain, judge_hosts, judge_starts, needs_extension
+from tuner.statistics.feasibility import GOODPUT_RPS, Assessment, Feasibility, judge_feasibility
+from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
+from tuner.study.facts import CONFIRMATION, REFUSALS, Confirmation
+from tuner.study.objective import Constraint
+from tuner.study.storage import Opening, Storage
+
+CONFIRMED = "confirmed"
+INFEASIBLE = "not confirmed: the winner"
+FAILED = f"not confirmed: {WINNER_ARM}:"
+
+
+def confirm(experiment: Experiment, winner: Config) -> str:
+    """Measure fresh default/winner pairs, and once more as many when they do not decide.
+
+    How many pairs there are, and how many windows, is settled and kept before the first of them.
+    """
+    storage, constraints = experiment.storage, experiment.setup.settings.constraints
+    planned = storage.recall(CONFIRMATION)
+    if planned is None or dict(planned.config) != dict(winner):
+        planned = _size(experiment, winner, after=planned)
+        storage.remember(CONFIRMATION, planned)
+    failed = _measure(experiment, planned)
+    gain = read_gain(storage, experiment.starts, experiment.default, constraints)
+    more = planned.extend_to - planned.pairs
+    has_time = experiment.time_left_s() >= 2 * more * experiment.mean_cost_s()
+    if more > 0 and failed is None and has_time and gain is not None and needs_extension(gain):
+        experiment.progress.note("the pairs do not decide; the planned extension follows")
+        planned = replace(planned, pairs=planned.extend_to)
+        storage.remember(CONFIRMATION, planned)
+        failed = _measure(experiment, planned)
+        gain = read_gain(storage, experiment.starts, experiment.default, constraints)
+    if failed is not None:
+        return f"not confirmed: {failed}"
+    pairs = _judge(storage, experiment.starts, experiment.default)
+    known = _judge_feasibility(experiment)
+    if pairs is not None and (pairs.verdict == "improved" or known.default_fails):
+        _measure_doubted(experiment, planned)
+        gain = read_gain(storage, experiment.starts, experiment.default, constraints)
+    known = _judge_feasibility(experiment)
+    if doubts := known.doubts(planned.config):
+        verb = "breaks" if known.is_ruled_out(planned.config) else "may break"
+        return f"{INFEASIBLE} {verb} {' and '.join(map(_describe, doubts))}"
+    if gain is None:
+        return "not proven"
+    return CONFIRMED if gain.is_proven else gain.verdict
+
+
+def _describe(doubt: Assessment) -> str:
+    """Name a constraint; what is no bound of the study file says its figures, too."""
+    if doubt.metric != GOODPUT_RPS:
+        return doubt.constraint
+    return f"{doubt.constraint} (it {doubt.finding}, the default {doubt.finding_of_default})"
+
+
+def speaks_against_winner(verdict: str) -> bool:
+    """Return whether a confirmation ended because its winner must not ship, whatever it gains."""
+    return verdict.startswith((INFEASIBLE, FAILED))
+
+
+def find_planned(experiment: Experiment) -> Config | None:
+    """Return what is planned to be confirmed and was not refused since; None without such a plan."""
+    planned = experiment.storage.recall(CONFIRMATION)
+    refused = [dict(each.config) for each in experiment.storage.recall(REFUSALS) or ()]
+    return None if planned is None or dict(planned.config) in refused else planned.config
+
+
+def _size(experiment: Experiment, winner: Config, *, after: Confirmation | None) -> Confirmation:
+    """Plan the pairs by all that is known before them; `after` is the plan of a finalist that was refused."""
+    storage, plan, posterior = experiment.storage, experiment.plan, experiment.ranking().posterior
+    pairs, windows = experiment.plan_confirmation(None if posterior is None else posterior.gain(winner))
+    extend_to = max(pairs, plan.extend_to)
+    return Confirmation(
+        config=dict(winner), pairs=pairs, windows=windows, extend_to=extend_to,
+        looks=2 if extend_to > pairs else 1,
+        first_block=0 if after is None else after.first_block + _count_blocks(storage, after),
+    )  # fmt: skip
+
+
+def _judge_feasibility(experiment: Experiment) -> Feasibility:
+    constraints = experiment.setup.settings.constraints
+    return judge_feasibility(experiment.starts, constraints, experiment.default, experiment.hosts)
+
+
+def _count_blocks(storage: Storage, planned: Confirmation) -> int:
+    """Return how many numbers the pairs of a confirmation have: as many for each host."""
+    hosts = storage.hosts
+    return planned.extend_to * (1 if hosts is None else len(hosts.names))
+
+
+def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
+    """Measure the pairs that are missing; returns the side that failed with its reason, or None.
+
+    Where the winner is to hold on several hosts, each has pairs of its own, and waits for the others.
+    """
+    plan = replace(experiment.plan, windows=(planned.windows, planned.windows))
+    seed, hosts = experiment.setup.settings.seed, experiment.hosts
+    pairings = _pairings(planned, experiment.default, hosts, seed)
+    failed = measure_pairs(
+        pairings[experiment.host if hosts is not None else ""],
+        experiment.starts,
+        lambda opening: experiment.make(opening, plan=plan),
+        lambda done, total: experiment.enter("confirm", done, total),
+        is_taken=partial(experiment.is_taken, Role.CONFIRM),
+        wait=experiment.wait_for_others,
+    ).failed
+    while failed is None and (missing := _find_missing(experiment.starts, pairings)):
+        experiment.wait_for_hosts(missing)
+    return failed
+
+
+def _find_missing(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> list[str]:
+    """Return the hosts that have not measured all their pairs."""
+    return [host for host, pairing in pairings.items() if len(read_pairs(starts, pairing)) < pairing.pairs]
+
+
+def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
+    """Start winner and default until it is shown that constraints are kept, or broken.
+
+    At most as often as in the pairs, and while there is time. These starts are no part of the gain: it comes
+    from the planned pairs alone.
+    """
+    winner = planned.config
+    openings = [
+        Opening(role=Role.REPEAT, config=winner, point=experiment.setup.space.encode(winner)),
+        Opening(role=Role.CONTROL, config=experiment.default, arm=DEFAULT_ARM),
+    ]
+    while (made := _count_since_pairs(experiment.own_starts())) < 2 * planned.pairs:
+        known = _judge_feasibility(experiment)
+        has_time = experiment.time_left_s() >= experiment.mean_cost_s() + WRAP_UP_S
+        if known.may_ship(winner) or known.is_ruled_out(winner) or not has_time:
+            break
+        experiment.make(openings[made % len(openings)])
+    while experiment.hosts is not None and experiment.wait_for_others():
+        pass  # they look at their own hosts
+
+
+def _count_since_pairs(starts: Sequence[Start]) -> int:
+    """Return how many starts were made since the last one of a pair."""
+    return next((back for back, start in enumerate(reversed(starts)) if start.role is Role.CONFIRM), 0)
+
+
+def _pairings(
+    planned: Confirmation, default: Config, hosts: Hosts | None, seed: int = 0
+) -> Mapping[str, Pairing]:
+    """Return the comparison on each host; of one, or where any will do, a single one without a name."""
+    names = ("",) if hosts is None else hosts.names
+    return {
+        host: Pairing(
+            role=Role.CONFIRM,
+            sides={DEFAULT_ARM: default, WINNER_ARM: planned.config},
+            pairs=planned.pairs,
+            rng=Random("/".join(filter(None, (str(seed), "confirm", host)))),  # noqa: S311 - no secret
+            first_block=planned.first_block + index * planned.extend_to,
+        )
+        for index, host in enumerate(names)
+    }
+
+
+def read_gain(
+    storage: Storage, starts: Sequence[Start], default: Config, constraints: Sequence[Constraint]
+) -> Gain | None:
+    """Recompute the confirmed gain from the stored pairs; None before all of them are there.
+
+    A winner that breaks a constraint, by all its starts, has improved nothing, nor has one of which it is not
+    shown that it keeps them. One that keeps what the default breaks bears the load, however much it serves.
+    """
+    planned, gain = storage.recall(CONFIRMATION), _judge(storage, starts, default)
+    if planned is None or gain is None:
+        return None
+    known = judge_feasibility(starts, constraints, default, storage.hosts)
+    if known.is_ruled_out(planned.config):
+        return replace(gain, verdict="infeasible")
+    gain = credit_bearing(gain, known)
+    is_shown = not gain.is_proven or known.may_ship(planned.config)
+    return gain if is_shown else replace(gain, verdict="not proven")
+
+
+def credit_bearing(gain: Gain, known: Feasibility) -> Gain:
+    """Return the gain of a side that keeps what the default breaks: it bears the load."""
+    bears = known.default_fails and gain.verdict not in {"improved", "overfitted"}
+    return replace(gain, verdict="bears the load") if bears else gain
+
+
+def _judge(storage: Storage, starts: Sequence[Start], default: Config) -> Gain | None:
+    """Return what the stored pairs show, whatever constraints say; None before all of them are there."""
+    planned = storage.recall(CONFIRMATION)
+    if planned is None:
+        return None
+    hosts = storage.hosts
+    sides = {
+        host: read_starts(starts, pairing) for host, pairing in _pairings(planned, default, hosts).items()
+    }
+    pairs = {host: list(zip(*both, strict=True)) for host, both in sides.items()}
+    if any(len(each) < planned.pairs for each in pairs.values()):
+        return None
+    if hosts is None:
+        gain = judge_starts(pairs[""], storage.blend, looks=planned.looks)
+    else:
+        gain = judge_hosts(pairs, storage.blend, hosts.across, looks=planned.looks)
+    of_default, of_winner = ([start for both in sides.values() for start in both[side]] for side in (0, 1))
+    return replace(gain, metric=storage.metric, age=find_age(of_default, of_winner))

@@ -1,0 +1,123 @@
+"""Response times at a fixed rate: the only ones of which something is claimed.
+
+Under a closed loop a slow answer delays the next request, so response times there are goodput once more
+(mean latency = connections / goodput, Little's law), and stalls are sampled too rarely (Schroeder et al.,
+"Open Versus Closed", NSDI 2006). So both sides get the same rate, well below what the default can take.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+from statistics import median
+
+from tuner.campaign.experiment import Experiment
+from tuner.campaign.pairs import Pairing, finished_pair, measure_pairs
+from tuner.plugins import make_rate_generator
+from tuner.ports import Config
+from tuner.records import Role, Start
+from tuner.records.latency import Quantile, merge, quantile
+from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs
+from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
+from tuner.study.facts import FIXED_RATE, FixedRateComparison
+from tuner.study.storage import Storage
+
+RATE_SHARE = 0.7
+"""Of the default's goodput: far from the limit where queues explode, busy enough to show a difference."""
+P99 = 0.99
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyClaim:
+    """Response times of default and winner at the same rate."""
+
+    rate_rps: float
+    pairs: int
+    default_p99: Quantile | None
+    winner_p99: Quantile | None
+    ratio: Gain
+    """Winner p99 over default p99, pair by pair: below 1 is better."""
+
+
+def compare_latency(experiment: Experiment, winner: Config) -> None:
+    """Measure default and winner at the same fixed rate, in pairs; nothing when the plan leaves it out."""
+    plan, load = experiment.plan, experiment.setup.fixed_rate
+    if not plan.rate_pairs or experiment.setup.load.beside:  # which of several loads would it be?
+        return
+    if load is None:
+        generator = make_rate_generator()
+        needed = generator.name if generator else "a load generator that keeps a rate"
+        experiment.progress.note(f"no comparison at a fixed rate: that needs {needed} and kept connections")
+        return
+    planned = experiment.storage.recall(FIXED_RATE)
+    if planned is None:
+        rate_rps = RATE_SHARE * capacity_rps(experiment.starts)
+        planned = FixedRateComparison(config=dict(winner), rate_rps=rate_rps, pairs=plan.rate_pairs)
+        experiment.storage.remember(FIXED_RATE, planned)
+    own_plan = replace(plan, window_s=plan.rate_window_s, windows=(1, 1))
+    own_load = replace(load, rate_rps=planned.rate_rps)
+    measure_pairs(
+        _pairing(planned, experiment.default),
+        experiment.starts,
+        lambda opening: experiment.make(opening, plan=own_plan, load=own_load),
+        lambda done, total: experiment.enter("latency", done, total),
+        is_taken=partial(experiment.is_taken, Role.LATENCY),
+        wait=experiment.wait_for_others,
+    )
+
+
+def capacity_rps(starts: Sequence[Start]) -> float:
+    """Return the default's goodput in the confirmation: what it can do, on the slowest of several hosts."""
+    logs: dict[str, list[float]] = {}
+    for start in starts:
+        is_measure = start.role is Role.CONFIRM and start.arm == DEFAULT_ARM
+        if is_measure and start.log_goodput is not None:
+            logs.setdefault(start.host, []).append(start.log_goodput)
+    return math.exp(min(map(median, logs.values()))) if logs else 0.0
+
+
+def _pairing(planned: FixedRateComparison, default: Config) -> Pairing:
+    return Pairing(
+        role=Role.LATENCY,
+        sides={DEFAULT_ARM: default, WINNER_ARM: planned.config},
+        pairs=planned.pairs,
+        rng=Random("latency"),  # noqa: S311 - no secret
+    )
+
+
+def read_latency(storage: Storage, starts: Sequence[Start], default: Config) -> LatencyClaim | None:
+    """Recompute the claim from the stored windows; None before all pairs are there."""
+    planned = storage.recall(FIXED_RATE)
+    if planned is None:
+        return None
+    pairing = _pairing(planned, default)
+    mine = [start for start in starts if start.role is Role.LATENCY and start.counts]
+    whole = {block for block in range(pairing.pairs) if finished_pair(mine, pairing, block) is not None}
+    if len(whole) < pairing.pairs:
+        return None
+    logs = []
+    for block in sorted(whole):
+        sides = [_p99_ms([s for s in mine if s.block == block and s.arm == arm]) for arm in pairing.sides]
+        if sides[0] is None or sides[1] is None:
+            return None
+        logs.append((math.log(sides[0]), math.log(sides[1])))
+    return LatencyClaim(
+        rate_rps=planned.rate_rps,
+        pairs=len(logs),
+        default_p99=_merged_p99([start for start in mine if start.arm == DEFAULT_ARM]),
+        winner_p99=_merged_p99([start for start in mine if start.arm == WINNER_ARM]),
+        ratio=judge_pairs(logs),
+    )
+
+
+def _p99_ms(starts: Sequence[Start]) -> float | None:
+    found = _merged_p99(starts)
+    return None if found is None or found.value_ms <= 0 else found.value_ms
+
+
+def _merged_p99(starts: Sequence[Start]) -> Quantile | None:
+    """Merge the windows of these starts; None when there are too few requests to know a p99."""
+    windows = [window for start in starts for window in start.valid_windows]
+    latencies = [window.latency for window in windows if window.latency is not None]
+    return quantile(merge(latencies), P99) if latencies else None

@@ -1,0 +1,199 @@
+"""The candidate under loads that it was not tuned on, beside the default, before it is confirmed.
+
+What was tuned on one load alone may have been bought from others: few big processes beat many small ones
+until clients are slow, short queues are quick until connections come. A capacity that the space knows is
+guarded already; here it is looked at.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from random import Random
+
+from tuner.campaign.blocks import MAX_FAILURES
+from tuner.campaign.experiment import Experiment
+from tuner.campaign.pairs import Pairing, find_pair, measure_pairs
+from tuner.measure.situations import WARM_UP_S, choose_situations
+from tuner.ports import Config
+from tuner.records import Role, Situation, Start, State, Window
+from tuner.records.hosts import Hosts
+from tuner.statistics.confirmation.other_loads import OtherLoads, judge_situation
+from tuner.statistics.noise import pair_sd
+from tuner.statistics.ranking import DEFAULT_ARM
+from tuner.study.facts import OTHER_LOADS, REFUSALS, Meeting
+from tuner.study.objective import Constraint
+from tuner.study.storage import Storage
+
+CANDIDATE_ARM = "candidate"
+LEAST_WINDOW_S, MOST_WINDOW_S = 1.0, 2.0
+OVERHEAD_S = 0.2
+"""Of one window, and of the slow clients: programs start, counters are read."""
+MOST_PAIRS = 8
+FAILURE_LIMIT = 0.01
+"""Of a study that bounds no failure rate: from there on a configuration is held not to bear a load."""
+RELATIVE_LIMIT = 0.001
+"""Of a study whose bound is what the default has: fewer failures are none that anybody would look for."""
+NOT_MEASURED = "it could not be measured in any pair"
+NOT_SERVED = "the default itself serves nothing there"
+
+
+def meet_other_loads(experiment: Experiment, config: Config) -> OtherLoads:
+    """Measure a candidate and the default in situations that the study's load does not show.
+
+    What was measured of it already, in this session or in another, is not measured again. A plan without
+    time for this finds nothing and holds.
+    """
+    storage, default, hosts = experiment.storage, experiment.default, experiment.hosts
+    meetings = storage.recall(OTHER_LOADS) or ()
+    planned = _find(meetings, config)
+    if planned is None:
+        planned = _plan(experiment, config, meetings)
+        storage.remember(OTHER_LOADS, (*meetings, planned))
+    pairings = _pairings(planned, default, hosts)
+    own = pairings[experiment.host if hosts is not None else ""]
+    if planned.situations and _failure(experiment.starts, own) is None:
+        measure_pairs(
+            own,
+            experiment.starts,
+            lambda opening: experiment.make_in(planned.situations, opening, window_s=planned.window_s),
+            lambda done, total: experiment.enter("other loads", done, total),
+            is_taken=partial(experiment.is_taken, Role.OTHER_LOADS),
+            wait=experiment.wait_for_others,
+        )
+    while planned.situations and (missing := _find_missing(experiment.starts, pairings)):
+        experiment.wait_for_hosts(missing)
+    return _judge(planned, experiment.starts, default, hosts)
+
+
+def _find_missing(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> list[str]:
+    """Return the hosts that have not measured all their pairs; none where the candidate failed on one."""
+    if any(_failure(starts, each) is not None for each in pairings.values()):
+        return []
+    return [host for host, each in pairings.items() if len(_pairs(starts, each)) < each.pairs]
+
+
+def read_other_loads(storage: Storage, starts: Sequence[Start], default: Config) -> tuple[OtherLoads, ...]:
+    """Recompute what was found of every candidate from the stored windows; those that are complete."""
+    meetings = storage.recall(OTHER_LOADS) or ()
+    return tuple(
+        _judge(meeting, starts, default, storage.hosts)
+        for meeting in meetings
+        if not _find_missing(starts, _pairings(meeting, default, storage.hosts))
+    )
+
+
+def find_met(experiment: Experiment) -> Config | None:
+    """Return the candidate that met other loads last, when it was not refused since; None without one."""
+    meetings = experiment.storage.recall(OTHER_LOADS) or ()
+    refused = [dict(each.config) for each in experiment.storage.recall(REFUSALS) or ()]
+    return meetings[-1].config if meetings and dict(meetings[-1].config) not in refused else None
+
+
+def _find(meetings: Sequence[Meeting], config: Config) -> Meeting | None:
+    return next((each for each in meetings if dict(each.config) == dict(config)), None)
+
+
+def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> Meeting:
+    setup, plan, hosts = experiment.setup, experiment.plan, experiment.hosts
+    count = 1 if hosts is None else len(hosts.names)
+    situations, left_out = choose_situations(setup.load, is_private=not setup.settings.target.is_managed)
+    own_s = experiment.window_s()
+    window_s = max(LEAST_WINDOW_S, min(own_s, MOST_WINDOW_S))
+    noise = experiment.ranking().noise
+    slow = sum(each.slow_clients > 0 for each in situations)
+    start_s = (
+        experiment.mean_deploy_s() + WARM_UP_S + len(situations) * (window_s + OVERHEAD_S) + slow * OVERHEAD_S
+    )
+    wanted = round(plan.other_loads_s / (2 * start_s))
+    # Windows of a plan may be longer than these, and so less noisy.
+    longer = math.sqrt(own_s / window_s)
+    return Meeting(
+        config=dict(config), situations=situations, left_out=left_out,
+        pairs=max(1, min(MOST_PAIRS, wanted)) if plan.other_loads_s else 0,
+        first_block=count * sum(each.pairs for each in before),
+        window_s=window_s, pair_sd=longer * pair_sd(noise, 1),
+        failure_limit=_failure_limit(setup.settings.constraints),
+    )  # fmt: skip
+
+
+def _failure_limit(constraints: Sequence[Constraint]) -> float:
+    """Return the bound of the failure rate; what is failing is besides held against the default, always."""
+    for each in constraints:
+        if each.metric == "failure_rate":
+            return RELATIVE_LIMIT if each.limit is None else each.limit
+    return FAILURE_LIMIT
+
+
+def _pairings(meeting: Meeting, default: Config, hosts: Hosts | None) -> Mapping[str, Pairing]:
+    """Return the comparison on each host; of one, or where any will do, a single one without a name."""
+    firsts = {
+        host: meeting.first_block + index * meeting.pairs
+        for index, host in enumerate(("",) if hosts is None else hosts.names)
+    }
+    return {
+        host: Pairing(
+            role=Role.OTHER_LOADS,
+            sides={DEFAULT_ARM: default, CANDIDATE_ARM: meeting.config},
+            pairs=meeting.pairs,
+            rng=Random(f"other loads {first}"),  # noqa: S311 - no secret
+            first_block=first,
+        )
+        for host, first in firsts.items()
+    }
+
+
+def _pairs(starts: Sequence[Start], pairing: Pairing) -> list[tuple[Start, Start]]:
+    """Return the finished pairs: a start of the default, and one of the candidate."""
+    blocks = range(pairing.first_block, pairing.first_block + pairing.pairs)
+    pairs = (find_pair(starts, pairing, block) for block in blocks)
+    return [pair for pair in pairs if pair is not None]
+
+
+def _failure(starts: Sequence[Start], pairing: Pairing) -> str | None:
+    """Return why the candidate gave no measurement when it failed as often as a side of a pair may."""
+    blocks = range(pairing.first_block, pairing.first_block + pairing.pairs)
+    reasons = [
+        start.failure.reason
+        for start in starts
+        if start.role is pairing.role and start.arm == CANDIDATE_ARM and start.block in blocks
+        if start.state is State.FAILED and start.failure is not None
+    ]
+    return reasons[-1] if len(reasons) >= MAX_FAILURES else None
+
+
+def _judge(meeting: Meeting, starts: Sequence[Start], default: Config, hosts: Hosts | None) -> OtherLoads:
+    """Judge all pairs together, and those of each host: what one shows against the candidate counts."""
+    pairings = _pairings(meeting, default, hosts)
+    together = _judge_pairs(meeting, starts, [*pairings.values()])
+    if hosts is None or together.verdict != "holds":
+        return together
+    apart = {host: _judge_pairs(meeting, starts, [each]) for host, each in pairings.items()}
+    against = (replace(each, host=host) for host, each in apart.items() if each.verdict != "holds")
+    return next(against, together)
+
+
+def _judge_pairs(meeting: Meeting, starts: Sequence[Start], pairings: Sequence[Pairing]) -> OtherLoads:
+    pairs = [pair for pairing in pairings for pair in _pairs(starts, pairing)]
+    faced, left_out = [], dict(meeting.left_out)
+    for situation in meeting.situations if meeting.pairs else ():
+        sides = [tuple(_windows(start, situation) for start in pair) for pair in pairs]
+        measured = [(own, theirs) for own, theirs in sides if own and theirs]
+        served = [pair for pair in measured if any(window.correct for window in pair[0])]
+        if served:
+            faced.append(
+                judge_situation(
+                    situation, served, situations=len(meeting.situations), pair_sd=meeting.pair_sd,
+                    failure_limit=meeting.failure_limit,
+                )
+            )  # fmt: skip
+        else:
+            left_out[situation.name] = NOT_SERVED if measured else NOT_MEASURED
+    return OtherLoads(
+        config=meeting.config, faced=tuple(faced), left_out=left_out, pairs=len(pairs),
+        failure=next((found for each in pairings if (found := _failure(starts, each))), None),
+    )  # fmt: skip
+
+
+def _windows(start: Start, situation: Situation) -> tuple[Window, ...]:
+    return tuple(window for window in start.valid_windows if window.situation == situation.name)

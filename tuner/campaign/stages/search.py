@@ -1,0 +1,136 @@
+"""The search: configuration after configuration, with controls in between, until the budget is spent."""
+
+import math
+from collections.abc import Sequence
+
+from tuner.campaign.controls import made_at_a_jump, measure_control
+from tuner.campaign.experiment import Experiment
+from tuner.campaign.stages.promotion import find_promotion
+from tuner.campaign.suggest import is_exhausted, left_to_gain, promising_entry, suggest
+from tuner.measure.start import NO_JUDGES, Judges
+from tuner.ports import Config
+from tuner.records import Role, State, Window
+from tuner.statistics.noise import control_interval
+from tuner.statistics.pruning import gate_zero, should_prune
+from tuner.statistics.ranking import config_key
+from tuner.study.facts import EXPECTED_GAINS, IS_SEARCHED
+from tuner.study.storage import Opening
+
+
+def search(experiment: Experiment) -> None:
+    """Try configurations, with a control start every few, until the budget is spent."""
+    storage, progress = experiment.storage, experiment.progress
+    if storage.recall(IS_SEARCHED):
+        return
+    again = made_at_a_jump(experiment)
+    while True:
+        expected = [*(storage.recall(EXPECTED_GAINS) or ())]
+        if not _goes_on(experiment, expected):
+            if experiment.wait_for_others():
+                continue  # what they are at may be lost, and is to be done then
+            break
+        experiment.enter("search", _searched(experiment), experiment.plan.trials)
+        if lost := _find_lost(experiment):
+            _try(experiment, Role.SEARCH, lost[0])
+        elif again:
+            _try(experiment, Role.REPEAT, again.pop(0))
+            # A control right after each, to see which of them makes the machine change.
+            again = measure_control(experiment) or again
+        elif _is_control_due(experiment):
+            again = measure_control(experiment)
+        else:
+            try_next(experiment, expected)
+    own = experiment.own_starts()
+    if not own or own[-1].role is not Role.CONTROL:
+        measure_control(experiment)
+    storage.remember(IS_SEARCHED, value=True)
+    left = left_to_gain(expected)
+    if left is not None:
+        progress.note(f"another configuration is expected to gain {left:.1%} more")
+
+
+def _goes_on(experiment: Experiment, expected: Sequence[float | None]) -> bool:
+    searched = _searched(experiment)
+    if not searched:
+        return True  # however little time there is: without any the study would answer nothing
+    if is_exhausted(expected):
+        return False
+    return searched < experiment.plan.trials and experiment.has_time_to_search()
+
+
+def _searched(experiment: Experiment) -> int:
+    return sum(
+        start.role in {Role.SEARCH, Role.REPEAT} and start.state is not State.INVALID
+        for start in (*experiment.starts, *experiment.pending)
+    )
+
+
+def _find_lost(experiment: Experiment) -> list[Config]:
+    """Return the configurations that were lost with their workers, and that nobody has begun since.
+
+    What was to be measured once more is chosen anew.
+    """
+    begun = [*experiment.starts, *experiment.pending]
+    return [
+        start.config
+        for start in experiment.starts
+        if start.worker and start.role is Role.SEARCH and start.state is State.INVALID
+        if start.failure is not None and start.failure.kind == "interrupted"
+        if not any(each.config == start.config and each.number > start.number for each in begun)
+    ]
+
+
+def _is_control_due(experiment: Experiment) -> bool:
+    interval = control_interval(
+        experiment.ranking().noise, experiment.mean_cost_s(), experiment.plan.windows[1]
+    )
+    since = 0
+    for start in reversed(experiment.own_starts()):
+        if start.role is Role.CONTROL:
+            break
+        since += start.state is not State.INVALID
+    return since >= interval
+
+
+def try_next(experiment: Experiment, expected: list[float | None]) -> None:
+    """Measure a new configuration, or once more the one that may be the best.
+
+    The expected gain of a new one is added to `expected`, and kept.
+    """
+    repeat = find_promotion(experiment)
+    if repeat is None and (entry := promising_entry(experiment)) is not None:
+        repeat = entry.config
+    if repeat is not None:
+        _try(experiment, Role.REPEAT, repeat)
+        return
+    moment = experiment.clock.monotonic()
+    proposal = suggest(experiment)
+    expected.append(proposal.expected_gain)
+    experiment.storage.remember(EXPECTED_GAINS, tuple(expected))
+    _try(experiment, Role.SEARCH, proposal.config, suggest_s=experiment.clock.monotonic() - moment)
+
+
+def _try(experiment: Experiment, role: Role, config: Config, *, suggest_s: float = 0.0) -> None:
+    opening = Opening(role=role, config=config, point=experiment.setup.space.encode(config))
+    experiment.make(opening, judges=_judges(experiment, config), suggest_s=suggest_s)
+
+
+def _judges(experiment: Experiment, config: Config) -> Judges:
+    ranking = experiment.ranking()
+    posterior = ranking.posterior
+    if posterior is None:
+        return NO_JUDGES
+    level, variance = posterior.level(experiment.clock.time(), experiment.host)
+    best = ranking.incumbent
+    rival = None if best is None or best.key == config_key(config) else best.posterior
+
+    def prune(windows: Sequence[Window]) -> str | None:
+        verdict = should_prune(
+            windows, level=level, level_variance=variance, incumbent=rival, noise=ranking.noise,
+            max_windows=experiment.plan.windows[1],
+        )  # fmt: skip
+        return f"clearly worse than the best so far (z = {verdict.z:.1f})" if verdict.prune else None
+
+    # What a failing default serves to the few whom it serves is no measure for others.
+    least = 0.0 if ranking.feasibility.default_fails else math.exp(level)
+    return Judges(gate_zero=lambda window: gate_zero(window, least), prune=prune)

@@ -1,0 +1,1 @@
+"""Commands that measure several configurations or studies against each other."""

@@ -1,0 +1,268 @@
+"""Measures two configurations in pairs."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from tuner.campaign.pairs import Pairing, measure_pairs, read_starts
+from tuner.campaign.prepare import Setup, prepare
+from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.start_runner import Starter
+from tuner.commands.session import name_session
+from tuner.errors import TargetError, UsageError
+from tuner.interrupts import signals_interrupt
+from tuner.measure.garbage_collection import short_collections
+from tuner.ports import Config
+from tuner.records import Metric, Role, Start
+from tuner.records.blend import Blend
+from tuner.report.reasons import explain_gain
+from tuner.report.summary import Comparison, gather_arm, pair_seconds
+from tuner.space import Preset, Space
+from tuner.space.problems import suggest
+from tuner.statistics.age import find_age
+from tuner.statistics.confirmation.paired_gain import ALPHA, Gain, judge_starts
+from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
+from tuner.study import Study
+from tuner.study.databases.storage_url import sqlite_url
+from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD
+from tuner.study.folder import make_folder, require_own_database
+from tuner.study.lock import locked
+from tuner.study.presets import PRESETS, Plan
+from tuner.study.storage import Opening, Storage, is_there, open_storage
+
+
+def compare(
+    settings: Study,
+    first: Config | str,
+    second: Config | str,
+    *,
+    pairs: int | None = None,
+    preset: str | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Measure two configurations in adjacent pairs of fresh starts.
+
+    Args:
+        settings: the study whose space and load are used.
+        first: `default`, `winner`, a preset's name, or parameter values; the gain is relative to it.
+        second: the other.
+        pairs: how many; the preset's number by default.
+        preset: for how long each start is loaded; the study file's own by default.
+        progress: told what happens.
+
+    Raises:
+        UsageError: there is no such configuration, or the study is wrong.
+        TargetError: the machine cannot run it, or a side failed twice in a row.
+    """
+    progress = progress or Silence()
+    with locked(settings), signals_interrupt():
+        setup, maximized = prepare_as_begun(settings)
+        sides = {"A": resolve(settings, setup, first), "B": resolve(settings, setup, second)}
+        for chosen in (first, second):
+            for sentence in name_adjusted(setup, chosen):
+                progress.note(sentence)
+        comparing = Comparing(
+            setups=dict.fromkeys(sides, setup), sides=sides, maximized=maximized,
+            preset=preset or settings.preset, progress=progress,
+        )  # fmt: skip
+        with comparing.hold():
+            failed = comparing.measure(pairs or comparing.plan.pairs)
+    if failed:
+        raise TargetError(f"compare: a side failed twice in a row. {failed}")
+    return comparing.read()
+
+
+@dataclass(kw_only=True)
+class Comparing:
+    """Two configurations while they are measured in pairs, in a storage of their own beside the study's.
+
+    Whoever uses it holds the locks of the studies.
+    """
+
+    setups: Mapping[str, Setup]
+    """Arm → where it is started. The storage lies beside the study of the first."""
+    sides: Mapping[str, Config]
+    """Two arms; the gain is of the second over the first."""
+    maximized: "ComparedMetric"
+    preset: str
+    progress: Progress
+    stage: str = "compare"
+    starts: list[Start] = field(default_factory=list)
+    plan: Plan = field(init=False)
+    _starters: Mapping[str, Starter] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Open the storage."""
+        self.plan, session = PRESETS[self.preset].under(self._settings.load.connections), name_session()
+        storage = _open_comparison(self._settings, session)
+        self.maximized.tell(storage)
+        starters = {
+            key: Starter(setup=setup, plan=self.plan, storage=storage, session=session)
+            for key, setup in self._distinct.items()
+        }
+        self._starters = {arm: starters[id(setup)] for arm, setup in self.setups.items()}
+
+    @property
+    def _settings(self) -> Study:
+        return next(iter(self.setups.values())).settings
+
+    @property
+    def _distinct(self) -> Mapping[int, Setup]:
+        """Return each setup once: of one study, both arms have the same."""
+        return {id(setup): setup for setup in self.setups.values()}
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold the targets; leaving it puts everything back."""
+        with ExitStack() as held:
+            for setup in self._distinct.values():
+                held.enter_context(setup.target.hold(self.progress.note))
+            held.enter_context(short_collections())
+            yield
+
+    def measure(self, pairs: int) -> str | None:
+        """Measure the pairs that are missing to so many; return the side that failed, with its reason."""
+        paired = measure_pairs(
+            self._pair(pairs),
+            self.starts,
+            self._make,
+            lambda done, total: self.progress.stage(self.stage, done, total),
+        )
+        return paired.failed
+
+    def judge(self, *, total_alpha: float = ALPHA) -> Gain:
+        """Judge the pairs that there are. Raises UsageError when they are fewer than two."""
+        compared = read_starts(self.starts, self._pair(len(self.starts)))
+        pairs = list(zip(*compared, strict=True))
+        gain = judge_starts(pairs, self.maximized.blend, total_alpha=total_alpha)
+        return replace(gain, metric=self.maximized.metric, age=find_age(*compared))
+
+    def read(self, gain: Gain | None = None) -> Comparison:
+        """Return both sides with their gain; by default as it is judged in a single look."""
+        gain = gain or self.judge()
+        arms = [
+            gather_arm(config, [start for start in self.starts if start.arm == arm])
+            for arm, config in self.sides.items()
+        ]
+        lacks = {
+            side: setup.space.lacks(arm.config)
+            for side, arm, setup in zip(("first", "second"), arms, self.setups.values(), strict=True)
+        }
+        return Comparison(
+            first=arms[0], second=arms[1], gain=gain,
+            reason=explain_gain(gain, pair_s=pair_seconds(self.starts)),
+            lacks={side: found for side, found in lacks.items() if found},
+        )  # fmt: skip
+
+    def _pair(self, pairs: int) -> Pairing:
+        # The same seed gives the same order, so that more pairs go on where fewer ended.
+        rng = Random(self._settings.seed)  # noqa: S311 - no secret
+        return Pairing(role=Role.CONFIRM, sides=self.sides, pairs=pairs, rng=rng)
+
+    def _make(self, opening: Opening) -> Start:
+        self.progress.start_begins(opening.role, opening.arm)
+        self.starts.append(self._starters[opening.arm].make(opening))
+        self.progress.start_ends(self.starts[-1], None)
+        return self.starts[-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedMetric:
+    """What a study maximizes, for a storage of its own beside the study's."""
+
+    metric: Metric
+    blend: Blend | None
+    """What counts of several loads; None for one."""
+
+    def tell(self, storage: Storage) -> None:
+        """Let a storage read its windows so."""
+        storage.remember(METRIC, self.metric)
+        if self.blend is not None:
+            storage.remember(BLEND, self.blend)
+
+
+def prepare_as_begun(settings: Study) -> tuple[Setup, ComparedMetric]:
+    """Prepare a study with the load where its run has moved it; return what it maximizes, too."""
+    setup, study = prepare(settings), _open_study(settings)
+    if study is None:
+        return setup, ComparedMetric(metric=Metric.GOODPUT, blend=settings.blend)
+    moved = study.recall(MOVED_LOAD)
+    maximized = ComparedMetric(metric=study.metric, blend=study.blend or settings.blend)
+    return setup if moved is None else setup.move(moved), maximized
+
+
+def _open_comparison(settings: Study, session: str) -> Storage:
+    """Open a storage of its own for a comparison, beside the study's."""
+    folder = settings.folder / "comparisons"
+    make_folder(folder)
+    database = folder / f"{session}.db"
+    require_own_database(database)
+    return open_storage(sqlite_url(database), settings.name)
+
+
+def _open_study(settings: Study) -> Storage | None:
+    """Open the study's own storage, which says how it compares; None before it has begun."""
+    if not is_there(settings.storage_url):
+        return None
+    try:
+        return open_storage(settings.storage_url, settings.name, create=False)
+    except UsageError:
+        return None
+
+
+def name_adjusted(setup: Setup, chosen: Config | str) -> tuple[str, ...]:
+    """Return a sentence for each value of a preset that is not used as it is written, and why."""
+    preset = list_presets(setup.space).get(chosen) if isinstance(chosen, str) else None
+    if preset is None:
+        return ()
+    return tuple(f"{chosen}: {name} is not as written: {why}" for name, why in preset[1].adjusted.items())
+
+
+def list_presets(space: Space) -> Mapping[str, tuple[Space, Preset]]:
+    """Return name → preset, in order, with the space that completes it.
+
+    One that holds less than the default is completed by the space in which it may.
+    """
+    free = space.open()
+    presets = {preset.name: (space, preset) for preset in space.presets}
+    return {preset.name: (free, preset) for preset in free.presets} | presets
+
+
+def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
+    """Turn `default`, `winner`, a preset's name or values into a whole, valid configuration.
+
+    It may hold less than the default: to be measured is not to be shipped.
+
+    Raises:
+        UsageError: there is no such configuration, or a value of it is wrong.
+    """
+    if not isinstance(chosen, str):
+        return _complete(setup, chosen)
+    if chosen == DEFAULT_ARM:
+        return setup.space.default()
+    presets = list_presets(setup.space)
+    if chosen in presets:
+        space, preset = presets[chosen]
+        return space.complete(preset.values)
+    if chosen != WINNER_ARM:
+        known = [DEFAULT_ARM, WINNER_ARM, *presets]
+        raise UsageError(
+            f"{chosen!r} is no configuration. {suggest(chosen, known)} Or give a YAML file of values."
+        )
+    storage = open_storage(settings.storage_url, settings.name, create=False)
+    planned = storage.recall(CONFIRMATION)
+    if planned is None:
+        raise UsageError(f"{settings.name}: there is no winner yet. Finish the study with `tuner run`.")
+    return dict(planned.config)
+
+
+def _complete(setup: Setup, values: Config) -> Config:
+    """Complete them as the study does, so that a winner's lines give the winner; else with less capacity.
+
+    Raises UsageError when a value is wrong whatever has to be held.
+    """
+    try:
+        return setup.space.complete(dict(values))
+    except UsageError:
+        return setup.space.open().complete(dict(values))

@@ -1,0 +1,191 @@
+"""Measures configurations under more and more connections: interleaved blocks of fresh starts."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import ceil
+
+from tuner.campaign.blocks import measure_blocks
+from tuner.campaign.prepare import Setup
+from tuner.campaign.progress import Progress, Silence
+from tuner.commands.contests.compare import prepare_as_begun, resolve
+from tuner.commands.contests.interleaved import Interleaved, open_beside, refuse_too_little_time, start_s
+from tuner.errors import UsageError
+from tuner.interrupts import signals_interrupt
+from tuner.measure.garbage_collection import short_collections
+from tuner.measure.window import Load, copy_shape, make_example
+from tuner.ports import Config
+from tuner.records import Role, Start
+from tuner.report.curve import Curve, gather_curve
+from tuner.report.curve.page import MOST_CONFIGURATIONS
+from tuner.report.wording import say_duration
+from tuner.statistics.curves.load_curve import WHOLE_BLOCKS, LoadCurve, judge_curve
+from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
+from tuner.study import Study
+from tuner.study.databases.side_storages import CURVES
+from tuner.study.facts import CURVE, CurvePlan
+from tuner.study.loads.load_bounds import MOST_CONNECTIONS
+from tuner.study.lock import locked
+from tuner.study.objective import FAILURE_RATE
+from tuner.study.presets import PRESETS, Plan
+from tuner.study.storage import Opening, is_there
+
+CONNECTIONS = (100, 300, 1000, 3000, 10_000)
+MOST_COUNTS = 12
+FAILURE_LIMIT = 0.001
+"""Of a study that bounds no failure rate by a number."""
+BLOCKS: Mapping[str, int] = {"quick": WHOLE_BLOCKS + 1, "standard": 6, "thorough": 10}
+"""For which there is time under each preset, when nothing else is asked."""
+
+
+def curve(
+    settings: Study,
+    configurations: Mapping[str, Config | str] | None = None,
+    *,
+    connections: Sequence[int] = CONNECTIONS,
+    minutes: float | None = None,
+    preset: str | None = None,
+    progress: Progress | None = None,
+) -> Curve:
+    """Measure goodput, failures and p99 over the number of connections, go on with it, or read it.
+
+    Its starts are kept in a storage of their own beside the study's, from which no search learns.
+
+    Args:
+        settings: the study whose space and load are used; its connections are what is varied.
+        configurations: name → `default`, `winner`, a preset's name, or parameter values; ratios are relative
+            to the first. The default, and the winner if there is one, when left out.
+        connections: under how many each is measured.
+        minutes: wall time of the whole curve; by default that of four blocks, with longer presets 6 or 10.
+        preset: for how long each start is loaded; the study file's own by default.
+        progress: told what happens.
+
+    Raises:
+        UsageError: there is no such configuration, or more connections than there is room for.
+        TargetError: the machine cannot run it.
+    """
+    progress = progress or Silence()
+    name = preset or settings.preset
+    with locked(settings), signals_interrupt():
+        setup, _ = prepare_as_begun(settings)
+        planned = plan_curve(settings, setup, configurations, connections)
+        plan = PRESETS[name].under(planned.connections[-1])
+        budget = minutes or expected_minutes(planned, plan, BLOCKS[name])
+        refuse_too_little_time(len(planned.arms), "numbers of connections", plan, budget)
+        storage = open_beside(
+            settings, setup, plan, folder=CURVES, name="connections", fact=CURVE, asked=planned
+        )
+        charting = Charting(
+            setup=setup, planned=planned, storage=storage, plan=plan, minutes=budget, progress=progress
+        )
+        if charting.has_time_for_a_block():
+            charting.announce()
+            with setup.target.hold(progress.note), short_collections():
+                charting.measure()
+    return gather_curve(settings, storage)
+
+
+def expected_minutes(planned: CurvePlan, plan: Plan, blocks: int) -> float:
+    """Return the minutes that so many blocks take, rounded up to tenths."""
+    return ceil(blocks * len(planned.arms) * start_s(plan) / 6) / 10
+
+
+def plan_curve(
+    settings: Study,
+    setup: Setup,
+    configurations: Mapping[str, Config | str] | None,
+    connections: Sequence[int],
+) -> CurvePlan:
+    """Settle what is measured. Raises UsageError for what cannot be."""
+    if settings.loads:
+        raise UsageError(
+            f"{settings.path}: loads: a curve varies the connections of one load. Give a study that has one."
+        )
+    counts = _settle_connections(setup, connections)
+    chosen = _settle_configurations(settings, setup, configurations)
+    bounds = (each.limit for each in settings.constraints if each.metric == FAILURE_RATE)
+    return CurvePlan(
+        names=tuple(chosen), configs=tuple(dict(config) for config in chosen.values()), connections=counts,
+        failure_limit=max(next((bound for bound in bounds if bound is not None), FAILURE_LIMIT), 1e-6),
+    )  # fmt: skip
+
+
+def _settle_connections(setup: Setup, connections: Sequence[int]) -> tuple[int, ...]:
+    counts = tuple(sorted(set(connections)))
+    if not counts or len(counts) > MOST_COUNTS:
+        raise UsageError(f"--connections: {len(counts)} numbers. Give 1 to {MOST_COUNTS}, as 100,1000,10000.")
+    if counts[0] < 1 or counts[-1] > MOST_CONNECTIONS:
+        raise UsageError(
+            f"--connections: {counts[0]:,} to {counts[-1]:,} cannot be sent. Give 1 to {MOST_CONNECTIONS:,}."
+        )
+    setup.room.refuse(counts[-1], "--connections")
+    _refuse_fixed_load(setup.load, counts)
+    return counts
+
+
+def _refuse_fixed_load(load: Load, counts: Sequence[int]) -> None:
+    """Raise UsageError for a load generator that sends the same whatever it is asked for."""
+    examples = [make_example(replace(copy_shape(load.shape), connections=count)) for count in counts]
+    sent = {(load.generator.command(each), str(load.generator.files(each))) for each in examples}
+    if len(sent) < len(counts):
+        raise UsageError(
+            f"load: {load.generator.name} sends the same whatever the number of connections. Write "
+            "{connections} into its command, or take another generator."
+        )
+
+
+def _settle_configurations(
+    settings: Study, setup: Setup, configurations: Mapping[str, Config | str] | None
+) -> dict[str, Config]:
+    if configurations is None:
+        found = {DEFAULT_ARM: resolve(settings, setup, DEFAULT_ARM)}
+        if is_there(settings.storage_url):
+            with suppress(UsageError):  # there may be none yet
+                found[WINNER_ARM] = resolve(settings, setup, WINNER_ARM)
+        return found
+    if not 1 <= len(configurations) <= MOST_CONFIGURATIONS:
+        raise UsageError(f"curve: {len(configurations)} configurations. Give 1 to {MOST_CONFIGURATIONS}.")
+    return {name: resolve(settings, setup, each) for name, each in configurations.items()}
+
+
+@dataclass(kw_only=True)
+class Charting(Interleaved):
+    """A load curve while it is measured."""
+
+    planned: CurvePlan
+
+    def has_time_for_a_block(self) -> bool:
+        """Return whether something is left to tell, and time enough to tell it."""
+        wanted = self.judge().wanted()
+        return bool(wanted) and self.has_time(len(wanted))
+
+    def judge(self) -> LoadCurve:
+        return judge_curve(self.planned, self.starts, seed=self.setup.settings.seed)
+
+    def announce(self) -> None:
+        """Say what is to come and how long it takes."""
+        planned, left_s = self.planned, self.time_left_s()
+        counts = ", ".join(f"{count:,}" for count in planned.connections)
+        self.progress.note(
+            f"{' and '.join(planned.names)} under {counts} connections in blocks of fresh starts, about "
+            f"{int(left_s / self.expected_s())} starts in all, {say_duration(left_s)} at the most"
+        )
+
+    def measure(self) -> None:
+        """Measure block after block until nothing is left to tell or the time is over."""
+        measure_blocks(
+            self._choose, self._make, seed=f"{self.setup.settings.seed}/curve", first=self.next_block,
+            has_time=self.has_time,
+        )  # fmt: skip
+
+    def _choose(self, failed: Mapping[str, str]) -> Sequence[str]:
+        return [arm for arm in self.judge().wanted() if arm not in failed]
+
+    def _make(self, arm: str, block: int) -> Start:
+        config, connections = self.planned.cells[self.planned.arms.index(arm)]
+        load = self.setup.load
+        opening = Opening(role=Role.CURVE, config=self.planned.configs[config], arm=arm, block=block)
+        shape = replace(copy_shape(load.shape), connections=connections)
+        # By time: so many requests end sooner than thousands of connections are open.
+        load = replace(load, shape=shape, requests_total=None)
+        return self.make(opening, f"{self.planned.names[config]}, {connections:,} connections", load=load)

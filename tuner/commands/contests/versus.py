@@ -1,0 +1,297 @@
+"""Races servers: each is tuned with the same budget, then all defaults and winners run in one contest."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from tuner.campaign.prepare import Setup
+from tuner.campaign.progress import Progress, Silence
+from tuner.commands.all_targets import run
+from tuner.commands.contests.compare import ComparedMetric, list_presets, prepare_as_begun
+from tuner.commands.contests.contest import expect_s, hold_contest, say_lacks
+from tuner.commands.session import Reading, look_ahead, read, settle_preset
+from tuner.errors import UsageError
+from tuner.interrupts import signals_interrupt
+from tuner.records import Metric
+from tuner.report.contest import Contest
+from tuner.report.wording import say_duration
+from tuner.space.parameters import Preset
+from tuner.space.space import Space
+from tuner.space.yaml_text import Document
+from tuner.statistics.ranking import DEFAULT_ARM
+from tuner.study import Study
+from tuner.study.facts import PRESET, ContestPlan, Entrant, MovedLoad
+from tuner.study.folder import require_own
+from tuner.study.lock import locked
+from tuner.study.presets import PRESETS
+from tuner.study.storage import is_there, open_storage
+
+TUNED = "tuned"
+OF_ONE_STUDY = ("study", "servers", "parameter ", "default of ", "backend of ")
+"""What may differ between the definitions of studies whose servers are compared; all else has to agree."""
+
+
+def versus(
+    studies: Sequence[Study],
+    *,
+    with_presets: bool = False,
+    preset: str | None = None,
+    minutes: float | None = None,
+    blocks: int | None = None,
+    progress: Progress | None = None,
+    when_tuned: Callable[[Reading], object] = lambda _: None,
+) -> Contest:
+    """Tune what is not tuned yet, then measure all defaults and winners against each other.
+
+    Args:
+        studies: of private instances, under the same load on the same target.
+        with_presets: measure the defaults and the presets that the files themselves name; nothing is tuned.
+        preset: quick, standard or thorough; what the studies began with, or their files say, by default.
+        minutes: wall time of the tuning of each study that is not finished, instead of the preset's.
+        blocks: of the contest; by default 8, with longer presets 12 or 20.
+        progress: told what happens.
+        when_tuned: called with each study that has just been tuned.
+
+    Raises:
+        UsageError: the studies cannot be compared, or one of them is wrong.
+        TargetError: the machine cannot run it, or another tuner is at work on one of them.
+    """
+    progress = progress or Silence()
+    _refuse_twins(studies, least=1 if with_presets else 2)
+    for each in studies:
+        require_own(each.folder)
+    with signals_interrupt():
+        refuse_other_terms(_prepare(studies)[0])
+        if with_presets:
+            name = preset or studies[0].preset
+        else:
+            name = _settle_budget(studies, preset, minutes)
+            agenda = _plan_agenda(studies, name, minutes, blocks)
+            progress.note(str(agenda))
+            for each in agenda.waiting:
+                progress.note(f"{each.name}: it is tuned first")
+                when_tuned(run(each, preset=name, minutes=minutes, progress=progress))
+        with ExitStack() as held:
+            for each in studies:
+                held.enter_context(locked(each))
+            setups, maximized, notes = _prepare(studies)
+            planned = _enter_presets(setups, notes) if with_presets else _enter_winners(setups, notes)
+            return hold_contest(
+                planned, setups, maximized=maximized, preset=name, blocks=blocks, progress=progress
+            )
+
+
+def _refuse_twins(studies: Sequence[Study], *, least: int) -> None:
+    """Raise UsageError for too few studies, and for those that are not apart."""
+    if len(studies) < least:
+        raise UsageError(
+            f"versus: {len(studies)} study is nothing to compare. Name two or more, or race the presets of "
+            "one with --presets."
+        )
+    for settings in studies:
+        if settings.target.is_managed:
+            raise UsageError(
+                f"{settings.path}: target: installed services have pages of their own, so that only private "
+                "instances are compared. Write `target: {mode: sandbox}`."
+            )
+    for what, of_study in (("file", _find_file), ("name", _find_name)):
+        first: dict[str, Study] = {}
+        for settings in studies:
+            twin = first.setdefault(of_study(settings), settings)
+            if twin is not settings:
+                raise UsageError(
+                    f"{settings.path}: this is the same {what} as {twin.path} has: {of_study(settings)!r}. "
+                    "Compare studies with files and names of their own."
+                )
+
+
+def _find_file(settings: Study) -> str:
+    return str(settings.path.resolve())
+
+
+def _find_name(settings: Study) -> str:
+    return settings.name
+
+
+def _prepare(studies: Sequence[Study]) -> tuple[Mapping[str, Setup], ComparedMetric, list[str]]:
+    """Prepare all studies with the load in the same place; return what is compared, and what to say of it."""
+    prepared = {each.name: prepare_as_begun(each) for each in studies}
+    setups, notes = give_same_room({name: setup for name, (setup, _) in prepared.items()})
+    limited = [name for name, (_, maximized) in prepared.items() if maximized.metric is Metric.PER_CPU]
+    if limited:
+        notes.append(
+            f"the load generator is the limit of {', '.join(limited)}, so requests per CPU second of the "
+            "servers are compared"
+        )
+    (_, of_first), *_ = prepared.values()
+    return setups, replace(of_first, metric=Metric.PER_CPU if limited else Metric.GOODPUT), notes
+
+
+def give_same_room(setups: Mapping[str, Setup]) -> tuple[Mapping[str, Setup], list[str]]:
+    """Place the load of all studies where the one runs that has the most room."""
+    rooms = {name: _find_room(setup) for name, setup in setups.items()}
+    widest = max(rooms, key=lambda name: (len(rooms[name].generator_cpus), rooms[name].threads))
+    if all(room == rooms[widest] for room in rooms.values()):
+        return setups, []
+    moved = {
+        name: setup if rooms[name] == rooms[widest] else setup.move(rooms[widest])
+        for name, setup in setups.items()
+    }
+    cpus = ", ".join(map(str, rooms[widest].generator_cpus))
+    return moved, [f"all get their load as {widest} did, from CPUs {cpus}"]
+
+
+def _find_room(setup: Setup) -> MovedLoad:
+    return MovedLoad(
+        server_cpus=tuple(sorted(setup.placement.server_cpus)),
+        generator_cpus=tuple(sorted(setup.placement.generator_cpus)),
+        threads=setup.load.shape.threads,
+        since=0,
+    )
+
+
+def refuse_other_terms(setups: Mapping[str, Setup], may_differ: tuple[str, ...] = OF_ONE_STUDY) -> None:
+    """Raise UsageError when the studies differ in more than their servers and settings.
+
+    Args:
+        setups: of the studies.
+        may_differ: beginnings of the names of those parts of their definitions that may.
+    """
+    for first, second in pairwise(setups.values()):
+        one, other = _terms(first, may_differ), _terms(second, may_differ)
+        differing = [
+            f"{name} is {one.get(name, '')!r} and {other.get(name, '')!r}"
+            for name in {**one, **other}
+            if one.get(name, "") != other.get(name, "")
+        ]
+        if differing:
+            raise UsageError(
+                f"{first.settings.path}, {second.settings.path}: they cannot be compared: "
+                f"{'; '.join(differing)}. Make them the same."
+            )
+
+
+def _terms(setup: Setup, may_differ: tuple[str, ...]) -> Mapping[str, str]:
+    """Return under what a study measures, part by part."""
+    target = setup.settings.target
+    definition = setup.settings.definition(setup.space)
+    terms = {name: text for name, text in definition.items() if not name.startswith(may_differ)}
+    return {"target.host": target.host, **terms}
+
+
+def _settle_budget(studies: Sequence[Study], preset: str | None, minutes: float | None) -> str:
+    """Return the preset of all studies: what is asked, what they began with, or what their files say.
+
+    Raises:
+        UsageError: their budgets differ.
+    """
+    began = {each.name: name for each in studies if (name := _find_begun(each, preset)) is not None}
+    names = began or {each.name: preset or each.preset for each in studies}
+    _refuse_unfair("presets", names)
+    _refuse_unfair("minutes", {each.name: minutes or each.minutes for each in studies})
+    _refuse_unfair("trials", {each.name: each.trials for each in studies})
+    return next(iter(names.values()))
+
+
+def _find_begun(settings: Study, preset: str | None) -> str | None:
+    """Return the preset that a study began with; None where it has not begun."""
+    if not is_there(settings.storage_url):
+        return None
+    storage = open_storage(settings.storage_url, settings.name)
+    return None if storage.recall(PRESET) is None else settle_preset(settings, storage, preset)
+
+
+def _refuse_unfair(what: str, found: Mapping[str, object]) -> None:
+    """Raise UsageError when the studies do not all have the same part of their budgets."""
+    if len(set(found.values())) > 1:
+        said = ", ".join(f"{name} {'none' if value is None else value}" for name, value in found.items())
+        raise UsageError(
+            f"versus: the budgets differ, {what}: {said}. Give all files the same; one that is tuned already "
+            "begins anew under a new name."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agenda:
+    """What is to come, and how long it takes."""
+
+    waiting: Sequence[Study]
+    """Those that are not finished."""
+    each_s: float
+    """Of the tuning of one, at the most."""
+    entrants: int
+    contest_s: float
+
+    def __str__(self) -> str:
+        tuning = ", ".join(f"{each.name} {say_duration(self.each_s)}" for each in self.waiting)
+        total_s = len(self.waiting) * self.each_s + self.contest_s
+        return (
+            f"to tune: {tuning or 'nothing, all are finished'}; then up to {self.entrants} configurations "
+            f"against each other, about {say_duration(self.contest_s)}; in all about {say_duration(total_s)}"
+        )
+
+
+def _plan_agenda(studies: Sequence[Study], preset: str, minutes: float | None, blocks: int | None) -> Agenda:
+    entrants = 2 * len(studies)
+    return Agenda(
+        waiting=[each for each in studies if look_ahead(each) is not None],
+        each_s=60 * (minutes or studies[0].minutes or PRESETS[preset].minutes),
+        entrants=entrants,
+        contest_s=expect_s(entrants, preset, blocks),
+    )
+
+
+def _enter_winners(setups: Mapping[str, Setup], notes: Sequence[str]) -> ContestPlan:
+    """Return the plan with the default and the winner of each study."""
+    entrants: list[Entrant] = []
+    said = list(notes)
+    for name, setup in setups.items():
+        summary = read(setup.settings, with_explanation=False).summary
+        entrants.append(Entrant(study=name, name=DEFAULT_ARM, config=setup.space.default()))
+        took = f"{say_duration(summary.timing['total_s'])}, {len(summary.starts)} starts"
+        if summary.winner is None or summary.gain is None or not summary.gain.is_proven:
+            said.append(f"{name}: nothing was proven better than its default ({took}), which stands for it")
+            continue
+        said.append(f"{name}: tuned in {took}")
+        config = summary.winner.config
+        entrants.append(Entrant(study=name, name=TUNED, config=config, notes=say_lacks(setup.space, config)))
+    return ContestPlan(entrants=tuple(entrants), notes=tuple(said))
+
+
+def _enter_presets(setups: Mapping[str, Setup], notes: Sequence[str]) -> ContestPlan:
+    """Return the plan with the default of each study and the presets that its file names, in order.
+
+    Raises:
+        UsageError: a single study names none, or none that fits this host.
+    """
+    entrants: list[Entrant] = []
+    said = list(notes)
+    for study, setup in setups.items():
+        known, left_out = list_presets(setup.space), setup.space.open().left_out
+        entrants.append(Entrant(study=study, name=DEFAULT_ARM, config=setup.space.default()))
+        for name in _names_of(setup.settings):
+            if name in known:
+                entrants.append(_enter_preset(study, *known[name]))
+            else:
+                said.append(f"{study} {name} is left out: {left_out[f'preset {name}']}")
+    if len(entrants) == 1:
+        path = setups[entrants[0].study].settings.path
+        raise UsageError(f"{path}: space: it names no presets. Write some under `presets:`.")
+    return ContestPlan(entrants=tuple(entrants), notes=tuple(said), is_stepwise=True)
+
+
+def _names_of(settings: Study) -> list[str]:
+    """Return the presets that a study file names itself."""
+    own = (entry.data.get("presets") for entry in settings.space if isinstance(entry, Document))
+    return [name for presets in own if isinstance(presets, Mapping) for name in presets]
+
+
+def _enter_preset(study: str, space: Space, preset: Preset) -> Entrant:
+    config = space.complete(preset.values)
+    # Of a reason its first clause: the rest is how it follows, which `tuner spaces --study` shows.
+    fitted = tuple(
+        f"{name} is not as written: {re.split(': | [(]', why)[0]}" for name, why in preset.adjusted.items()
+    )
+    return Entrant(study=study, name=preset.name, config=config, notes=(*fitted, *say_lacks(space, config)))

@@ -1,0 +1,143 @@
+"""Parts of the report's figures: points, lines and bars at places; the page's template writes them as SVG.
+
+Why no plotting library: plotly.js alone is 4.8 MB, its Python half needs seconds for the fifty figures of a
+study, and neither follows a reader's colour scheme or lays labels out for a narrow screen. What the figures
+need is a dozen shapes at known places: static SVG, styled by the page, drawn without any script.
+
+x is a percentage of a figure's width, so that it fits any window; y is in pixels from its top.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tuner.records import Role
+from tuner.report.figures.axes import Axis, Label
+
+if TYPE_CHECKING:
+    from tuner.statistics.control_level import Speedup
+
+ROLES: Mapping[Role, tuple[str, str, str]] = {
+    Role.CONTROL: ("control (the default)", "grey", "square"),
+    Role.SEARCH: ("search", "blue", "circle"),
+    Role.REPEAT: ("repeat", "blue", "diamond"),
+    Role.RACE: ("race", "amber", "triangle"),
+    Role.ABLATION: ("simplify", "amber", "plus"),
+    Role.CONFIRM: ("confirm", "good", "star"),
+}
+"""Name in the legend, colour and symbol: never told apart by colour alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One symbol, and what is shown when it is pointed at."""
+
+    x: float
+    y: float
+    start: int | None = None
+    """Number of the start that it stands for; the page describes each start once."""
+    tip: str = ""
+    """The description, where it is no single start."""
+    is_hollow: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stroke:
+    """A straight line; its ends are x in percent and y in pixels."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Points and lines of one kind."""
+
+    tone: str
+    """The colour, by its name in the style sheet."""
+    symbol: str = "circle"
+    name: str = ""
+    """Name in the legend; empty for none."""
+    points: tuple[Point, ...] = ()
+    lines: tuple[Stroke, ...] = ()
+    style: str = "thin"
+    """How its lines are drawn: thin, bold, faint, dotted or dashed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A text within a figure."""
+
+    x: float
+    y: float
+    text: str
+    anchor: str = "start"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """One figure with two axes."""
+
+    name: str
+    title: str
+    height: int
+    series: tuple[Series, ...]
+    caption: str = ""
+    x_labels: tuple[Label, ...] = ()
+    x_title: str = ""
+    y_labels: tuple[Label, ...] = ()
+    """Their places are percentages of the height, from the bottom."""
+    y_title: str = ""
+    notes: tuple[Note, ...] = ()
+    table: str = "The table of starts at the end of the page has the same numbers."
+    """Where the same is to be read."""
+
+    @property
+    def legend(self) -> tuple[Series, ...]:
+        """Return the series that have a name."""
+        return tuple(each for each in self.series if each.name)
+
+    @property
+    def label_rows(self) -> int:
+        """Return how many rows of labels stand below the figure."""
+        return 1 + max((label.row for label in self.x_labels), default=-1)
+
+    @property
+    def left_characters(self) -> int:
+        """Return how many characters of room the labels at the left need."""
+        return max((len(label.text) for label in self.y_labels), default=0)
+
+    @property
+    def count(self) -> int:
+        """Return how many points it has."""
+        return sum(len(each.points) for each in self.series)
+
+
+def height_of(axis: Axis, value: float, height: int) -> float:
+    """Return how far below the figure's top a value stands, in pixels."""
+    return round(height * (1 - axis.share(value)), 1)
+
+
+def level_line(axis: Axis, value: float, height: int, *, tone: str = "grey", style: str = "thin") -> Series:
+    """Draw a line across the whole width."""
+    y = height_of(axis, value, height)
+    return Series(tone=tone, style=style, lines=(Stroke(x1=0, y1=y, x2=100, y2=y),))
+
+
+def upright_line(x: float, height: int, *, tone: str = "grey", style: str = "thin") -> Series:
+    """Draw a line over the whole height."""
+    return Series(tone=tone, style=style, lines=(Stroke(x1=x, y1=0, x2=x, y2=height),))
+
+
+def interval_lines(
+    xs: Sequence[float], speedups: Sequence["Speedup"], axis: Axis, height: int
+) -> tuple[Stroke, ...]:
+    """Draw the 95 % interval of each speedup."""
+    lines = []
+    for x, speedup in zip(xs, speedups, strict=True):
+        low, high = speedup.interval()
+        y1, y2 = height_of(axis, low, height), height_of(axis, high, height)
+        lines.append(Stroke(x1=x, y1=y1, x2=x, y2=y2))
+    return tuple(lines)

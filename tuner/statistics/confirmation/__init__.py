@@ -1,0 +1,1 @@
+"""How many pairs prove a gain, what pairs say, and what became of it under other loads."""
