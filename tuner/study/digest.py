@@ -8,9 +8,9 @@ from pathlib import Path
 from tuner.errors import TunerError
 from tuner.space.sources import read_sources
 from tuner.study.cache import make_key
-from tuner.study.databases.side_storages import CURVES, SWEEPS, list_databases
 from tuner.study.folder import DATABASE, require_own_database
 from tuner.study.settings import Study
+from tuner.study.side_storages import CURVES, SWEEPS, list_databases
 
 
 def make_study_key(settings: Study) -> bytes | None:

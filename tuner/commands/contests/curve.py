@@ -22,12 +22,12 @@ from tuner.report.wording import say_duration
 from tuner.statistics.curves.load_curve import WHOLE_BLOCKS, LoadCurve, judge_curve
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
-from tuner.study.databases.side_storages import CURVES
 from tuner.study.facts import CURVE, CurvePlan
 from tuner.study.loads.load_bounds import MOST_CONNECTIONS
 from tuner.study.lock import locked
 from tuner.study.objective import FAILURE_RATE
 from tuner.study.presets import PRESETS, Plan
+from tuner.study.side_storages import CURVES
 from tuner.study.storage import Opening, is_there
 
 CONNECTIONS = (100, 300, 1000, 3000, 10_000)

@@ -19,10 +19,10 @@ from tuner.space.parameters import identifier
 from tuner.statistics.curves.sweep import Sweeping, judge_sweep
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study import Study
-from tuner.study.databases.side_storages import SWEEPS
 from tuner.study.facts import SWEEP, SweepPlan
 from tuner.study.lock import locked
 from tuner.study.presets import PRESETS
+from tuner.study.side_storages import SWEEPS
 from tuner.study.storage import Opening
 
 MINUTES: Mapping[str, float] = {"quick": 4.0, "standard": 20.0, "thorough": 60.0}

@@ -8,8 +8,8 @@ from tuner.errors import UsageError
 from tuner.report.wording import say_duration, say_percent
 from tuner.statistics.curves.load_curve import LoadCurve, Spot, judge_curve
 from tuner.statistics.response_curve import Estimate
-from tuner.study.databases.side_storages import CURVES, open_storages
 from tuner.study.facts import CURVE, CurvePlan
+from tuner.study.side_storages import CURVES, open_storages
 
 if TYPE_CHECKING:
     from tuner.study import Study

@@ -13,8 +13,8 @@ from tuner.report.wording import capitalize, say_duration, say_estimate, say_met
 from tuner.space.grid import GridPoint, follows
 from tuner.statistics.curves.sweep import NEAR, Sweeping, Tried, judge_sweep
 from tuner.statistics.response_curve import Estimate
-from tuner.study.databases.side_storages import SWEEPS, open_storages
 from tuner.study.facts import SWEEP, SweepPlan
+from tuner.study.side_storages import SWEEPS, open_storages
 
 if TYPE_CHECKING:
     from tuner.space import Space

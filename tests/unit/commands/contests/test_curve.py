@@ -27,9 +27,9 @@ from tuner.measure.window import Load
 from tuner.ports import Config, Failures
 from tuner.records import Failure, Role, Window
 from tuner.report.curve import curve_json, read_curves
-from tuner.study.databases.side_storages import CURVES
 from tuner.study.facts import CONFIRMATION, Confirmation
 from tuner.study.settings import LoadSettings
+from tuner.study.side_storages import CURVES
 
 TUNED_CACHE = {"open_file_cache": 2000}
 

@@ -23,8 +23,8 @@ from tuner.commands.contests.compare import compare
 from tuner.errors import TargetError, UsageError
 from tuner.records import Failure, Metric, Role
 from tuner.report.sweep import read_sweeps, sweep_json
-from tuner.study.databases.side_storages import SWEEPS
 from tuner.study.facts import CONFIRMATION, METRIC, Confirmation
+from tuner.study.side_storages import SWEEPS
 
 NAME = "worker_connections"
 PEAK = 2000
