@@ -64,6 +64,15 @@ def test_a_pipe_is_not_read(tmp_path):
         read_corpus(tmp_path)
 
 
+def test_too_many_files_are_not_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("tuner.corpus.files.MOST_BYTES", 10_000)
+    for number in range(20):
+        write_corpus_study(make_study(number=number), tmp_path)
+
+    with pytest.raises(UsageError, match="it holds 20 studies of 0 MiB, more than is read at once"):
+        read_corpus(tmp_path)
+
+
 def test_a_corpus_that_is_not_there_is_filled_first(tmp_path):
     with pytest.raises(UsageError, match=r"there is no such corpus.*tuner corpus add"):
         read_corpus(tmp_path / "nowhere")
