@@ -132,7 +132,7 @@ def _advise(corpus: Sequence[CorpusStudy], space: Space) -> Space:
 
 
 def with_proposals(space: Space, proposals: Sequence[Proposal]) -> Space:
-    """Return a space with these hints in place of its own of the same parameters, as a study file has them."""
+    """Return a space with these hints in place of its own of the same parameters."""
     told = {each.parameter: Hint(odds=each.odds, value=each.value, source="corpus") for each in proposals}
     parameters = tuple(replace(each, hint=told.get(each.name, each.hint)) for each in space.parameters)
     free = space.unguarded
