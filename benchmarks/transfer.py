@@ -37,12 +37,12 @@ from tuner.campaign.warm_start import SHARE
 from tuner.corpus.collect import collect
 from tuner.corpus.corpus_study import CorpusStudy, Tried
 from tuner.corpus.files import read_corpus, write_corpus_study
-from tuner.corpus.proposals import find_alike, propose, with_proposals
+from tuner.corpus.proposals import Proposal, find_alike, propose
 from tuner.corpus.surrogate import Surrogate, observe_study
 from tuner.errors import UsageError
 from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.optimizer import Earlier, Point
-from tuner.space import Space, facts_to_json
+from tuner.space import Hint, Space, facts_to_json
 from tuner.space.fitting import fit_into
 from tuner.study.facts import CONFIRMATION
 
@@ -128,7 +128,15 @@ def _adviser(target: int, arm: str, folder: Path, servers: int) -> Callable[[Spa
 def _advise(corpus: Sequence[CorpusStudy], space: Space) -> Space:
     """Return a space with the hints that a corpus gives to a host like those in it."""
     alike = find_alike(corpus, corpus[0].surroundings, corpus[0].metric, space)
-    return with_proposals(space, propose(alike, space), "corpus")
+    return with_proposals(space, propose(alike, space))
+
+
+def with_proposals(space: Space, proposals: Sequence[Proposal]) -> Space:
+    """Return a space with these hints in place of its own of the same parameters."""
+    told = {each.parameter: Hint(odds=each.odds, value=each.value, source="corpus") for each in proposals}
+    parameters = tuple(replace(each, hint=told.get(each.name, each.hint)) for each in space.parameters)
+    free = space.unguarded
+    return replace(space, parameters=parameters, unguarded=free and with_proposals(free, proposals))
 
 
 def _warm(studies: Sequence[CorpusStudy], experiment: Experiment) -> None:

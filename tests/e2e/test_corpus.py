@@ -33,7 +33,7 @@ def test_a_finished_study_is_kept_without_names_and_gives_hints_to_a_new_one(fin
 
     added = [tuner.run("corpus", "add", study, "--corpus", "known", "--json") for _ in range(2)]
     listed = json.loads(tuner.run("corpus", "list", "--corpus", "known", "--json").stdout)
-    begun = tuner.run("init", "nginx", "--corpus", "known", "-o", "later.yaml", "--json")
+    begun = tuner.run("init", "nginx", "--corpus", "known", "-o", "later.yaml", "--json", timeout_s=300)
 
     files = [json.loads(each.stdout)["files"] for each in added]
     assert files[0] == files[1]

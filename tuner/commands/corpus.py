@@ -71,7 +71,7 @@ class Advice:
 
     def as_text(self) -> str:
         """Return in a sentence what was proposed, or why nothing was."""
-        told = f"Of {self.studies} studies in {self.corpus} {len(self.alike)} are alike"
+        told = f"{self.corpus}: alike are {len(self.alike)} of the {self.studies} studies in it"
         if not self.proposals:
             return f"{told}; they let expect nothing for sure, so there is no hint."
         names = ", ".join(each.parameter for each in self.proposals)
@@ -128,7 +128,7 @@ def _insert(text: str, lines: Sequence[str]) -> str:
 def _write_hints(advice: Advice) -> list[str]:
     """Return the entry of the list of spaces that holds the hints, each below its evidence."""
     lines = [
-        f"  # What {_count(advice.alike)} let expect, from {_in_comment(advice.corpus)}.",
+        f"  # What is expected here by {_count(advice.alike)}, from {_in_comment(advice.corpus)}.",
         "  # The search leans on hints, and what it measures overrules them. Delete what you do not believe.",
         "  - hints:",
     ]

@@ -13,6 +13,10 @@ from tuner.study.folder import put_in_place
 SUFFIX = ".json"
 LARGEST_FILE_BYTES = 2 * 2**20
 MOST_FILES = 2000
+MOST_BYTES = 256 * 2**20
+"""Of all files together, which are in memory at once."""
+LONGEST_NAME = 100
+"""Of what was tuned, in the name of a file."""
 REMOVE = "Remove the file, or get it again from where it came from"
 _FORM = TypeAdapter(CorpusStudy)
 
@@ -28,7 +32,7 @@ def find_corpus() -> Path:
 
 def name_file(study: CorpusStudy) -> str:
     """Return the name of a study's file: what was tuned, and which study it is."""
-    return f"{'-'.join(study.surroundings.servers)}-{study.id}{SUFFIX}"
+    return f"{'-'.join(study.surroundings.servers)[:LONGEST_NAME]}-{study.id}{SUFFIX}"
 
 
 def write_corpus_study(study: CorpusStudy, corpus: Path) -> Path:
@@ -60,14 +64,15 @@ def read_corpus(corpus: Path) -> tuple[CorpusStudy, ...]:
     """
     try:
         paths = sorted(path for path in corpus.iterdir() if _is_of_corpus(path))
+        total = sum(path.lstat().st_size for path in paths)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise problem(
             str(corpus), "there is no such corpus", f"Fill one: tuner corpus add STUDY --corpus {corpus}"
         ) from error
     except OSError as error:
         raise TargetError(f"{corpus}: cannot be read ({error.strerror}). Check its permissions.") from error
-    if len(paths) > MOST_FILES:
-        wrong = f"it holds {len(paths)} studies, more than {MOST_FILES}"
+    if len(paths) > MOST_FILES or total > MOST_BYTES:
+        wrong = f"it holds {len(paths)} studies of {total / 2**20:.0f} MiB, more than is read at once"
         raise problem(str(corpus), wrong, "Move those of other servers to another folder")
     return tuple(map(read_corpus_study, paths))
 

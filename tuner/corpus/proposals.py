@@ -1,7 +1,7 @@
 """Hints for a new host from a corpus: for each parameter the value that alike studies let expect most of."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tuner.corpus.pooling import Pooled, pool
 from tuner.corpus.surrogate import Surrogate, count_for, observe_study
 from tuner.optimize.optimizer import Observation
 from tuner.ports import Config, Scalar
-from tuner.space import Hint, Space
+from tuner.space import Space
 from tuner.space.fitting import fit_into
 
 LEAST_CHANCE = 2 / 3
@@ -72,10 +72,6 @@ class Proposal:
     def odds(self) -> int:
         """Return so many to one that it helps."""
         return int(np.clip(round(self.chance / max(1 - self.chance, 1e-9)), 1, MOST_ODDS))
-
-    def as_hint(self, source: str) -> Hint:
-        """Return it as a space has it."""
-        return Hint(odds=self.odds, value=self.value, source=source)
 
 
 def find_alike(corpus: Sequence[CorpusStudy], here: Surroundings, metric: str, space: Space) -> list[Alike]:
@@ -182,11 +178,3 @@ def _vary(space: Space, config: Config, name: str, values: Sequence[Scalar]) -> 
         for value, each in fitting.items()
         if value != config.get(name) and not space.violations(each)
     ]
-
-
-def with_proposals(space: Space, proposals: Sequence[Proposal], source: str) -> Space:
-    """Return a space with these hints in place of its own of the same parameters."""
-    told = {each.parameter: each.as_hint(source) for each in proposals}
-    parameters = tuple(replace(each, hint=told.get(each.name, each.hint)) for each in space.parameters)
-    free = space.unguarded
-    return replace(space, parameters=parameters, unguarded=free and with_proposals(free, proposals, source))

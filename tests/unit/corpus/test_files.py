@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from tests.unit.corpus.samples import make_study, try_out
-from tuner.corpus.files import find_corpus, name_file, read_corpus, write_corpus_study
+from tuner.corpus.files import MOST_BYTES, find_corpus, name_file, read_corpus, write_corpus_study
 from tuner.errors import TargetError, UsageError
 
 
@@ -61,6 +61,14 @@ def test_a_pipe_is_not_read(tmp_path):
     os.mkfifo(tmp_path / "endless.json")
 
     with pytest.raises(UsageError, match=r"endless\.json: this is no regular file"):
+        read_corpus(tmp_path)
+
+
+def test_more_than_memory_bears_is_not_read(tmp_path):
+    with (tmp_path / "sparse.json").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+
+    with pytest.raises(UsageError, match="it holds 1 studies of 256 MiB, more than is read at once"):
         read_corpus(tmp_path)
 
 

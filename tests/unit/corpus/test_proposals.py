@@ -5,7 +5,7 @@ import pytest
 from tests.unit.corpus.samples import HERE, make_study, try_out
 from tests.unit.simulation import TUNED, space_of, without_hints
 from tuner.corpus.corpus_study import Tried
-from tuner.corpus.proposals import MOST_OBSERVATIONS, MOST_ODDS, find_alike, propose, with_proposals
+from tuner.corpus.proposals import MOST_OBSERVATIONS, MOST_ODDS, find_alike, propose
 
 SPACE = without_hints(space_of(*TUNED))
 
@@ -97,17 +97,3 @@ def test_of_very_many_configurations_the_surest_are_asked():
 
 def test_an_empty_corpus_proposes_nothing():
     assert advise([]) == []
-
-
-def test_proposals_take_the_place_of_what_a_space_says_of_the_same_parameters():
-    corpus = [make_study(number=number) for number in range(1, 6)]
-
-    told = with_proposals(space_of(*TUNED), advise(corpus), "corpus")
-
-    hints = {each.name: each.hint for each in told.parameters if each.hint}
-    assert hints["open_file_cache"].value == 1000
-    assert hints["open_file_cache"].source == "corpus"
-    before = {each.name: each.hint for each in space_of(*TUNED).parameters if each.hint}
-    assert {name: hint for name, hint in hints.items() if name != "open_file_cache"} == {
-        name: hint for name, hint in before.items() if name != "open_file_cache"
-    }
