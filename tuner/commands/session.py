@@ -160,12 +160,15 @@ def load_first_space(settings: Study, facts: Mapping[str, Any]) -> Space:
 
 
 def refuse_other_default(setup: Setup, first: Space) -> None:
-    """Raise UsageError where what a host has by default is not what the first one has."""
+    """Raise UsageError where what a host has by default is not what the first one has.
+
+    What follows from the machine itself, as the number of workers from that of its cores, may be another.
+    """
     own, there = setup.space.default(), first.default()
     differing = [
-        f"{name} is {own.get(name)}, there {there.get(name)}"
-        for name in dict.fromkeys((*own, *there))
-        if own.get(name) != there.get(name)
+        f"{each.name} is {own.get(each.name)}, there {there.get(each.name)}"
+        for each in first.parameters
+        if own.get(each.name) != there.get(each.name)
     ]
     if differing:
         raise UsageError(

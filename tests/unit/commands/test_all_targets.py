@@ -1,6 +1,7 @@
 """What a controller refuses before it begins a worker on each of several hosts."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from tests.unit.simulation import make_setup, space_of, write_study
 from tuner.commands.all_targets import IDENTITY, refuse_unlike
 from tuner.errors import UsageError
 from tuner.ports import FileState
+from tuner.space import SpaceFacts, load_space
 from tuner.study.file import for_each_target
 from tuner.study.storage import HARDWARE
 from tuner.testing.fakes import MemoryHost
@@ -28,10 +30,8 @@ def setups(tmp_path):
 
 
 def with_identity(setup, machine: bytes, boot: bytes):
-    host = MemoryHost()
-    for path, content in zip(IDENTITY, (machine, boot), strict=True):
-        host.write(path, FileState(content=content))
-    return replace(setup, host=host)
+    files = dict(zip(IDENTITY, (FileState(content=machine), FileState(content=boot)), strict=True))
+    return replace(setup, host=MemoryHost(files=files))
 
 
 def test_hosts_that_are_alike_may_begin(setups):
@@ -53,8 +53,14 @@ def test_other_versions_are_refused_in_any_case(setups):
 
 def test_another_default_is_refused(setups):
     first, second = setups()
-    (sendfile,) = second.space.parameters
-    other = replace(second, space=replace(second.space, parameters=(replace(sendfile, default=False),)))
+    facts = SpaceFacts(
+        names={
+            "cores": 2, "memory_mib": 7900, "connections": 100, "open_files_max": 1048576, "somaxconn": 4096,
+        },
+        versions={"nginx": (1, 22, 1)},
+    )  # fmt: skip
+    refined = ["nginx", {"only": ["sendfile"], "parameters": {"sendfile": {"default": "false"}}}]
+    other = replace(second, space=load_space(refined, facts=facts, base=Path("/")))
 
     with pytest.raises(UsageError, match=r"web2 has another default .*sendfile is False, there True"):
         refuse_unlike([first, other])

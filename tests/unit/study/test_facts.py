@@ -14,6 +14,7 @@ from tuner.campaign.stages.other_loads import read_other_loads
 from tuner.errors import UsageError
 from tuner.records import Metric, Situation
 from tuner.records.blend import Across, Blend
+from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.study import facts
 from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.facts import Confirmation, Meeting, Refusal
@@ -23,7 +24,7 @@ FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_tex
 """A whole study as it was written before facts had types and a version."""
 LATER = (
     facts.BLEND, facts.DIFFERENCES, facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REFUSALS,
-    facts.OTHER_LOADS, facts.SWEEP, facts.CONTEST, facts.CURVE, facts.OTHER_HOSTS,
+    facts.OTHER_LOADS, facts.SWEEP, facts.CONTEST, facts.CURVE, facts.OTHER_HOSTS, facts.HOSTS,
 )  # fmt: skip
 """What that tuner did not write."""
 LEFT_ALONE = {"race", "simplify"}
@@ -96,6 +97,15 @@ def test_what_was_refused_is_read_back_with_its_reasons(old):
     old.remember(facts.REFUSALS, refused)
 
     assert old.recall(facts.REFUSALS) == refused
+
+
+def test_the_hosts_of_a_winner_are_read_back(old):
+    hosts = Hosts(names=("a", "b"), across=AcrossHosts.MEAN)
+    assert old.hosts is None
+
+    old.remember(facts.HOSTS, hosts)
+
+    assert old.hosts == hosts
 
 
 def test_what_counts_of_several_loads_is_read_back_and_is_what_starts_are_read_by(old):
