@@ -69,5 +69,5 @@ def test_an_unfinished_study_is_not_added(tmp_path):
     refused = tuner.run("corpus", "add", study, "--corpus", "known")
 
     assert refused.returncode == 2
-    assert "has not" in refused.stderr
+    assert "there is no study here yet" in refused.stderr
     assert not (tmp_path / "known").exists()
