@@ -17,6 +17,7 @@ SOURCES = (
     "benchmarks/optimizer.md",
     "benchmarks/optimizer-table.md",
     "benchmarks/campaign.md",
+    "benchmarks/robust.md",
     "benchmarks/explaining.md",
     "benchmarks/fleet.md",
     "benchmarks/transfer.md",

@@ -14,7 +14,7 @@ from tests.testbed.processors import idle_processors_here
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 SHORTER = {
     "minutes=4": "values=[16, 64], minutes=0.5",
-    "minutes: 5": "minutes: 0.7",
+    "minutes: 5": "minutes: 1.2",
     'ASKED = ["A", "B", "C", "D", "E", "E images"]': 'ASKED = ["C", "E"]',
     "blocks=8": "blocks=3",
     "MINUTES = 5": "MINUTES = 0.4",

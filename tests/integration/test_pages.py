@@ -61,7 +61,8 @@ def paste(folder: Path, block: str) -> Study:
     """Put a block into the study that `tuner init nginx` writes, in place of what it has there."""
     path = write_study("nginx", folder / "nginx.yaml")
     document = path.read_text()
-    for key in (*keys_of(block), *(["load"] if "loads" in keys_of(block) else [])):
+    instead = {"loads": "load", "targets": "target"}
+    for key in (*keys_of(block), *(instead[each] for each in keys_of(block) if each in instead)):
         document = re.sub(rf"(?m)^{key}:.*\n(?:[ -].*\n)*", "", document)
     (folder / "www").mkdir()
     (folder / "www/index.html").write_text("a page\n")
@@ -81,6 +82,9 @@ def test_a_part_of_a_study_can_be_pasted_into_the_one_that_init_writes(tmp_path:
     settings = paste(tmp_path, block)
 
     assert find_faults((tmp_path / "nginx.yaml").read_text(), json_schema()) == []
+    if settings.targets is not None:  # there are no such hosts
+        assert settings.targets.hosts[0] == "ssh://root@web1"
+        return
     if settings.target.is_managed:  # there is no such host
         assert settings.target.host == "ssh://deploy@web1"
         return
@@ -143,8 +147,8 @@ TUNER_COMMANDS = [command for page in EVERY_PAGE for command in commands_of(page
 OTHER_COMMANDS = [command for page in PAGES for command in commands_of(page) if command[0] != "tuner"]
 ON_THIS_MACHINE = {"init", "check", "spaces", "adapters"}
 """Commands that are run here; the others measure, or need a host, and are run by tests of their own."""
-ELSEWHERE = {"web1.yaml", "own.yaml"}
-"""A study of another host, and one whose page a test of its own follows."""
+ELSEWHERE = {"web1.yaml", "own.yaml", "lighttpd", "lighttpd.yaml", "./shared"}
+"""A study of another host, a corpus of others, and studies whose pages tests of their own follow."""
 
 
 @pytest.mark.parametrize("command", TUNER_COMMANDS, ids=" ".join)
@@ -182,6 +186,8 @@ def test_the_other_commands_of_the_pages_name_what_is_there(command: list[str]):
         assert arguments == ["recipe.yaml"], "the block shows what it prints"
     elif program == "pip":
         assert arguments == ["install", "."], "tests/packaging installs it"
+    elif program == "sudo":
+        assert arguments == ["apt", "install", "./dist/servertuner_*.deb"], "tests/packaging installs it"
     elif program.startswith(".venv/bin/"):
         assert (Path(sys.executable).with_name(Path(program).name)).exists()
         paths = [each for each in arguments if "/" in each and not each.startswith("-")]

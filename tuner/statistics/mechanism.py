@@ -9,9 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-import numpy as np
-from scipy.special import stdtrit
-
 from tuner.records import Start, Window
 
 CHANCE = 0.05
@@ -89,6 +86,10 @@ def _regress(
     """Yield the lines with which a figure moves for sure, and the figure without and with each."""
     seen = [(index, known[0]) for index, each in enumerate(starts) if (known := _observe(figure, [each]))]
     rows = [index for index, _ in seen]
+    # Pages that only show mechanisms are drawn without these.
+    import numpy as np
+    from scipy.special import stdtrit
+
     design = np.column_stack([np.ones(len(rows)), *(np.asarray(has)[rows] for has in has_line.values())])
     freedom = len(rows) - design.shape[1]
     if freedom < 1 or np.linalg.matrix_rank(design) < design.shape[1]:
@@ -128,6 +129,8 @@ def _differs(figure: Figure, before: Sequence[float], after: Sequence[float]) ->
     """Return whether the means differ by more than their spread (t test) and by enough to matter."""
     if min(len(before), len(after)) < LEAST_STARTS:
         return False
+    from scipy.special import stdtrit  # as in `_regress`
+
     freedom = len(before) + len(after) - 2
     pooled = ((len(before) - 1) * variance(before) + (len(after) - 1) * variance(after)) / freedom
     reach = float(stdtrit(freedom, 1 - CHANCE / len(FIGURES) / 2))

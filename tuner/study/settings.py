@@ -246,7 +246,7 @@ class Study:
 
     @property
     def hosts(self) -> Hosts | None:
-        """Return the hosts for all of which the winner is to hold; None for a study with one `target:`."""
+        """Return the hosts for all of which the winner is to hold; None for a study with one target."""
         return None if self.targets is None else Hosts(names=self.targets.hosts, across=self.targets.across)
 
     @property
