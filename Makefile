@@ -125,8 +125,9 @@ bench-faults: setup ## Break managed runs 300 times at random moments and look w
 	@$(BIN)/python -m benchmarks.faults
 
 .PHONY: bench-exports
-bench-exports: setup ## Apply ten random winners of each server by script, playbook and hand, and undo them (an hour)
-	@EXPORTED_WINNERS=10 $(BIN)/python -m pytest -n $(WORKERS) tests/integration/test_exports_applied.py -k random
+bench-exports: setup ## Apply ten random winners of each server by all who read exports, and undo them (two hours)
+	@EXPORTED_WINNERS=10 $(BIN)/python -m pytest -n $(WORKERS) -k random \
+		tests/integration/test_exports_applied.py tests/integration/test_exports_by_consumers.py
 
 .PHONY: bench-slow-clients
 bench-slow-clients: setup ## Serve a quick study's winner beside slow clients (of SERVER, or STUDY=FILE)

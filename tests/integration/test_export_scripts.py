@@ -1,6 +1,7 @@
 """The scripts of the shell format, run as they are, on files of a test's own. They need root."""
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -38,9 +39,14 @@ class Script:
         # The files are of no service, so none is told.
         put({name: text.replace(b"activate restart ''\n", b"") for name, text in exported.items()}, folder)
 
-    def run(self, name: str, shell: list[str] = ["dash"]) -> "subprocess.CompletedProcess[str]":  # noqa: B006
-        script = self.folder / "tuner-shell" / name
-        return subprocess.run([*shell, str(script)], capture_output=True, text=True, timeout=30, check=False)
+    def run(
+        self,
+        name: str,
+        shell: Sequence[str] = ("dash",),
+        *options: str,
+    ) -> "subprocess.CompletedProcess[str]":
+        script = [*shell, str(self.folder / "tuner-shell" / name), *options]
+        return subprocess.run(script, capture_output=True, text=True, timeout=30, check=False)
 
     def contents(self) -> list[bytes | None]:
         return [file.read_bytes() if file.exists() else None for file in self.files]
@@ -66,6 +72,22 @@ def test_every_byte_is_put_and_put_back_in_every_shell(
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
         file.name for file, content in zip(script.files, before, strict=True) if content is not None
     ]
+
+
+def test_whether_all_is_in_place_can_be_asked_without_a_change(tmp_path: Path) -> None:
+    before: list[bytes | None] = [b"a 1;\n", None]
+    script = Script(tmp_path, before, [b"a 2;\n", b"b 2;\n"])
+
+    asked = script.run("apply.sh", ("dash",), "--check")
+    assert (asked.returncode, script.contents()) == (1, before)
+    assert "not everything is in place; nothing was changed" in asked.stderr
+    assert script.run("undo.sh", ("dash",), "--check").returncode == 0
+
+    script.run("apply.sh")
+    assert script.run("apply.sh", ("dash",), "--check").returncode == 0
+    refused = script.run("undo.sh", ("dash",), "--chekc")
+    assert (refused.returncode, script.contents()) == (1, [b"a 2;\n", b"b 2;\n"])
+    assert "--chekc is no option; there is --check" in refused.stderr
 
 
 def test_a_file_that_somebody_changed_meanwhile_is_left_and_so_is_all_else(tmp_path: Path) -> None:

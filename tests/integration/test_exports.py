@@ -1,5 +1,6 @@
 """Exports applied to the configurations that Debian ships, on copies in a place of their own."""
 
+import json
 import os
 import re
 import shutil
@@ -251,6 +252,16 @@ def test_every_export_and_its_undo_begin_with_where_they_come_from(tmp_path: Pat
         head = [line for line in content.decode().split("--- ")[0].splitlines() if line.startswith("#")]
         for word in ("nginx-static", "2026-01-01", "web1", "nginx 1.22.1", "wrk 4.1.0", "× [", "6 pairs"):
             assert word in "\n".join(head)
+
+
+def test_what_follows_from_other_settings_says_so_and_what_is_not_written_is_left_out(tmp_path: Path) -> None:
+    reading = read_winner(tmp_path, "nginx", NGINX_WINNER)
+    patch, _ = write_export(reading, "nginx", tmp_path / "out")
+    listed, _ = write_export(reading, "json", tmp_path / "out")
+
+    assert re.search(r"(?m)^# worker_rlimit_nofile 1024 → \d+: follows from the others$", patch.read_text())
+    settings = json.loads(listed.read_text())["settings"]["nginx"]
+    assert settings.keys() == {*NGINX_WINNER, "worker_rlimit_nofile"}
 
 
 def test_the_nginx_patch_says_how_it_is_undone(tmp_path: Path) -> None:

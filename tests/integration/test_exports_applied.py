@@ -3,44 +3,28 @@
 import os
 import re
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
 from pathlib import Path
-from random import Random
 
 import pytest
 
 from benchmarks.faults.look import differing, look_at
+from tests.integration.random_winners import (
+    PORTS,
+    SPACES,
+    WINNERS,
+    draw_winner,
+    prepare_study,
+    read_winner,
+    values_in_force,
+)
 from tests.testbed.bed import Testbed
-from tests.testbed.host import PHP_PORT, TestHost
-from tests.unit.simulated_study import make_summary
-from tuner.campaign.prepare import Setup, prepare
+from tests.testbed.host import TestHost
 from tuner.commands.outputs import write_export, write_results
-from tuner.commands.session import Reading
 from tuner.errors import TargetError
-from tuner.optimize.sparse import draw_sparse
-from tuner.ports import Config
-from tuner.study import load_study
 from tuner.study.folder import make_folder
 from tuner.study.storage import open_storage
-
-STUDY = """\
-study: managed
-servers: [{servers}]
-# A network namespace cannot have more of these than its machine, nor what that has not loaded.
-space: [{spaces}, {{without: [net.ipv4.tcp_max_tw_buckets, net.ipv4.tcp_congestion_control]}}]
-target: {{host: "{url}", mode: managed}}
-load: {{path: "http://{address}{page}"}}
-"""
-SPACES = {
-    "nginx": "nginx, sysctl-net", "apache": "apache-event, sysctl-net", "h2o": "h2o, sysctl-net",
-    "php-fpm": "php-fpm, sysctl-net",
-}  # fmt: skip
-PAGES = {"h2o": "/html/", "php-fpm": f":{PHP_PORT}/index.php"}
-PORTS = {"php-fpm": PHP_PORT}
-WINNERS = int(os.environ.get("EXPORTED_WINNERS", "1"))
-"""Random winners of each server; `make bench-exports` takes ten."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,45 +95,6 @@ HANDS = {
 @pytest.fixture
 def host(own_bed: Testbed) -> TestHost:
     return own_bed.add_host("web")
-
-
-def draw_winner(setup: Setup, *, seed: str) -> Config:
-    """Draw a configuration that changes a few settings, as a search does."""
-    space, rng = setup.space, Random(seed)  # noqa: S311 - no secret
-    default = space.default()
-    drawn = (
-        space.decode(draw_sparse(space.dimensions, space.encode(default), rng=rng)) for _ in repeat(None)
-    )
-    return next(config for config in drawn if space.changes(config))
-
-
-def prepare_study(host: TestHost, server: str, folder: Path, *, servers: str = "") -> Setup:
-    study = folder / "study.yaml"
-    study.write_text(
-        STUDY.format(
-            servers=servers or f"{server}, sysctl", spaces=SPACES[server], url=host.ssh_url,
-            address=host.address, page=PAGES.get(server, "/"),
-        )
-    )  # fmt: skip
-    return prepare(load_study(study))
-
-
-def read_winner(setup: Setup, config: Config) -> Reading:
-    summary = make_summary(searches=4)
-    summary = replace(
-        summary, space=setup.space, changes=setup.space.changes(config), explanation=None,
-        winner=replace(summary.winner, config=dict(config)),
-    )  # fmt: skip
-    return Reading(settings=setup.settings, space=setup.space, summary=summary, setup=setup)
-
-
-def values_in_force(setup: Setup, names: Mapping[str, object]) -> dict[str, object]:
-    """Read what is installed now, of these settings; files and running servers must agree."""
-    target = prepare(setup.settings).target
-    target.as_found()
-    known = (each.installation.facts.current for each in target.servers)
-    found = {name: value for each in known for name, value in each.items()}
-    return {name: found[name] for name in names if name in found}
 
 
 @pytest.mark.parametrize("form", HANDS)

@@ -3,11 +3,14 @@
 import json
 from typing import TYPE_CHECKING, Any
 
+from tuner.export.provenance import explained_lines
 from tuner.ports import Config
+from tuner.report.conclusions import say_worth
 from tuner.report.summary_json import age_json
 from tuner.report.wording import say_gain
 
 if TYPE_CHECKING:
+    from tuner.explain.explanation import Worth
     from tuner.report.summary import Summary
 
 
@@ -50,16 +53,20 @@ def describe(summary: "Summary") -> dict[str, Any]:
             "default": summary.space.capacity(summary.default.config),
             "winner": summary.space.capacity(summary.winner.config) if summary.winner else None,
         },
+        "worth": {line.parameter: _describe_worth(line.worth) for line in explained_lines(summary)},
         "also": {name: also for name in summary.shipped if (also := summary.space.also(name))},
     }  # fmt: skip
 
 
+def _describe_worth(worth: "Worth") -> dict[str, Any]:
+    return {"ratio": worth.ratio, "low": worth.low, "high": worth.high, "text": say_worth(worth)}
+
+
 def by_server(summary: "Summary", values: Config) -> dict[str, Config]:
-    """Group settings by the server that they belong to."""
-    sorted_values: dict[str, dict[str, Any]] = {}
-    for name, value in values.items():
-        sorted_values.setdefault(summary.space.server_of(name), {})[name] = value
-    return dict(sorted_values)
+    """Group settings by the server that they are written to; what only the space reckons with is left out."""
+    servers = dict.fromkeys(summary.space.server_of(name) for name in values)
+    written = {server: summary.space.for_server(values, server) for server in servers}
+    return {server: own for server, own in written.items() if own}
 
 
 def dump(document: dict[str, Any]) -> bytes:

@@ -1,12 +1,13 @@
 """Comment lines about where exported settings come from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tuner.report.conclusions import say_worth
 from tuner.report.wording import make_printable, say_age, say_gain, say_metric, say_speedup, say_trend
 
 if TYPE_CHECKING:
+    from tuner.explain.explanation import Line
     from tuner.report.summary import Summary
 
 
@@ -68,16 +69,29 @@ def describe_age(summary: "Summary") -> list[str]:
 def describe_worths(summary: "Summary") -> list[str]:
     """Return a line for each changed setting: its values, and what it is worth with its 95 % interval.
 
-    By the explanation of the study, which is that of its confirmed winner and of no other choice.
+    What follows from other settings has no worth of its own, and says so.
     """
-    if summary.explanation is None or summary.gain is None:
+    lines = explained_lines(summary)
+    if not lines:
         return []
     show = summary.space.show
-    return [
+    said = [
         f"{line.parameter} {show(line.parameter, line.default)} → {show(line.parameter, line.value)}: "
         f"worth {say_worth(line.worth)}"
-        for line in summary.explanation.lines
+        for line in lines
     ]
+    return said + [
+        f"{name} {show(name, old)} → {show(name, new)}: follows from the others"
+        for name, (old, new) in summary.shipped.items()
+        if name not in summary.changes
+    ]
+
+
+def explained_lines(summary: "Summary") -> "Sequence[Line]":
+    """Return what is known of each line: by the explanation of the confirmed winner, of no other choice."""
+    if summary.explanation is None or summary.gain is None:
+        return ()
+    return summary.explanation.lines
 
 
 def _describe_pick(summary: "Summary") -> str:

@@ -81,6 +81,18 @@ def test_json_names_settings_by_server_with_gain_and_undo() -> None:
     assert applied["gain"]["ratio"] == summary.gain.ratio
 
 
+def test_json_has_the_worth_of_each_line_and_no_figure_that_only_the_space_reckons_with() -> None:
+    summary = make_summary(searches=4)
+    assert summary.explanation is not None
+    applied = json.loads(export(summary, "json", rendered={})["tuner.json"])
+
+    (*first, _) = summary.explanation.lines
+    assert {line.parameter for line in summary.explanation.lines} == applied["worth"].keys()
+    for line in first:
+        assert applied["worth"][line.parameter]["low"] == line.worth.low
+        assert applied["worth"][line.parameter]["text"].startswith(f"{line.worth.ratio:.2f}×")
+
+
 def test_an_unknown_format_names_the_nearest_and_all_in_one_order() -> None:
     with pytest.raises(UsageError, match=r"no format 'ngnix'\. Did you mean nginx\? There are: apache, "):
         export(make_summary(searches=4), "ngnix", rendered={})

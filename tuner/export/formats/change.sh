@@ -48,6 +48,10 @@ begin() {
     printf '%s: everything is in place already\n' "$0"
     exit 0
   fi
+  if [ "$wish" = --check ]; then
+    printf '%s: not everything is in place; nothing was changed\n' "$0" >&2
+    exit 1
+  fi
   kept=$(mktemp -d)
   : >"$kept/absent"
   : >"$kept/values"
@@ -132,4 +136,9 @@ end() {
 
 set -eu
 differs=
+wish=${1-}
+case $wish in
+  '' | --check) ;;
+  *) refuse "$wish is no option; there is --check" ;;
+esac
 [ "$(id -u)" -eq 0 ] || refuse 'this needs root'

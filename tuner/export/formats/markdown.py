@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tuner.export.formats.containers import name_setting
 from tuner.export.host_change import FileChange, HostChange
 from tuner.export.patches import make_patch
+from tuner.export.provenance import explained_lines
 from tuner.export.result_tables import result_as_markdown
 from tuner.report.conclusions import say_worth
 from tuner.report.tables import escape_markdown, markdown_table
@@ -35,8 +36,6 @@ def write_markdown(summary: "Summary", change: HostChange) -> dict[str, bytes]:
 
 
 def _worths(summary: "Summary") -> list[str]:
-    if summary.explanation is None or summary.gain is None:
-        return []
     show = summary.space.show
     rows = [
         (
@@ -45,7 +44,7 @@ def _worths(summary: "Summary") -> list[str]:
             show(line.parameter, line.value),
             say_worth(line.worth),
         )
-        for line in summary.explanation.lines
+        for line in explained_lines(summary)
     ]
     return markdown_table(("setting", "default", "winner", "worth, with 95 % interval"), rows) if rows else []
 

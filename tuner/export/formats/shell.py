@@ -34,7 +34,7 @@ def write_scripts(summary: "Summary", change: HostChange, folder: str) -> dict[s
     head = describe_change(
         summary,
         change,
-        f"apply: sh {APPLY}",
+        f"apply: sh {APPLY} (whether it is in place: sh {APPLY} --check, which changes nothing)",
         f"undo:  sh {UNDO}",
         "run as root; a second run changes nothing",
     )

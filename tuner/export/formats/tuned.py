@@ -22,7 +22,7 @@ case $1 in
   start) sh ./{apply} ;;
   # On a shutdown the files stay; with another profile they go.
   stop) if [ "${{2:-}}" = full_rollback ]; then sh ./{undo}; fi ;;
-  verify) sh ./{apply} | grep -q 'in place already' ;;
+  verify) sh ./{apply} --check ;;
 esac
 """
 
