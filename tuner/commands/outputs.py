@@ -24,6 +24,7 @@ from tuner.report.contest import Contest
 from tuner.report.curve import Curve
 from tuner.report.summary import Comparison
 from tuner.report.sweep import Sweep
+from tuner.report.wording import say_unproven
 from tuner.study import Study
 from tuner.study.facts import DIFFERENCES
 from tuner.study.folder import list_files, translated, write_file, write_named
@@ -144,7 +145,8 @@ def write_export(
         reading: the study.
         form: a server of the study, json, or one of FORMATS.
         output: where to; the study's own folder by default.
-        warn: told what this would lower on this host, and when the host could not be asked.
+        warn: told what this would lower on this host, when the host could not be asked, and of a gain that
+            is not proven.
 
     Raises:
         UsageError: an unknown format, a server that is not tuned, nothing confirmed yet, or a file in the
@@ -161,7 +163,10 @@ def write_export(
         reading, {name: each for name, each in differences.items() if form in {name, *FORMATS}}
     ):
         warn(line)
-    return _write_format(reading, form, differences, output)
+    written = _write_format(reading, form, differences, output)
+    if doubt := say_unproven(reading.summary.gain):
+        warn(doubt)
+    return written
 
 
 def _find_or_recall(reading: Reading, winner: Config, warn: Callable[[str], None]) -> Differences:

@@ -34,6 +34,7 @@ from tuner.report.wording import (
     say_rate,
     say_speedup,
     say_trend,
+    say_unproven,
 )
 
 if TYPE_CHECKING:
@@ -74,21 +75,14 @@ def final_screen(
         parts += [Text(""), _front(summary)]
     places = Table.grid(padding=(0, 2))
     if exports:
+        doubt = say_unproven(summary.gain)
         listed = Text("\n".join(make_printable(path) for path in exports))
-        places.add_row("exports", _unproven(summary) + listed)
+        places.add_row("exports", Text(f"{doubt}\n" if doubt else "", style="bold yellow") + listed)
     if report is not None:
         places.add_row("report", Text(make_printable(report)))
     if exports or report is not None:
         parts += [Text(""), *(Text(make_printable(each), style="bold red") for each in warnings), places]
     return Group(*parts)
-
-
-def _unproven(summary: "Summary") -> Text:
-    """Return a line above exports of what the pairs did not prove; nothing when they did."""
-    if summary.gain is not None and summary.gain.is_proven:
-        return Text()
-    verdict = summary.gain.verdict if summary.gain is not None else "not confirmed"
-    return Text(f"{verdict}: to be tried, not to be put into service\n", style="bold yellow")
 
 
 def headline(summary: "Summary") -> Text:

@@ -70,6 +70,13 @@ def say_gain(gain: "Gain") -> str:
     return f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}, {pairs}"
 
 
+def say_unproven(gain: "Gain | None") -> str:
+    """Write what the pairs did not prove, and what that means; empty when they did."""
+    if gain is not None and gain.is_proven:
+        return ""
+    return f"{gain.verdict if gain is not None else 'not confirmed'}: to be tried, not to be put into service"
+
+
 def say_comparison(gain: "Gain", first: str, second: str) -> str:
     """Write what pairs gave: tuned.yaml is 1.31× [1.27, 1.35], 6 pairs of default: improved."""
     what = "" if gain.metric is Metric.GOODPUT else f" in {say_metric(gain.metric)}"

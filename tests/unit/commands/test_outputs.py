@@ -38,6 +38,17 @@ def test_report_and_exports_are_written_beside_the_study(reading, settings):
     assert "sendfile" in json.dumps(winner)
 
 
+def test_an_export_of_what_was_not_proven_says_so(reading, tmp_path):
+    warned = []
+    write_export(reading, "json", tmp_path, warn=warned.append)
+    assert warned == []
+
+    gain = replace(reading.summary.gain, verdict="not proven")
+    unproven = replace(reading, summary=replace(reading.summary, gain=gain))
+    write_export(unproven, "json", tmp_path, warn=warned.append)
+    assert warned == ["not proven: to be tried, not to be put into service"]
+
+
 def test_without_a_winner_there_is_a_report_and_nothing_to_export(unfinished, settings):
     results = write_results(unfinished)
 
