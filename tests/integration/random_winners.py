@@ -23,14 +23,16 @@ space: [{spaces}, {{without: [net.ipv4.tcp_max_tw_buckets, net.ipv4.tcp_congesti
 target: {{host: "{url}", mode: managed}}
 load: {{path: "http://{address}{page}"}}
 """
+WINNERS = int(os.environ.get("EXPORTED_WINNERS", "1"))
+"""Random winners of each server; `make bench-exports` takes ten."""
 SPACES = {
     "nginx": "nginx, sysctl-net", "apache": "apache-event, sysctl-net", "h2o": "h2o, sysctl-net",
     "php-fpm": "php-fpm, sysctl-net",
 }  # fmt: skip
+if WINNERS > 1:
+    SPACES |= {name: f"{name}, sysctl-net" for name in ("apache-worker", "apache-prefork")}
 PAGES = {"h2o": "/html/", "php-fpm": f":{PHP_PORT}/index.php"}
 PORTS = {"php-fpm": PHP_PORT}
-WINNERS = int(os.environ.get("EXPORTED_WINNERS", "1"))
-"""Random winners of each server; `make bench-exports` takes ten."""
 
 
 def draw_winner(setup: Setup, *, seed: str) -> Config:

@@ -209,6 +209,63 @@ def test_the_apache_fragment_overrides_the_stock_configuration_and_is_undone(fol
     assert tree(folder / "apache2") == before
 
 
+HTTPD_CONF = """\
+ServerRoot "/etc/httpd"
+ServerName localhost
+Listen 80
+Include conf.modules.d/*.conf
+User www-data
+Group www-data
+ErrorLog "logs/error_log"
+EnableSendfile on
+<Location "/server-status">
+    SetHandler server-status
+</Location>
+IncludeOptional conf.d/*.conf
+"""
+# Debian's program and modules, in the layout of Red Hat's package
+HTTPD = '#!/bin/sh\nexec /usr/sbin/apache2 -d /etc/httpd -f conf/httpd.conf "$@"\n'
+MODULES = "".join(
+    f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so\n"
+    for name in ("mpm_event", "status", "reqtimeout", "authz_core")
+)
+OVER_ETC = (
+    "mkdir own\nmount -t tmpfs tmpfs own\nmkdir own/upper own/work\n"
+    "mount -t overlay -o lowerdir=/etc,upperdir=own/upper,workdir=own/work overlay /etc\n"
+    'cp -r httpd /etc/\nPATH="$PWD/bin:$PATH"\n'
+)
+
+
+def test_the_apache_fragment_is_in_force_in_the_layout_of_red_hat_and_is_undone(folder: Path) -> None:
+    for name, text in (
+        ("httpd/conf/httpd.conf", HTTPD_CONF), ("httpd/conf.modules.d/00-mpm.conf", MODULES),
+        ("httpd/conf.d/welcome.conf", "# Here as in the package\n"), ("httpd/logs/error_log", ""),
+        ("bin/httpd", HTTPD),
+    ):  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (folder / "bin/httpd").chmod(0o755)
+    write(folder, export_apache())
+    head = (folder / "tuner-apache.conf").read_text()
+    (put,) = re.findall(r"(?m)^# on Red Hat and its like: (.*) && systemctl restart httpd; undo: rm", head)
+    (path,) = re.findall(r"/etc/httpd/\S+", put)
+
+    said = run_apart(
+        f"{OVER_ETC}httpd -t\n{put}\nhttpd -k start\n"
+        "for i in $(seq 100); do curl -s http://127.0.0.1/server-status?auto && break; sleep 0.05; done\n"
+        "ss -Hltn 'sport = :80'\nhttpd -k stop\n"
+        f"rm {path}\nhttpd -t\n"
+        "rm -f /etc/httpd/logs/*\n: >/etc/httpd/logs/error_log\ndiff -r httpd /etc/httpd",
+        folder,
+    )
+
+    assert said.count("Syntax OK") == 3
+    scoreboard = re.search(r"^Scoreboard: (\S+)$", said, re.MULTILINE)
+    assert scoreboard is not None
+    assert len(scoreboard[1]) == 200, "MaxRequestWorkers is what the winner had"
+    assert re.search(r"LISTEN 0 +2000 ", said)
+
+
 def test_the_sysctl_file_sets_the_keys_and_its_undo_puts_them_back(folder: Path) -> None:
     ours = {
         "net.core.somaxconn": 5000,
