@@ -120,6 +120,8 @@ def test_cloud_init_accepts_the_user_data(tmp_path: Path) -> None:
         assert document["runcmd"][-1][-2:] == ["nginx", "-t"]
     with pytest.raises(jsonschema.ValidationError):
         validator.validate({"write_files": [{"content": "without a path"}]})
+    # Only the undo takes files away, and a directory of drop-ins that is empty then.
+    assert ["rmdir", "--ignore-fail-on-non-empty", str(UNIT.parent)] in document["runcmd"]
 
 
 def deployment(pod: dict[str, Any]) -> dict[str, Any]:

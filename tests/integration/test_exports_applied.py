@@ -200,7 +200,7 @@ def read_files(paths: Sequence[Path]) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in paths}
 
 
-@pytest.mark.parametrize("form", ["shell", "ansible"])
+@pytest.mark.parametrize("form", HANDS)
 def test_the_limits_of_a_unit_of_systemd_are_raised_and_put_back(
     own_bed: Testbed, tmp_path: Path, form: str
 ) -> None:
@@ -209,14 +209,15 @@ def test_the_limits_of_a_unit_of_systemd_are_raised_and_put_back(
     host.install_nginx()
     setup, hand = prepare_study(host, "nginx", tmp_path), HANDS[form]
     before = look_at(host)
-    write_export(read_winner(setup, setup.space.complete({"worker_connections": 4000})), form, tmp_path)
+    winner, folder = setup.space.complete({"worker_connections": 4000}), tmp_path / "out"
+    write_export(read_winner(setup, winner), "nginx" if form == "native" else form, folder)
 
-    hand.apply(host, tmp_path)
+    hand.apply(host, folder)
     host.wait_until_it_answers(80)
     assert int(host.show_unit("nginx", "LimitNOFILE")) > 4000
     assert host.show_unit("nginx", "NeedDaemonReload") == "no"
 
-    hand.undo(host, tmp_path)
+    hand.undo(host, folder)
     host.wait_until_it_answers(80)
     assert host.show_unit("nginx", "LimitNOFILE") == "2000"
     assert host.show_unit("nginx", "NeedDaemonReload") == "no"

@@ -8,6 +8,7 @@ import base64
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tuner.export.formats.shell import emptied_directories
 from tuner.export.formats.yaml_documents import dump_yaml
 from tuner.export.host_change import (
     RULES_FILE,
@@ -67,6 +68,8 @@ def _commands(change: HostChange) -> Iterator[list[str]]:
     for file in change.files:
         if file.after is None:
             yield ["rm", "-f", str(file.path)]
+    for directory in sorted(emptied_directories(change)):
+        yield ["rmdir", "--ignore-fail-on-non-empty", str(directory)]
     if SYSCTL_FILE in there:
         yield ["sysctl", "-p", str(SYSCTL_FILE)]
     if TMPFILES_FILE in there:
