@@ -65,9 +65,7 @@ def _write_file(file: FileChange, content: bytes) -> dict[str, Any]:
 def _commands(change: HostChange) -> Iterator[list[str]]:
     """Yield what is run when all files are written."""
     there = {each.path for each in change.files if each.after is not None}
-    for file in change.files:
-        if file.after is None:
-            yield ["rm", "-f", str(file.path)]
+    yield from (["rm", "-f", str(file.path)] for file in change.files if file.after is None)
     for directory in sorted(emptied_directories(change)):
         yield ["rmdir", "--ignore-fail-on-non-empty", str(directory)]
     if SYSCTL_FILE in there:
