@@ -1,6 +1,7 @@
-"""Random winners that TuneD's daemon and cloud-init put on test hosts and take back, and kubectl."""
+"""Random winners that TuneD's daemon and cloud-init put on test hosts and take back; buildah, kubectl."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,9 @@ from tests.integration.random_winners import (
 )
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
+from tuner.campaign.prepare import prepare
 from tuner.commands.outputs import write_export
+from tuner.study import load_study
 
 PLACE = "/opt/consumer"
 MODULES = "usr/lib/python3/dist-packages"
@@ -190,6 +193,66 @@ def test_a_random_winner_is_put_into_force_and_taken_back_by_who_reads_it(
         hand.undo()
         host.wait_until_it_answers(port)
         assert differing(before, look_at(host)) == {}, changed
+
+
+PRIVATE_STUDY = """\
+study: private
+servers: [nginx]
+space: [nginx]
+target: {host: local, mode: sandbox}
+load: {path: /index.html}
+"""
+
+
+def make_base(folder: Path) -> None:
+    """Fill a folder with as much of this machine as its nginx needs to check its files."""
+    nginx = Path("/usr/sbin/nginx")
+    for library in re.findall(r"(?m)(/\S+) \(0x", run("ldd", str(nginx))):
+        copy_below(folder, Path(library))
+    for path in (nginx, Path("/bin/sh"), Path("/etc/passwd"), Path("/etc/group")):
+        copy_below(folder, path)
+    modules = shutil.ignore_patterns("modules-enabled")
+    shutil.copytree("/etc/nginx", folder / "etc/nginx", ignore=modules)
+    for place in ("var/log/nginx", "var/lib/nginx", "run", "tmp"):
+        (folder / place).mkdir(parents=True)
+
+
+def copy_below(folder: Path, path: Path) -> None:
+    place = folder / str(path)[1:]
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, place)
+
+
+def test_an_image_is_built_of_the_lines_and_nginx_accepts_its_files_there(
+    own_bed: Testbed, tmp_path: Path
+) -> None:
+    consumer("buildah/usr/bin/buildah")
+    host = own_bed.add_host("builder")
+    shutil.copytree(consumer("buildah") / "usr", host.root / "usr", dirs_exist_ok=True)
+    study, place = tmp_path / "study.yaml", host.root / "srv/build"
+    study.write_text(PRIVATE_STUDY)
+    setup = prepare(load_study(study))
+    winner = setup.space.complete({"worker_processes": 3, "worker_connections": 4000})
+    write_export(read_winner(setup, winner), "dockerfile", place)
+    make_base(place / "base")
+    lines = (place / "tuner-dockerfile/Dockerfile").read_text()
+    (place / "Dockerfile").write_text(f"FROM scratch\nCOPY base /\n{lines}")
+    (place / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
+
+    def buildah(command: str) -> str:
+        state = "--root=/srv/images --runroot=/run/containers --storage-driver=vfs"
+        done = host.run(["sh", "-c", f"cd /srv/build && exec buildah {state} {command} 2>&1"], check=False)
+        assert done.returncode == 0, done.stdout.decode()
+        return done.stdout.decode()
+
+    built = buildah("build --isolation=chroot --signature-policy=policy.json --tag=tuned .")
+    assert "test is successful" in built
+    name = buildah("from --signature-policy=policy.json --pull-never tuned").split()[-1]
+    image = host.root / buildah(f"mount {name}").split()[-1][1:]
+    files = place / "tuner-dockerfile/files"
+    inside = {path.relative_to(files): path.read_bytes() for path in files.rglob("*") if path.is_file()}
+    assert {path: (image / path).read_bytes() for path in inside} == inside
+    assert b"worker_connections 4000;" in inside[Path("etc/nginx/nginx.conf")]
 
 
 def patch(workload: Path, changes: Path) -> str:
