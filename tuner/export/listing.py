@@ -17,13 +17,7 @@ if TYPE_CHECKING:
 
 def export_listing(summary: "Summary", server: str, rendered: Rendered) -> dict[str, bytes]:
     """Write the lines that differ between the default and the winner, each within its sections."""
-    lines = [
-        line
-        for path, content in sorted(rendered.winner.items())
-        for line in list_changes(
-            rendered.default.get(path, b"").decode().splitlines(), content.decode().splitlines()
-        )
-    ]
+    lines = list(_list_files(rendered))
     if not lines:
         return {}
     head = [
@@ -38,6 +32,16 @@ def export_listing(summary: "Summary", server: str, rendered: Rendered) -> dict[
         head.append(f"{SITE.directory} stands for the directory of your own logs")
     text = comment(*head) + "\n" + "".join(f"{line}\n" for line in lines)
     return {f"tuner-{server}-settings.conf": text.encode()}
+
+
+def _list_files(rendered: Rendered) -> Iterator[str]:
+    """Yield the changes of each file; where an instance has several, below the name of the file."""
+    for path, content in sorted(rendered.winner.items()):
+        before, after = rendered.default.get(path, b"").decode().splitlines(), content.decode().splitlines()
+        changes = list(list_changes(before, after))
+        if changes and len(rendered.winner) > 1:
+            yield f"# file: {path.name}"
+        yield from changes
 
 
 def list_changes(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:

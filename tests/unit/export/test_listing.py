@@ -90,6 +90,15 @@ def test_the_head_says_why_nothing_is_patched_and_what_stands_for_the_logs() -> 
     assert text.endswith(f"\n# was: {log};\n{log} buffer=64k;\n")
 
 
+def test_lines_of_several_files_stand_below_the_names_of_their_files() -> None:
+    other, same = MAIN.with_name("environment"), MAIN.with_name("same")
+    before = {MAIN: b"a 1;\n", other: b"export B=1\n", same: b"c\n"}
+    rendered = Rendered(default=before, winner={**before, other: b"export B=2\n"})
+    (text,) = export(make_summary(searches=4), "nginx", rendered={"nginx": rendered}).values()
+
+    assert text.decode().endswith("\n\n# file: environment\n# was: export B=1\nexport B=2\n")
+
+
 def test_nothing_is_listed_when_nothing_differs() -> None:
     rendered = Rendered(default={MAIN: b"a 1;\n"}, winner={MAIN: b"a 1;\n"})
 
