@@ -76,6 +76,22 @@ def test_the_playbooks_are_what_ansible_reads(tmp_path: Path) -> None:
     }
 
 
+def test_every_condition_of_the_role_is_a_boolean_as_newer_ansibles_demand(tmp_path: Path) -> None:
+    write_format("ansible", tmp_path)
+    role = tmp_path / "tuner-ansible/roles/tuner"
+    (tasks, apply) = (
+        yaml.safe_load((role / name).read_text()) for name in ("tasks/main.yml", "vars/apply.yml")
+    )
+    within = [each for task in tasks for part in ("block", "rescue") for each in task.get(part, ())]
+    conditions = [each["when"] for each in (*tasks, *within) if "when" in each]
+    flat = [each for one in conditions for each in (one if isinstance(one, list) else [one])]
+
+    assert len(flat) > 4
+    # Since ansible-core 2.19 a list is no condition, even one that is not empty.
+    compared = re.compile(r" (is|in|==|>) ")
+    assert [each for each in flat if not compared.search(each) and apply.get(each) not in (True, False)] == []
+
+
 READ_PROFILE = """
 import json, sys
 from tuned.profiles.factory import Factory
