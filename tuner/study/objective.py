@@ -191,6 +191,11 @@ def _read_limit(metric: str, number: str, unit: str | None, where: str) -> float
         raise UsageError(f"{where}: {number!r} is not a number. Write METRIC <= NUMBER.") from None
     if not math.isfinite(limit) or limit < 0:
         raise UsageError(f"{where}: the bound of {metric} is {limit:g}. Give a number of at least 0.")
+    if metric == FAILURE_RATE and limit >= 1:
+        raise UsageError(
+            f"{where}: {limit:g} bounds no {metric}, which is a share of all requests. Give less than 1, "
+            "or a percentage: 0.1%."
+        )
     return limit
 
 
