@@ -59,6 +59,8 @@ def make_host(name: str) -> Host:
     Raises UsageError for an unknown adapter, or for an URL that the adapter refuses.
     """
     scheme, is_url, _ = name.partition("://")
+    if not is_url and scheme not in adapter_names(Kind.HOST):
+        raise UsageError(f"host: {name!r} is no host. Write local, or ssh://user@host:port.")
     make = _load(_find(Kind.HOST, scheme))
     try:
         return cast("Host", make(name) if is_url else make())

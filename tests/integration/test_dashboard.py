@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.command_line import CommandLine
 from tests.integration.browser import open_browser
+from tests.integration.waiting import wait_until
 from tests.testbed.processors import idle_processors_here
 from tuner.commands.dashboard import PAGE
 
@@ -30,14 +31,27 @@ new Promise((resolve) => {
 """
 
 
+COUNT = "fetch('/api/studies/0?after=0').then((found) => found.json()).then((study) => study.trials.length)"
+
+
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CommandLine, int]]:
-    """A short study of nginx, and the port of a dashboard on it."""
-    tuner = CommandLine(tmp_path_factory.mktemp("dashboard"))
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CommandLine, subprocess.Popen[str]]]:
+    """A study of nginx in which the first start was measured, and the run that goes on with it."""
     with idle_processors_here() as through:
-        CommandLine(tuner.folder, through=through).run(
-            "run", tuner.write(connections=20), "--preset", "quick", "--minutes", "0.4", "--trials", "4"
-        )
+        tuner = CommandLine(tmp_path_factory.mktemp("dashboard"), through=through)
+        run = tuner.start("run", tuner.write(connections=20), "--preset", "quick", "--minutes", "5")
+        try:
+            wait_until(lambda: tuner.run("show", "study.yaml", "--csv").returncode == 0, patience_s=60)
+            yield tuner, run
+        finally:
+            run.terminate()
+            run.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def served(running: tuple[CommandLine, subprocess.Popen[str]]) -> Iterator[tuple[CommandLine, int]]:
+    """The study, and the port of a dashboard on it."""
+    tuner, _ = running
     command = [TUNER, "dashboard", tuner.folder / "study.yaml", "--port", "0", "--json"]
     # As a script starts it in the background, with SIGINT ignored.
     dashboard = subprocess.Popen(
@@ -60,11 +74,16 @@ def ask(port: int, method: str, path: str, host: str = "127.0.0.1") -> tuple[int
     return response.status, response.read()
 
 
-def test_a_browser_shows_the_settings_and_the_objective_under_their_names(served, tmp_path: Path):
-    _, port = served
+def test_a_browser_shows_settings_and_objective_under_their_names_while_the_study_runs(
+    running, served, tmp_path: Path
+):
+    (_, run), (_, port) = running, served
     with open_browser(tmp_path) as page:
         page.go(f"http://127.0.0.1:{port}{PAGE}", width=1280)
         page.evaluate(SHOWN)
+        shown = page.evaluate(COUNT)
+        wait_until(lambda: page.evaluate(COUNT) > shown, patience_s=60)
+        assert run.poll() is None
 
         elsewhere = [
             url for url in page.requests if not url.startswith((f"http://127.0.0.1:{port}/", "data:"))
@@ -72,8 +91,11 @@ def test_a_browser_shows_the_settings_and_the_objective_under_their_names(served
         assert elsewhere == []
 
 
-def test_the_study_is_told_with_its_roles(served):
-    tuner, port = served
+def test_the_study_is_told_with_its_roles(running, served):
+    (_, run), (tuner, port) = running, served
+    run.terminate()
+    run.communicate(timeout=60)
+    tuner.run("run", "study.yaml", "--preset", "quick", "--minutes", "0.4", "--trials", "4")
     status, body = ask(port, "GET", "/api/studies/0?after=0")
 
     assert status == 200

@@ -74,6 +74,15 @@ def test_what_runs_comes_first_and_settings_of_the_kernel_find_the_page_that_it_
     assert study.load.path == "http://127.0.0.1:80/"
 
 
+def test_a_server_is_named_by_an_option_as_well(tmp_path: Path):
+    command = CommandLine(tmp_path)
+
+    assert command.run("init", "--server", "nginx").stdout == "nginx.yaml\n"
+    twice = command.run("init", "apache", "--server", "nginx")
+    assert twice.returncode == 2
+    assert "--server: nginx, and the argument says apache. Name one of them." in twice.stderr
+
+
 def test_without_a_terminal_several_are_listed_with_their_commands(tmp_path: Path):
     done = CommandLine(tmp_path).run("init")
 

@@ -24,7 +24,9 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GUIDES = ("index", "studies", "commands", "managed", "recipes", "optimizer", "spaces")
 PAGES = ("README.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in GUIDES))
-"""docs/adding-a-server.md is followed by a test of its own; the other pages have no blocks to paste."""
+"""docs/adding-a-server.md and docs/own-servers.md are followed by tests of their own."""
+WITH_PARTS = (*PAGES, "docs/corpus.md", "docs/workers.md")
+"""Pages with parts of a study to paste."""
 FACTS = SpaceFacts(
     names={
         "cores": 2, "memory_mib": 4096, "connections": 100, "open_files_max": 65536, "somaxconn": 4096,
@@ -77,7 +79,9 @@ def is_of_a_study(block: str) -> bool:
     return bool(keys) and not {"parameters", "derived", "presets", "elsewhere", "parts"} & set(keys)
 
 
-@pytest.mark.parametrize("block", [b for page in PAGES for b in blocks_of(page, "yaml") if is_of_a_study(b)])
+@pytest.mark.parametrize(
+    "block", [block for page in WITH_PARTS for block in blocks_of(page, "yaml") if is_of_a_study(block)]
+)
 def test_a_part_of_a_study_can_be_pasted_into_the_one_that_init_writes(tmp_path: Path, block: str):
     settings = paste(tmp_path, block)
 

@@ -50,6 +50,7 @@ from tuner.space import (
     facts_to_json,
     load_space,
 )
+from tuner.space.problems import in_file
 from tuner.study import Study
 from tuner.study.facts import MovedLoad
 
@@ -103,7 +104,8 @@ def prepare(settings: Study) -> Setup:
         UsageError: an adapter, a space or the content is wrong.
         TargetError: a program or a right is missing.
     """
-    host = plugins.make_host(settings.target.host)
+    with in_file(settings.path):
+        host = plugins.make_host(settings.target.host)
     generators = make_generators(settings)
     found: Found[ManagedTarget] | Found[SandboxTarget]
     if settings.target.is_managed:
@@ -152,9 +154,12 @@ class Found(Generic[T]):
 
 def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     """Return the target for private instances, with the load generator beside them."""
-    content = open_pages(settings)
     options = {name: each.arguments() for name, each in settings.options.items()}
-    servers = {name: plugins.make_private_server(name, **options.get(name, {})) for name in settings.servers}
+    with in_file(settings.path):
+        content = open_pages(settings)
+        servers = {
+            name: plugins.make_private_server(name, **options.get(name, {})) for name in settings.servers
+        }
     with host.sandbox() as sandbox:
         # A new network namespace has other values than the host.
         machine = read_machine(sandbox)
@@ -197,7 +202,8 @@ def find_target(
         TargetError: a service is missing, does not run, or does not answer.
     """
     machine = read_machine(host)
-    adapters = {name: plugins.make_installed_server(name) for name in settings.servers}
+    with in_file(settings.path):
+        adapters = {name: plugins.make_installed_server(name) for name in settings.servers}
     servers = find_installed(host, adapters)
     url = choose_url(settings, servers)
     manner = manner_of(settings.load)

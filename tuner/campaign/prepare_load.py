@@ -8,6 +8,7 @@ from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import find_generators
 from tuner.measure.window import Load, example_workload
 from tuner.ports import HTTP, Host, LoadGenerator
+from tuner.space.problems import in_file
 from tuner.study import LoadSettings, Study
 
 
@@ -17,7 +18,8 @@ def make_generators(settings: Study) -> tuple[LoadGenerator, ...]:
 
 
 def _make_generator(settings: Study, load: LoadSettings) -> LoadGenerator:
-    generator = plugins.make_load_generator(load.generator, **load.options())
+    with in_file(settings.path):
+        generator = plugins.make_load_generator(load.generator, **load.options())
     example = replace(example_workload(load), requests=load.requests)
     if "://" in load.path:
         example = replace(example, url=load.path)

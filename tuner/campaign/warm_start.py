@@ -48,7 +48,7 @@ def read_earlier(
     found = []
     for path in settings.warm_start if paths is None else paths:
         where = f"{settings.path}: warm_start: {path}"
-        earlier = load_study(path)
+        earlier = load_earlier(settings, path)
         if path.resolve() == settings.path.resolve():
             raise UsageError(
                 f"{where}: a study cannot begin with itself. Leave it out; it goes on by itself."
@@ -61,6 +61,16 @@ def read_earlier(
         read = _read(earlier, space, here)
         found += [] if read is None else [read]
     return tuple(sorted(found, key=lambda each: -each.likeness))
+
+
+def load_earlier(settings: Study, path: Path) -> Study:
+    """Load the file of an earlier study. Raises UsageError where it is not there, or is none."""
+    if not path.exists():
+        raise UsageError(
+            f"{settings.path}: warm_start: {path}: there is no such file. Name the file of an earlier study, "
+            "or leave it out."
+        )
+    return load_study(path)
 
 
 def _read(earlier: Study, space: Space, here: Surroundings | None) -> Earlier | None:

@@ -47,7 +47,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in COMMANDS:
-    app.command()(with_verbosity(command))
+    # Given so, the sentence is wrapped in the list of commands; otherwise it is cut off.
+    app.command(short_help=(command.__doc__ or "").partition("\n")[0])(with_verbosity(command))
 
 CANNOT_BE_WRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 

@@ -63,7 +63,11 @@ def is_file_name(name: str) -> bool:
 def refuse_below(option: str, value: float | None, least: float) -> None:
     """Raise UsageError for a number that is too small, and for NaN."""
     if value is not None and not value >= least:
-        raise UsageError(f"{option}: {value:g} is too little. Give at least {least:g}.")
+        from tuner.space.values import format_number
+
+        raise UsageError(
+            f"{option}: {format_number(value)} is too little. Give at least {format_number(least)}."
+        )
 
 
 def refuse_outside(option: str, value: float | None, least: float, most: float) -> None:

@@ -27,6 +27,12 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
         ),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write.")] = None,
+    named: Annotated[
+        str | None,
+        typer.Option(
+            "--server", metavar="NAME", help="The same, as an option.", autocompletion=names.servers
+        ),
+    ] = None,
     url: Annotated[str | None, typer.Option(help="For an installed php-fpm: a page that it makes.")] = None,
     study: Annotated[
         str | None,
@@ -56,6 +62,9 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
     """Find a server here, and write a commented study file for it, or write one that comes with tuner."""
     from tuner.commands.template import copy_study, write_study
 
+    if named is not None and server not in {None, named}:
+        raise UsageError(f"--server: {named}, and the argument says {server}. Name one of them.")
+    server = server or named
     if study is not None and any(each is not None for each in (server, url, content, backend, corpus)):
         raise UsageError(
             f"--study: {study} names its own servers and pages. Leave {server or 'the other options'} out."

@@ -39,7 +39,7 @@ from tuner.errors import UsageError
 
 if TYPE_CHECKING:
     from tuner.commands.outputs import Results
-    from tuner.commands.session import Ahead
+    from tuner.commands.session import Ahead, Reading
     from tuner.report.summary import Summary
 
 
@@ -188,8 +188,7 @@ def show(
         beside = {"sweeps": list(map(sweep_json, sweeps)), "curves": list(map(curve_json, curves))}
         print_json(summary_json(reading.summary) | beside | {"changed": reading.changed})
         return
-    if reading.changed:
-        say(f"{study}: {reading.changed}. What is shown is of the study as it was; `tuner run` refuses it.")
+    _tell_changed(study, reading)
     if form is not Form.SCREEN:
         from tuner.export.result_tables import result_as_markdown, starts_as_csv
 
@@ -201,6 +200,14 @@ def show(
         print_text(f"sweep  {name_best(each)}")
     for curve in curves:
         print_text(f"curve  {curve.verdict}")
+    if reading.summary.state == "stopped" and not reading.changed:
+        remark(f"Go on with it: tuner run {study}")
+
+
+def _tell_changed(study: Path, reading: "Reading") -> None:
+    """Say that a study file was edited since: what is shown and written is not of what it says now."""
+    if reading.changed:
+        say(f"{study}: {reading.changed}. What is shown is of the study as it was; `tuner run` refuses it.")
 
 
 def refuse_unmeasured(study: Path, summary: "Summary") -> None:
@@ -242,8 +249,10 @@ def explain(
     from tuner.report.explanation.as_json import depth_json, explanation_json
     from tuner.report.explanation.text import depth_text, explain_summary
 
-    summary = tuner.read(settings).summary
+    reading = tuner.read(settings)
+    summary = reading.summary
     refuse_unmeasured(study, summary)
+    _tell_changed(study, reading)
     if parameter is not None:
         depth = summary.look_into(parameter)
         if as_json:
@@ -270,6 +279,7 @@ def report(
     if page is None:
         reading = tuner.read(settings)
         refuse_unmeasured(study, reading.summary)
+        _tell_changed(study, reading)
         page = make_page(reading)
         keep_page(reading, page)
     path = str(write_page(settings, page, output))
@@ -298,6 +308,7 @@ def export(
     from tuner.commands.outputs import write_export
 
     reading = tuner.read(settings)
+    _tell_changed(study, reading)
     warnings: list[str] = []
 
     def warn(line: str) -> None:

@@ -140,7 +140,8 @@ class Findings:
         if self.preview is not None:
             shown_by = f"changes    shown by: tuner check {settings.path} --plan"
             lines.append(self.preview.as_text() if self.shows_plan else shown_by)
-        return "\n".join([*lines, f"ready      tuner run {settings.path}"])
+        rest = f", as far as was tried; the rest: tuner check {settings.path} --trust" if self.unseen else ""
+        return "\n".join([*lines, f"ready      tuner run {settings.path}{rest}"])
 
     def as_json(self) -> Mapping[str, Any]:
         """Return the same for scripts."""

@@ -43,8 +43,12 @@ def make_page(reading: "Reading") -> bytes:
 
 
 def keep_page(reading: "Reading", page: bytes) -> None:
-    """Keep the page of a study that is finished: others change from one start to the next."""
-    key = make_study_key(reading.settings) if reading.summary.state == "finished" else None
+    """Keep the page of a study that is finished: others change from one start to the next.
+
+    Of one whose file was edited none is kept: who asks for it is told so each time.
+    """
+    is_final = reading.summary.state == "finished" and not reading.changed
+    key = make_study_key(reading.settings) if is_final else None
     if key is not None:
         keep(reading.settings.folder, NAME, key, page)
 

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from tuner.campaign.prepare import Setup
-from tuner.campaign.warm_start import read_earlier
+from tuner.campaign.warm_start import load_earlier, read_earlier
 from tuner.commands.session import as_begun, has_verdict, open_begun, settle_plan, settle_preset
 from tuner.errors import UsageError
-from tuner.optimize.catalogue import make_optimizer
-from tuner.study import Study, load_study
+from tuner.optimize.catalogue import make_optimizer, need_package_of
+from tuner.space.problems import in_file
+from tuner.study import Study
 from tuner.study.databases.storage_url import show_url
 from tuner.study.folder import require_own
 from tuner.study.storage import Storage, is_there
@@ -39,7 +40,8 @@ def rehearse(settings: Study, setup: Setup, *, trusts: bool) -> tuple[str, ...]:
     if not has_verdict(begun):
         known = [path for path in settings.warm_start if trusts or _is_plain(settings, path, unseen)]
         read_earlier(settings, setup.space, known)
-        _make_optimizer(settings, setup, unseen, trusts=trusts)
+        with in_file(settings.path):
+            _make_optimizer(settings, setup, unseen, trusts=trusts)
     return tuple(unseen)
 
 
@@ -55,7 +57,7 @@ def _is_plain(settings: Study, path: Path, unseen: list[str]) -> bool:
     """Return whether an earlier study can be read without connecting to what its author chose."""
     if path.exists() and not path.is_file():  # a pipe or a device would be read without end
         raise UsageError(f"{settings.path}: warm_start: {path}: this is no regular file. Name a study file.")
-    if load_study(path).is_stored_beside:
+    if load_earlier(settings, path).is_stored_beside:
         return True
     unseen.append(f"warm_start {path}: its storage is connected to with --trust only")
     return False
@@ -63,6 +65,7 @@ def _is_plain(settings: Study, path: Path, unseen: list[str]) -> bool:
 
 def _make_optimizer(settings: Study, setup: Setup, unseen: list[str], *, trusts: bool) -> None:
     if ":" in settings.optimizer and not trusts:
+        need_package_of(settings.optimizer)
         unseen.append(f"optimizer {settings.optimizer}: its code is run with --trust only")
         return
     make_optimizer(settings.optimizer, setup.space.encode(setup.space.default()))

@@ -22,6 +22,7 @@ from tuner.optimize.catalogue import make_optimizer
 from tuner.optimize.optimizer import Optimizer
 from tuner.report.summary import Summary, pick, summarize
 from tuner.space import Space, facts_from_json, load_space
+from tuner.space.problems import in_file
 from tuner.study import Study
 from tuner.study.databases.database import StorageLost
 from tuner.study.facts import BLEND, HOSTS, PRESET, SPACE_FACTS, VERDICT
@@ -232,7 +233,8 @@ def has_verdict(storage: Storage | None) -> bool:
 def _make_optimizer(settings: Study, setup: Setup) -> Optimizer:
     here = describe_surroundings(setup.fingerprint, setup.space_facts)
     earlier = read_earlier(settings, setup.space, here=here)
-    return make_optimizer(settings.optimizer, setup.space.encode(setup.space.default()), earlier=earlier)
+    with in_file(settings.path):
+        return make_optimizer(settings.optimizer, setup.space.encode(setup.space.default()), earlier=earlier)
 
 
 def look_ahead(
@@ -247,18 +249,27 @@ def look_ahead(
         trials: as for `run`.
 
     Raises:
-        UsageError: another preset or less time is asked than can be.
+        UsageError: its file was edited since, or another preset or less time is asked than can be.
         TargetError: another tuner is at work on it; its storage may be half made.
     """
     begun = None
     if settings.folder.exists():
         with locked(settings, is_shared=settings.is_shared):
             begun = open_begun(settings)
+    if begun is not None:
+        _refuse_edited(settings, begun)
     if has_verdict(begun):
         return None
     name = settle_preset(settings, begun, preset)
     plan = settle_plan(settings, begun, preset=name, minutes=minutes, trials=trials)
     return Ahead(preset=name, minutes=plan.minutes, is_begun=begun is not None)
+
+
+def _refuse_edited(settings: Study, begun: Storage) -> None:
+    """Raise UsageError when the study file is not the one that was measured, before the target is asked."""
+    facts = begun.recall(SPACE_FACTS)
+    if facts is not None:
+        begun.refuse_changed(settings.definition(load_first_space(settings, facts)))
 
 
 def open_begun(settings: Study) -> Storage | None:

@@ -94,10 +94,12 @@ def _find_version(generator: LoadGenerator, command: Argv, name: str, host: Host
     try:
         return generator.read_version(host.run(command, timeout_s=10))
     except TargetError as error:
+        host.read(BOOT_ID)  # a host that cannot be reached says so itself: nothing is to be installed there
         remedy = (
             f"Install it: apt-get install {generator.package}" if generator.package else "Run `make tools`"
         )
-        where = "this machine" if name == LOCAL else name
+        own = "this machine" if host.name == LOCAL else host.name  # in a sandbox the target sends the load
+        where = own if name == LOCAL else name
         raise TargetError(
             f"load: {generator.name} is not installed on {where}. {remedy}. ({error})"
         ) from error

@@ -4,6 +4,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from tuner.errors import UsageError
@@ -90,6 +91,16 @@ def _make_of(path: str, **options: object) -> "Callable[[int], BaseSampler]":
             return found(**arguments)
 
     return make
+
+
+def need_package_of(path: str) -> None:
+    """Raise UsageError where the package of an import path is not installed; nothing of it is run."""
+    package = path.partition(":")[0].partition(".")[0]
+    if not package or find_spec(package) is None:
+        raise UsageError(
+            f"optimizer: {path!r}: no Python package {package!r} is installed here. Install it beside tuner, "
+            "or correct the path module:Class."
+        )
 
 
 def _need(module: str, optimizer: str) -> None:

@@ -68,12 +68,14 @@ def final_screen(
     if note := describe_limit(summary):
         parts.append(Text(note, style="dim"))
     parts += _other_loads(summary)
-    if summary.winner is not None and summary.shipped:
+    if summary.shipped and (summary.winner is not None or summary.state != "finished"):
         parts += [Text(""), *_difference(summary)]
     parts += _capacity(summary)
     if summary.front:
         parts += [Text(""), _front(summary)]
     places = Table.grid(padding=(0, 2))
+    places.add_column(no_wrap=True)
+    places.add_column(overflow="fold")  # a path that is cut off names no file
     if exports:
         doubt = say_unproven(summary.gain)
         listed = Text("\n".join(make_printable(path) for path in exports))

@@ -5,7 +5,7 @@ import platform
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from tuner.errors import RestoreFailed
+from tuner.errors import RestoreFailed, TargetError
 from tuner.ports import Command, Host
 from tuner.restore.journal import Journal
 from tuner.restore.keeper import ADOPTED, NOTHING, Keeper, ignore, paths_back, requests
@@ -94,7 +94,7 @@ def describe_use(host: Host) -> tuple[str, ...]:
 
 def confirm(host: Host) -> None:
     """Keep what was applied. Raises TargetError when it was taken back already, or nothing was applied."""
-    Keeper(host).require(requests.step("confirm", "apply"))
+    _applied(host).require(requests.step("confirm", "apply"))
 
 
 def undo(host: Host) -> tuple[PurePosixPath, ...]:
@@ -104,7 +104,15 @@ def undo(host: Host) -> tuple[PurePosixPath, ...]:
         RestoreFailed: something is not back, or was changed by somebody else since.
         TargetError: a tuner is at work there, or nothing was ever applied by this version.
     """
-    return paths_back(Keeper(host).require(_long_step("undo", "apply")))
+    return paths_back(_applied(host).require(_long_step("undo", "apply")))
+
+
+def _applied(host: Host) -> Keeper:
+    """Return the keeper of a host. Raises TargetError where there never was one."""
+    keeper = Keeper(host)
+    if not keeper.may_exist():
+        raise TargetError(f"{host.name}: nothing was applied here. Apply a winner with: tuner apply STUDY")
+    return keeper
 
 
 def controller_name(journal: Journal) -> str:

@@ -1,8 +1,10 @@
 """Errors in files of the user: place, fault with the value, remedy, and the nearest known name."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from tuner.errors import UsageError
 
@@ -37,6 +39,15 @@ class Refused(ValueError):
 def problem(place: Place | str, wrong: str, remedy: str) -> UsageError:
     """Return the error: where, what is wrong, what to do."""
     return UsageError(f"{place}: {wrong}. {remedy}")
+
+
+@contextmanager
+def in_file(path: Path) -> Iterator[None]:
+    """Put the name of a file before what is refused inside: several may be read by one command."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 def quote(value: object) -> str:

@@ -5,6 +5,7 @@ is marked `Plain`, and read by the kind of the value (`on` is true for a bool, a
 a version, not 1.2).
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -83,13 +84,24 @@ def read_yaml(content: bytes, source: str, *, begin: str = A_SPACE) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(source=source, line=mark.line + 1 if mark else None)
+        if mark is not None and _is_tab(text, mark):
+            raise problem(place, "this is not YAML: a line begins with a tab", "Write blanks") from error
         raise problem(place, f"this is not YAML: {error.problem or error.context}", _LOOK) from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:  # e.g. "\UFFFFFFFF" in the Python scanner
         what = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise problem(source, f"this is not YAML: {what}", _LOOK) from error
 
 
+BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+"""What ends a line of YAML."""
 _LOOK = "Look at the indentation, quotes and brackets at that line and the one before"
+
+
+def _is_tab(text: str, mark: yaml.Mark) -> bool:
+    """Return whether a mark is at a tab before the first letter of its line."""
+    lines = BREAK.split(text)
+    before = lines[mark.line][: mark.column + 1] if mark.line < len(lines) else ""
+    return before.isspace() and "\t" in before
 
 
 class _Reader:

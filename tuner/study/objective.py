@@ -10,6 +10,7 @@ from statistics import fmean
 from tuner.errors import UsageError
 from tuner.records import Start, State, name_loads, under_load
 from tuner.records.latency import merge
+from tuner.space.values import format_number
 
 GOODPUT = "maximize goodput_rps"
 COSTS = ("latency_p50_ms", "latency_p99_ms", "cpu_us_per_request")
@@ -42,7 +43,7 @@ class Constraint:
     """Whether the default need not keep it: what is looked for is a configuration that does."""
 
     def __str__(self) -> str:
-        bound = f"{self.metric} <= {RELATIVE if self.limit is None else f'{self.limit:g}'}"
+        bound = f"{self.metric} <= {RELATIVE if self.limit is None else format_number(self.limit)}"
         return f"{bound} {UNLIKE_DEFAULT}" if self.is_sought else bound
 
     @property
@@ -189,8 +190,14 @@ def _read_limit(metric: str, number: str, unit: str | None, where: str) -> float
         limit = float(f"{float(number) * (1.0 if unit is None else units[unit]):.12g}")
     except ValueError:
         raise UsageError(f"{where}: {number!r} is not a number. Write METRIC <= NUMBER.") from None
+    shown = format_number(limit)
     if not math.isfinite(limit) or limit < 0:
-        raise UsageError(f"{where}: the bound of {metric} is {limit:g}. Give a number of at least 0.")
+        raise UsageError(f"{where}: the bound of {metric} is {shown}. Give a number of at least 0.")
+    if metric == FAILURE_RATE and limit >= 1:
+        raise UsageError(
+            f"{where}: {shown} bounds no {metric}, which is a share of all requests. Give less than 1, "
+            "or a percentage: 0.1%."
+        )
     return limit
 
 

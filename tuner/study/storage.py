@@ -331,6 +331,10 @@ class Storage:
             remedy = REMEDY_SHARED if self.crew.is_shared else REMEDY_ALONE
             found = describe_differing(differing)
             raise UsageError(f"{self._where}: this study was measured on another machine ({found}). {remedy}")
+        self.refuse_changed(definition)
+
+    def refuse_changed(self, definition: Mapping[str, str]) -> None:
+        """Raise UsageError when what was measured is of another definition; see `describe_changes`."""
         if changed := self.describe_changes(definition):
             raise UsageError(
                 f"{self._where}: {changed}. Give the study a new name, move its folder away, or undo the "

@@ -9,7 +9,7 @@ from tuner.campaign.prepare_load import make_generators, prepare_load
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import LOCAL, find_generators
 from tuner.ports import RequestKind
-from tuner.study import LoadSettings
+from tuner.study import LoadSettings, load_study
 from tuner.study.settings import NamedLoad
 from tuner.testing.fakes import MemoryHost, completed
 
@@ -90,3 +90,24 @@ def test_a_rig_knows_its_study_and_its_load(tmp_path):
 
     assert setup.settings.load == LoadSettings()
     assert {parameter.name for parameter in setup.space.parameters} >= {"sendfile"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "seed: 1",
+            "target: {host: web1}",
+            r"host: 'web1' is no host\. Write local, or ssh://user@host:port",
+        ),
+        ("generator: wrk", "generator: wkr", r"load generator: there is no 'wkr'\. Did you mean wrk\?"),
+        ("servers: [nginx]", "servers: [ngnix]", r"server: there is no 'ngnix'\. Did you mean nginx\?"),
+        ("seed: 1", "content: ./nowhere", r"content: \./nowhere: there is no such directory"),
+    ],
+)
+def test_what_is_refused_before_anything_runs_names_the_study_file(tmp_path, old, new, said):
+    path = write_study(tmp_path).path
+    path.write_text(path.read_text().replace(old, new))
+
+    with pytest.raises(UsageError, match=rf"simulated\.yaml: {said}"):
+        prepare(load_study(path))

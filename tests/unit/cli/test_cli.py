@@ -138,6 +138,14 @@ def test_help_has_its_short_name(arguments):
     assert "Usage: tuner" in ended.stdout
 
 
+@pytest.mark.parametrize("columns", ["80", "40"])
+def test_the_list_of_commands_cuts_no_sentence_off(columns):
+    said = " ".join(call(TUNER, "-h", variables={"COLUMNS": columns}).stdout.split())
+
+    assert "..." not in said.partition("Commands:")[2]
+    assert "Find a server here, and write a commented study file for it" in said
+
+
 def test_a_command_takes_the_options_of_how_much_it_says_before_and_after_its_name():
     for arguments in (("-q", "adapters"), ("adapters", "-q"), ("adapters", "--verbose"), ("-v", "adapters")):
         ended = call(TUNER, *arguments)

@@ -3,8 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.commands.test_session import open_begun_on_disk
 from tests.unit.simulated_study import FAILURES, make_summary
-from tuner.cli.study_commands import describe_ahead, refuse_unmeasured
+from tests.unit.simulation import write_study
+from tuner.cli.study_commands import describe_ahead, explain, export, refuse_unmeasured, report, show
 from tuner.commands.session import Ahead
 from tuner.errors import UsageError
 from tuner.records import State
@@ -46,3 +48,32 @@ def test_how_long_a_run_takes_is_said_first(ahead, said):
 
     assert said in told
     assert ("--preset quick" in told) is (ahead.preset != "quick" and not ahead.is_begun)
+
+
+def test_a_stopped_study_is_shown_with_how_it_goes_on(tmp_path, capsys):
+    settings = write_study(tmp_path)
+    open_begun_on_disk(settings)
+
+    show(settings.path)
+
+    assert capsys.readouterr().err == f"Go on with it: tuner run {settings.path}\n"
+
+
+@pytest.mark.parametrize("command", [show, explain, report])
+def test_whatever_shows_an_edited_study_says_so(tmp_path, capsys, command):
+    open_begun_on_disk(write_study(tmp_path))
+    edited = write_study(tmp_path, more="content: /srv/www\n").path
+
+    command(edited)
+
+    assert "content was 'builtin', is '/srv/www'" in capsys.readouterr().err
+
+
+def test_an_export_of_an_edited_study_says_so_before_anything_else(tmp_path, capsys):
+    open_begun_on_disk(write_study(tmp_path))
+    edited = write_study(tmp_path, more="content: /srv/www\n").path
+
+    with pytest.raises(UsageError, match="no winner to export"):
+        export(edited, form="json")
+
+    assert "content was 'builtin', is '/srv/www'" in capsys.readouterr().err

@@ -120,6 +120,10 @@ def test_what_was_not_tried_is_said(settings):
 
     assert "not tried  optimizer mine:Sampler: its code is run with --trust only" in found.as_text()
     assert found.as_json()["not_tried"] == list(found.unseen)
+    path = found.setup.settings.path
+    ready = f"ready      tuner run {path}, as far as was tried; the rest: tuner check {path} --trust"
+    assert found.as_text().splitlines()[-1] == ready
+    assert findings(settings).as_text().splitlines()[-1] == f"ready      tuner run {path}"
 
 
 def test_left_out_parameters_are_told_with_their_reason(settings):

@@ -94,6 +94,17 @@ def test_while_a_study_goes_on_nothing_is_kept(settings):
     assert not (settings.folder / FOLDER).exists()
 
 
+def test_of_a_study_whose_file_was_edited_nothing_is_kept(settings):
+    settings.path.write_text(settings.path.read_text() + "content: /srv/www\n")
+    edited = load_study(settings.path)
+
+    reading = read(edited)
+    keep_page(reading, make_page(reading))
+
+    assert reading.changed
+    assert find_page(edited) is None
+
+
 def test_the_explanation_is_computed_once(settings):
     found = read(settings).summary.explanation
     kept = json.loads((settings.folder / FOLDER / EXPLANATION).read_bytes().partition(b"\n")[2])

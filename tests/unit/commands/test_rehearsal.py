@@ -48,18 +48,31 @@ def test_an_optimizer_whose_package_is_missing_is_refused(tmp_path, monkeypatch)
         try_all(settings)
 
 
-def test_an_optimizer_of_the_authors_is_imported_with_trust_only(tmp_path):
-    settings = write_study(tmp_path, optimizer="nowhere_at_all:Sampler")
+def test_an_optimizer_of_the_authors_is_imported_with_trust_only(tmp_path, monkeypatch):
+    (tmp_path / "theirs_alone.py").write_text("raise ZeroDivisionError('it was run')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = write_study(tmp_path, optimizer="theirs_alone:Sampler")
 
-    assert try_all(settings) == ("optimizer nowhere_at_all:Sampler: its code is run with --trust only",)
-    with pytest.raises(UsageError, match="'nowhere_at_all:Sampler' cannot be imported"):
+    assert try_all(settings) == ("optimizer theirs_alone:Sampler: its code is run with --trust only",)
+    with pytest.raises(UsageError, match=r"'theirs_alone:Sampler' cannot be imported.*it was run"):
         try_all(settings, trusts=True)
+
+
+@pytest.mark.parametrize("name", ["nowhere_at_all:Sampler", "nowhere_at_all.samplers:Mine", ".mine:Sampler"])
+def test_an_optimizer_whose_package_is_nowhere_is_refused_without_trust(tmp_path, name):
+    settings = write_study(tmp_path, optimizer=name)
+
+    with pytest.raises(UsageError, match=rf"simulated\.yaml: optimizer: '{name}': no Python package"):
+        try_all(settings)
 
 
 def test_an_earlier_study_that_is_not_there_is_refused(tmp_path):
     settings = write_study(tmp_path, more="warm_start: [gone.yaml]\n")
 
-    with pytest.raises(UsageError, match=r"gone\.yaml: there is no such file"):
+    with pytest.raises(
+        UsageError,
+        match=r"simulated\.yaml: warm_start: .*gone\.yaml: there is no such file\. Name the file of an",
+    ):
         try_all(settings)
 
 

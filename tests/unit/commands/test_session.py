@@ -90,6 +90,19 @@ def test_a_file_that_was_edited_since_is_told_from_the_one_that_was_measured(set
         storage.claim(FINGERPRINT, definition=edited.definition(read(edited).space))
 
 
+def test_a_run_of_an_edited_file_is_refused_before_it_says_how_long_it_will_take(settings, tmp_path):
+    storage = open_begun_on_disk(settings)
+    assert look_ahead(settings) is not None
+    edited = write_study(tmp_path, more="content: /srv/www\n")
+
+    for verdict in ("", "confirmed"):
+        storage.remember(VERDICT, verdict)
+        with pytest.raises(
+            UsageError, match=r"content was 'builtin', is '/srv/www'\)\. Give the study a new"
+        ):
+            look_ahead(edited)
+
+
 def open_begun_on_disk(settings):
     """Begin a study as a run does, with one start of the default."""
     setup = make_setup(settings, load_space(settings.space, facts=FACTS, base=settings.path.parent))

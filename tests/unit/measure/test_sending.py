@@ -12,6 +12,7 @@ from tuner.adapters.loads.wrk import Wrk
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import LoadPlace, find_generators, open_load_places
 from tuner.measure.sending import add_up, send, share_out, split_in_two
+from tuner.plugins import make_host
 from tuner.ports import Argv, Completed, ConnectTime, Failures, FileState, Latency, LoadResult, Workload
 from tuner.testing.fakes import MemoryHost, completed
 
@@ -285,6 +286,19 @@ def test_a_load_host_without_the_generator_is_named_with_the_package():
         TargetError, match=r"wrk is not installed on ssh://b\. Install it: apt-get install wrk"
     ):
         find_generators(Wrk(), {"local": load_host("a"), "ssh://b": MemoryHost(name="b")})
+
+
+def test_a_host_that_cannot_be_reached_lacks_no_generator():
+    nowhere = make_host("ssh://nobody@127.0.0.1:1")
+
+    with pytest.raises(TargetError, match="it cannot be reached: Connection refused") as refused:
+        find_generators(Wrk(), {"local": nowhere})
+    assert "apt-get" not in str(refused.value)
+
+
+def test_a_target_that_sends_the_load_itself_is_not_called_this_machine():
+    with pytest.raises(TargetError, match=r"wrk is not installed on web1\. Install it"):
+        find_generators(Wrk(), {"local": MemoryHost(name="web1")})
 
 
 def test_a_load_host_gets_a_directory_that_is_gone_in_the_end():

@@ -59,6 +59,30 @@ def test_a_narrow_terminal_has_every_figure_whole(width: int) -> None:
     assert max(map(len, text.splitlines())) <= width
 
 
+def test_a_narrow_terminal_has_every_path_whole() -> None:
+    paths = [
+        "a-study-of-web1.study/exports/tuner-nginx-undo.patch",
+        "a-study-of-web1.study/exports/tuner.json",
+    ]
+    console = Console(record=True, width=40, force_terminal=False, color_system=None, file=StringIO())
+    console.print(final_screen(SUMMARY, report="a-study-of-web1.study/report/of/2026.html", exports=paths))
+
+    text = console.export_text()
+    joined = "".join(line.removeprefix("exports").strip() for line in text.splitlines())
+    for path in paths:
+        assert path in joined
+    assert "…" not in text
+
+
+def test_what_is_best_so_far_is_shown_until_the_study_is_finished() -> None:
+    stopped = make_summary(searches=6, pairs=0)
+    name, *_ = stopped.shipped
+
+    assert name in show(stopped)
+    assert name in show(replace(stopped, state="running"))
+    assert name not in show(replace(stopped, state="finished", stop_reason="budget spent"))
+
+
 def test_nothing_better_is_said_plainly() -> None:
     plain = replace(make_summary(searches=3, pairs=0), state="finished", stop_reason="budget spent")
 

@@ -1,7 +1,10 @@
 from pathlib import Path
 
+import pytest
+
+from tuner.errors import TargetError
 from tuner.restore.journal import Journal
-from tuner.restore.recovery import describe_use, restore_host
+from tuner.restore.recovery import confirm, describe_use, restore_host, undo
 from tuner.testing.fakes import MemoryHost, completed
 
 
@@ -14,3 +17,13 @@ def test_a_host_that_never_had_a_keeper_is_not_asked_for_root(tmp_path: Path):
     assert describe_use(host) == ()
     assert {argv[0] for argv in host.ran} == {"test"}
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("step", [confirm, undo])
+def test_where_nothing_was_ever_applied_that_is_what_is_said(step):
+    host = MemoryHost(name="web1", commands={"test": lambda *_: completed(returncode=1)})
+
+    with pytest.raises(
+        TargetError, match=r"^web1: nothing was applied here\. Apply a winner with: tuner apply"
+    ):
+        step(host)

@@ -2,6 +2,7 @@ import pytest
 
 from tuner.errors import UsageError
 from tuner.space import available_spaces, describe_dead, describe_presets, describe_space, describe_spaces
+from tuner.space.values import format_number
 
 KEYS = {
     "name",
@@ -68,3 +69,11 @@ def test_dead_settings_say_what_became_of_them():
 def test_an_unknown_space_names_the_nearest():
     with pytest.raises(UsageError, match=r"space 'ngnix': there is no such space\. Did you mean nginx"):
         describe_space("ngnix")
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(10**14, "100000000000000"), (1e14, "100000000000000"), (1048576.0, "1048576"), (0.25, "0.25")],
+)
+def test_a_whole_number_is_shown_with_all_its_digits(value, said):
+    assert format_number(value) == said

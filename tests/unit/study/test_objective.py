@@ -40,6 +40,7 @@ def with_windows(*windows, **given):
         ("latency_p99_ms <= 5000us", QUICK),
         ("latency_p50_ms <= 700 µs", Constraint(metric="latency_p50_ms", limit=0.7)),
         ("cpu_us_per_request <= 1.5ms", Constraint(metric="cpu_us_per_request", limit=1500.0)),
+        ("latency_p99_ms <= 1234567.25", Constraint(metric="latency_p99_ms", limit=1234567.25)),
         ("failure_rate <= 0", Constraint(metric="failure_rate", limit=0.0)),
         ("failure_rate <= default", Constraint(metric="failure_rate", limit=None)),
         ("latency_p99_ms<=default", Constraint(metric="latency_p99_ms", limit=None)),
@@ -70,6 +71,8 @@ def test_a_bound_on_a_known_metric_is_read(text, constraint):
         ("failure_rate <= 1.2.3", "'1.2.3' is not a number"),
         ("failure_rate <= -1", "is -1. Give a number of at least 0"),
         ("failure_rate <= 1e999", "is inf. Give a number of at least 0"),
+        ("failure_rate <= 1", "1 bounds no failure_rate, which is a share of all requests. Give less than 1"),
+        ("failure_rate <= 250 %", "2.5 bounds no failure_rate"),
         ("failures <= 1", "there is no metric 'failures'. Did you mean failure_rate?"),
         ("latency_p90_ms <= 1", "Did you mean latency_p99_ms? There are: failure_rate, cpu_us_per_request"),
         ("failure_rate <= default unlike default", "contradicts itself. Give a number"),
@@ -82,6 +85,10 @@ def test_what_is_no_bound_is_refused_with_the_place_the_value_and_the_form(text,
     with pytest.raises(UsageError, match=re.escape(said)) as refused:
         parse_constraint(text, WHERE)
     assert str(refused.value).startswith(f"{WHERE}: ")
+
+
+def test_a_bound_is_written_with_all_its_digits():
+    assert str(parse_constraint("latency_p99_ms <= 20000 s", WHERE)) == "latency_p99_ms <= 20000000"
 
 
 def test_an_objective_is_read_whatever_its_blanks():
