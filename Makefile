@@ -178,7 +178,7 @@ deb: setup ## Build a Debian package for this distribution, with all that tuner 
 
 .PHONY: lock
 lock: ## Renew requirements/ from pyproject.toml (needs uv)
-	@$(COMPILE) --group dev --extra dashboard --extra notebooks --extra websocket -o requirements/dev.txt >/dev/null
+	@$(COMPILE) --group dev --extra dashboard --extra grpc --extra notebooks --extra postgresql --extra websocket -o requirements/dev.txt >/dev/null
 	@$(COMPILE) --group build -c requirements/dev.txt -o requirements/run.txt >/dev/null
 	@$(COMPILE) --group build --group bench -c requirements/dev.txt -o requirements/bench.txt >/dev/null
 

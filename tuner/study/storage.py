@@ -34,12 +34,13 @@ from tuner.records.hosts import Hosts
 from tuner.study.databases.database import (
     StorageLost,
     connect_database,
+    connect_proxy,
     log_ahead,
     make_file,
     one_at_a_time,
     translated,
 )
-from tuner.study.databases.storage_url import POSTGRESQL, SQLITE, show_url
+from tuner.study.databases.storage_url import GRPC, SHARED, SQLITE, show_url
 from tuner.study.facts import (
     BLEND,
     DEFINITION,
@@ -58,6 +59,7 @@ from tuner.study.settings import CONSTRAINTS
 from tuner.study.workers.crew import ALONE, Crew
 from tuner.study.workers.file_locks import FileCrew
 from tuner.study.workers.postgresql import PostgresCrew
+from tuner.study.workers.proxy import ProxyCrew, name_beside
 
 T = TypeVar("T")
 FAILED_VALUE = -4.6
@@ -118,7 +120,7 @@ class Storage:
             patience_s: see `PostgresCrew`.
             is_shared: whether a study in a file is for several; one on a server is in any case.
         """
-        if isinstance(self.crew, PostgresCrew):
+        if isinstance(self.crew, PostgresCrew | ProxyCrew):
             self.crew = replace(self.crew, host=host, worker=worker, patience_s=patience_s)
         elif is_shared:
             self.crew = FileCrew(folder=Path(self._where).parent, host=host, worker=worker)
@@ -420,6 +422,14 @@ def is_there(url: str) -> bool:
     return not url.startswith(SQLITE) or Path(show_url(url)).exists()
 
 
+def open_server(url: str) -> optuna.storages.RDBStorage:
+    """Open a whole PostgreSQL, with its tables. Raises TargetError where it cannot be reached."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    where = show_url(url)
+    with translated(where), one_at_a_time(url, where):
+        return connect_database(url, where)
+
+
 def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = time) -> Storage:
     """Open a study, or make it.
 
@@ -435,9 +445,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
         is_new = is_file and not Path(where).exists()
         if is_new:
             make_file(Path(where), name)
-        storage = connect_database(url, where, is_known=is_new)
-        if is_file:
-            log_ahead(storage)
+        storage = _connect(url, where, is_new=is_new)
         known = [study.study_name for study in storage.get_all_studies()]
         if known and name not in known and is_file:
             raise UsageError(
@@ -450,8 +458,8 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )
     opened = Storage(storage, study, where, clock=clock)
-    if url.startswith(POSTGRESQL):
-        opened.crew = PostgresCrew(storage=storage, name=name, where=where)
+    if url.startswith(SHARED):
+        opened.crew = _make_crew(storage, name, where)
     elif is_file and opened.recall(HOSTS) is not None:
         opened.crew = FileCrew(folder=Path(where).parent)
     version = opened.recall(FORMAT) or 1
@@ -461,3 +469,21 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
             f"{VERSION}). Use that tuner, or give the study a new name."
         )
     return opened
+
+
+def _connect(url: str, where: str, *, is_new: bool) -> optuna.storages.BaseStorage:
+    if url.startswith(GRPC):
+        return connect_proxy(url, where)
+    storage = connect_database(url, where, is_known=is_new)
+    if url.startswith(SQLITE):
+        log_ahead(storage)
+    return storage
+
+
+def _make_crew(storage: optuna.storages.BaseStorage, name: str, where: str) -> Crew:
+    """Return how the workers of a study are kept apart: by trials, once one of them came through a proxy."""
+    with translated(where):
+        known = [study.study_name for study in storage.get_all_studies()]
+    if isinstance(storage, optuna.storages.RDBStorage) and name_beside(name) not in known:
+        return PostgresCrew(storage=storage, name=name, where=where)
+    return ProxyCrew(storage=storage, name=name, where=where)
