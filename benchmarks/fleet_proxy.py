@@ -7,7 +7,6 @@ counts here: how long deciding takes is measured by `make bench-fleet`.
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -53,35 +52,38 @@ def measure(folder: Path, postgres: Postgres, options: argparse.Namespace) -> No
         line = [str(each) for each in (*command, number)]
         return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
-    began_s = time.monotonic()
+    began_s, spent_s = time.monotonic(), -proxy.cpu_s()
+    database_s = -database_cpu_s(postgres)
     controllers = [begin(number) for number in range(options.controllers)]
     try:
         watched = open_storage(direct.storage_url, direct.name)
         while len({start.worker for start in watched.starts()}) < options.controllers:
-            time.sleep(1)
+            time.sleep(3)
         time.sleep(options.seconds)
-        spent_s = proxy.cpu_s()
         controllers[0].kill()
         controllers[0].communicate()
+        spent_s += proxy.cpu_s()
         proxy.kill()
         proxy.begin()
+        spent_s -= proxy.cpu_s()
         controllers[0] = begin(0)
         told = [json.loads(each.communicate()[0]) for each in controllers]
+        took_s = time.monotonic() - began_s
+        spent_s += proxy.cpu_s()
+        database_s += database_cpu_s(postgres)
+        proxy_mib = peak_mib(proxy.process.pid)
     finally:
         for each in controllers:
             each.kill()
             each.wait()
-    took_s = time.monotonic() - began_s
-    spent_s += proxy.cpu_s()
-    children = os.times()
+        proxy.end()
     report(open_storage(direct.storage_url, direct.name).starts(), told, options, took_s)
     made = options.targets * options.starts
-    mine_s = children.children_user + children.children_system
-    print(f"CPU of a start: proxy {1000 * spent_s / made:.0f} ms, "
-          f"database {1000 * database_cpu_s(postgres) / made:.0f} ms, "
-          f"controller {1000 * (mine_s) / made:.0f} ms")  # fmt: skip
-    print(f"proxy: {peak_mib(proxy.process.pid):.0f} MiB")
-    proxy.end()
+    for name, each_s in (
+        ("proxy", spent_s), ("database", database_s), ("controllers", sum(each["cpu_s"] for each in told)),
+    ):  # fmt: skip
+        print(f"CPU of a start, {name}: {1000 * each_s / made:.0f} ms")
+    print(f"the proxy itself: {proxy_mib:.0f} MiB")
 
 
 def report(

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -60,8 +61,10 @@ class TargetCrew:
         with self.turn:
             self.controller._take_turn()  # noqa: SLF001 - what the crew of one target does between its starts
             self.waited_s.append(time.monotonic() - moment)
-            yield
-            self.controller._pass_on()  # noqa: SLF001 - see above
+            try:
+                yield
+            finally:
+                self.controller._pass_on()  # noqa: SLF001 - see above
 
     def alive(self, trial: int) -> AbstractContextManager[None]:
         return self.controller.alive(trial)
@@ -110,12 +113,16 @@ def control(path: Path, number: int, options: argparse.Namespace) -> None:
             )
             for each in crews
         ]
+        before_s = time.process_time()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     waited_s = [each for crew in crews for each in crew.waited_s]
-    told = {"waited_s": waited_s, "writes_s": writes_s, "memory_mib": peak_mib("self")}
+    told = {
+        "waited_s": waited_s, "writes_s": writes_s, "memory_mib": peak_mib("self"),
+        "cpu_s": time.process_time() - before_s,
+    }  # fmt: skip
     sys.stdout.write(json.dumps(told) + "\n")
 
 
@@ -131,8 +138,7 @@ def measure_on(
     for each in rounds:
         config, point = draw(crew.host, each)
         opening = Opening(role=Role.SEARCH if each else Role.CONTROL, config=config, point=point, block=each)
-        with crew.own_turn():
-            start = storage.begin(opening, distributions=distributions(SPACE.dimensions), session=crew.worker)
+        start = crew.insist(partial(begin, storage, crew, opening))
         with storage.elsewhere(start):
             for _ in range(WINDOWS):
                 time.sleep(options.seconds / WINDOWS)
@@ -141,6 +147,12 @@ def measure_on(
                 writes_s.append(time.monotonic() - moment)
         ended = replace(start, state=State.COMPLETE, timing=Timing(load_s=options.seconds))
         storage.end(ended, log_ratio=0.0, slacks={})
+
+
+def begin(storage: Storage, crew: TargetCrew, opening: Opening) -> Start:
+    """Begin a start in the turn of its target."""
+    with crew.own_turn():
+        return storage.begin(opening, distributions=distributions(SPACE.dimensions), session=crew.worker)
 
 
 def draw(host: str, each: int) -> tuple[Mapping[str, object], Mapping[str, object]]:

@@ -1,8 +1,9 @@
 """Several workers of one study behind a proxy: a real PostgreSQL, a real proxy, processes that are killed."""
 
-import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,15 @@ from tests.integration.test_workers import (
     freeze_at_first_window,
 )
 from tests.integration.waiting import wait_until
-from tests.testbed.database import Postgres, open_postgres
+from tests.testbed.database import open_postgres
 from tests.testbed.proxy import TUNER, Proxy
-from tests.unit.simulation import write_study
+from tests.unit.simulation import TUNED, space_of, write_study
+from tuner.campaign.warm_start import read_earlier
 from tuner.errors import TargetError, UsageError
 from tuner.records import State
 from tuner.study import Study, load_study
 from tuner.study.facts import VERDICT
-from tuner.study.storage import open_storage
+from tuner.study.storage import Storage, open_storage
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +32,10 @@ def postgres():
         yield server
 
 
-def write(folder: Path, storage: str, name: str) -> Study:
+def write(folder: Path, storage: str, name: str, more: str = "") -> Study:
     """Write a study of five trials, whose workers may be silent for five seconds."""
     folder.mkdir()
-    written = write_study(folder, more=f"storage: {storage}\ntarget: {{watchdog_s: 5}}\n")
+    written = write_study(folder, more=f"storage: {storage}\ntarget: {{watchdog_s: 5}}\n{more}\n")
     text = written.path.read_text().replace("study: simulated", f"study: {name}")
     written.path.write_text(text.replace("{preset: quick}", "{preset: quick, trials: 5}"))
     return load_study(written.path)
@@ -58,17 +60,18 @@ def settings(tmp_path, proxy):
     return write(tmp_path / "workers", f"grpc://{proxy.address}", tmp_path.name)
 
 
-def list_clients(postgres: Postgres) -> set[str]:
-    """Return the processes that are connected to a database through its socket."""
-    listed = subprocess.run(
-        [shutil.which("psql") or "psql", "-h", postgres.folder, "-U", "tuner", "-At", "-d", "postgres", "-c",
-         "SELECT DISTINCT application_name FROM pg_stat_activity WHERE backend_type = 'client backend'"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return set(listed.stdout.split())
+@contextmanager
+def open_direct(direct: Study) -> Iterator[Storage]:
+    """Open a study without its proxy."""
+    opened = open_storage(direct.storage_url, direct.name)
+    try:
+        yield opened
+    finally:
+        opened._storage.remove_session()
+        opened._storage.engine.dispose()
 
 
-def test_workers_behind_a_proxy_outlast_a_killed_one_and_a_killed_proxy(direct, settings, proxy):
+def test_workers_behind_a_proxy_outlast_a_killed_one_and_a_killed_proxy(direct, settings, proxy, tmp_path):
     workers = {host: Worker(settings, host) for host in ("web0", "web1", "web2")}
     storage = open_storage(settings.storage_url, settings.name)
     try:
@@ -86,9 +89,12 @@ def test_workers_behind_a_proxy_outlast_a_killed_one_and_a_killed_proxy(direct, 
     assert "web0" in {start.host for start in lost}
     assert {start.failure.reason for start in lost} == {"its worker was lost"}
     assert not storage.crew.is_any_at_work()
-    beside = open_storage(direct.storage_url, direct.name)
-    assert beside.starts() == storage.starts(), "who looks without the proxy sees the same"
-    assert not beside.crew.is_any_at_work()
+    with open_direct(direct) as beside:
+        assert beside.starts() == storage.starts(), "who looks without the proxy sees the same"
+        assert not beside.crew.is_any_at_work()
+    with_earlier = write(tmp_path / "next", "sqlite", "next", f"warm_start: [{settings.path}]")
+    [earlier] = read_earlier(with_earlier, space_of(*TUNED))
+    assert earlier.good, "another study begins with what was found behind the proxy"
 
 
 def test_a_host_has_one_worker_behind_a_proxy_as_well(settings):
@@ -107,8 +113,8 @@ def test_a_host_has_one_worker_behind_a_proxy_as_well(settings):
 
 
 def test_a_study_that_was_begun_without_a_proxy_is_gone_on_with_without(direct, settings):
-    begun = open_storage(direct.storage_url, direct.name)
-    begun._study.ask()
+    with open_direct(direct) as begun:
+        begun._study.ask()
     late = open_storage(settings.storage_url, settings.name)
     late.join(host="web0", worker="one", patience_s=5)
     with pytest.raises(UsageError, match="was begun without a proxy"), late.crew.at_work():

@@ -13,7 +13,7 @@ import grpc
 import optuna
 from optuna.storages._grpc.auto_generated import api_pb2_grpc
 from optuna.storages._grpc.client import GrpcClientCache
-from optuna.storages._grpc.server import make_server
+from optuna.storages._grpc.servicer import OptunaStorageProxyService
 
 from tuner.errors import TargetError, UsageError
 from tuner.study.databases.away import Away
@@ -24,6 +24,8 @@ THREADS = 10
 """Requests that are answered at once: so many connections the database has to bear."""
 CHANNEL = (("grpc.max_receive_message_length", -1), ("grpc.max_reconnect_backoff_ms", 2000))
 """A proxy that was started again is found again within seconds."""
+SERVER = (("grpc.so_reuseport", 0),)
+"""A second one at the same address is refused."""
 UNDERSTOOD = {
     grpc.StatusCode.OK, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS,
     grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT,
@@ -79,10 +81,12 @@ def split_address(address: str, where: str) -> tuple[str, int]:
 
 def open_proxy(storage: optuna.storages.RDBStorage, host: str, port: int) -> "grpc.Server":
     """Return a proxy that answers for a database. Raises TargetError where it cannot listen."""
+    server = grpc.server(ThreadPoolExecutor(max_workers=THREADS), options=SERVER)
     # With Optuna's cache of finished trials: otherwise each request reads all of them.
-    cached = optuna.storages.get_storage(storage)
+    service = OptunaStorageProxyService(optuna.storages.get_storage(storage))
+    api_pb2_grpc.add_StorageServiceServicer_to_server(service, server)
     try:
-        server = make_server(cached, host, port, ThreadPoolExecutor(max_workers=THREADS))
+        server.add_insecure_port(f"{host}:{port}")
     except RuntimeError as error:
         raise TargetError(
             f"--listen: {host}:{port} cannot be listened on. Is it taken? Give another address."
