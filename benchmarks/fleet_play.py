@@ -2,12 +2,13 @@
 
     python -m benchmarks.fleet_play [--workers 1,16] [--first 0] [--servers 5] [--trials 150]
 
-All workers of a study are threads of one process, of which one runs at a time. They share a clock that goes on by what
-starts take and by the CPU time that each worker spends, as if each had a machine of its own. The campaign, its model and
-its storage, which is in memory, are the real ones; hosts are those of drawn servers (benchmarks.campaign).
+All workers of a study are threads of one process, of which one runs at a time. They share a clock that goes
+on by what starts take and by the CPU time that each worker spends, as if each had a machine of its own. The
+campaign, its model and its storage, which is in memory, are the real ones; hosts are those of drawn servers
+(benchmarks.campaign).
 
-A study of one worker is played first; the best gain is that of the configuration that leads at its end, and told is
-when one led for the first time that is truly worth 95 % of it.
+A study of one worker is played first; the best gain is that of the configuration that leads at its end. Told
+is when one led for the first time that is truly worth 95 % of it.
 """
 
 import argparse
@@ -298,9 +299,8 @@ def main() -> None:
     for number in range(options.first, options.first + options.servers):
         first = play(number, counts[0], options.trials)
         best = first.led[-1][1] if first.led else 0.0
-        times = [first.reached_s(SHARE * best)]
-        for count in counts[1:]:
-            times.append(play(number, count, options.trials, SHARE * best).reached_s(SHARE * best))
+        others = (play(number, count, options.trials, SHARE * best) for count in counts[1:])
+        times = [each.reached_s(SHARE * best) for each in (first, *others)]
         shown = [f"{each / 60:.1f}" if each is not None else "never" for each in times]
         ratio = times[0] / times[-1] if times[0] and times[-1] else 0.0
         sooner.append(ratio)

@@ -19,7 +19,7 @@ from tests.unit.simulation import (
 from tuner.campaign.campaign import calibrate, run_campaign
 from tuner.campaign.controls import measure_control
 from tuner.campaign.stages.search import try_next
-from tuner.campaign.suggest import is_exhausted, left_to_gain
+from tuner.campaign.suggest import is_exhausted, left_to_gain, observe
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
 from tuner.records import Role, Start, State
 from tuner.statistics.ranking import config_key
@@ -144,6 +144,17 @@ def begin_search(tmp_path):
         return campaign
 
     return begin
+
+
+def test_what_other_workers_are_at_stands_in_the_model_with_what_is_expected_of_it(begin_search):
+    campaign = begin_search(SimulatedClock(), others=3)
+    *known, pending = observe(campaign)
+
+    assert not any(seen.is_pending for seen in known)
+    assert pending.is_pending
+    assert dict(pending.point) == campaign.setup.space.encode(campaign.pending[0].config)
+    gain = campaign.ranking().posterior.gain(campaign.pending[0].config)
+    assert pending.log_ratio == gain.log_ratio
 
 
 def test_where_deciding_takes_long_one_worker_decides_for_those_that_come_next(begin_search):
