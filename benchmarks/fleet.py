@@ -1,8 +1,8 @@
 """How many starts an hour do 1, 2, 4 … workers make on one study? `make bench-fleet` counts them.
 
-Each worker is a process of its own with a simulated host, whose starts take as long as real ones of a preset: what
-is measured is deciding and storing, not two cores that serve sixteen servers. PostgreSQL is a private instance.
-Counted is what ends in a window that begins when every worker measures.
+Each worker is a process of its own with a simulated host, whose starts take as long as real ones of a preset:
+what is measured is deciding and storing, not two cores that serve sixteen servers. PostgreSQL is a private
+instance. Counted is what ends in a window that begins when every worker measures.
 
     python -m benchmarks.fleet --preset standard --workers 1,8,32 [--seconds 120] [--there 1000]
 
@@ -47,6 +47,7 @@ SERVER = 3
 """Number of the drawn server that all hosts have."""
 ARM = Arm(name="fleet", knows_presets=False)
 PATIENCE_S = 600.0
+SEARCHED = {Role.SEARCH, Role.REPEAT}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +187,7 @@ def wait_until_all_search(storage: Storage, count: int, workers: Sequence[BasePr
 
 def find_searching(starts: Sequence[Start]) -> set[str]:
     """Return the hosts on which a configuration was tried."""
-    return {start.host for start in starts if start.role is Role.SEARCH and start.state is not State.RUNNING}
+    return {start.host for start in starts if start.role in SEARCHED and start.state is not State.RUNNING}
 
 
 def read_cpu_s(process: int) -> tuple[int, float, float]:

@@ -48,10 +48,11 @@ def suggest(experiment: Experiment, count: int = 1) -> list[Proposal]:
     tried = {config_key(start.config) for start in begun if start.state is not State.INVALID}
     presets = [space.complete(preset.values) for preset in space.presets if preset.is_tried]
     untried = {config_key(config): config for config in presets if config_key(config) not in tried}
-    if untried:
-        return [Proposal(config=config) for config in [*untried.values()][:count]]
-    observations = observe(experiment)
-    proposals: list[Proposal] = []
+    proposals = [Proposal(config=config) for config in [*untried.values()][:count]]
+    if len(proposals) == count:
+        return proposals
+    tried |= set(untried)
+    observations = observe(experiment) + _expect(experiment, [each.config for each in proposals])
     while len(proposals) < count:
         proposal = _suggest(experiment, observations, tried)
         key = config_key(proposal.config)
