@@ -1,7 +1,7 @@
 """Workers that are kept apart by trials: one has the turn, the dead lose it, a host has one of them."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import optuna
@@ -12,6 +12,7 @@ from optuna.trial import TrialState
 from tests.integration.waiting import wait_until
 from tuner.errors import TargetError, UsageError
 from tuner.records import Role, Start, State
+from tuner.study.databases.away import Away
 from tuner.study.databases.database import StorageLost
 from tuner.study.workers.proxy import ProxyCrew, name_beside
 
@@ -98,6 +99,27 @@ def test_whoever_died_in_its_turn_loses_it_and_would_notice(storage):
     dead = die_in_turn(join(storage, "web0"))
     with join(storage, "web1").at_work(), pytest.raises(StorageLost, match="the turn was"):
         dead.require_turn()
+
+
+class AwayOnce(optuna.storages.InMemoryStorage):
+    """Is away when a turn is to be passed on for the first time."""
+
+    was_away = False
+
+    def set_trial_state_values(
+        self, trial_id: int, state: TrialState, values: Sequence[float] | None = None
+    ) -> bool:
+        if state is TrialState.WAITING and not self.was_away:
+            self.was_away = True
+            raise Away
+        return super().set_trial_state_values(trial_id, state, values)
+
+
+def test_a_turn_that_could_not_be_passed_on_is_given_up_when_the_storage_is_back():
+    storage = AwayOnce()
+    storage.create_new_study([StudyDirection.MAXIMIZE], NAME)
+    with beside(join(storage, "web0")), join(storage, "web1").at_work():
+        assert storage.was_away
 
 
 def test_starts_of_the_dead_are_lost_and_those_of_the_living_are_not(storage):

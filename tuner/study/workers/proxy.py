@@ -54,6 +54,8 @@ class ProxyCrew:
     """The turn as it was last found."""
     _turn: int | None = field(default=None, init=False)
     """The turn while this one has it."""
+    _owed: int | None = field(default=None, init=False)
+    """The turn that was to be passed on when the storage was away."""
     _heard: dict[int, tuple[object, float]] = field(default_factory=dict, init=False)
     """Trial → what was last heard of it, and the monotonic time at which that was new."""
 
@@ -120,7 +122,6 @@ class ProxyCrew:
     def find_lost(self, running: Sequence[Start]) -> list[Start]:
         """Return the starts that their workers will never end; this one is at none now."""
         members = self._known_members() if any(start.host != self.host for start in running) else {}
-
         dead = {worker for worker, member in members.items() if self._is_dead(member)}
         for worker in dead:
             # Should it come back, it finds that out.
@@ -185,6 +186,7 @@ class ProxyCrew:
                     self._member = None
                 if turn is not None:
                     self._beat(turn)
+                self._end_owed()
             except TargetError:
                 self._heard.clear()
 
@@ -206,6 +208,7 @@ class ProxyCrew:
     def _try_to_take_turn(self) -> None:
         if self._member is None:
             self._join()
+        self._end_owed()
         looked_s, wait_s = time.monotonic(), LOOK_AGAIN_S
         while not self._take():
             time.sleep(wait_s)
@@ -250,9 +253,18 @@ class ProxyCrew:
         turn, self._turn = self._turn, None
         if turn is None:
             return
-        # Where the storage is away or others have taken this one for dead, it is passed on by that.
-        with suppress(StorageLost, UpdateFinishedTrialError), translated(self.where):
-            self.storage.set_trial_state_values(turn, TrialState.WAITING)
+        try:
+            # Others may have taken this one for dead.
+            with suppress(UpdateFinishedTrialError), translated(self.where):
+                self.storage.set_trial_state_values(turn, TrialState.WAITING)
+        except StorageLost:
+            self._owed = turn
+
+    def _end_owed(self) -> None:
+        """End the turn that could not be passed on; who has it after all finds that out."""
+        if self._owed is not None:
+            self._finish(self._owed)
+            self._owed = None
 
     def _finish(self, trial: int) -> None:
         with suppress(UpdateFinishedTrialError), translated(self.where):
