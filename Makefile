@@ -106,6 +106,10 @@ bench-measure: setup ## Measure how far measurements can be trusted, simulated a
 bench-fleet: setup ## Measure how many starts an hour 1 to 16 workers of one study make (10 minutes)
 	@$(BIN)/python -m benchmarks.fleet
 
+.PHONY: bench-fleet-proxy
+bench-fleet-proxy: setup ## Let 1,000 simulated targets measure through one proxy, and count what is lost (10 minutes)
+	@$(BIN)/python -m benchmarks.fleet_proxy
+
 .PHONY: bench-report
 bench-report: setup ## Time the page and the explanation of a study with 200 starts, or of STUDY (three minutes)
 	@$(BIN)/python -m benchmarks.report $(if $(STUDY),"$(STUDY)")
@@ -179,7 +183,7 @@ deb: setup ## Build a Debian package for this distribution, with all that tuner 
 
 .PHONY: lock
 lock: ## Renew requirements/ from pyproject.toml (needs uv)
-	@$(COMPILE) --group dev --extra dashboard --extra notebooks --extra websocket -o requirements/dev.txt >/dev/null
+	@$(COMPILE) --group dev --extra dashboard --extra grpc --extra notebooks --extra postgresql --extra websocket -o requirements/dev.txt >/dev/null
 	@$(COMPILE) --group build -c requirements/dev.txt -o requirements/run.txt >/dev/null
 	@$(COMPILE) --group build --group bench -c requirements/dev.txt -o requirements/bench.txt >/dev/null
 

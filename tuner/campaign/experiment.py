@@ -1,5 +1,6 @@
 """A study while it is measured: its starts, what they say, the time that is left, and one start more."""
 
+import math
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -33,7 +34,12 @@ from tuner.study.storage import Opening, Storage
 LEAST_PAUSE_S = 30.0
 """Waiting so long for a noisy host to calm down pays, however little time is left."""
 LOOK_AGAIN_S = 0.5
-"""Between two looks at what other workers are at."""
+"""Between two looks at what other workers are at, for each `LOOKING` hosts."""
+LOOKING = 16
+DECIDING_SHARE = 0.25
+"""Of the time of all starts, in which somebody may be choosing; beyond, several are chosen at once."""
+LAG = 1.5
+"""So many times as many starts may there be as when they were ranked, where decisions have to be quick."""
 WRAP_UP_S = 10.0
 """Kept back for the report and the exports."""
 LEADERS = 5
@@ -80,6 +86,9 @@ class Experiment:
         self.starts: list[Start] = []
         self._read_starts()
         self._ranked: tuple[list[Start], Ranking] | None = None
+        self._decide_s = 0.0
+        """What it took last to rank all starts and to choose by that."""
+        self._may_lag = False
         self._deadline_s = clock.monotonic() + plan.minutes * 60 - _spent_s(self.starts)
         self._stage, self._stage_starts = "", 0
         self._away_since_s: dict[str, float] = {}
@@ -114,6 +123,7 @@ class Experiment:
     def enter(self, stage: str, done: int, total: int) -> None:
         """Report how far a stage is."""
         self._stage = stage
+        self._may_lag = stage == "search" and self.count_ahead() > 1
         each = 2 if stage in PAIRED else 1
         self._stage_starts = max(1, each * (USUAL_STARTS.get(stage, total) - done))
         self.progress.stage(stage, done, total)
@@ -179,6 +189,15 @@ class Experiment:
         """Return whether another worker is at a block of starts."""
         return any(start.role is role and start.block == block for start in self.pending)
 
+    def count_ahead(self) -> int:
+        """Return how many configurations are to be chosen at once, so that nobody waits long for the next.
+
+        One, where few are at work or starts take long.
+        """
+        workers = 1 + len(self.pending)
+        wanted = workers * self._decide_s / (DECIDING_SHARE * self.mean_cost_s())
+        return max(1, min(workers, math.ceil(wanted)))
+
     def wait_for_others(self) -> bool:
         """Let other workers end what they are at; return False when they are at nothing.
 
@@ -187,12 +206,24 @@ class Experiment:
         """
         if not self.pending:
             return False
-        self._plans = self.storage.plans()
+        before = self._seen
+        while self._seen == before:
+            self._plans = self.storage.plans()
+            self._look_later()
+        return True
+
+    def _look_later(self) -> None:
+        """Let others decide for a moment. Raises PlanChanged where one of them has ended the stage."""
+        hosts = len({start.host for start in self.starts})
         with self.storage.crew.others_turn():
-            self.clock.sleep(LOOK_AGAIN_S)
+            self.clock.sleep(LOOK_AGAIN_S * max(1.0, hosts / LOOKING))
         if self._catch_up():
             raise PlanChanged
-        return True
+
+    @property
+    def _seen(self) -> tuple[int, list[int]]:
+        """How many starts have ended, and which are being made."""
+        return len(self.starts), [start.number for start in self.pending]
 
     def wait_for_hosts(self, hosts: Collection[str]) -> None:
         """Let the workers of other hosts do what can be done there only.
@@ -214,10 +245,7 @@ class Experiment:
                 "it cannot be used; the same command goes on."
             )
         self._plans = self.storage.plans()
-        with self.storage.crew.others_turn():
-            self.clock.sleep(LOOK_AGAIN_S)
-        if self._catch_up():
-            raise PlanChanged
+        self._look_later()
 
     def _catch_up(self) -> bool:
         """Read what others have done while they had the turn; return whether their plans are others now."""
@@ -279,11 +307,18 @@ class Experiment:
 
     def _report(self, start: Start) -> None:
         ranking = self.ranking()
-        self.progress.start_ends(start, ranking.speedups.get(start.number))
+        self.progress.start_ends(start, self._speedup(start))
         if declines(start.valid_windows, spread=ranking.noise.sigma_window):
             self.progress.note(f"goodput fell all through start {start.number}")
         likely = [entry for entry in ranking.entries if entry.p_feasible >= LIKELY]
         self.progress.leaders([self._lead(entry) for entry in likely[:LEADERS]])
+
+    def _speedup(self, start: Start) -> Speedup | None:
+        """Return the speedup of a start, which may have been made after all were ranked."""
+        ranking = self.ranking()
+        if not self._may_lag or ranking.posterior is None or not start.counts:
+            return ranking.speedups.get(start.number)
+        return ranking.speedups.get(start.number) or ranking.posterior.speedups([start])[0]
 
     def _lead(self, entry: Entry) -> Leader:
         changes = self.setup.space.changes(entry.config)
@@ -314,13 +349,31 @@ class Experiment:
     # What is known
 
     def ranking(self) -> Ranking:
-        """Return what all starts so far say; computed once for each start, since many ask."""
-        if self._ranked is None or self._ranked[0] != self.starts:
-            self._ranked = (
-                [*self.starts],
-                rank(self.setup.space, self.starts, self.setup.settings.constraints, self.hosts),
-            )
+        """Return what all starts so far say; computed once for each start, since many ask.
+
+        In the search of many workers, what most of the starts so far say.
+        """
+        if self._ranked is None or not self._is_recent(self._ranked[0]):
+            return self.rank()
         return self._ranked[1]
+
+    def rank(self) -> Ranking:
+        """Return what all starts so far say, those that ended just now included."""
+        if self._ranked is None or self._ranked[0] != self.starts:
+            moment = self.clock.monotonic()
+            ranking = rank(self.setup.space, self.starts, self.setup.settings.constraints, self.hosts)
+            self._ranked = [*self.starts], ranking
+            self._decide_s = self.clock.monotonic() - moment
+        return self._ranked[1]
+
+    def _is_recent(self, ranked: Sequence[Start]) -> bool:
+        """Return whether these starts are all, or enough to judge by where decisions have to be quick."""
+        if ranked == self.starts:
+            return True
+        is_known = any(
+            start.host == self.host and start.arm == DEFAULT_ARM and start.counts for start in ranked
+        )
+        return self._may_lag and is_known and len(self.starts) <= LAG * len(ranked)
 
     def own_starts(self) -> list[Start]:
         """Return the starts that were made on this host; all of them in a study of one."""

@@ -1,7 +1,7 @@
 """What the search measures next: presets, the optimizer's suggestions, or the likely best once more."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -11,7 +11,6 @@ from tuner.ports import Config
 from tuner.records import Role, Start, State
 from tuner.statistics.noise import start_variance
 from tuner.statistics.pareto import LEAST_VARIANCE, costs
-from tuner.statistics.posterior import Posterior
 from tuner.statistics.ranking import Entry, as_controls, config_key
 from tuner.study.objective import STARTED, slacks
 
@@ -39,17 +38,36 @@ class Proposal:
     """Log points above the best so far, 0 where nothing new is left; None where nobody asked a model."""
 
 
-def suggest(experiment: Experiment) -> Proposal:
-    """Return a preset not yet tried, or what the optimizer suggests and no constraint forbids."""
+def suggest(experiment: Experiment, count: int = 1) -> list[Proposal]:
+    """Return presets not yet tried, or what the optimizer suggests and no constraint forbids.
+
+    Each counts as begun for the next. There may be fewer than `count`, at least one.
+    """
     space = experiment.setup.space
     begun = [*experiment.starts, *experiment.pending]
     tried = {config_key(start.config) for start in begun if start.state is not State.INVALID}
-    for preset in (each for each in space.presets if each.is_tried):
-        config = space.complete(preset.values)
-        if config_key(config) not in tried:
-            return Proposal(config=config)
-    observations = observe(experiment)
-    refused, known = 0, 0
+    presets = [space.complete(preset.values) for preset in space.presets if preset.is_tried]
+    untried = {config_key(config): config for config in presets if config_key(config) not in tried}
+    proposals = [Proposal(config=config) for config in [*untried.values()][:count]]
+    if len(proposals) == count:
+        return proposals
+    tried |= set(untried)
+    observations = observe(experiment) + _expect(experiment, [each.config for each in proposals])
+    while len(proposals) < count:
+        proposal = _suggest(experiment, observations, tried)
+        key = config_key(proposal.config)
+        if key in tried:
+            return proposals or [proposal]
+        proposals.append(proposal)
+        tried.add(key)
+        observations += _expect(experiment, [proposal.config])
+    return proposals
+
+
+def _suggest(experiment: Experiment, known: Sequence[Observation], tried: Collection[str]) -> Proposal:
+    """Return what was not tried; where all was, what is to be tried once more."""
+    space, observations = experiment.setup.space, [*known]
+    refused, seen = 0, 0
     for _ in range(MOST_SUGGESTIONS):
         suggestion = experiment.optimizer.suggest(
             space.dimensions, observations, seed=experiment.setup.settings.seed, refused=refused
@@ -58,13 +76,13 @@ def suggest(experiment: Experiment) -> Proposal:
         is_allowed = not space.violations(config)
         if is_allowed and config_key(config) not in tried:
             return Proposal(config=config, expected_gain=suggestion.expected_gain)
-        known += is_allowed
-        if known == MOST_KNOWN:
+        seen += is_allowed
+        if seen == MOST_KNOWN:
             break
         twins = _twins(observations, suggestion.point, space.encode(config)) if is_allowed else []
         observations += twins
         refused += not twins
-    return Proposal(config=_once_more(experiment), expected_gain=0.0 if known == MOST_KNOWN else None)
+    return Proposal(config=_once_more(experiment), expected_gain=0.0 if seen == MOST_KNOWN else None)
 
 
 def _twins(observations: Sequence[Observation], point: Point, measured: Point) -> list[Observation]:
@@ -90,7 +108,7 @@ def observe(experiment: Experiment) -> list[Observation]:
     if posterior is None:
         return []
     settings, space = experiment.setup.settings, experiment.setup.space
-    controls = as_controls(experiment.starts)
+    controls = _group_controls(experiment)
     metric = settings.objective.cost
     paid = {} if metric is None else costs(experiment.starts, metric)
     _, variance = posterior.level(experiment.clock.time(), experiment.host)
@@ -117,34 +135,37 @@ def observe(experiment: Experiment) -> list[Observation]:
                 point=space.encode(start.config),
                 log_ratio=None if speedup is None else speedup.log_ratio + shifts[start.number],
                 variance=0.0 if speedup is None else speedup.variance,
-                constraints=slacks(start, settings.constraints, _controls_beside(start, controls)),
+                constraints=slacks(start, settings.constraints, controls.get(start.host, ())),
                 cost=None if cost is None else (cost.log_ratio, cost.variance),
             )
         )
-    return [*seen, *_expect_pending(experiment, posterior)]
+    return [*seen, *_expect(experiment, [start.config for start in experiment.pending_under_load()])]
 
 
-def _controls_beside(start: Start, controls: Sequence[Start]) -> list[Start]:
-    """Return the starts of the default on the host of a start that are measurements."""
-    return [
-        each for each in controls if each.host == start.host and each.role is Role.CONTROL and each.counts
-    ]
+def _group_controls(experiment: Experiment) -> dict[str, list[Start]]:
+    """Return the starts of the default that are measurements, by host."""
+    groups: dict[str, list[Start]] = {}
+    for each in as_controls(experiment.starts):
+        if each.role is Role.CONTROL and each.counts:
+            groups.setdefault(each.host, []).append(each)
+    return groups
 
 
-def _expect_pending(experiment: Experiment, posterior: Posterior) -> list[Observation]:
-    """Return the starts that other workers are at, with what is expected of them."""
-    pending = experiment.pending_under_load()
+def _expect(experiment: Experiment, configs: Sequence[Config]) -> list[Observation]:
+    """Return what is expected of starts that nobody has ended yet."""
+    posterior = experiment.ranking().posterior
+    if posterior is None:
+        return []
     space, windows = experiment.setup.space, experiment.plan.windows[1]
-    gains = posterior.gains_apart([start.config for start in pending])
     return [
         Observation(
-            point=space.encode(start.config),
+            point=space.encode(config),
             log_ratio=gain.log_ratio,
             variance=start_variance(posterior.noise, windows),
             constraints={},
             is_pending=True,
         )
-        for start, gain in zip(pending, gains, strict=True)
+        for config, gain in zip(configs, posterior.gains_apart(configs), strict=True)
     ]
 
 

@@ -1,5 +1,6 @@
-"""The command that shows who works on a study."""
+"""The commands of studies with many workers: who works on one, and the proxy through which they reach it."""
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -7,8 +8,9 @@ from typing import Annotated
 import typer
 
 from tuner.cli.arguments import AsJson, StudyPath, read_study, refuse_outside
-from tuner.cli.printing import make_console, print_json, print_text
+from tuner.cli.printing import make_console, print_json, print_text, say
 from tuner.errors import UsageError
+from tuner.interrupts import signals_interrupt
 
 CLEAR = "\x1b[H\x1b[2J"
 
@@ -41,3 +43,28 @@ def fleet(
         if not watch:
             return
         time.sleep(every)
+
+
+def proxy(
+    study: StudyPath,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where workers reach it.")
+    ] = "127.0.0.1:13000",
+) -> None:
+    """Let very many workers reach the PostgreSQL of a study: they write `storage: grpc://HOST:PORT`."""
+    settings = read_study(study)
+    from tuner.commands.proxy import is_for_all, open_proxy
+
+    server = open_proxy(settings, listen)
+    print_text(f"grpc://{listen}")
+    sys.stdout.flush()  # who reads this waits for it, and what follows takes until somebody ends it
+    if is_for_all(listen):
+        say(f"Whoever reaches {listen} can read and change every study there: nobody is asked who they are.")
+    say("Ctrl-C ends it.")
+    try:
+        with signals_interrupt():
+            server.wait_for_termination()
+    except KeyboardInterrupt:
+        say("Ended.")
+    finally:
+        server.stop(grace=1.0).wait()

@@ -15,6 +15,7 @@ from tuner.optimize.concordance import weigh
 from tuner.optimize.optimizer import Earlier, Observation, Optimizer, Point, Suggestion
 from tuner.optimize.replay import (
     REFUSED,
+    ReplayedStudy,
     SharedFloat,
     directions,
     seed_of,
@@ -76,16 +77,15 @@ class NoisyGp:
         warm = _recall_good(self._earlier, observations, seed)
         sampler = self._make(seed=seed + refused * REFUSED, hints=hints, warm=warm)
         wanted = directions(observations)
-        study = optuna.create_study(directions=wanted, sampler=sampler)
+        study = ReplayedStudy(directions=wanted)
         for seen in observations:
             values = values_of(seen, len(wanted))
             if seen.is_pending:
-                study.add_trial(tell_pending(seen, free))
+                study.add(tell_pending(seen, free))
             # Told without all of its values, a start that was measured would count as a failed one.
             elif values is not None or seen.log_ratio is None:
-                study.add_trial(tell(seen, free, values))
-        number = study.ask().number
-        proposal = sampler.propose(study, study.get_trials(deepcopy=False)[number], free)
+                study.add(tell(seen, free, values))
+        proposal = sampler.propose(study, study.ask(), free)
         return Suggestion(point={**self._default, **proposal.params}, expected_gain=proposal.improvement)
 
 

@@ -1,12 +1,13 @@
 """A history as trials of an Optuna study, for samplers to learn from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from tuner.optimize.history import VARIANCE
 from tuner.optimize.optimizer import Observation
@@ -99,6 +100,33 @@ def tell_pending(seen: Observation, space: Mapping[str, BaseDistribution]) -> Fr
         datetime_complete=None, params=dict(seen.point), distributions=dict(space), user_attrs={},
         system_attrs={}, intermediate_values={},
     )  # fmt: skip
+
+
+@dataclass(slots=True, kw_only=True)
+class ReplayedStudy:
+    """As much of a study as our own sampler asks for: Optuna's looks at every trial that is added."""
+
+    directions: Sequence[StudyDirection]
+    _trials: list[FrozenTrial] = field(default_factory=list)
+
+    def add(self, trial: FrozenTrial) -> None:
+        """Add a trial, and number it."""
+        trial.number = len(self._trials)
+        self._trials.append(trial)
+
+    def ask(self) -> FrozenTrial:
+        """Begin the trial whose parameters are to be suggested."""
+        asked = create_trial(state=TrialState.RUNNING)
+        self.add(asked)
+        return asked
+
+    def get_trials(
+        self,
+        deepcopy: bool = False,  # noqa: ARG002, FBT001, FBT002 - Optuna's interface
+        states: Container[TrialState] | None = None,  # noqa: ARG002 - there are no others
+    ) -> list[FrozenTrial]:
+        """Return all trials."""
+        return self._trials
 
 
 def directions(observations: Sequence[Observation]) -> list[StudyDirection]:

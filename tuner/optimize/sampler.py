@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
     from optuna.study import Study
 
+    from tuner.optimize.replay import ReplayedStudy
+
 SEEN = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
 STARTUP_TRIALS = 4
 """Regret after 10/15/20 starts on recorded and made surfaces (80 seeds): .261/.207/.179; with 6
@@ -139,7 +141,7 @@ class NoisyGPSampler(BaseSampler):
         return self.propose(study, trial, search_space).params
 
     def propose(
-        self, study: "Study", trial: FrozenTrial, search_space: dict[str, "BaseDistribution"]
+        self, study: "Study | ReplayedStudy", trial: FrozenTrial, search_space: dict[str, "BaseDistribution"]
     ) -> Proposal:
         """Suggest the parameters of a trial, and say what to expect of them."""
         if not search_space:

@@ -32,6 +32,8 @@ CORRELATIONS: Array = np.logspace(-5.5, -0.5, 12)
 """At a rate of `USUAL_RATE`; it grows with the root of the rate. Were it the same at all rates, starts with
 high rates would be taken for too alike; were it proportional to them, starts with low ones."""
 USUAL_RATE = 1e-3
+MOST_KEPT = 1024
+"""Configurations whose likelihoods are kept, of 40 KB each."""
 MOST_CORRELATION = 0.5
 PRIOR_CORRELATION = 10**-3.5
 """2,000 requests of one start then tell as much as 1,200 independent ones, 20,000 as much as 2,700."""
@@ -131,9 +133,15 @@ class FailureRates:
         ]
         of_correlation = np.sum([-(decades**2) / 2, *evidence], axis=0)
         self._of_correlation: Array = of_correlation - _log_sum(of_correlation, axis=0)
+        self._found: dict[Hashable, FailureRate] = {}
 
     def of(self, key: Hashable) -> FailureRate:
         """Return the posterior of one configuration; the prior when it is not known."""
+        if key not in self._found:
+            self._found[key] = self._find(key)
+        return self._found[key]
+
+    def _find(self, key: Hashable) -> FailureRate:
         starts = self._starts.get(key, ())
         likelihood = _likelihood(starts)
         weights = (self._of_correlation - likelihood.evidence)[:, None]
@@ -156,7 +164,7 @@ class _Likelihood:
     """The same summed over both and over the rates, shape (ρ,)."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=MOST_KEPT)
 def _likelihood(starts: tuple[Counts, ...]) -> _Likelihood:
     """Return what the starts of one configuration say. Kept: a new start changes one configuration only."""
     often = np.asarray([ACCIDENTS, *UNSOUND_SHARES])[:, None, None]

@@ -53,8 +53,11 @@ class Interaction:
 
         What points give on all hosts together has no part in it.
         """
-        is_same = np.array([[here is not None and here == there for there in of_other] for here in of_one])
-        return np.asarray(self.sd**2 * is_same.reshape(len(one), len(other)) * self._overlap(one, other))
+        numbers = {host: number for number, host in enumerate(sorted({*of_one, *of_other} - {None}))}
+        here = np.array([numbers.get(host, -1) for host in of_one], dtype=int)
+        there = np.array([numbers.get(host, -2) for host in of_other], dtype=int)
+        is_same = here[:, None] == there[None, :]
+        return np.asarray(self.sd**2 * is_same * self._overlap(one, other))
 
     def _overlap(self, one: Points, other: Points) -> Array:
         """Return which share of what they change two points change alike, in shape (n, m); 1 with itself."""
@@ -62,9 +65,10 @@ class Interaction:
         for column, is_choice in enumerate(self.is_choice):
             first, second = _fill(one[:, column]), _fill(other[:, column])
             usual = _fill(self.default[:, column])[0]
-            apart = np.abs(first[:, None] - second[None, :])
-            near = apart == 0 if is_choice else np.exp(-apart)
-            alike += near * np.outer(first != usual, second != usual)
+            # Most points change few columns.
+            changed = np.ix_(np.flatnonzero(first != usual), np.flatnonzero(second != usual))
+            apart = np.abs(first[changed[0]] - second[changed[1]])
+            alike[changed] += apart == 0 if is_choice else np.exp(-apart)
         scale = np.sqrt(np.outer(self._count(one), self._count(other)))
         return np.asarray(np.divide(alike, scale, out=np.zeros_like(alike), where=scale > 0))
 

@@ -282,10 +282,11 @@ def _variances(starts: Sequence[Start], noise: Noise, points: Points, values: Ar
         [start_variance(noise, len(start.valid_windows), is_certain(start)) for start in starts]
     )
     # What hosts see differently is no stall.
-    keys = [(row.tobytes(), start.host) for row, start in zip(points, starts, strict=True)]
-    for key in set(keys):
-        rows = np.array([each == key for each in keys])
-        if rows.sum() >= OUTLIER_STARTS:
+    groups: dict[tuple[bytes, str], list[int]] = {}
+    for index, (row, start) in enumerate(zip(points, starts, strict=True)):
+        groups.setdefault((row.tobytes(), start.host), []).append(index)
+    for rows in groups.values():
+        if len(rows) >= OUTLIER_STARTS:
             away = (values[rows] - np.median(values[rows])) ** 2
             is_out = away > OUTLIER_SD**2 * (variances[rows] + drifted)
             variances[rows] = np.where(is_out, away, variances[rows])

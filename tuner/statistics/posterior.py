@@ -121,6 +121,8 @@ class Posterior:
             is_rough: with what each configuration has for itself, apart from what its settings explain.
         """
         means, covariances = self._gains_on(configs, self._targets, is_rough=is_rough)
+        if self.compared is None:
+            return means, covariances
         chosen = self._choose_hosts(means.reshape(len(self._targets), len(configs)))
         return chosen @ means, chosen @ covariances @ chosen.T
 

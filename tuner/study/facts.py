@@ -257,6 +257,25 @@ SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts")
 """What the space was loaded with, as `tuner.space.facts_to_json` writes it."""
 EXPECTED_GAINS: Fact[tuple[float | None, ...]] = Fact("expected", tuple, list)
 """Expected gain of every suggestion, in log points; None where no model was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPlan:
+    """What the search of many workers tries next, as one of them has chosen it.
+
+    Whoever is free takes the first that nobody has begun, so nothing has to be crossed out.
+    """
+
+    configs: tuple[Config, ...]
+    since: int
+    """Number of the first start that may be of it."""
+
+
+def _plan_from_json(data: dict[str, Any]) -> SearchPlan:
+    return SearchPlan(configs=tuple(data["configs"]), since=data["since"])
+
+
+PLANNED: Fact[SearchPlan] = Fact("planned", _plan_from_json, asdict)
 IS_SEARCHED: Fact[bool] = Fact("searched")
 FINALIST: Fact[tuple[Config, ...]] = Fact("finalist", tuple, list)
 """The configuration that leads after the race, or none."""

@@ -451,5 +451,5 @@ def _read_storage(fields: Fields) -> str:
     storage = fields.text(("storage",), "sqlite")
     if storage != "sqlite" and "://" not in storage:
         wrong = f"{quote(show_url(storage))} is no storage"
-        raise fields.wrong(("storage",), wrong, "Write `sqlite`, or postgresql://…")
+        raise fields.wrong(("storage",), wrong, "Write `sqlite`, postgresql://…, or grpc://HOST:PORT")
     return storage

@@ -271,7 +271,7 @@ class StudyFile(_Entry):
     )
     budget: BudgetEntry | None = Field(None, description="How long a run takes.")
     storage: Annotated[str, WithJsonSchema({"type": "string", "pattern": "^sqlite$|://"})] = Field(
-        "sqlite", description="sqlite, beside this file, or postgresql://…"
+        "sqlite", description="sqlite, beside this file, postgresql://…, or grpc://HOST:PORT of a proxy."
     )
     seed: int = Field(1, ge=0, le=2**31, description="Of everything that is drawn.")
     optimizer: Annotated[

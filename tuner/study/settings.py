@@ -12,7 +12,7 @@ from tuner.records.blend import Across, Blend
 from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.space.yaml_text import Document
 from tuner.study.backend import BackendSettings
-from tuner.study.databases.storage_url import POSTGRESQL, sqlite_url
+from tuner.study.databases.storage_url import SHARED, sqlite_url
 from tuner.study.folder import DATABASE
 from tuner.study.loads.builtin_loads import BUILTIN_LOADS
 from tuner.study.loads.mix import define_mix, describe_mix
@@ -242,7 +242,7 @@ class Study:
     @property
     def is_shared(self) -> bool:
         """Return whether several workers may measure it at once."""
-        return self.storage.startswith(POSTGRESQL) or self.targets is not None
+        return self.storage.startswith(SHARED) or self.targets is not None
 
     @property
     def hosts(self) -> Hosts | None:

@@ -6,7 +6,7 @@ soon as it is over. Reports, speedups and verdicts are recomputed from here; not
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import TrialState, create_trial
 
 from tuner.errors import UsageError
 from tuner.optimize.optimizer import Point
@@ -34,12 +34,14 @@ from tuner.records.hosts import Hosts
 from tuner.study.databases.database import (
     StorageLost,
     connect_database,
+    connect_proxy,
     log_ahead,
     make_file,
     one_at_a_time,
     translated,
 )
-from tuner.study.databases.storage_url import POSTGRESQL, SQLITE, show_url
+from tuner.study.databases.storage_url import GRPC, SHARED, SQLITE, show_url
+from tuner.study.databases.trial_rows import TrialRow, TrialRows, as_row
 from tuner.study.facts import (
     BLEND,
     DEFINITION,
@@ -58,6 +60,7 @@ from tuner.study.settings import CONSTRAINTS
 from tuner.study.workers.crew import ALONE, Crew
 from tuner.study.workers.file_locks import FileCrew
 from tuner.study.workers.postgresql import PostgresCrew
+from tuner.study.workers.proxy import ProxyCrew, name_beside
 
 T = TypeVar("T")
 FAILED_VALUE = -4.6
@@ -107,6 +110,7 @@ class Storage:
         self._judged_by: tuple[Metric, Blend | None] | None = None
         self._ended: dict[int, Start] = {}
         """Starts that change no more, as they were read."""
+        self._rows: TrialRows | None = None
         self.crew: Crew = ALONE
 
     def join(self, *, host: str, worker: str, patience_s: float, is_shared: bool = False) -> None:
@@ -118,10 +122,16 @@ class Storage:
             patience_s: see `PostgresCrew`.
             is_shared: whether a study in a file is for several; one on a server is in any case.
         """
-        if isinstance(self.crew, PostgresCrew):
+        if isinstance(self.crew, PostgresCrew | ProxyCrew):
             self.crew = replace(self.crew, host=host, worker=worker, patience_s=patience_s)
         elif is_shared:
             self.crew = FileCrew(folder=Path(self._where).parent, host=host, worker=worker)
+        self._join_rows()
+
+    def _join_rows(self) -> None:
+        """Read only what is new from now on: that others measure is enough to know."""
+        if self.crew.is_shared and isinstance(self._storage, optuna.storages.RDBStorage):
+            self._rows = TrialRows(storage=self._storage, study=self._study._study_id)  # noqa: SLF001 - see begin
 
     def begin(
         self,
@@ -137,15 +147,19 @@ class Storage:
             started_s=self._clock.time(), arm=opening.arm, block=opening.block, session=session,
             host=self.crew.host, worker=self.crew.worker,
         )  # fmt: skip
+        params = dict(opening.point or {})
+        is_whole = self._rows is None or not params
         template = create_trial(
             state=TrialState.RUNNING,
-            params=dict(opening.point or {}),
-            distributions=dict(distributions) if opening.point else {},
+            params=params if is_whole else {},
+            distributions=dict(distributions) if params and is_whole else {},
             user_attrs=opening_to_json(start),
         )
         with self._translated():
             identity = self._storage.create_new_trial(self._study._study_id, template_trial=template)  # noqa: SLF001 - Optuna offers no public way to add a running trial and learn its number
             number = self._storage.get_trial_number_from_id(identity)
+            if self._rows is not None and params:
+                self._rows.write_params(identity, params, distributions)
         self._ids[number] = identity
         return replace(start, number=number)
 
@@ -210,6 +224,7 @@ class Storage:
         controls: Sequence[Start],
     ) -> Start:
         """End a start that was cut off: its finished windows count when they are all there."""
+        start = self._read_windows(start)
         whole = len(start.valid_windows) >= least_windows
         reason = "its worker was lost" if start.worker else "cut off"
         failure = None if whole else Failure(kind="interrupted", reason=reason)
@@ -222,31 +237,44 @@ class Storage:
 
         Those before the load was moved are left out: they are of another load.
         """
-        with self._translated():
-            trials = self._study.get_trials(deepcopy=False)
+        trials = self._read_trials()
         for trial in trials:
-            self._ids[trial.number] = trial._trial_id  # noqa: SLF001 - see begin
+            self._ids[trial.number] = trial.identity
         moved = self.recall(MOVED_LOAD)
         starts = (
             self._read(trial)
             for trial in trials
-            if is_start(trial.user_attrs) and (moved is None or trial.number >= moved.since)
+            if is_start(trial.attributes) and (moved is None or trial.number >= moved.since)
         )
+        return self._judge(starts)
+
+    def _judge(self, starts: Iterable[Start]) -> tuple[Start, ...]:
         metric, blend = self.metric, self.blend
         if metric is not Metric.GOODPUT:
             return tuple(measured_by(each, metric) for each in starts)
         return tuple(starts if blend is None else (blended(each, blend) for each in starts))
 
-    def _read(self, trial: FrozenTrial) -> Start:
+    def _read_trials(self) -> Sequence[TrialRow]:
+        with self._translated():
+            if self._rows is not None:
+                return self._rows.read()
+            return [as_row(trial) for trial in self._study.get_trials(deepcopy=False)]
+
+    def _read(self, trial: TrialRow) -> Start:
         known = self._ended.get(trial.number)
         if known is not None:
             return known
         # The end of a start is written in two steps, the state last.
-        has_ended = trial.state.is_finished()
-        start = start_from_json(trial.user_attrs, number=trial.number, has_ended=has_ended)
-        if has_ended:
+        start = start_from_json(trial.attributes, number=trial.number, has_ended=trial.has_ended)
+        if trial.has_ended:
             self._ended[trial.number] = start
         return start
+
+    def _read_windows(self, start: Start) -> Start:
+        """Return a start with the windows that it has by now."""
+        with self._translated():
+            trial = self._storage.get_trial(self._ids[start.number])
+        return self._judge([self._read(as_row(trial))])[0]
 
     def plans(self) -> Mapping[str, Any]:
         """Return what the stages have planned and settled so far: key → JSON value.
@@ -372,6 +400,7 @@ class Storage:
             self._study = optuna.create_study(storage=self._storage, study_name=name, direction="maximize")
         self._ids.clear()
         self._ended.clear()
+        self._join_rows()
 
     @contextmanager
     def _unless_settled(self) -> Iterator[None]:
@@ -424,6 +453,14 @@ def is_there(url: str) -> bool:
     return not url.startswith(SQLITE) or Path(show_url(url)).exists()
 
 
+def open_server(url: str) -> optuna.storages.RDBStorage:
+    """Open a whole PostgreSQL, with its tables. Raises TargetError where it cannot be reached."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    where = show_url(url)
+    with translated(where), one_at_a_time(url, where):
+        return connect_database(url, where)
+
+
 def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = time) -> Storage:
     """Open a study, or make it.
 
@@ -439,9 +476,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
         is_new = is_file and not Path(where).exists()
         if is_new:
             make_file(Path(where), name)
-        storage = connect_database(url, where, is_known=is_new)
-        if is_file:
-            log_ahead(storage)
+        storage = _connect(url, where, is_new=is_new)
         known = [study.study_name for study in storage.get_all_studies()]
         if known and name not in known and is_file:
             raise UsageError(
@@ -454,8 +489,8 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
             storage=storage, study_name=name, direction="maximize", load_if_exists=True
         )
     opened = Storage(storage, study, where, clock=clock)
-    if url.startswith(POSTGRESQL):
-        opened.crew = PostgresCrew(storage=storage, name=name, where=where)
+    if url.startswith(SHARED):
+        opened.crew = _make_crew(storage, name, where)
     elif is_file and opened.recall(HOSTS) is not None:
         opened.crew = FileCrew(folder=Path(where).parent)
     version = opened.recall(FORMAT) or 1
@@ -465,3 +500,21 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
             f"{VERSION}). Use that tuner, or give the study a new name."
         )
     return opened
+
+
+def _connect(url: str, where: str, *, is_new: bool) -> optuna.storages.BaseStorage:
+    if url.startswith(GRPC):
+        return connect_proxy(url, where)
+    storage = connect_database(url, where, is_known=is_new)
+    if url.startswith(SQLITE):
+        log_ahead(storage)
+    return storage
+
+
+def _make_crew(storage: optuna.storages.BaseStorage, name: str, where: str) -> Crew:
+    """Return how the workers of a study are kept apart: by trials, once one of them came through a proxy."""
+    with translated(where):
+        known = [study.study_name for study in storage.get_all_studies()]
+    if isinstance(storage, optuna.storages.RDBStorage) and name_beside(name) not in known:
+        return PostgresCrew(storage=storage, name=name, where=where)
+    return ProxyCrew(storage=storage, name=name, where=where)

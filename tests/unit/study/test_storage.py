@@ -197,6 +197,38 @@ def end_without_state(storage, start):
     storage._storage.set_trial_state_values = before
 
 
+def test_workers_read_what_is_new_and_what_has_ended(url):
+    one, other, optuna_alone = (open_storage(url, "study") for _ in range(3))
+    one.join(host="a", worker="1", patience_s=5, is_shared=True)
+    other.join(host="b", worker="2", patience_s=5, is_shared=True)
+    first = begin(one)
+    assert [(start.number, start.state) for start in other.starts()] == [(0, State.RUNNING)]
+    make(one)
+    begin(other)
+    one.end(replace(first, state=State.COMPLETE), log_ratio=0.1, slacks={})
+
+    expected = [State.COMPLETE, State.COMPLETE, State.RUNNING]
+    for storage in (one, other, optuna_alone):
+        assert [start.state for start in storage.starts()] == expected
+    assert other.starts() == optuna_alone.starts()
+    assert [trial.params for trial in trials(url)] == [dict(OPENING.point)] * 3
+
+
+def test_a_start_that_was_lost_with_its_worker_is_settled_by_the_windows_that_it_has(url):
+    one, other = open_storage(url, "study"), open_storage(url, "study")
+    one.join(host="a", worker="1", patience_s=5, is_shared=True)
+    other.join(host="b", worker="2", patience_s=5, is_shared=True)
+    start = begin(one)
+    seen = other.starts()
+    for window in windows(2):
+        start = one.keep_window(start, window)
+
+    settled = other.settle(seen[0], least_windows=2, constraints=(), controls=())
+    assert settled.state is State.COMPLETE
+    assert len(settled.windows) == 2
+    assert other.starts() == (settled,)
+
+
 def test_a_study_that_was_claimed_is_taken_up_by_the_same_machine_and_definition(storage, url):
     storage.claim(FINGERPRINT, definition=DEFINITION)
 

@@ -13,7 +13,7 @@ from tuner.records import Role, State, Window
 from tuner.statistics.noise import control_interval
 from tuner.statistics.pruning import gate_zero, should_prune
 from tuner.statistics.ranking import config_key
-from tuner.study.facts import EXPECTED_GAINS, IS_SEARCHED
+from tuner.study.facts import EXPECTED_GAINS, IS_SEARCHED, PLANNED, SearchPlan
 from tuner.study.storage import Opening
 
 
@@ -95,7 +95,7 @@ def _is_control_due(experiment: Experiment) -> bool:
 def try_next(experiment: Experiment, expected: list[float | None]) -> None:
     """Measure a new configuration, or once more the one that may be the best.
 
-    The expected gain of a new one is added to `expected`, and kept.
+    The expected gains of new ones are added to `expected`, and kept.
     """
     repeat = find_promotion(experiment)
     if repeat is None and (entry := promising_entry(experiment)) is not None:
@@ -104,10 +104,31 @@ def try_next(experiment: Experiment, expected: list[float | None]) -> None:
         _try(experiment, Role.REPEAT, repeat)
         return
     moment = experiment.clock.monotonic()
-    proposal = suggest(experiment)
-    expected.append(proposal.expected_gain)
+    config = find_planned(experiment) or plan_next(experiment, expected)
+    _try(experiment, Role.SEARCH, config, suggest_s=experiment.clock.monotonic() - moment)
+
+
+def find_planned(experiment: Experiment) -> Config | None:
+    """Return the first configuration of the plan that nobody has begun; None where there is none."""
+    plan = experiment.storage.recall(PLANNED)
+    if plan is None:
+        return None
+    begun = [each.config for each in (*experiment.starts, *experiment.pending) if each.number >= plan.since]
+    return next((config for config in plan.configs if config not in begun), None)
+
+
+def plan_next(experiment: Experiment, expected: list[float | None]) -> Config:
+    """Choose by all that is known: for this worker, and where many work, for those that come next."""
+    numbers = [start.number for start in (*experiment.starts, *experiment.pending)]
+    experiment.rank()
+    chosen = suggest(experiment, experiment.count_ahead())
+    expected += [each.expected_gain for each in chosen]
     experiment.storage.remember(EXPECTED_GAINS, tuple(expected))
-    _try(experiment, Role.SEARCH, proposal.config, suggest_s=experiment.clock.monotonic() - moment)
+    first, *others = [each.config for each in chosen]
+    if others:
+        plan = SearchPlan(configs=tuple(others), since=1 + max(numbers))
+        experiment.storage.remember(PLANNED, plan)
+    return first
 
 
 def _try(experiment: Experiment, role: Role, config: Config, *, suggest_s: float = 0.0) -> None:

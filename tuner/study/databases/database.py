@@ -14,6 +14,7 @@ from sqlalchemy import NullPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
 from tuner.errors import TargetError, UsageError
+from tuner.study.databases.away import Away
 from tuner.study.databases.storage_url import POSTGRESQL, SQLITE, driver_url, sqlite_url
 
 CONNECTION = {
@@ -45,6 +46,8 @@ def translated(where: str) -> Iterator[None]:
 
 def _is_away(error: BaseException) -> bool:
     """Return whether a server ended the connection or refused it, rather than what was asked of it."""
+    if isinstance(error, Away):
+        return True
     found = error if isinstance(error, DBAPIError) else error.__cause__
     if not isinstance(found, OperationalError | InterfaceError):
         return False
@@ -53,6 +56,8 @@ def _is_away(error: BaseException) -> bool:
 
 def _remedy(cause: BaseException) -> str:
     said = str(cause).lower()
+    if isinstance(cause, Away):
+        return "Is `tuner proxy` at work there, and a tunnel to it open?"
     if "full" in said or "no space" in said:
         return "Free some space on that disk; the same command goes on where it stopped."
     if isinstance(cause, json.JSONDecodeError) or "not a database" in said or "malformed" in said:
@@ -94,6 +99,17 @@ def connect_database(
     url, options = _way_to(url, where)
     with _understood(where):
         return optuna.storages.RDBStorage(url, engine_kwargs or options, skip_compatibility_check=is_known)
+
+
+def connect_proxy(url: str, where: str) -> optuna.storages.BaseStorage:
+    """Open a database through its proxy."""
+    try:
+        from tuner.study.databases import proxy
+    except ImportError as error:
+        raise TargetError(
+            f"{where}: gRPC is not installed. Install it: pip install 'servertuner[grpc]'"
+        ) from error
+    return proxy.connect_proxy(url, where)
 
 
 @contextmanager

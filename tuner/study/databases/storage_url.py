@@ -6,6 +6,9 @@ from urllib.parse import quote, unquote
 
 SQLITE = "sqlite:///"
 POSTGRESQL = "postgresql"
+GRPC = "grpc://"
+SHARED = (POSTGRESQL, GRPC)
+"""Addresses at which several machines reach a study."""
 
 
 def sqlite_url(path: Path) -> str:

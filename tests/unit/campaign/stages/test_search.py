@@ -8,6 +8,7 @@ import pytest
 
 from tests.unit.simulation import (
     SMALL_PLAN,
+    SimulatedClock,
     SimulatedHost,
     make_campaign,
     nothing_matters,
@@ -15,12 +16,14 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
-from tuner.campaign.campaign import run_campaign
-from tuner.campaign.suggest import is_exhausted, left_to_gain
+from tuner.campaign.campaign import calibrate, run_campaign
+from tuner.campaign.controls import measure_control
+from tuner.campaign.stages.search import try_next
+from tuner.campaign.suggest import is_exhausted, left_to_gain, observe
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
-from tuner.records import Role
+from tuner.records import Role, Start, State
 from tuner.statistics.ranking import config_key
-from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS
+from tuner.study.facts import CONFIRMATION, EXPECTED_GAINS, PLANNED
 
 SEARCHED = {Role.SEARCH, Role.REPEAT}
 
@@ -110,3 +113,104 @@ def test_where_constraints_refuse_everything_nobody_says_that_nothing_is_left(tm
 def test_what_is_left_to_gain_is_what_the_last_suggestion_promised():
     assert left_to_gain([0.3, 0.0953, None]) == pytest.approx(0.1, abs=1e-4)
     assert left_to_gain([None]) is None
+
+
+class SlowClock(SimulatedClock):
+    """A clock by which everything takes time, to look at it included."""
+
+    def monotonic(self):
+        self.now_s += 0.5
+        return self.now_s
+
+
+def at_work(campaign, count):
+    """Return the starts that so many other workers are at: one tries something, the others the default."""
+    config = {**campaign.default, "multi_accept": not campaign.default["multi_accept"]}
+    search = Start(number=0, role=Role.SEARCH, config=config, state=State.RUNNING, started_s=0.0)
+    control = replace(search, role=Role.CONTROL, config=campaign.default, arm="default")
+    return [replace(control if index else search, host=f"host {index}") for index in range(count)]
+
+
+@pytest.fixture
+def begin_search(tmp_path):
+    """Take up a study whose default was measured, by a clock, while others are at work."""
+
+    def begin(clock, others):
+        host = SimulatedHost(clock=clock)
+        campaign = make_campaign(write_study(tmp_path), host, open_in_memory(clock))
+        calibrate(campaign)
+        campaign.pending = at_work(campaign, others)
+        campaign.enter("search", 0, 10)
+        return campaign
+
+    return begin
+
+
+def test_what_other_workers_are_at_stands_in_the_model_with_what_is_expected_of_it(begin_search):
+    campaign = begin_search(SimulatedClock(), others=3)
+    *known, pending = observe(campaign)
+
+    assert not any(seen.is_pending for seen in known)
+    assert pending.is_pending
+    assert dict(pending.point) == campaign.setup.space.encode(campaign.pending[0].config)
+    gain = campaign.ranking().posterior.gain(campaign.pending[0].config)
+    assert pending.log_ratio == gain.log_ratio
+
+
+def test_where_deciding_takes_long_one_worker_decides_for_those_that_come_next(begin_search):
+    campaign, expected = begin_search(SlowClock(), others=20), []
+    try_next(campaign, expected)
+
+    planned = campaign.storage.recall(PLANNED).configs
+    first = campaign.starts[-1].config
+    assert len(expected) == 1 + len(planned) > 3
+    assert campaign.storage.recall(EXPECTED_GAINS) == tuple(expected)
+    keys = {config_key(config) for config in (first, *planned, campaign.pending[0].config)}
+    assert len(keys) == 2 + len(planned), "nothing is planned twice, or that somebody is at"
+
+
+def test_each_worker_that_is_free_begins_the_next_of_the_plan(begin_search):
+    campaign, expected = begin_search(SlowClock(), others=20), []
+    try_next(campaign, expected)
+    planned = campaign.storage.recall(PLANNED).configs
+    taken = replace(campaign.pending[0], config=planned[0], number=campaign.starts[-1].number + 1)
+    campaign.pending.append(taken)
+    known = len(expected)
+    try_next(campaign, expected)
+
+    assert campaign.starts[-1].config == planned[1]
+    assert len(expected) == known, "nothing new was chosen"
+
+
+def test_after_the_last_of_the_plan_more_is_planned(begin_search):
+    campaign, expected = begin_search(SlowClock(), others=4), []
+    try_next(campaign, expected)
+    before = campaign.storage.recall(PLANNED)
+    for _ in before.configs:
+        try_next(campaign, expected)
+    assert campaign.storage.recall(PLANNED) == before
+    while campaign.storage.recall(PLANNED) == before:
+        try_next(campaign, expected)
+    searched = [config_key(start.config) for start in campaign.starts if start.role is Role.SEARCH]
+    assert len(set(searched)) == len(searched)
+
+
+@pytest.mark.parametrize(("clock", "others"), [(SlowClock(), 0), (SimulatedClock(), 20)])
+def test_a_worker_that_is_alone_or_decides_at_once_plans_nothing(begin_search, clock, others):
+    campaign, expected = begin_search(clock, others), []
+    try_next(campaign, expected)
+
+    assert campaign.storage.recall(PLANNED) is None
+    assert len(expected) == 1
+
+
+def test_workers_that_decide_slowly_do_not_rank_all_starts_after_each(begin_search):
+    campaign = begin_search(SlowClock(), others=20)
+    for _ in range(6):
+        measure_control(campaign)
+    try_next(campaign, [])
+    known = campaign.ranking()
+    try_next(campaign, [])
+    assert campaign.ranking() is known
+    campaign.enter("race", 0, 0)
+    assert campaign.ranking() is not known
