@@ -106,6 +106,10 @@ bench-measure: setup ## Measure how far measurements can be trusted, simulated a
 bench-fleet: setup ## Measure how many starts an hour 1 to 16 workers of one study make (10 minutes)
 	@$(BIN)/python -m benchmarks.fleet
 
+.PHONY: bench-fleet-faults
+bench-fleet-faults: setup ## Break ten studies of several workers ten times each, and look what becomes of them (20 minutes)
+	@$(BIN)/python -m benchmarks.fleet_faults
+
 .PHONY: bench-report
 bench-report: setup ## Time the page and the explanation of a study with 200 starts, or of STUDY (three minutes)
 	@$(BIN)/python -m benchmarks.report $(if $(STUDY),"$(STUDY)")
