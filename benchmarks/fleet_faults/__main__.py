@@ -77,7 +77,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--faults", type=int, default=10)
     parser.add_argument("--hosts", type=int, default=3)
-    parser.add_argument("--trials", type=int, default=14)
+    parser.add_argument("--trials", type=int, default=10)
     options = parser.parse_args()
     print("| seed | faults | processes | starts, lost | net worth without, with | changes | wrong |")
     print("|---:|---:|---:|---:|---:|---:|---|", flush=True)

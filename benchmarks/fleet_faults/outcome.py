@@ -1,15 +1,13 @@
 """What became of a study: what is wrong with its starts and targets, and what its winner is truly worth."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from benchmarks.fleet_faults.fleet import Fleet
 from benchmarks.fleet_faults.worker import worth_of
+from tests.integration.shared_study import find_wrong_starts
 from tests.integration.waiting import wait_until
 from tests.unit.simulation import TUNED, space_of
 from tuner.campaign.stages.confirm import CONFIRMED
-from tuner.records import Role, Start, State
-from tuner.statistics.ranking import config_key
 from tuner.study.facts import CONFIRMATION, VERDICT
 from tuner.study.storage import Storage
 
@@ -21,29 +19,7 @@ PATIENCE_S = 60.0
 
 def find_wrong(fleet: Fleet) -> list[str]:
     """Return what is not as it should be once every worker has ended."""
-    return [*_wrong_starts(fleet.storage.starts()), *_targets_not_back(fleet)]
-
-
-def _wrong_starts(starts: Sequence[Start]) -> Iterator[str]:
-    if [start.number for start in starts] != list(range(len(starts))):
-        yield "numbers are missing"
-    for start in starts:
-        if start.state is State.RUNNING or (start.state is State.INVALID and start.failure is None):
-            yield f"start {start.number} has no outcome"
-    searched = [start for start in starts if start.role is Role.SEARCH]
-    done = Counter(config_key(start.config) for start in searched if start.state is not State.INVALID)
-    for start in searched:
-        times = done[config_key(start.config)]
-        if times != 1:
-            yield f"the configuration of start {start.number} was tried {times} times"
-    confirming = [start for start in starts if start.role is Role.CONFIRM and start.counts]
-    sides = Counter((start.block, start.arm) for start in confirming)
-    yield from (f"side {side} was measured {times} times" for side, times in sides.items() if times > 1)
-    blocks = {block for block, _ in sides}
-    for block in blocks:
-        hosts = {start.host for start in confirming if start.block == block}
-        if len(hosts) > 1 or len([side for side in sides if side[0] == block]) != 2:
-            yield f"pair {block} is not whole, or of several hosts"
+    return [*find_wrong_starts(fleet.storage.starts()), *_targets_not_back(fleet)]
 
 
 def _targets_not_back(fleet: Fleet) -> Iterator[str]:

@@ -6,11 +6,12 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 from tests.integration.waiting import wait_until
-from tuner.records import Role, State
+from tuner.records import Role, Start, State
 from tuner.statistics.ranking import config_key
 from tuner.study import Study
 from tuner.study.storage import Storage
@@ -69,20 +70,37 @@ def await_measuring(storage: Storage, host: str) -> None:
 
 
 def assert_whole(storage: Storage) -> None:
-    """Check that nothing was lost or measured twice, and that each pair was measured on one host."""
+    """Check that nothing was lost or measured twice, and that one worker is at one thing at a time."""
     starts = storage.starts()
-    assert [start.number for start in starts] == list(range(len(starts)))
-    assert not [start for start in starts if start.state is State.RUNNING]
-    searched = [each for each in starts if each.role is Role.SEARCH and each.state is not State.INVALID]
-    counted = Counter(config_key(start.config) for start in searched)
-    twice = [each for each in searched if counted[config_key(each.config)] > 1]
-    assert not twice, "two workers tried the same configuration"
-    confirming = [start for start in starts if start.role is Role.CONFIRM and start.counts]
-    blocks = Counter((start.block, start.arm) for start in confirming)
-    assert set(blocks.values()) <= {1}, "a side of a pair was measured twice"
-    hosts = {block: {start.host for start in confirming if start.block == block} for block, _ in blocks}
-    assert all(len(each) == 1 for each in hosts.values())
-    # One worker is at one thing at a time.
+    assert [*find_wrong_starts(starts)] == []
     for host in {start.host for start in starts}:
         own = [start for start in starts if start.host == host]
         assert all(one.started_s <= other.started_s for one, other in pairwise(own))
+
+
+def find_wrong_starts(starts: Sequence[Start]) -> Iterator[str]:
+    """Yield what is wrong with the starts of a study that has come to its end, whatever broke meanwhile.
+
+    A pair that was cut off is measured anew, both sides of it: in one session, and so on one host.
+    """
+    if [start.number for start in starts] != [*range(len(starts))]:
+        yield "numbers are missing"
+    for start in starts:
+        if start.state is State.RUNNING or (start.state is State.INVALID and start.failure is None):
+            yield f"start {start.number} has no outcome"
+    searched = [start for start in starts if start.role is Role.SEARCH]
+    done = Counter(config_key(each.config) for each in searched if each.state is not State.INVALID)
+    for start in searched:
+        if (times := done[config_key(start.config)]) != 1:
+            yield f"the configuration of start {start.number} was tried {times} times"
+    confirming = [start for start in starts if start.role is Role.CONFIRM and start.counts]
+    sides = Counter((start.block, start.session, start.arm) for start in confirming)
+    yield from (f"side {side} was measured {times} times" for side, times in sides.items() if times > 1)
+    whole = Counter(block for block, session, arm in sides if (block, session, _other(arm)) in sides)
+    for block in {block for block, *_ in sides}:
+        if whole[block] != 2:  # its two sides
+            yield f"pair {block} was measured {whole[block] / 2:g} times"
+
+
+def _other(arm: str) -> str:
+    return {"default": "winner", "winner": "default"}[arm]
