@@ -17,4 +17,4 @@ def share_among(least: float, count: int) -> float:
 
     After Šidák 1967, of probabilities that are uniform where there is nothing to find.
     """
-    return 1 - (1 - least) ** (1 / count)
+    return float(1 - (1 - least) ** (1 / count))
