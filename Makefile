@@ -110,6 +110,10 @@ bench-fleet: setup ## Measure how many starts an hour 1 to 16 workers of one stu
 bench-fleet-proxy: setup ## Let 1,000 simulated targets measure through one proxy, and count what is lost (10 minutes)
 	@$(BIN)/python -m benchmarks.fleet_proxy
 
+.PHONY: bench-fleet-faults
+bench-fleet-faults: setup ## Break ten studies of several workers ten times each, and look what becomes of them (20 minutes)
+	@$(BIN)/python -m benchmarks.fleet_faults
+
 .PHONY: bench-report
 bench-report: setup ## Time the page and the explanation of a study with 200 starts, or of STUDY (three minutes)
 	@$(BIN)/python -m benchmarks.report $(if $(STUDY),"$(STUDY)")

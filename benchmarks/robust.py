@@ -27,7 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from benchmarks.campaign.effects import candidates
 from benchmarks.campaign.host import DrawnHost
-from benchmarks.campaign.play import STUDY, with_hints, without_presets
+from benchmarks.campaign.play import ALLOWED, STUDY, with_hints, without_presets
 from benchmarks.campaign.servers import Server, draw_server
 from benchmarks.campaign.spaces import load_family
 from tests.unit.simulated_hosts import play
@@ -164,10 +164,13 @@ def _shipped(storage: Storage, space: Space, verdict: str) -> Config:
 
 
 def _write(server: Server, folder: Path, more: str = "") -> Study:
+    """Write the study as `tuner init` does: where the default fails too much, no more than it is allowed."""
     family, path = server.family, folder / "drawn.yaml"
+    fails = server.failing.rate(load_family(family).default()) > ALLOWED
     text = STUDY.format(
         servers=", ".join(family.servers), space=family.space, keepalive=str(family.keepalive).lower(),
-        optimizer="noisy-gp", seed=server.number, limit="default",
+        optimizer="noisy-gp", seed=server.number,
+        limit="default" if fails else f"{ALLOWED:g}",
     )  # fmt: skip
     path.write_text(text + more)
     return load_study(path)

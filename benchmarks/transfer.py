@@ -134,7 +134,10 @@ def _advise(corpus: Sequence[CorpusStudy], space: Space) -> Space:
 def with_proposals(space: Space, proposals: Sequence[Proposal]) -> Space:
     """Return a space with these hints in place of its own of the same parameters."""
     told = {each.parameter: Hint(odds=each.odds, value=each.value, source="corpus") for each in proposals}
-    parameters = tuple(replace(each, hint=told.get(each.name, each.hint)) for each in space.parameters)
+    parameters = tuple(
+        replace(each, hint=told[each.name], is_told=True, own_hint=each.hint) if each.name in told else each
+        for each in space.parameters
+    )
     free = space.unguarded
     return replace(space, parameters=parameters, unguarded=free and with_proposals(free, proposals))
 

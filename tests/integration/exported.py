@@ -100,6 +100,12 @@ def run_python(program: str, *argv: str, modules: Path) -> str:
     )
 
 
+def validate_compose(document: dict[str, Any]) -> None:
+    """Let the published schema of Compose judge a document. Raises jsonschema.ValidationError."""
+    schema = json.loads((consumer("compose") / "compose-spec.json").read_text())
+    jsonschema.validators.validator_for(schema)(schema).validate(document)
+
+
 def validate_kubernetes(document: dict[str, Any], name: str) -> None:
     """Let the published schema of a kind judge a document. Raises jsonschema.ValidationError."""
     place = consumer("kubernetes")

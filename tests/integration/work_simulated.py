@@ -5,6 +5,8 @@ Usage: work_simulated.py STUDY HOST SPEED. Prints a line for each start that beg
 
 import sys
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,9 +15,10 @@ from tests.unit.simulation import SMALL_PLAN, Log, SimulatedClock, SimulatedHost
 from tuner.campaign.campaign import run_campaign
 from tuner.commands.session import name_session, name_worker, outlast
 from tuner.records import Role
-from tuner.study import load_study
+from tuner.study import Study, load_study
 from tuner.study.facts import HOSTS, VERDICT
-from tuner.study.storage import Storage, open_storage
+from tuner.study.presets import Plan
+from tuner.study.storage import open_storage
 
 EPOCH_S = 1_767_225_600.0
 
@@ -53,9 +56,27 @@ class Telling(Log):
 
 
 def main(path: str, name: str, speed: str) -> None:
-    settings = load_study(Path(path))
+    # Hosts differ in level by more than any configuration is worth.
+    level = (sum(name.encode()) % 7) / 5
     clock = FastClock(float(speed))
-    storage = open_storage(settings.storage_url, settings.name, clock=clock)
+    work(
+        load_study(Path(path)),
+        name,
+        SimulatedHost(clock=clock, seed=sum(name.encode()), level=lambda _: level),
+        plan=replace(SMALL_PLAN, race_s=10, simplify_s=10),
+    )
+
+
+def work(
+    settings: Study,
+    name: str,
+    host: SimulatedHost,
+    *,
+    plan: Plan,
+    hold: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> None:
+    """Work on a study until it has its verdict, on a host that is held while the storage is there."""
+    storage = open_storage(settings.storage_url, settings.name, clock=host.clock)
     storage.join(
         host=name, worker=name_worker(), patience_s=settings.target.watchdog_s, is_shared=settings.is_shared
     )
@@ -65,16 +86,11 @@ def main(path: str, name: str, speed: str) -> None:
             storage.claim(replace(FINGERPRINT, host=name), definition={"study": settings.name})
             if settings.hosts is not None and storage.hosts is None:
                 storage.remember(HOSTS, settings.hosts)
-            run(storage)
-
-    def run(storage: Storage) -> None:
-        # Hosts differ in level by more than any configuration is worth.
-        level = (sum(name.encode()) % 7) / 5
-        host = SimulatedHost(clock=clock, seed=sum(name.encode()), level=lambda _: level)
-        plan = replace(SMALL_PLAN, trials=settings.trials or SMALL_PLAN.trials, race_s=10, simplify_s=10)
-        campaign = make_campaign(settings, host, storage, plan=plan, session=name_session(name))
-        campaign.progress = Telling()
-        storage.remember(VERDICT, run_campaign(campaign))
+            of_study = replace(plan, trials=settings.trials or plan.trials)
+            campaign = make_campaign(settings, host, storage, plan=of_study, session=name_session(name))
+            campaign.progress = Telling()
+            with hold():
+                storage.remember(VERDICT, run_campaign(campaign))
 
     outlast(storage, measure, Telling().note)
     say(str(storage.recall(VERDICT)))

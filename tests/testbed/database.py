@@ -40,10 +40,26 @@ class Postgres:
 
     def make(self) -> None:
         """Make the files of an empty database."""
-        account = pwd.getpwnam(USER)
-        if os.geteuid() == 0:
-            os.chown(self.folder, account.pw_uid, account.pw_gid)
+        self._own_folder()
         self._run("initdb", "--username=tuner", "--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8")
+
+    def follow(self, primary: "Postgres") -> None:
+        """Make and start a hot standby of another one, which from now on waits for it with every commit."""
+        self._own_folder()
+        source = f"--dbname=host={primary.folder} user=tuner"
+        self._run("pg_basebackup", source, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
+        self.start()
+        primary.tell("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        primary.tell("SELECT pg_reload_conf()")
+
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        self._run("pg_ctl", "promote", "--wait", "--silent")
+
+    def tell(self, statement: str) -> None:
+        """Run a statement."""
+        command = ("psql", f"--host={self.folder}", "--username=tuner", "--dbname=postgres", "--quiet")
+        subprocess.run((*command, f"--command={statement}"), check=True, stdout=subprocess.DEVNULL)
 
     def start(self) -> None:
         """Start the server, and wait until it answers."""
@@ -55,12 +71,17 @@ class Postgres:
         while self._ready().returncode:
             assert self._process.poll() is None, (self.folder / "log").read_text()
 
-    def stop(self) -> None:
-        """Stop the server as a machine does that is shut down: whoever is connected is cut off."""
+    def stop(self, *, mode: str = "fast") -> None:
+        """Stop the server: whoever is connected is cut off; `immediate` is as if it had crashed."""
         if self._process is not None:
-            self._run("pg_ctl", "stop", "--mode=fast", "--wait", "--silent")
+            self._run("pg_ctl", "stop", f"--mode={mode}", "--wait", "--silent")
             self._process.wait()
             self._process = None
+
+    def _own_folder(self) -> None:
+        account = pwd.getpwnam(USER)
+        if os.geteuid() == 0:
+            os.chown(self.folder, account.pw_uid, account.pw_gid)
 
     def _ready(self) -> "subprocess.CompletedProcess[bytes]":
         command = [str(_programs() / "pg_isready"), "-q", "-h", str(self.folder), "-t", "5"]
@@ -86,11 +107,25 @@ def _programs() -> Path:
 @contextmanager
 def open_postgres() -> Iterator[Postgres]:
     """Run an instance of its own."""
+    with _folder_of_one() as server:
+        server.make()
+        server.start()
+        yield server
+
+
+@contextmanager
+def open_standby(primary: Postgres) -> Iterator[Postgres]:
+    """Run a hot standby of an instance."""
+    with _folder_of_one() as server:
+        server.follow(primary)
+        yield server
+
+
+@contextmanager
+def _folder_of_one() -> Iterator[Postgres]:
     folder = Path(tempfile.mkdtemp(prefix="tuner-postgres-"))
     server = Postgres(folder)
     try:
-        server.make()
-        server.start()
         yield server
     finally:
         server.stop()

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 DRAWS = 400
 LEAST_DIFFERENCE = 0.01
 """Log points between two predictions below which the earlier study ranks neither above the other."""
-GOODWILL = 3.0
+GOODWILL = 1.0
 """Pairs that count as agreeing before anything was measured: one contradiction may be bad luck."""
 
 

@@ -25,7 +25,7 @@ from tuner.optimize.replay import (
     values_of,
     worst_for_missing,
 )
-from tuner.optimize.sparse import draw_sparse, follow_hints
+from tuner.optimize.sparse import believe, draw_sparse, follow_hints, follow_told
 from tuner.ports import Scalar
 from tuner.space import Dimension
 
@@ -63,7 +63,7 @@ class NoisyGp:
         refused: int = 0,
     ) -> Suggestion:
         """Return a point within the dimensions; the same arguments give the same point."""
-        hinted = _follow_untried(dimensions, self._default, observations, seed)
+        dimensions, hinted = _follow_untried(dimensions, self._default, observations, seed)
         if refused < len(hinted):
             return Suggestion(point=hinted[refused])
         refused -= len(hinted)
@@ -100,11 +100,18 @@ def _recall_good(earlier: Sequence[Earlier], observations: Sequence[Observation]
 
 def _follow_untried(
     dimensions: Sequence[Dimension], default: Point, observations: Sequence[Observation], seed: int
-) -> list[dict[str, Scalar]]:
-    """Return the points that follow hints and were not tried; of one seed they are always the same."""
+) -> tuple[Sequence[Dimension], list[dict[str, Scalar]]]:
+    """Return the dimensions with the hints that are believed, and the points that follow them untried.
+
+    Of one seed these are always the same. What a study file tells is tried by itself first.
+    """
     rng = Random(f"{seed}/hints")  # noqa: S311 - no secret
     tried = [dict(seen.point) for seen in observations]
-    return [point for point in follow_hints(dimensions, default, rng=rng) if point not in tried]
+    told = follow_told(dimensions, default)
+    believed = believe(dimensions, default, observations)
+    follow = [point for point in follow_hints(believed, default, rng=rng) if point != told]
+    points = follow if told is None else [told, *follow]
+    return believed, [point for point in points if point not in tried]
 
 
 class Tpe:
@@ -123,7 +130,7 @@ class Tpe:
         refused: int = 0,
     ) -> Suggestion:
         """Return a point within the dimensions; the same arguments give the same point."""
-        hinted = _follow_untried(dimensions, self._default, observations, seed)
+        dimensions, hinted = _follow_untried(dimensions, self._default, observations, seed)
         if refused < len(hinted):
             return Suggestion(point=hinted[refused])
         drawn = seed_of(seed, observations, refused - len(hinted))

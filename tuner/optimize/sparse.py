@@ -12,7 +12,7 @@ from dataclasses import replace
 from random import Random
 
 from tuner.optimize.leaning import FAR, UNIFORM
-from tuner.optimize.optimizer import Point
+from tuner.optimize.optimizer import Observation, Point
 from tuner.ports import Scalar
 from tuner.space import Dimension, Hint
 
@@ -32,6 +32,31 @@ def follow_hints(dimensions: Sequence[Dimension], default: Point, *, rng: Random
     middle = len(hinted) // 2
     chosen = [hinted, hinted[:middle], hinted[middle:]] if middle else [hinted] if hinted else []
     return [_follow(dimensions, default, frozenset(names)) for names in chosen]
+
+
+def follow_told(dimensions: Sequence[Dimension], default: Point) -> dict[str, Scalar] | None:
+    """Return the default with all hints followed that the study file tells; None where it tells none."""
+    point = _follow(dimensions, default, {each.parameter for each in dimensions if each.is_told})
+    return None if point == {each.name: default[each.name] for each in dimensions} else point
+
+
+def believe(
+    dimensions: Sequence[Dimension], default: Point, observations: Sequence[Observation]
+) -> Sequence[Dimension]:
+    """Return the dimensions with the hints that are believed: what a study file tells, until it is refuted.
+
+    It comes from elsewhere, as from a corpus, and may be a lie; then what the space itself says is as good as
+    it was. It is refuted all at once, by the point that follows all of it: where that is no better than the
+    default, or fails.
+    """
+    point = follow_told(dimensions, default)
+    seen = [each for each in observations if not each.is_pending and dict(each.point) == point]
+    if not seen or any((each.log_ratio or 0.0) > 0 for each in seen):
+        return dimensions
+    return [
+        replace(each, hint=each.own_hint, is_told=False, own_hint=None) if each.is_told else each
+        for each in dimensions
+    ]
 
 
 def _follow(dimensions: Sequence[Dimension], default: Point, names: Collection[str]) -> dict[str, Scalar]:

@@ -119,9 +119,16 @@ def _read_items(
         if parameter is None:
             unknown[draft.name] = left_out.get(draft.name, "its value in force is not known")
         else:
-            hint = read_hint(reader, parameter, merged.told.get(draft.name, draft))
-            is_wanted = merged.hints or draft.name in merged.told
-            items.append(replace(parameter, hint=hint) if hint and is_wanted else parameter)
+            own = read_hint(reader, parameter, draft)
+            own = own if merged.hints else None
+            told = merged.told.get(draft.name)
+            hint = own if told is None else read_hint(reader, parameter, told)
+            is_told = told is not None and hint is not None
+            items.append(
+                replace(parameter, hint=hint, is_told=is_told, own_hint=own if is_told else None)
+                if hint
+                else parameter
+            )
     items += [reader.derived(draft) for draft in merged.derived.values()]
     return items, unknown
 

@@ -45,11 +45,18 @@ def lay_out_hints(
 ) -> tuple[Dimension, ...]:
     """Return the dimensions with the hints of their parameters, as coordinates."""
     hints: dict[str, Hint] = {}
+    own: dict[str, Hint] = {}
     known = {dimension.name: dimension for dimension in dimensions}
     for parameter in parameters:
         if parameter.hint is not None and not parameter.pinned:
             hints |= _lay_out(parameter, parameter.hint, known, bounds)
-    return tuple(replace(each, hint=hints[each.name]) if each.name in hints else each for each in dimensions)
+        if parameter.own_hint is not None and not parameter.pinned:
+            own |= _lay_out(parameter, parameter.own_hint, known, bounds)
+    told = {parameter.name for parameter in parameters if parameter.is_told}
+    return tuple(
+        replace(each, hint=hints.get(each.name), is_told=each.parameter in told, own_hint=own.get(each.name))
+        for each in dimensions
+    )
 
 
 def _lay_out(

@@ -151,6 +151,10 @@ class Parameter(_Setting):
     """Where that is known from."""
     hint: Hint | None = None
     """What the search leans on; None where nobody knows anything, or the study wants no hints."""
+    is_told: bool = False
+    """Whether the study file gives the hint: it counts until the first start that follows it refutes it."""
+    own_hint: Hint | None = None
+    """What the space itself says, for then."""
     inert: str = ""
     """Why it cannot act under the load; it is pinned for that, unless the study names it."""
 
@@ -245,6 +249,10 @@ class Dimension:
     is_position: bool = False
     hint: Hint | None = None
     """What is known of this coordinate; of a parameter with special values both dimensions may have one."""
+    is_told: bool = False
+    """Whether the study file says it, of this coordinate or of its parameter's other one."""
+    own_hint: Hint | None = None
+    """What the space itself says of it, where the study file tells something else."""
 
 
 def identifier(name: str) -> str:

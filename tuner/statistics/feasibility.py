@@ -11,15 +11,14 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from scipy.special import stdtr, stdtrit
-
 from tuner.ports import Config
 from tuner.records import Start, State, name_loads, under_load
 from tuner.records.hosts import Hosts
-from tuner.statistics.failure_rate import CONFIDENCE, Counts, CredibleInterval, FailureRate, FailureRates
+from tuner.statistics.failure_rate import Counts, CredibleInterval, FailureRate, FailureRates
+from tuner.statistics.metric_means import MetricMeans
+from tuner.statistics.multiplicity import combine, share_among
 from tuner.statistics.raw_goodput import LEAST_SHARE, RawGoodput, is_searched_by_cost
-from tuner.study.objective import FAILURE_RATE, METRICS, STARTED, Constraint
+from tuner.study.objective import FAILURE_RATE, STARTED, Constraint
 
 RULED_OUT = 0.05
 """Less likely than that to keep the constraints, a configuration is out; above, it is measured again."""
@@ -33,10 +32,6 @@ worse, and the default itself would not pass."""
 LEAST_WITHOUT_FAILURE = 1000
 """Or not one of so many requests has failed: no study can show that a rate of 10⁻⁵ is kept, and more cannot
 be asked."""
-PRIOR_SPREAD = 0.1
-PRIOR_DEGREES = 2.0
-"""Of the standard deviation between starts of the logarithm of a metric, and what it is worth in degrees of
-freedom."""
 
 
 EVERY_START = "every start works"
@@ -63,12 +58,14 @@ class Assessment:
     finding: str
     """What was seen, in words: fails 0.28 % [0.21 %, 0.36 %] of its requests."""
     finding_of_default: str
+    as_before: float = MAY_SHIP_AS_BEFORE
+    """What is needed where the bound is what the default has."""
 
     @property
     def needed(self) -> float:
         """Probability with which what ships keeps it at the least."""
         is_relative = self.limit is None and self.metric != STARTED
-        return MAY_SHIP_AS_BEFORE if is_relative else MAY_SHIP
+        return self.as_before if is_relative else MAY_SHIP
 
 
 def _say(metric: str, seen: CredibleInterval | None) -> str:
@@ -94,8 +91,17 @@ def _say_failed(rate: FailureRate) -> str:
 class Feasibility:
     """The probabilities that configurations keep the constraints."""
 
-    def __init__(self, starts: Sequence[Start], constraints: Sequence[Constraint], default: Config) -> None:
-        """Fit to all starts of a study; those under another load are no test of the same."""
+    def __init__(
+        self,
+        starts: Sequence[Start],
+        constraints: Sequence[Constraint],
+        default: Config,
+        *,
+        of_hosts: int = 1,
+    ) -> None:
+        """Fit to all starts of a study, or on one of so many hosts; those under another load are no test."""
+        self._ruled_out = share_among(RULED_OUT, of_hosts)
+        self._as_before = share_among(MAY_SHIP_AS_BEFORE, of_hosts)
         self._default = _key(default)
         self._constraints = tuple(constraints)
         self._of_rate = tuple(each for each in constraints if each.metric == FAILURE_RATE)
@@ -105,7 +111,7 @@ class Feasibility:
                 groups.setdefault(_key(start.config), []).append(start)
         self._rates = FailureRates({key: [_count(start) for start in group] for key, group in groups.items()})
         self._metrics = {
-            each.metric: _Means.fit(each.metric, groups)
+            each.metric: MetricMeans.fit(each.metric, groups)
             for each in constraints
             if each.metric != FAILURE_RATE
         }
@@ -140,7 +146,7 @@ class Feasibility:
     def is_ruled_out(self, config: Config) -> bool:
         """Return whether several starts leave next to no doubt that a configuration breaks a constraint."""
         starts = self._rates.of(_key(config)).starts
-        return starts >= LEAST_RULING and self.probability(config) < RULED_OUT
+        return starts >= LEAST_RULING and self.probability(config) < self._ruled_out
 
     def may_ship(self, config: Config) -> bool:
         """Return whether a configuration keeps all constraints for all that can be known in a study."""
@@ -156,7 +162,7 @@ class Feasibility:
             return False
         is_relative = len(numbers) < len(constraints) or self._goodput is not None
         kept = self._joint(constraints, key) * self._serves_as_much(key)
-        return kept >= MAY_SHIP_AS_BEFORE or not is_relative
+        return kept >= self._as_before or not is_relative
 
     def is_no_worse(self, config: Config, than: Config) -> float:
         """Return the probability that a configuration fails no more often than another one, within tolerance.
@@ -203,7 +209,7 @@ class Feasibility:
         return Assessment(
             constraint=str(constraint), metric=metric, limit=constraint.limit,
             probability=kept / rate.p_sound if metric == FAILURE_RATE and rate.failed_starts else kept,
-            seen=seen, of_default=of_default,
+            seen=seen, of_default=of_default, as_before=self._as_before,
             finding=_say(metric, seen), finding_of_default=_say(metric, of_default),
         )  # fmt: skip
 
@@ -216,6 +222,7 @@ class Feasibility:
             Assessment(
                 constraint=SERVES_AS_MUCH, metric=GOODPUT_RPS, limit=None,
                 probability=self._serves_as_much(key), seen=seen, of_default=of_default,
+                as_before=self._as_before,
                 finding=_say(GOODPUT_RPS, seen), finding_of_default=_say(GOODPUT_RPS, of_default),
             ),
         )  # fmt: skip
@@ -230,6 +237,16 @@ class Feasibility:
         # That it is sound is a part of every bound on the rate, and counts once.
         sound = min((p for each, p in kept.items() if each.metric == FAILURE_RATE), default=rate.p_sound)
         return sound * math.prod(p for each, p in kept.items() if each.metric != FAILURE_RATE)
+
+    def keeps_numbers(self, key: Hashable) -> float:
+        """Return the probability that a configuration is sound and keeps the bounds that are numbers."""
+        return self._joint([each for each in self._constraints if each.limit is not None], key)
+
+    def keeps_relative(self, key: Hashable) -> float:
+        """Return the probability that it keeps the bounds that are what the default has."""
+        relative = [each for each in self._constraints if each.limit is None]
+        sound = self._rates.of(key).p_sound
+        return min(1.0, self._joint(relative, key) / max(sound, 1e-9)) * self._serves_as_much(key)
 
     def _probability(self, constraint: Constraint, key: Hashable, rate: FailureRate) -> float:
         if constraint.metric != FAILURE_RATE:
@@ -255,10 +272,11 @@ class EveryFeasibility(Feasibility):
         default: Config,
         *,
         parts: Mapping[str, Feasibility],
+        of_hosts: int = 1,
     ) -> None:
         """Fit to what all starts of a study gave together; the parts are fitted to theirs."""
         self._in = dict(parts)
-        super().__init__(starts, constraints, default)
+        super().__init__(starts, constraints, default, of_hosts=of_hosts)
 
     def within(self, part: str) -> Feasibility:
         return self._in.get(part, self)
@@ -275,6 +293,12 @@ class EveryFeasibility(Feasibility):
 
     def may_ship(self, config: Config) -> bool:
         return all(each.may_ship(config) for each in self._in.values())
+
+    def keeps_numbers(self, key: Hashable) -> float:
+        return min(each.keeps_numbers(key) for each in self._in.values())
+
+    def keeps_relative(self, key: Hashable) -> float:
+        return min(each.keeps_relative(key) for each in self._in.values())
 
     def is_no_worse(self, config: Config, than: Config) -> float:
         return min(each.is_no_worse(config, than) for each in self._in.values())
@@ -297,11 +321,39 @@ class EveryFeasibility(Feasibility):
         )
 
 
+class FeasibilityOnHosts(EveryFeasibility):
+    """The same on several hosts, which answer together whether it is as with the default.
+
+    Of two equal rates the chances are even on each host. So one alone is heard where it contradicts more than
+    chance lets the most contrary of so many.
+    """
+
+    def probability(self, config: Config) -> float:
+        """Return the probability that each host keeps the numbers, and all together what is relative."""
+        key = _key(config)
+        measured = [each for each in self._in.values() if each.failure_rate(config).starts]
+        asked = measured or [*self._in.values()]
+        return self.keeps_numbers(key) * combine([each.keeps_relative(key) for each in asked])
+
+    def may_ship(self, config: Config) -> bool:
+        together = combine([each.keeps_relative(_key(config)) for each in self._in.values()])
+        return super().may_ship(config) and (self._has_no_failure(config) or together >= MAY_SHIP_AS_BEFORE)
+
+    def _has_no_failure(self, config: Config) -> bool:
+        """Return whether none failed anywhere, so that there is nothing to compare but other metrics."""
+        return all(each.failure_rate(config).failed == 0 for each in self._in.values())
+
+    def is_no_worse(self, config: Config, than: Config) -> float:
+        return combine([each.is_no_worse(config, than) for each in self._in.values()])
+
+
 def judge_feasibility(
     starts: Sequence[Start],
     constraints: Sequence[Constraint],
     default: Config,
     hosts: Hosts | None = None,
+    *,
+    of_hosts: int = 1,
 ) -> Feasibility:
     """Return the probabilities that configurations keep the constraints, under each load and on each host.
 
@@ -310,19 +362,25 @@ def judge_feasibility(
         constraints: of the study.
         default: the default configuration.
         hosts: for all of which the winner is to hold; None for one, or where any of several will do.
+        of_hosts: of how many such hosts these are the starts of one.
     """
     if hosts is not None:
         groups = {name: [start for start in starts if start.host == name] for name in hosts.names}
-        parts = {name: judge_feasibility(group, constraints, default) for name, group in groups.items()}
-        return EveryFeasibility(starts, constraints, default, parts=parts)
+        parts = {
+            name: judge_feasibility(group, constraints, default, of_hosts=len(groups))
+            for name, group in groups.items()
+        }
+        return FeasibilityOnHosts(starts, constraints, default, parts=parts)
     names = name_loads(starts)
     if not names:
-        return Feasibility(starts, constraints, default)
+        return Feasibility(starts, constraints, default, of_hosts=of_hosts)
     parts = {
-        name: Feasibility([under_load(start, name) for start in starts], constraints, default)
+        name: Feasibility(
+            [under_load(start, name) for start in starts], constraints, default, of_hosts=of_hosts
+        )
         for name in names
     }
-    return EveryFeasibility(starts, constraints, default, parts=parts)
+    return EveryFeasibility(starts, constraints, default, parts=parts, of_hosts=of_hosts)
 
 
 def _key(config: Config) -> Hashable:
@@ -339,58 +397,3 @@ def _count(start: Start) -> Counts:
     return (
         Counts(failed=failed, requests=failed + correct) if failed + correct else Counts(failed=1, requests=1)
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mean:
-    log: float
-    starts: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Means:
-    """Means of one metric's logarithm, with the spread between starts that all configurations share."""
-
-    by_key: Mapping[Hashable, _Mean]
-    spread: float
-    degrees: float
-
-    @classmethod
-    def fit(cls, metric: str, groups: Mapping[Hashable, Sequence[Start]]) -> "_Means":
-        """Average over the starts that have the metric."""
-        squares, degrees = PRIOR_DEGREES * PRIOR_SPREAD**2, PRIOR_DEGREES
-        means = {}
-        for key, group in groups.items():
-            values = [METRICS[metric](start) for start in group if start.counts]
-            logs = np.log([max(value, 1e-9) for value in values if value is not None])
-            if len(logs):
-                means[key] = _Mean(log=float(logs.mean()), starts=len(logs))
-                squares += float(np.sum((logs - logs.mean()) ** 2))
-                degrees += len(logs) - 1
-        return cls(by_key=means, spread=math.sqrt(squares / degrees), degrees=degrees)
-
-    def at_most(self, constraint: Constraint, key: Hashable, default: Hashable) -> float:
-        """Return the probability that a mean is at most the bound; ½ where nothing was measured."""
-        mean, other = self.by_key.get(key), self.by_key.get(default)
-        if mean is None:
-            return 0.5
-        if constraint.limit is not None:
-            limit = math.log(constraint.limit) if constraint.limit > 0 else -math.inf
-            return self._below(limit - mean.log, 1 / mean.starts)
-        if other is None or key == default:
-            return 1.0
-        factor, _ = constraint.tolerance
-        return self._below(math.log(factor) + other.log - mean.log, 1 / mean.starts + 1 / other.starts)
-
-    def _below(self, distance: float, variances: float) -> float:
-        return float(stdtr(self.degrees, distance / (self.spread * math.sqrt(variances))))
-
-    def interval(self, key: Hashable) -> CredibleInterval | None:
-        """Return the geometric mean over the starts, with its interval."""
-        mean = self.by_key.get(key)
-        if mean is None:
-            return None
-        reach = float(stdtrit(self.degrees, (1 + CONFIDENCE) / 2)) * self.spread / math.sqrt(mean.starts)
-        return CredibleInterval(
-            value=math.exp(mean.log), low=math.exp(mean.log - reach), high=math.exp(mean.log + reach)
-        )

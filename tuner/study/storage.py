@@ -33,6 +33,7 @@ from tuner.records.blend import Blend
 from tuner.records.hosts import Hosts
 from tuner.study.databases.database import (
     StorageLost,
+    checked_out,
     connect_database,
     connect_proxy,
     log_ahead,
@@ -155,13 +156,25 @@ class Storage:
             distributions=dict(distributions) if params and is_whole else {},
             user_attrs=opening_to_json(start),
         )
-        with self._translated():
+        with self._translated(), self._only_in_turn():
             identity = self._storage.create_new_trial(self._study._study_id, template_trial=template)  # noqa: SLF001 - Optuna offers no public way to add a running trial and learn its number
             number = self._storage.get_trial_number_from_id(identity)
             if self._rows is not None and params:
                 self._rows.write_params(identity, params, distributions)
         self._ids[number] = identity
         return replace(start, number=number)
+
+    @contextmanager
+    def _only_in_turn(self) -> Iterator[None]:
+        """Raise StorageLost instead of beginning what another worker may have decided meanwhile.
+
+        Where its connection breaks, Optuna tries again by itself, for some seconds: by then the turn is gone.
+        """
+        if not isinstance(self.crew, PostgresCrew):
+            yield
+            return
+        with checked_out(self.crew.storage.engine, self.crew.require_turn):
+            yield
 
     def wait_until_back(self) -> None:
         """Wait until the storage answers again, however long it takes."""

@@ -154,6 +154,17 @@ class TestWhatAStudyTellsItself:
 
         assert hints(space) == {"x": Hint(odds=9, value=50, source="three studies")}
 
+    def test_what_the_space_says_waits_for_when_it_is_refuted(self, tmp_path):
+        dimension, alone, untold = (
+            one(f"{INT}, {UP}", tmp_path, *sources).dimensions[0]
+            for sources in ([TOLD], [{"hints": False}, TOLD], [])
+        )
+
+        assert dimension.is_told
+        assert dimension.own_hint == Hint(odds=3, direction="up", source="a book")
+        assert (alone.is_told, alone.own_hint) == (True, None)
+        assert (untold.is_told, untold.own_hint) == (False, None)
+
     def test_it_holds_where_the_hints_of_the_space_are_off(self, tmp_path):
         other = "  y: {kind: bool, default: off, hint: {value: on, odds: 2, source: a book}}"
         space = one(f"{INT}, {UP}", tmp_path, {"hints": False}, TOLD, rest=other)

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -9,6 +10,7 @@ from tests.unit.starts import DEFAULT, config_of, control, failed, start, window
 from tuner.measure.rounds import join
 from tuner.ports import Config
 from tuner.records import Role, Start, State
+from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.statistics.feasibility import EVERY_START, Feasibility, judge_feasibility
 from tuner.study.objective import Constraint
 
@@ -244,3 +246,31 @@ def test_one_load_is_judged_as_before():
     starts = [measured(CACHED, 1), measured(DEFAULT, 0)]
 
     assert type(judge_feasibility(starts, [FEW_FAILURES], DEFAULT)) is Feasibility
+
+
+class TestOnSeveralHosts:
+    HOSTS = Hosts(names=tuple(f"web{number}" for number in range(8)), across=AcrossHosts.WORST)
+
+    def share(self, holds: Callable[[Feasibility], bool], *rates: float) -> float:
+        """Return how often it holds where the default fails 0.29 % and a candidate as given on each host."""
+        rng = np.random.default_rng(11)
+        found = []
+        for _ in range(20):
+            starts = [
+                replace(each, host=name)
+                for name, rate in zip(self.HOSTS.names, np.resize(rates, 8), strict=True)
+                for each in drawn(rng, DEFAULT, 0.0029, 8) + drawn(rng, CACHED, rate, 6)
+            ]
+            found.append(holds(judge_feasibility(starts, (NO_MORE_FAILURES,), DEFAULT, self.HOSTS)))
+        return float(np.mean(found))
+
+    def test_what_is_as_the_default_on_each_may_ship_as_often_as_on_one(self):
+        assert self.share(lambda known: known.may_ship(CACHED), 0.0028) > 0.4
+        assert self.share(lambda known: known.is_ruled_out(CACHED), 0.0028) < 0.1
+        assert self.share(lambda known: known.probability(CACHED) >= 0.5, 0.0028) > 0.7
+
+    def test_what_is_worse_on_each_by_what_one_alone_could_not_show_may_not_ship(self):
+        assert self.share(lambda known: known.may_ship(CACHED), 0.0048) < 0.1
+
+    def test_what_fails_on_one_of_them_may_not_ship(self):
+        assert self.share(lambda known: known.may_ship(CACHED), *[0.0028] * 7, 0.012) < 0.1

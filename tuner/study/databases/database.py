@@ -4,13 +4,13 @@ import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import optuna
-from sqlalchemy import NullPool, create_engine, event, text
+from sqlalchemy import Engine, NullPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
 from tuner.errors import TargetError, UsageError
@@ -173,6 +173,20 @@ def _understood(where: str) -> Iterator[None]:
         raise UsageError(
             f"{where}: this address cannot be understood. Write postgresql://user:password@host:port/name."
         ) from error
+
+
+@contextmanager
+def checked_out(engine: Engine, check: Callable[[], None]) -> Iterator[None]:
+    """Make a check before each use of a connection; where it raises, nothing is asked of the database."""
+
+    def look(*_connection: object) -> None:
+        check()
+
+    event.listen(engine, "checkout", look)
+    try:
+        yield
+    finally:
+        event.remove(engine, "checkout", look)
 
 
 def log_ahead(storage: optuna.storages.RDBStorage) -> None:

@@ -1,0 +1,106 @@
+"""A study that several workers share: their processes, and what has to be true of all their starts."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from tests.integration.waiting import wait_until
+from tuner.records import Role, Start, State
+from tuner.statistics.ranking import config_key
+from tuner.study import Study
+from tuner.study.storage import Storage
+
+SPEED = "20"
+PATIENCE_S = 120.0
+"""Processes that decide by a model take their time on a busy machine."""
+ROOT = Path(__file__).parents[2]
+
+
+class Worker:
+    """One worker as a process; what it says is kept."""
+
+    def __init__(self, settings: Study, host: str) -> None:
+        command = (sys.executable, "-m", "tests.integration.work_simulated", settings.path, host, SPEED)
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self.said: list[str] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.strip())
+
+    def wait(self) -> str:
+        """Wait for the verdict."""
+        assert self.process.wait(timeout=300) == 0, self.said
+        self._reader.join()
+        return self.said[-1]
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.process.pid, number)
+
+    def end(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def await_measuring(storage: Storage, host: str) -> None:
+    """Wait until a host is in the middle of a start."""
+
+    def is_measuring() -> bool:
+        return any(
+            start.host == host and start.state is State.RUNNING and start.windows
+            for start in storage.starts()
+        )
+
+    wait_until(is_measuring, patience_s=PATIENCE_S)
+
+
+def assert_whole(storage: Storage) -> None:
+    """Check that nothing was lost or measured twice, and that one worker is at one thing at a time."""
+    starts = storage.starts()
+    assert [*find_wrong_starts(starts)] == []
+    for host in {start.host for start in starts}:
+        own = [start for start in starts if start.host == host]
+        assert all(one.started_s <= other.started_s for one, other in pairwise(own))
+
+
+def find_wrong_starts(starts: Sequence[Start]) -> Iterator[str]:
+    """Yield what is wrong with the starts of a study that has come to its end, whatever broke meanwhile.
+
+    A pair that was cut off is measured anew, both sides of it: in one session, and so on one host.
+    """
+    if [start.number for start in starts] != [*range(len(starts))]:
+        yield "numbers are missing"
+    for start in starts:
+        if start.state is State.RUNNING or (start.state is State.INVALID and start.failure is None):
+            yield f"start {start.number} has no outcome"
+    searched = [start for start in starts if start.role is Role.SEARCH]
+    done = Counter(config_key(each.config) for each in searched if each.state is not State.INVALID)
+    for start in searched:
+        if (times := done[config_key(start.config)]) != 1:
+            yield f"the configuration of start {start.number} was tried {times} times"
+    confirming = [start for start in starts if start.role is Role.CONFIRM and start.counts]
+    sides = Counter((start.block, start.session, start.arm) for start in confirming)
+    yield from (f"side {side} was measured {times} times" for side, times in sides.items() if times > 1)
+    whole = Counter(block for block, session, arm in sides if (block, session, _other(arm)) in sides)
+    for block in {block for block, *_ in sides}:
+        if whole[block] != 2:  # its two sides
+            yield f"pair {block} was measured {whole[block] / 2:g} times"
+
+
+def _other(arm: str) -> str:
+    return {"default": "winner", "winner": "default"}[arm]

@@ -1,0 +1,29 @@
+"""A few random faults on a shared study, as `make bench-fleet-faults` makes hundreds of them."""
+
+from random import Random
+
+from benchmarks.fleet_faults.faults import cut_database_off, freeze_leader, kill_leader
+from benchmarks.fleet_faults.fleet import open_fleet
+from benchmarks.fleet_faults.outcome import find_wrong, net_worth
+from tests.integration.shared_study import PATIENCE_S
+from tests.integration.waiting import wait_until
+from tuner.records import State
+
+
+def test_a_study_whose_leaders_die_and_freeze_and_whose_database_goes_away_ends_as_it_should():
+    rng = Random("few faults")  # noqa: S311 - no secret
+    with open_fleet(1, hosts=2, trials=6) as fleet:
+        for begun, fault in ((4, kill_leader), (8, freeze_leader), (12, cut_database_off)):
+
+            def is_far(begun: int = begun) -> bool:
+                assert fleet.tend(), "the study ended before it was broken"
+                return fleet.count_starts() >= begun
+
+            wait_until(is_far, patience_s=PATIENCE_S)
+            fault(fleet, rng)
+        wait_until(lambda: not fleet.tend(), patience_s=2 * PATIENCE_S)
+
+        assert find_wrong(fleet) == []
+        assert any(start.state is State.INVALID for start in fleet.storage.starts())
+        assert net_worth(fleet.storage, 1)[0] > 0.1
+        assert sum(worker.begun for worker in fleet.workers) > len(fleet.workers)
