@@ -102,6 +102,9 @@ def measure(postgres: Postgres, count: int, seconds: float, preset: str, *, ther
     with tempfile.TemporaryDirectory() as folder:
         with join(postgres, Path(folder), plan, "web0") as experiment:
             write_history(experiment, draw_server(SERVER), there, hosts=count)
+        with join(postgres, Path(folder), plan, "web0") as experiment:
+            # What every worker has computed that was at work for long; they are forks of this process.
+            experiment.ranking()
         workers = [begin(postgres, Path(folder), plan, f"web{number}") for number in range(count)]
         storage = open_storage(postgres.url, STUDY)
         try:
