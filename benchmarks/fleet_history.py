@@ -64,7 +64,7 @@ def choose_role(turn: int, number: int) -> Role:
     """Return why a host's start of a turn was made."""
     if turn % CONTROL_EVERY == 0:
         return Role.CONTROL
-    return Role.REPEAT if number % REPEAT_EVERY == 0 else Role.SEARCH
+    return Role.REPEAT if number % REPEAT_EVERY == 1 else Role.SEARCH
 
 
 def choose_config(role: Role, space: Space, tried: Sequence[Config], rng: Random) -> Config:
