@@ -107,6 +107,7 @@ bench-fleet: setup ## Measure how many starts an hour 1 to 64 workers of one stu
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet --preset standard --seconds 120
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet --preset standard --seconds 120 --workers 64 --there 1000
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet_play
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet_decisions
 
 .PHONY: bench-report
 bench-report: setup ## Time the page and the explanation of a study with 200 starts, or of STUDY (three minutes)

@@ -233,11 +233,13 @@ def summarise(
     ]
     chosen = [start.timing.suggest_s for start in inside if start.role is Role.SEARCH]
     seconds = ended_s - began_s
+    start_s, between_s = fmean(map(took_s, inside)), fmean(gaps)
     return Result(
         workers=count,
-        per_hour=3600 * len(inside) / seconds,
-        start_s=fmean(map(took_s, inside)),
-        between_s=fmean(gaps),
+        # Of what one worker ends in a window, the count would tell little.
+        per_hour=3600 * count / (start_s + between_s),
+        start_s=start_s,
+        between_s=between_s,
         most_between_s=quantiles(gaps, n=10)[-1],
         suggest_s=fmean(chosen),
         worker_s=worked_s / len(inside),
