@@ -6,7 +6,7 @@ soon as it is over. Reports, speedups and verdicts are recomputed from here; not
 """
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -111,6 +111,8 @@ class Storage:
         self._judged_by: tuple[Metric, Blend | None] | None = None
         self._ended: dict[int, Start] = {}
         """Starts that change no more, as they were read."""
+        self._ended_by: tuple[Metric, Blend | None] | None = None
+        """By what those are judged."""
         self._rows: TrialRows | None = None
         self.crew: Crew = ALONE
 
@@ -254,18 +256,17 @@ class Storage:
         for trial in trials:
             self._ids[trial.number] = trial.identity
         moved = self.recall(MOVED_LOAD)
-        starts = (
+        return tuple(
             self._read(trial)
             for trial in trials
             if is_start(trial.attributes) and (moved is None or trial.number >= moved.since)
         )
-        return self._judge(starts)
 
-    def _judge(self, starts: Iterable[Start]) -> tuple[Start, ...]:
-        metric, blend = self.metric, self.blend
+    def _judge(self, start: Start) -> Start:
+        metric, blend = self._recall_judges()
         if metric is not Metric.GOODPUT:
-            return tuple(measured_by(each, metric) for each in starts)
-        return tuple(starts if blend is None else (blended(each, blend) for each in starts))
+            return measured_by(start, metric)
+        return start if blend is None else blended(start, blend)
 
     def _read_trials(self) -> Sequence[TrialRow]:
         with self._translated():
@@ -274,11 +275,15 @@ class Storage:
             return [as_row(trial) for trial in self._study.get_trials(deepcopy=False)]
 
     def _read(self, trial: TrialRow) -> Start:
+        if self._ended_by != self._recall_judges():
+            self._ended_by = self._recall_judges()
+            self._ended.clear()
         known = self._ended.get(trial.number)
         if known is not None:
             return known
         # The end of a start is written in two steps, the state last.
         start = start_from_json(trial.attributes, number=trial.number, has_ended=trial.has_ended)
+        start = self._judge(start)
         if trial.has_ended:
             self._ended[trial.number] = start
         return start
@@ -287,7 +292,7 @@ class Storage:
         """Return a start with the windows that it has by now."""
         with self._translated():
             trial = self._storage.get_trial(self._ids[start.number])
-        return self._judge([self._read(as_row(trial))])[0]
+        return self._read(as_row(trial))
 
     def plans(self) -> Mapping[str, Any]:
         """Return what the stages have planned and settled so far: key → JSON value.
