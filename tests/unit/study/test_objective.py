@@ -73,7 +73,7 @@ def test_a_bound_on_a_known_metric_is_read(text, constraint):
         ("failure_rate <= 1e999", "is inf. Give a number of at least 0"),
         (
             "failure_rate <= 250 %",
-            "2.5 bounds no failure_rate, which is a share of all requests. Give at most 1",
+            "2.5 bounds no failure_rate, which is a share of all requests. Give at",
         ),
         ("failures <= 1", "there is no metric 'failures'. Did you mean failure_rate?"),
         ("latency_p90_ms <= 1", "Did you mean latency_p99_ms? There are: failure_rate, cpu_us_per_request"),
