@@ -193,9 +193,9 @@ def _read_limit(metric: str, number: str, unit: str | None, where: str) -> float
     shown = format_number(limit)
     if not math.isfinite(limit) or limit < 0:
         raise UsageError(f"{where}: the bound of {metric} is {shown}. Give a number of at least 0.")
-    if metric == FAILURE_RATE and limit >= 1:
+    if metric == FAILURE_RATE and limit > 1:
         raise UsageError(
-            f"{where}: {shown} bounds no {metric}, which is a share of all requests. Give less than 1, "
+            f"{where}: {shown} bounds no {metric}, which is a share of all requests. Give at most 1, "
             "or a percentage: 0.1%."
         )
     return limit

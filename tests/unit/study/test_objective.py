@@ -71,8 +71,10 @@ def test_a_bound_on_a_known_metric_is_read(text, constraint):
         ("failure_rate <= 1.2.3", "'1.2.3' is not a number"),
         ("failure_rate <= -1", "is -1. Give a number of at least 0"),
         ("failure_rate <= 1e999", "is inf. Give a number of at least 0"),
-        ("failure_rate <= 1", "1 bounds no failure_rate, which is a share of all requests. Give less than 1"),
-        ("failure_rate <= 250 %", "2.5 bounds no failure_rate"),
+        (
+            "failure_rate <= 250 %",
+            "2.5 bounds no failure_rate, which is a share of all requests. Give at",
+        ),
         ("failures <= 1", "there is no metric 'failures'. Did you mean failure_rate?"),
         ("latency_p90_ms <= 1", "Did you mean latency_p99_ms? There are: failure_rate, cpu_us_per_request"),
         ("failure_rate <= default unlike default", "contradicts itself. Give a number"),
