@@ -11,6 +11,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,13 @@ ARGUMENTS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--remote-debugging-pipe", "about:blank",
 )  # fmt: skip
+KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowRight": 39}
+TYPED = {"Enter": "\r", " ": " "}
+# Its look at style sheets would be a request, which a browser refuses to pages that are opened as files.
+VIOLATIONS = """
+axe.run({preload: false, runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}).then(
+  (found) => found.violations.flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.target}`)))
+"""
 
 
 class Page:
@@ -64,6 +72,23 @@ class Page:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
+
+    def prefer(self, theme: str) -> None:
+        """Let the system prefer a theme, light or dark."""
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+
+    def press(self, key: str) -> None:
+        """Press and release a key."""
+        given = {"key": key, "code": "Space" if key == " " else key, "windowsVirtualKeyCode": KEYS[key]}
+        text = {"text": TYPED[key]} if key in TYPED else {}
+        self.call("Input.dispatchKeyEvent", type="keyDown", **given, **text)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **given)
+
+    def violations(self) -> list[str]:
+        """Return what axe finds against WCAG 2.1 A and AA in the page as it is."""
+        self.evaluate(f"{(files('axe_core_python') / 'axe.min.js').read_text()}; 0")
+        found: list[str] = self.evaluate(VIOLATIONS)
+        return found
 
     def photograph(self, path: Path) -> None:
         """Save the whole page as PNG."""

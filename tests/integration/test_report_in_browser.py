@@ -7,12 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.integration.browser import Page, open_browser
+from tests.unit.report.test_contest import RATES, make_contest
 from tests.unit.report.test_curve import DEFAULT_RATES, WINNER_RATES, make_curve, rates
 from tests.unit.report.test_sweep import make_sweep
 from tests.unit.simulated_study import make_summary
 from tuner.records import Failure, State
+from tuner.report.contest.page import render_contest
+from tuner.report.curve.page import render_curve
 from tuner.report.page import render_report
 from tuner.report.summary import Summary
+from tuner.report.sweep.page import render_sweep
 
 WIDTHS = (1280, 390)
 THEMES = ("light", "dark")
@@ -74,6 +78,8 @@ FAINT = """
   return {seen, faint: [...faint]};
 })()
 """
+SWEEP = make_sweep({768: 10_000, 1500: 12_000, 3000: 15_000, 6000: 14_750, 12000: 9_000})
+CURVE = make_curve({"default": rates(DEFAULT_RATES, (1000, 10_000)), "winner": rates(WINNER_RATES)})
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
 
 
@@ -91,21 +97,14 @@ def summary() -> Summary:
 @pytest.fixture(scope="module")
 def report(summary: Summary, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    sweep = make_sweep({768: 10_000, 1500: 12_000, 3000: 15_000, 6000: 14_750, 12000: 9_000})
-    curve = make_curve({"default": rates(DEFAULT_RATES, (1000, 10_000)), "winner": rates(WINNER_RATES)})
-    path.write_text(render_report(summary, [sweep], [curve]), encoding="utf-8")
+    path.write_text(render_report(summary, [SWEEP], [CURVE]), encoding="utf-8")
     return path
-
-
-def choose_theme(browser: Page, theme: str) -> None:
-    """Let the system prefer a theme."""
-    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
 
 
 @pytest.fixture(scope="module", params=[(width, theme) for theme in THEMES for width in WIDTHS])
 def page(browser: Page, report: Path, request: pytest.FixtureRequest) -> Page:
     width, theme = request.param
-    choose_theme(browser, theme)
+    browser.prefer(theme)
     browser.open(report, width=width, height=900)
     return browser
 
@@ -135,6 +134,38 @@ def test_every_text_stands_out_from_what_is_behind_it(page: Page) -> None:
     assert found["faint"] == []
 
 
+def test_axe_finds_no_violation_in_any_part(page: Page) -> None:
+    page.evaluate('document.querySelectorAll("details").forEach((each) => { each.open = true; })')
+
+    assert page.violations() == []
+
+
+OTHER_PAGES = {
+    "sweep": lambda: render_sweep(SWEEP),
+    "curve": lambda: render_curve(CURVE),
+    "contest": lambda: render_contest(make_contest(RATES, notes=("h2o: tuned in 5 min 00 s, 60 starts",))),
+}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", OTHER_PAGES)
+def test_the_pages_of_other_commands_are_accessible_and_fit_their_window(
+    browser: Page, name: str, width: int, tmp_path: Path
+) -> None:
+    path = tmp_path / f"{name}.html"
+    path.write_text(OTHER_PAGES[name](), encoding="utf-8")
+    browser.open(path, width=width)
+    for theme in THEMES:
+        browser.prefer(theme)
+        assert browser.violations() == [], theme
+        assert browser.evaluate(FAINT)["faint"] == [], theme
+
+    assert browser.evaluate(OVERFLOWING) == []
+    assert browser.evaluate(OVERLAPPING) == []
+    assert browser.complaints == []
+    assert browser.requests == [path.as_uri()]
+
+
 def test_verdict_and_sides_are_in_the_first_screen(page: Page) -> None:
     bottoms = page.evaluate(
         '[".verdict", "table"].map((name) => document.querySelector(name).getBoundingClientRect().bottom)'
@@ -147,16 +178,16 @@ def test_the_page_has_the_theme_of_the_system_until_the_reader_chooses_another(
     browser: Page, report: Path
 ) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
-    choose_theme(browser, "dark")
+    browser.prefer("dark")
     browser.open(report, width=1280)
     dark = browser.evaluate(ground)
-    choose_theme(browser, "light")
+    browser.prefer("light")
     light = browser.evaluate(ground)
     assert (light, dark) == ("rgb(255, 255, 255)", "rgb(17, 23, 29)")
 
-    press(browser, "Tab")
+    browser.press("Tab")
     assert browser.evaluate("document.activeElement.textContent") == "Dark theme"
-    press(browser, "Enter")
+    browser.press("Enter")
 
     assert browser.evaluate(ground) == dark
     assert browser.evaluate("document.activeElement.textContent") == "Light theme"
@@ -168,28 +199,19 @@ def test_the_page_has_the_theme_of_the_system_until_the_reader_chooses_another(
     browser.evaluate("localStorage.clear()")
 
 
-def press(browser: Page, key: str) -> None:
-    """Press and release a key."""
-    codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowRight": 39}
-    given = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
-    text = {"text": "\r"} if key == "Enter" else {}
-    browser.call("Input.dispatchKeyEvent", type="keyDown", **given, **text)
-    browser.call("Input.dispatchKeyEvent", type="keyUp", **given)
-
-
 def test_points_are_read_with_the_keyboard(browser: Page, report: Path) -> None:
     browser.open(report, width=390)
     shown = 'document.querySelector("#tip:not([hidden])")?.textContent ?? ""'
     browser.evaluate('document.querySelector("#timeline .plot").focus()')
     assert browser.evaluate(shown) == ""
 
-    press(browser, "ArrowRight")
+    browser.press("ArrowRight")
     first = browser.evaluate(shown)
-    press(browser, "ArrowRight")
+    browser.press("ArrowRight")
 
     assert first.startswith("start 0, control, complete")
     assert browser.evaluate(shown).startswith("start 1,")
-    press(browser, "Escape")
+    browser.press("Escape")
     assert browser.evaluate(shown) == ""
 
 

@@ -1,5 +1,5 @@
-// What scrolls sideways can be scrolled with the keyboard as well (WCAG 2.1.1).
 "use strict";
+// What scrolls sideways can be scrolled with the keyboard as well (WCAG 2.1.1).
 const reach = () => {
   for (const box of document.querySelectorAll("pre, .table-wrapper")) {
     box.tabIndex = box.scrollWidth > box.clientWidth ? 0 : -1;
@@ -7,3 +7,17 @@ const reach = () => {
 };
 addEventListener("load", reach);
 addEventListener("resize", reach);
+
+// A drawer that opens takes the focus with it, and Escape closes it.
+for (const [name, drawer] of [["__navigation", ".sidebar-drawer"], ["__toc", ".toc-drawer"]]) {
+  const box = document.getElementById(name);
+  const inside = document.querySelector(drawer);
+  box.addEventListener("change", () => {
+    if (box.checked && box.matches(":focus-visible")) inside.querySelector("a").focus();
+  });
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !box.checked) return;
+    box.checked = false;
+    box.focus();
+  });
+}
