@@ -254,9 +254,10 @@ class Experiment:
         if not self.storage.crew.is_shared:
             return False
         before, self._plans = self._plans, self.storage.plans()
-        moved = self.storage.recall(MOVED_LOAD)
-        if moved is not None and before[MOVED_LOAD.key] != self._plans[MOVED_LOAD.key]:
-            self._move(moved)
+        if before[MOVED_LOAD.key] != self._plans[MOVED_LOAD.key]:
+            moved = self.storage.recall(MOVED_LOAD)
+            if moved is not None:
+                self._move(moved)
         self._read_starts()
         return before != self._plans
 
