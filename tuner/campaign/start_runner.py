@@ -130,6 +130,7 @@ class Starter:
             ),
         )
         self.writes_s.clear()
+        # In the turn in which the next start begins: who sees that nobody is at a pair takes it over.
         log_ratio = value(start) if start.counts else None
         with self._write():
             told = slacks(start, setup.settings.constraints, controls)

@@ -299,9 +299,8 @@ class Storage:
 
         What is maximized is looked up anew from here on: another worker may have settled it.
         """
-        self._judged_by = None
-        with self._translated():
-            attributes = self._study.user_attrs
+        attributes = self._read_attributes()
+        self._judged_by = _find_judges(attributes)
         return {fact.key: attributes.get(fact.key) for fact in PLANS}
 
     @property
@@ -316,7 +315,7 @@ class Storage:
 
     def _recall_judges(self) -> tuple[Metric, Blend | None]:
         if self._judged_by is None:
-            self._judged_by = self.recall(METRIC) or Metric.GOODPUT, self.recall(BLEND)
+            self._judged_by = _find_judges(self._read_attributes())
         return self._judged_by
 
     def remember(self, fact: Fact[T], value: T) -> None:
@@ -327,9 +326,11 @@ class Storage:
 
     def recall(self, fact: Fact[T]) -> T | None:
         """Read a fact about the whole study; None when it is not known."""
+        return _find(fact, self._read_attributes())
+
+    def _read_attributes(self) -> Mapping[str, Any]:
         with self._translated():
-            attributes = self._study.user_attrs
-        return fact.from_json(attributes[fact.key]) if fact.key in attributes else None
+            return self._study.user_attrs
 
     @property
     def hosts(self) -> Hosts | None:
@@ -433,6 +434,15 @@ class Storage:
     def _translated(self) -> Iterator[None]:
         with translated(self._where):
             yield
+
+
+def _find(fact: Fact[T], attributes: Mapping[str, Any]) -> T | None:
+    return fact.from_json(attributes[fact.key]) if fact.key in attributes else None
+
+
+def _find_judges(attributes: Mapping[str, Any]) -> tuple[Metric, Blend | None]:
+    """Return what is maximized, and what counts of several loads."""
+    return _find(METRIC, attributes) or Metric.GOODPUT, _find(BLEND, attributes)
 
 
 def find_differing(
