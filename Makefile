@@ -103,8 +103,11 @@ bench-measure: setup ## Measure how far measurements can be trusted, simulated a
 	@$(BIN)/python -m benchmarks.measure
 
 .PHONY: bench-fleet
-bench-fleet: setup ## Measure how many starts an hour 1 to 16 workers of one study make (10 minutes)
-	@$(BIN)/python -m benchmarks.fleet
+bench-fleet: setup ## Measure how many starts an hour 1 to 64 workers of one study make, and how soon 16 find what one finds (an hour)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet --preset standard --seconds 120
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet --preset standard --seconds 120 --workers 64 --there 1000
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet_play
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet_decisions
 
 .PHONY: bench-fleet-proxy
 bench-fleet-proxy: setup ## Let 1,000 simulated targets measure through one proxy, and count what is lost (10 minutes)

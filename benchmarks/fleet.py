@@ -102,6 +102,9 @@ def measure(postgres: Postgres, count: int, seconds: float, preset: str, *, ther
     with tempfile.TemporaryDirectory() as folder:
         with join(postgres, Path(folder), plan, "web0") as experiment:
             write_history(experiment, draw_server(SERVER), there, hosts=count)
+        with join(postgres, Path(folder), plan, "web0") as experiment:
+            # What every worker has computed that was at work for long; they are forks of this process.
+            experiment.ranking()
         workers = [begin(postgres, Path(folder), plan, f"web{number}") for number in range(count)]
         storage = open_storage(postgres.url, STUDY)
         try:
@@ -230,11 +233,13 @@ def summarise(
     ]
     chosen = [start.timing.suggest_s for start in inside if start.role is Role.SEARCH]
     seconds = ended_s - began_s
+    start_s, between_s = fmean(map(took_s, inside)), fmean(gaps)
     return Result(
         workers=count,
-        per_hour=3600 * len(inside) / seconds,
-        start_s=fmean(map(took_s, inside)),
-        between_s=fmean(gaps),
+        # Of what one worker ends in a window, the count would tell little.
+        per_hour=3600 * count / (start_s + between_s),
+        start_s=start_s,
+        between_s=between_s,
         most_between_s=quantiles(gaps, n=10)[-1],
         suggest_s=fmean(chosen),
         worker_s=worked_s / len(inside),

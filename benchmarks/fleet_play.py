@@ -1,4 +1,4 @@
-"""How much sooner do 16 workers find what one finds? `make bench-fleet-time` plays it on simulated time.
+"""How much sooner do 16 workers find what one finds? `make bench-fleet` plays it on simulated time.
 
     python -m benchmarks.fleet_play [--workers 1,16] [--first 0] [--servers 5] [--trials 150]
 

@@ -131,6 +131,7 @@ OF_LARGE_PAGES: Mapping[str, int] = {
 """Setting → bytes of a page above which it acts."""
 
 
+@cache
 def load_family(family: Family) -> Space:
     """Load the space of a family as it is today, for its load."""
     return load_space([family.space], facts=find_facts(family), base=Path("/"))

@@ -38,6 +38,8 @@ LOOK_AGAIN_S = 0.5
 LOOKING = 16
 DECIDING_SHARE = 0.25
 """Of the time of all starts, in which somebody may be choosing; beyond, several are chosen at once."""
+AT_LEAST_WORKERS = 4
+"""For each configuration that is chosen at once."""
 LAG = 1.5
 """So many times as many starts may there be as when they were ranked, where decisions have to be quick."""
 WRAP_UP_S = 10.0
@@ -86,8 +88,8 @@ class Experiment:
         self.starts: list[Start] = []
         self._read_starts()
         self._ranked: tuple[list[Start], Ranking] | None = None
-        self._decide_s = 0.0
-        """What it took last to rank all starts and to choose by that."""
+        self._rank_s, self.suggest_s = 0.0, 0.0
+        """What it took last to rank all starts, and to choose by that."""
         self._may_lag = False
         self._deadline_s = clock.monotonic() + plan.minutes * 60 - _spent_s(self.starts)
         self._stage, self._stage_starts = "", 0
@@ -192,11 +194,11 @@ class Experiment:
     def count_ahead(self) -> int:
         """Return how many configurations are to be chosen at once, so that nobody waits long for the next.
 
-        One, where few are at work or starts take long.
+        One, where few are at work or starts take long; never so many that much is learned in between.
         """
         workers = 1 + len(self.pending)
-        wanted = workers * self._decide_s / (DECIDING_SHARE * self.mean_cost_s())
-        return max(1, min(workers, math.ceil(wanted)))
+        wanted = workers * (self._rank_s + self.suggest_s) / (DECIDING_SHARE * self.mean_cost_s())
+        return max(1, min(workers // AT_LEAST_WORKERS, math.ceil(wanted)))
 
     def wait_for_others(self) -> bool:
         """Let other workers end what they are at; return False when they are at nothing.
@@ -252,9 +254,10 @@ class Experiment:
         if not self.storage.crew.is_shared:
             return False
         before, self._plans = self._plans, self.storage.plans()
-        moved = self.storage.recall(MOVED_LOAD)
-        if moved is not None and before[MOVED_LOAD.key] != self._plans[MOVED_LOAD.key]:
-            self._move(moved)
+        if before[MOVED_LOAD.key] != self._plans[MOVED_LOAD.key]:
+            moved = self.storage.recall(MOVED_LOAD)
+            if moved is not None:
+                self._move(moved)
         self._read_starts()
         return before != self._plans
 
@@ -363,7 +366,7 @@ class Experiment:
             moment = self.clock.monotonic()
             ranking = rank(self.setup.space, self.starts, self.setup.settings.constraints, self.hosts)
             self._ranked = [*self.starts], ranking
-            self._decide_s = self.clock.monotonic() - moment
+            self._rank_s = self.clock.monotonic() - moment
         return self._ranked[1]
 
     def _is_recent(self, ranked: Sequence[Start]) -> bool:

@@ -8,7 +8,7 @@ from random import Random
 import optuna
 from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.samplers import BaseSampler
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from tuner.errors import UsageError
 from tuner.optimize.concordance import weigh
@@ -48,9 +48,13 @@ class NoisyGp:
     def __init__(self, default: Point, earlier: Sequence[Earlier] = ()) -> None:
         """Take the point around which the first ones are drawn, and earlier studies."""
         # Its parts of SciPy take 50 MiB, which other optimizers do without.
-        from tuner.optimize.sampler import NoisyGPSampler
+        from tuner.optimize.sampler import KeptModel, NoisyGPSampler
 
         self._make = partial(NoisyGPSampler, startup_trials=0, repeats=False, reference=default, price=PRICE)
+        self._kept = KeptModel()
+        self._told: dict[int, tuple[Observation, FrozenTrial]] = {}
+        """What was told last, by the identity of what was observed."""
+        self._space: tuple[Sequence[Dimension], Space] = (), {}
         self._default = default
         self._earlier = earlier
 
@@ -71,22 +75,32 @@ class NoisyGp:
         if measured < SPARSE_TRIALS:
             rng = Random(seed_of(seed, observations, refused))  # noqa: S311 - no secret
             return Suggestion(point=draw_sparse(dimensions, self._default, rng=rng))
-        space = shared(dimensions)
-        free = {name: each for name, each in space.items() if not each.single()}
+        free = self._find_space(dimensions)
         hints = {each.name: each.hint for each in dimensions if each.hint is not None}
         warm = _recall_good(self._earlier, observations, seed)
         sampler = self._make(seed=seed + refused * REFUSED, hints=hints, warm=warm)
         wanted = directions(observations)
-        study = ReplayedStudy(directions=wanted)
+        study, told = ReplayedStudy(directions=wanted), self._told
+        self._told = {}
         for seen in observations:
             values = values_of(seen, len(wanted))
             if seen.is_pending:
                 study.add(tell_pending(seen, free))
             # Told without all of its values, a start that was measured would count as a failed one.
             elif values is not None or seen.log_ratio is None:
-                study.add(tell(seen, free, values))
-        proposal = sampler.propose(study, study.ask(), free)
+                known = told.get(id(seen))
+                trial = tell(seen, free, values) if known is None else known[1]
+                self._told[id(seen)] = seen, trial
+                study.add(trial)
+        proposal = sampler.propose(study, study.ask(), free, self._kept)
         return Suggestion(point={**self._default, **proposal.params}, expected_gain=proposal.improvement)
+
+    def _find_space(self, dimensions: Sequence[Dimension]) -> Space:
+        """Return the distributions of what can be chosen; the same ones for the same dimensions."""
+        if self._space[0] is not dimensions:
+            space = {name: each for name, each in shared(dimensions).items() if not each.single()}
+            self._space, self._told = (dimensions, space), {}
+        return self._space[1]
 
 
 def _recall_good(earlier: Sequence[Earlier], observations: Sequence[Observation], seed: int) -> list[Point]:

@@ -1,7 +1,7 @@
 """NoisyGPSampler: Bayesian optimization that knows how noisy each observation is, as an Optuna sampler."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from tuner.optimize.acquisition import NoisyExpectedImprovement, Score, are_new, maximise
 from tuner.optimize.encoding import Encoding, Points
-from tuner.optimize.history import fitting, gather, scalarise, union_space, widened
+from tuner.optimize.history import History, fitting, gather, scalarise, union_space, widened
 from tuner.optimize.leaning import HINT_PRICES, Leaning
 from tuner.optimize.model import Model, merge, single_variances
 from tuner.space import Hint
@@ -57,6 +57,22 @@ class Proposal:
     improvement: float | None = None
     """Expected improvement over the best so far times the probability of feasibility; None where the model
     was not asked."""
+
+
+class KeptModel:
+    """The last model, as long as nothing new was measured: that more is pending changes nothing of it."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._last: tuple[tuple[object, ...], History, Model] | None = None
+
+    def find(self, history: History, further: tuple[object, ...], fit: Callable[[], Model]) -> Model:
+        """Return the model of these very trials, and of what it depends on further; fit it where needed."""
+        # What is kept keeps its trials alive, so that no other one can have the identity of one of them.
+        key = (*further, *map(id, history.measured), None, *map(id, history.failed))
+        if self._last is None or self._last[0] != key:
+            self._last = key, history, fit()
+        return self._last[2]
 
 
 class NoisyGPSampler(BaseSampler):
@@ -141,9 +157,16 @@ class NoisyGPSampler(BaseSampler):
         return self.propose(study, trial, search_space).params
 
     def propose(
-        self, study: "Study | ReplayedStudy", trial: FrozenTrial, search_space: dict[str, "BaseDistribution"]
+        self,
+        study: "Study | ReplayedStudy",
+        trial: FrozenTrial,
+        search_space: dict[str, "BaseDistribution"],
+        kept: KeptModel | None = None,
     ) -> Proposal:
-        """Suggest the parameters of a trial, and say what to expect of them."""
+        """Suggest the parameters of a trial, and say what to expect of them.
+
+        A model that is kept is that of the trial before, where several are suggested at once.
+        """
         if not search_space:
             return Proposal(params={})
         trials = study.get_trials(deepcopy=False, states=SEEN)
@@ -155,7 +178,11 @@ class NoisyGPSampler(BaseSampler):
         values, variances = scalarise(history.values, history.variances, rng)
         leaning = Leaning.of(self._hints, encoding) if self._hints else None
         of_hints = partial(self._expect, leaning, encoding)
-        model = Model.of(history, encoding, values, variances, seed=self._seed, trend=of_hints)
+        model = (kept or KeptModel()).find(
+            history,
+            (self._seed, values.tobytes(), variances.tobytes()),
+            lambda: Model.of(history, encoding, values, variances, seed=self._seed, trend=of_hints),
+        )
         pending = model.conditions.apply(encoding.encode(fitting(history.pending, search_space)))
         known = np.concatenate([model.tried, pending])
         reference = model.conditions.apply(encoding.encode(self._reference))

@@ -53,7 +53,8 @@ class Interaction:
 
         What points give on all hosts together has no part in it.
         """
-        numbers = {host: number for number, host in enumerate(sorted({*of_one, *of_other} - {None}))}
+        names = sorted({host for host in (*of_one, *of_other) if host is not None})
+        numbers: dict[str | None, int] = {host: number for number, host in enumerate(names)}
         here = np.array([numbers.get(host, -1) for host in of_one], dtype=int)
         there = np.array([numbers.get(host, -2) for host in of_other], dtype=int)
         is_same = here[:, None] == there[None, :]

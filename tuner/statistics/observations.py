@@ -132,8 +132,8 @@ class Walks:
     def covariances(self, one: Moments, other: Moments) -> Array:
         """Return those of the levels at moments; shape (n, m)."""
         found = np.zeros((len(one), len(other)))
-        for host, walk in self.by_host.items():
-            block = np.ix_(one.on(host), other.on(host))
+        for host in {*one.hosts} & {*other.hosts} & {*self.by_host}:
+            block, walk = np.ix_(one.on(host), other.on(host)), self.by_host[host]
             apart = HOST_SD**2 if len(self.by_host) > 1 else 0.0
             found[block] = walk.covariances(one.times[block[0][:, 0]], other.times[block[1][0]]) + apart
         return found

@@ -6,7 +6,7 @@ soon as it is over. Reports, speedups and verdicts are recomputed from here; not
 """
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -110,6 +110,8 @@ class Storage:
         self._judged_by: tuple[Metric, Blend | None] | None = None
         self._ended: dict[int, Start] = {}
         """Starts that change no more, as they were read."""
+        self._ended_by: tuple[Metric, Blend | None] | None = None
+        """By what those are judged."""
         self._rows: TrialRows | None = None
         self.crew: Crew = ALONE
 
@@ -183,12 +185,13 @@ class Storage:
         """Write one finished window; nothing once others have taken its worker for dead."""
         key, data = window_key(len(start.windows)), window_to_json(window)
 
-        def write() -> None:
+        def write() -> tuple[Metric, Blend | None]:
             with self._translated(), self._unless_settled():
                 self._storage.set_trial_user_attr(self._ids[start.number], key, data)
+            return self._recall_judges()
 
-        self.crew.insist(write)
-        return replace(start, windows=(*start.windows, replace(window, metric=self.metric, blend=self.blend)))
+        metric, blend = self.crew.insist(write)
+        return replace(start, windows=(*start.windows, replace(window, metric=metric, blend=blend)))
 
     def end(self, start: Start, *, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
         """Write how a start ended: its value and its constraints (slack ≤ 0 is feasible).
@@ -241,18 +244,17 @@ class Storage:
         for trial in trials:
             self._ids[trial.number] = trial.identity
         moved = self.recall(MOVED_LOAD)
-        starts = (
+        return tuple(
             self._read(trial)
             for trial in trials
             if is_start(trial.attributes) and (moved is None or trial.number >= moved.since)
         )
-        return self._judge(starts)
 
-    def _judge(self, starts: Iterable[Start]) -> tuple[Start, ...]:
-        metric, blend = self.metric, self.blend
+    def _judge(self, start: Start) -> Start:
+        metric, blend = self._recall_judges()
         if metric is not Metric.GOODPUT:
-            return tuple(measured_by(each, metric) for each in starts)
-        return tuple(starts if blend is None else (blended(each, blend) for each in starts))
+            return measured_by(start, metric)
+        return start if blend is None else blended(start, blend)
 
     def _read_trials(self) -> Sequence[TrialRow]:
         with self._translated():
@@ -261,11 +263,15 @@ class Storage:
             return [as_row(trial) for trial in self._study.get_trials(deepcopy=False)]
 
     def _read(self, trial: TrialRow) -> Start:
+        if self._ended_by != self._recall_judges():
+            self._ended_by = self._recall_judges()
+            self._ended.clear()
         known = self._ended.get(trial.number)
         if known is not None:
             return known
         # The end of a start is written in two steps, the state last.
         start = start_from_json(trial.attributes, number=trial.number, has_ended=trial.has_ended)
+        start = self._judge(start)
         if trial.has_ended:
             self._ended[trial.number] = start
         return start
@@ -274,16 +280,15 @@ class Storage:
         """Return a start with the windows that it has by now."""
         with self._translated():
             trial = self._storage.get_trial(self._ids[start.number])
-        return self._judge([self._read(as_row(trial))])[0]
+        return self._read(as_row(trial))
 
     def plans(self) -> Mapping[str, Any]:
         """Return what the stages have planned and settled so far: key → JSON value.
 
         What is maximized is looked up anew from here on: another worker may have settled it.
         """
-        self._judged_by = None
-        with self._translated():
-            attributes = self._study.user_attrs
+        attributes = self._read_attributes()
+        self._judged_by = _find_judges(attributes)
         return {fact.key: attributes.get(fact.key) for fact in PLANS}
 
     @property
@@ -298,7 +303,7 @@ class Storage:
 
     def _recall_judges(self) -> tuple[Metric, Blend | None]:
         if self._judged_by is None:
-            self._judged_by = self.recall(METRIC) or Metric.GOODPUT, self.recall(BLEND)
+            self._judged_by = _find_judges(self._read_attributes())
         return self._judged_by
 
     def remember(self, fact: Fact[T], value: T) -> None:
@@ -309,9 +314,11 @@ class Storage:
 
     def recall(self, fact: Fact[T]) -> T | None:
         """Read a fact about the whole study; None when it is not known."""
+        return _find(fact, self._read_attributes())
+
+    def _read_attributes(self) -> Mapping[str, Any]:
         with self._translated():
-            attributes = self._study.user_attrs
-        return fact.from_json(attributes[fact.key]) if fact.key in attributes else None
+            return self._study.user_attrs
 
     @property
     def hosts(self) -> Hosts | None:
@@ -411,6 +418,15 @@ class Storage:
     def _translated(self) -> Iterator[None]:
         with translated(self._where):
             yield
+
+
+def _find(fact: Fact[T], attributes: Mapping[str, Any]) -> T | None:
+    return fact.from_json(attributes[fact.key]) if fact.key in attributes else None
+
+
+def _find_judges(attributes: Mapping[str, Any]) -> tuple[Metric, Blend | None]:
+    """Return what is maximized, and what counts of several loads."""
+    return _find(METRIC, attributes) or Metric.GOODPUT, _find(BLEND, attributes)
 
 
 def find_differing(

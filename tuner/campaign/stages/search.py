@@ -121,7 +121,9 @@ def plan_next(experiment: Experiment, expected: list[float | None]) -> Config:
     """Choose by all that is known: for this worker, and where many work, for those that come next."""
     numbers = [start.number for start in (*experiment.starts, *experiment.pending)]
     experiment.rank()
+    moment = experiment.clock.monotonic()
     chosen = suggest(experiment, experiment.count_ahead())
+    experiment.suggest_s = experiment.clock.monotonic() - moment
     expected += [each.expected_gain for each in chosen]
     experiment.storage.remember(EXPECTED_GAINS, tuple(expected))
     first, *others = [each.config for each in chosen]

@@ -4,7 +4,7 @@ Of a study with many workers only what is new is read, and whoever decides write
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import optuna
 from optuna.distributions import BaseDistribution, distribution_to_json
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import Row, bindparam, text
+from sqlalchemy import bindparam, text
 
 NEW = text("""
 SELECT number, trials.trial_id, state, key, value_json
@@ -84,9 +84,9 @@ class TrialRows:
             connection.execute(ADD_PARAM, rows)
 
 
-def _join(found: Sequence[Row[Any]]) -> Iterator[TrialRow]:
+def _join(found: Iterable[Sequence[Any]]) -> Iterator[TrialRow]:
     """Return one row for each trial, from one for each of its attributes."""
-    for (number, identity, state), attributes in groupby(found, lambda row: (row[0], row[1], row[2])):
+    for (number, identity, state), attributes in groupby(found, lambda row: tuple(row[:3])):
         yield TrialRow(
             number=number,
             identity=identity,

@@ -183,7 +183,7 @@ def test_each_worker_that_is_free_begins_the_next_of_the_plan(begin_search):
 
 
 def test_after_the_last_of_the_plan_more_is_planned(begin_search):
-    campaign, expected = begin_search(SlowClock(), others=4), []
+    campaign, expected = begin_search(SlowClock(), others=12), []
     try_next(campaign, expected)
     before = campaign.storage.recall(PLANNED)
     for _ in before.configs:
