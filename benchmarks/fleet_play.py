@@ -43,6 +43,8 @@ from tuner.study.storage import Storage
 
 T = TypeVar("T")
 SHARE = 0.95
+MORE = 4
+"""So many times as many trials may several workers take: what counts is time."""
 ARM = Arm(name="fleet", knows_presets=False)
 
 
@@ -299,7 +301,7 @@ def main() -> None:
     for number in range(options.first, options.first + options.servers):
         first = play(number, counts[0], options.trials)
         best = first.led[-1][1] if first.led else 0.0
-        others = (play(number, count, options.trials, SHARE * best) for count in counts[1:])
+        others = (play(number, count, MORE * options.trials, SHARE * best) for count in counts[1:])
         times = [each.reached_s(SHARE * best) for each in (first, *others)]
         shown = [f"{each / 60:.1f}" if each is not None else "never" for each in times]
         ratio = times[0] / times[-1] if times[0] and times[-1] else 0.0

@@ -25,6 +25,7 @@ FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_tex
 LATER = (
     facts.BLEND, facts.DIFFERENCES, facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REFUSALS,
     facts.OTHER_LOADS, facts.SWEEP, facts.CONTEST, facts.CURVE, facts.OTHER_HOSTS, facts.HOSTS,
+    facts.PLANNED,
 )  # fmt: skip
 """What that tuner did not write."""
 LEFT_ALONE = {"race", "simplify"}
@@ -106,6 +107,15 @@ def test_the_hosts_of_a_winner_are_read_back(old):
     old.remember(facts.HOSTS, hosts)
 
     assert old.hosts == hosts
+
+
+def test_what_the_search_of_many_workers_tries_next_is_read_back(old):
+    plan = facts.SearchPlan(configs=({"sendfile": True, "worker_connections": 512},), since=7)
+    assert old.recall(facts.PLANNED) is None
+
+    old.remember(facts.PLANNED, plan)
+
+    assert old.recall(facts.PLANNED) == plan
 
 
 def test_what_counts_of_several_loads_is_read_back_and_is_what_starts_are_read_by(old):
