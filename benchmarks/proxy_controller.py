@@ -189,7 +189,7 @@ def read_options() -> argparse.ArgumentParser:
     parser.add_argument("--targets", type=int, default=1000)
     parser.add_argument("--controllers", type=int, default=10)
     parser.add_argument("--starts", type=int, default=2, help="of each target")
-    parser.add_argument("--seconds", type=float, default=120.0, help="length of a start")
+    parser.add_argument("--seconds", type=float, default=90.0, help="length of a start")
     return parser
 
 
