@@ -274,12 +274,12 @@ class SimulatedStarter:
                 start = replace(start, state=State.FAILED, failure=fault)
             self.host.step()
             load_s = self.host.clock.monotonic() - loading_s
-            start = replace(start, timing=Timing(suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s))
-            self.storage.end(
-                start,
-                log_ratio=value(start) if start.counts else None,
-                slacks=slacks(start, self.setup.settings.constraints, controls),
-            )
+        start = replace(start, timing=Timing(suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s))
+        self.storage.end(
+            start,
+            log_ratio=value(start) if start.counts else None,
+            slacks=slacks(start, self.setup.settings.constraints, controls),
+        )
         return start
 
     def make_in(self, situations: Sequence[Situation], opening: Opening, *, window_s: float) -> Start:
@@ -301,9 +301,9 @@ class SimulatedStarter:
                 start = replace(start, state=State.COMPLETE)
             else:
                 start = replace(start, state=State.FAILED, failure=fault)
-            load_s = host.clock.monotonic() - loading_s
-            start = replace(start, timing=Timing(deploy_s=DEPLOY_S, load_s=load_s))
-            storage.end(start, log_ratio=0.0, slacks={})
+        load_s = host.clock.monotonic() - loading_s
+        start = replace(start, timing=Timing(deploy_s=DEPLOY_S, load_s=load_s))
+        storage.end(start, log_ratio=0.0, slacks={})
         return start
 
     def _measure(self, start: Start, judges: Judges, plan: Plan, rate_rps: float | None) -> Start:

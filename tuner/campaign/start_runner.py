@@ -95,10 +95,9 @@ class Starter:
             with self._write():
                 start = self.storage.keep_window(start, window)
 
-        # Others decide meanwhile, and while it is written how it ended.
-        with self.storage.elsewhere(start):
-            deploy_s = load_s = 0.0
-            try:
+        deploy_s = load_s = 0.0
+        try:
+            with self.storage.elsewhere(start):
                 deploying = time.monotonic()
                 with setup.target.deploy(opening.config) as deployment:
                     deploy_s = time.monotonic() - deploying
@@ -107,39 +106,35 @@ class Starter:
                         outcome = measure(deployment, keep)
                     finally:
                         load_s = time.monotonic() - loading
-                state = State.COMPLETE if outcome.pruned is None else State.PRUNED
-                failure = None if outcome.pruned is None else Failure(kind="pruned", reason=outcome.pruned)
-                start = replace(start, state=state, failure=failure, steady=outcome.steady)
-                if not start.valid_windows:
-                    start = replace(
-                        start, state=State.INVALID,
-                        failure=Failure(kind="environment", reason=_spoiled(start)),
-                    )  # fmt: skip
-            except TrialFailed as failed:
+            state = State.COMPLETE if outcome.pruned is None else State.PRUNED
+            failure = None if outcome.pruned is None else Failure(kind="pruned", reason=outcome.pruned)
+            start = replace(start, state=state, failure=failure, steady=outcome.steady)
+            if not start.valid_windows:
                 start = replace(
-                    start, state=State.FAILED, failure=Failure(kind=failed.kind, reason=str(failed))
-                )
-            except BaseException:
-                # Interrupted, or the target itself is in trouble: nothing is learned of the configuration.
-                start = replace(
-                    start, state=State.INVALID, failure=Failure(kind="interrupted", reason="cut off"),
+                    start, state=State.INVALID,
+                    failure=Failure(kind="environment", reason=_spoiled(start)),
                 )  # fmt: skip
-                self.storage.end(start, log_ratio=None, slacks={})
-                raise
+        except TrialFailed as failed:
+            start = replace(start, state=State.FAILED, failure=Failure(kind=failed.kind, reason=str(failed)))
+        except BaseException:
+            # Interrupted, or the target itself is in trouble: nothing is learned of the configuration.
             start = replace(
-                start,
-                timing=Timing(
-                    suggest_s=suggest_s,
-                    deploy_s=deploy_s,
-                    load_s=load_s,
-                    store_s=max(self.writes_s, default=0.0),
-                ),
-            )
-            self.writes_s.clear()
-            log_ratio = value(start) if start.counts else None
-            with self._write():
-                told = slacks(start, setup.settings.constraints, controls)
-                self.storage.end(start, log_ratio=log_ratio, slacks=told)
+                start, state=State.INVALID, failure=Failure(kind="interrupted", reason="cut off"),
+            )  # fmt: skip
+            self.storage.end(start, log_ratio=None, slacks={})
+            raise
+        start = replace(
+            start,
+            timing=Timing(
+                suggest_s=suggest_s, deploy_s=deploy_s, load_s=load_s, store_s=max(self.writes_s, default=0.0)
+            ),
+        )
+        self.writes_s.clear()
+        # In the turn in which the next start begins: who sees that nobody is at a pair takes it over.
+        log_ratio = value(start) if start.counts else None
+        with self._write():
+            told = slacks(start, setup.settings.constraints, controls)
+            self.storage.end(start, log_ratio=log_ratio, slacks=told)
         return start
 
     @contextmanager
