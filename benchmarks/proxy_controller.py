@@ -34,12 +34,21 @@ T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
+class SharedTurn:
+    """The turn of a controller, which its targets pass to each other while any of them waits for it."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held by the one that waits for the controller's turn or has it."""
+    waiting: set[str] = field(default_factory=set)
+    """Hosts."""
+
+
+@dataclass(kw_only=True)
 class TargetCrew:
     """One target of a controller: what they have in common is the controller's."""
 
     controller: ProxyCrew
-    turn: threading.Lock
-    """Held by the one thread of the controller that waits for the turn or has it."""
+    turn: SharedTurn
     host: str
     waited_s: list[float] = field(default_factory=list)
     is_shared: bool = True
@@ -58,13 +67,17 @@ class TargetCrew:
     @contextmanager
     def own_turn(self) -> Iterator[None]:
         moment = time.monotonic()
-        with self.turn:
-            self.controller._take_turn()  # noqa: SLF001 - what the crew of one target does between its starts
+        self.turn.waiting.add(self.host)
+        with self.turn.lock:
+            self.turn.waiting.discard(self.host)
+            if self.controller._turn is None:  # noqa: SLF001 - what the crew of one target does between starts
+                self.controller._take_turn()  # noqa: SLF001 - see above
             self.waited_s.append(time.monotonic() - moment)
             try:
                 yield
             finally:
-                self.controller._pass_on()  # noqa: SLF001 - see above
+                if not self.turn.waiting:
+                    self.controller._pass_on()  # noqa: SLF001 - see above
 
     def alive(self, trial: int) -> AbstractContextManager[None]:
         return self.controller.alive(trial)
@@ -103,7 +116,7 @@ def control(path: Path, number: int, options: argparse.Namespace) -> None:
                 shared.settle(start, least_windows=WINDOWS, constraints=(), controls=())
                 done[start.host] += len(start.windows) == WINDOWS
         crew._pass_on()  # noqa: SLF001 - its targets have it from now on
-        turn = threading.Lock()
+        turn = SharedTurn()
         crews = [TargetCrew(controller=crew, turn=turn, host=host) for host in hosts]
         writes_s: list[float] = []
         threads = [
@@ -176,7 +189,7 @@ def read_options() -> argparse.ArgumentParser:
     parser.add_argument("--targets", type=int, default=1000)
     parser.add_argument("--controllers", type=int, default=10)
     parser.add_argument("--starts", type=int, default=2, help="of each target")
-    parser.add_argument("--seconds", type=float, default=120.0, help="length of a start")
+    parser.add_argument("--seconds", type=float, default=90.0, help="length of a start")
     return parser
 
 

@@ -97,21 +97,6 @@ def test_workers_behind_a_proxy_outlast_a_killed_one_and_a_killed_proxy(direct, 
     assert earlier.good, "another study begins with what was found behind the proxy"
 
 
-def test_a_host_has_one_worker_behind_a_proxy_as_well(settings):
-    storage = open_storage(settings.storage_url, settings.name)
-    first = Worker(settings, "web0")
-    try:
-        wait_until(lambda: "control" in first.said, patience_s=PATIENCE_S)
-        second = Worker(settings, "web0")
-        assert second.process.wait(timeout=PATIENCE_S) == 1
-        second.end()
-        assert any("another worker" in line and "--target HOST" in line for line in second.said)
-        assert storage.crew.is_at_work("web0")
-        assert not storage.crew.is_at_work("web1")
-    finally:
-        first.end()
-
-
 def test_a_study_that_was_begun_without_a_proxy_is_gone_on_with_without(direct, settings):
     with open_direct(direct) as begun:
         begun._study.ask()

@@ -50,13 +50,15 @@ def proxy(
     listen: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where workers reach it.")
     ] = "127.0.0.1:13000",
+    as_json: AsJson = False,
 ) -> None:
     """Let very many workers reach the PostgreSQL of a study: they write `storage: grpc://HOST:PORT`."""
     settings = read_study(study)
     from tuner.commands.proxy import is_for_all, open_proxy
 
     server = open_proxy(settings, listen)
-    print_text(f"grpc://{listen}")
+    storage = f"grpc://{listen}"
+    print_json({"storage": storage}) if as_json else print_text(storage)
     sys.stdout.flush()  # who reads this waits for it, and what follows takes until somebody ends it
     if is_for_all(listen):
         say(f"Whoever reaches {listen} can read and change every study there: nobody is asked who they are.")

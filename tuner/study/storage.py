@@ -198,12 +198,13 @@ class Storage:
         """Write one finished window; nothing once others have taken its worker for dead."""
         key, data = window_key(len(start.windows)), window_to_json(window)
 
-        def write() -> None:
+        def write() -> tuple[Metric, Blend | None]:
             with self._translated(), self._unless_settled():
                 self._storage.set_trial_user_attr(self._ids[start.number], key, data)
+            return self._recall_judges()
 
-        self.crew.insist(write)
-        return replace(start, windows=(*start.windows, replace(window, metric=self.metric, blend=self.blend)))
+        metric, blend = self.crew.insist(write)
+        return replace(start, windows=(*start.windows, replace(window, metric=metric, blend=blend)))
 
     def end(self, start: Start, *, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
         """Write how a start ended: its value and its constraints (slack ≤ 0 is feasible).

@@ -55,7 +55,8 @@ class Proxy(optuna.storages.GrpcStorageProxy):
 
     def _setup(self) -> None:
         self._channel = grpc.insecure_channel(f"{self._host}:{self._port}", options=CHANNEL)
-        self._stub = api_pb2_grpc.StorageServiceStub(grpc.intercept_channel(self._channel, _Bounded()))
+        bounded = grpc.intercept_channel(self._channel, _Bounded())
+        self._stub = api_pb2_grpc.StorageServiceStub(bounded)  # type: ignore[no-untyped-call]
         self._cache = GrpcClientCache(self._stub)
 
 
@@ -84,7 +85,7 @@ def open_proxy(storage: optuna.storages.RDBStorage, host: str, port: int) -> "gr
     server = grpc.server(ThreadPoolExecutor(max_workers=THREADS), options=SERVER)
     # With Optuna's cache of finished trials: otherwise each request reads all of them.
     service = OptunaStorageProxyService(optuna.storages.get_storage(storage))
-    api_pb2_grpc.add_StorageServiceServicer_to_server(service, server)
+    api_pb2_grpc.add_StorageServiceServicer_to_server(service, server)  # type: ignore[no-untyped-call]
     try:
         server.add_insecure_port(f"{host}:{port}")
     except RuntimeError as error:

@@ -305,7 +305,7 @@ class ProxyCrew:
     def _is_dead(self, member: FrozenTrial) -> bool:
         # Who only looks has heard nothing before.
         silent_s = _age_s(member) if self._member is None else self._silent_s(member)
-        return silent_s > member.user_attrs[PATIENCE]
+        return silent_s > float(member.user_attrs[PATIENCE])
 
     def _silent_s(self, trial: FrozenTrial) -> float:
         """Return for how long nothing was heard of a trial, since this worker looks."""
@@ -324,4 +324,4 @@ def name_beside(study: str) -> str:
 
 
 def _age_s(member: FrozenTrial) -> float:
-    return max(0.0, time.time() - member.user_attrs[BEAT])
+    return max(0.0, time.time() - float(member.user_attrs[BEAT]))
