@@ -20,6 +20,7 @@ SOURCES = (
     "benchmarks/robust.md",
     "benchmarks/explaining.md",
     "benchmarks/fleet.md",
+    "benchmarks/fleet_faults.md",
     "benchmarks/transfer.md",
 )
 _LINK = re.compile(r"(?<=\]\()(?!https?:|#)([^)#\s]+)")
