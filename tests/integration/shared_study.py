@@ -23,10 +23,15 @@ ROOT = Path(__file__).parents[2]
 
 
 class Worker:
-    """One worker as a process; what it says is kept."""
+    """One worker as a process; what it says is kept.
 
-    def __init__(self, settings: Study, host: str) -> None:
-        command = (sys.executable, "-m", "tests.integration.work_simulated", settings.path, host, SPEED)
+    With `stop_at` it stops itself in the middle of its first start of that role. Stopped from outside, it may
+    be at anything by then, and have the turn.
+    """
+
+    def __init__(self, settings: Study, host: str, stop_at: str = "") -> None:
+        program = (sys.executable, "-m", "tests.integration.work_simulated")
+        command = (*program, settings.path, host, SPEED, stop_at)
         self.process = subprocess.Popen(
             command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -44,6 +49,11 @@ class Worker:
         assert self.process.wait(timeout=300) == 0, self.said
         self._reader.join()
         return self.said[-1]
+
+    def wait_until_stopped(self) -> None:
+        """Wait until it has stopped itself."""
+        state = Path(f"/proc/{self.process.pid}/status")
+        wait_until(lambda: "State:\tT" in state.read_text(), patience_s=PATIENCE_S)
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.process.pid, number)

@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_workers import (
-    PATIENCE_S,
-    Worker,
-    assert_whole,
-    freeze_at_first_window,
-)
+from tests.integration.shared_study import PATIENCE_S, Worker, assert_whole
 from tests.integration.waiting import wait_until
 from tests.testbed.database import open_postgres
 from tests.testbed.proxy import TUNER, Proxy
@@ -72,11 +67,12 @@ def open_direct(direct: Study) -> Iterator[Storage]:
 
 
 def test_workers_behind_a_proxy_outlast_a_killed_one_and_a_killed_proxy(direct, settings, proxy, tmp_path):
-    workers = {host: Worker(settings, host) for host in ("web0", "web1", "web2")}
+    workers = {"web0": Worker(settings, "web0", stop_at="search")}
     storage = open_storage(settings.storage_url, settings.name)
     try:
-        wait_until(lambda: "search" in workers["web0"].said, patience_s=PATIENCE_S)
-        freeze_at_first_window(workers["web0"], storage, "web0")
+        workers["web0"].wait_until_stopped()
+        workers |= {host: Worker(settings, host) for host in ("web1", "web2")}
+        wait_until(lambda: all(worker.said for worker in workers.values()), patience_s=PATIENCE_S)
         workers["web0"].signal(signal.SIGKILL)
         proxy.kill()
         proxy.begin()

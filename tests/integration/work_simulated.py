@@ -1,8 +1,11 @@
 """A worker of a study on a simulated host, as a process of its own that a test can kill.
 
-Usage: work_simulated.py STUDY HOST SPEED. Prints a line for each start that begins, and the verdict at last.
+Usage: work_simulated.py STUDY HOST SPEED [ROLE]. Prints a line for each start that begins, and the verdict at
+last. With a role, it stops itself (SIGSTOP) in the middle of the first start that has it.
 """
 
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +24,8 @@ from tuner.study.presets import Plan
 from tuner.study.storage import open_storage
 
 EPOCH_S = 1_767_225_600.0
+STEPS_TO_FIRST_WINDOW = 2
+"""Of a start, from its choice on: it has begun; its first window is written."""
 
 
 @dataclass
@@ -55,14 +60,37 @@ class Telling(Log):
         say(text)
 
 
-def main(path: str, name: str, speed: str) -> None:
+@dataclass(kw_only=True)
+class StoppingHost(SimulatedHost):
+    """Stops its own process in the middle of a start, where its worker has passed the turn on."""
+
+    stop_at: str
+    """Role of the start; empty for none."""
+    _steps_of_start: int | None = None
+
+    def suggest(self, role: Role) -> float:
+        if role == self.stop_at:
+            self._steps_of_start = 0
+        return super().suggest(role)
+
+    def step(self) -> None:
+        super().step()
+        if self._steps_of_start is None:
+            return
+        self._steps_of_start += 1
+        if self._steps_of_start == STEPS_TO_FIRST_WINDOW:
+            self.stop_at, self._steps_of_start = "", None
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def main(path: str, name: str, speed: str, stop_at: str = "") -> None:
     # Hosts differ in level by more than any configuration is worth.
     level = (sum(name.encode()) % 7) / 5
     clock = FastClock(float(speed))
     work(
         load_study(Path(path)),
         name,
-        SimulatedHost(clock=clock, seed=sum(name.encode()), level=lambda _: level),
+        StoppingHost(clock=clock, seed=sum(name.encode()), level=lambda _: level, stop_at=stop_at),
         plan=replace(SMALL_PLAN, race_s=10, simplify_s=10),
     )
 
