@@ -104,18 +104,18 @@ bench-measure: setup ## Measure how far measurements can be trusted, simulated a
 
 .PHONY: bench-fleet
 bench-fleet: setup ## Measure how many starts an hour 1 to 64 workers of one study make, and how soon 16 find what one finds (an hour)
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet --preset standard --seconds 120
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet --preset standard --seconds 120 --workers 64 --there 1000
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet_play
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet_decisions
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.scaling --preset standard --seconds 120
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.scaling --preset standard --seconds 120 --workers 64 --there 1000
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.play
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fleet.decisions
 
 .PHONY: bench-fleet-proxy
 bench-fleet-proxy: setup ## Let 1,000 simulated targets measure through one proxy, and count what is lost (10 minutes)
-	@$(BIN)/python -m benchmarks.fleet_proxy
+	@$(BIN)/python -m benchmarks.fleet.proxy
 
 .PHONY: bench-fleet-faults
 bench-fleet-faults: setup ## Break ten studies of several workers ten times each, and look what becomes of them (20 minutes)
-	@$(BIN)/python -m benchmarks.fleet_faults
+	@$(BIN)/python -m benchmarks.fleet.faults
 
 .PHONY: bench-report
 bench-report: setup ## Time the page and the explanation of a study with 200 starts, or of STUDY (three minutes)
@@ -123,7 +123,7 @@ bench-report: setup ## Time the page and the explanation of a study with 200 sta
 
 .PHONY: bench-robust
 bench-robust: setup ## Hold winners that were tuned on eight simulated hosts against those tuned on one (an hour)
-	@$(BIN)/python -m benchmarks.robust --workers "$$(nproc)"
+	@$(BIN)/python -m benchmarks.fleet.robust --workers "$$(nproc)"
 
 .PHONY: bench-steady
 bench-steady: setup ## Measure goodput over the age of a server, of nginx and Apache (25 minutes)

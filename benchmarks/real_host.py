@@ -23,8 +23,8 @@ from tuner.records import Blame, Start, Window
 from tuner.report.figures.start_figures import pair_ratios
 from tuner.report.wording import say_gain
 from tuner.statistics.confirmation.paired_gain import Gain, judge_pairs
+from tuner.study.open_storage import open_storage
 from tuner.study.presets import PRESETS
-from tuner.study.storage import open_storage
 
 TUNER = Path(sys.executable).with_name("tuner")
 STUDY = """\

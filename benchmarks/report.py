@@ -37,8 +37,8 @@ from tuner.space import facts_to_json
 from tuner.study import Study, load_study
 from tuner.study.cache import FOLDER
 from tuner.study.facts import PRESET, SPACE_FACTS, VERDICT
+from tuner.study.open_storage import open_storage
 from tuner.study.presets import PRESETS
-from tuner.study.storage import open_storage
 
 SERVER = 0
 """A drawn one whose study finds a winner."""

@@ -16,8 +16,9 @@ from tuner.records import Role, Start
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
 from tuner.study.facts import CONFIRMATION, PRESET, SPACE_FACTS, VERDICT, Confirmation
+from tuner.study.open_storage import open_storage
 from tuner.study.presets import PRESETS
-from tuner.study.storage import Opening, open_storage
+from tuner.study.storage import Opening
 
 PAIRS = 4
 

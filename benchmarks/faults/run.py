@@ -20,8 +20,9 @@ from tuner.interrupts import signals_interrupt
 from tuner.records import Role
 from tuner.study import load_study
 from tuner.study.lock import locked
+from tuner.study.open_storage import open_storage
 from tuner.study.presets import PRESETS
-from tuner.study.storage import Opening, open_storage
+from tuner.study.storage import Opening
 
 
 def main() -> None:

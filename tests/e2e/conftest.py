@@ -11,7 +11,7 @@ from tests.e2e.command_line import CommandLine
 from tests.e2e.traces import differences, eventually, picture
 from tuner.errors import TunerError
 from tuner.study import load_study
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
 KILLS = 20
 BUDGET = ("--preset", "quick", "--minutes", "0.4", "--trials", "4")

@@ -220,7 +220,7 @@ def test_a_storage_of_another_study_is_refused(tuner):
 def test_a_storage_of_another_machine_is_refused(tuner, begun):
     from tuner.study import load_study
     from tuner.study.facts import FINGERPRINT
-    from tuner.study.storage import open_storage
+    from tuner.study.open_storage import open_storage
 
     settings = load_study(begun)
     storage = open_storage(settings.storage_url, settings.name)

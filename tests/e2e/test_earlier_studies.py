@@ -15,7 +15,7 @@ from tuner.cli.exit_codes import INTERRUPTED
 from tuner.records import Role
 from tuner.study import Study, load_study
 from tuner.study.facts import SPACE_FACTS
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
 INERT = "listen_backlog"
 """Twenty connections fit into any queue, so that it cannot act; earlier tuners searched it."""

@@ -16,7 +16,7 @@ from tests.testbed.bed import Testbed
 from tests.testbed.processors import idle_processors
 from tuner.records import State
 from tuner.study import load_study
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
 STUDY = """\
 study: eight

@@ -13,7 +13,8 @@ from tuner.records import Role
 from tuner.study import Study, load_study
 from tuner.study.databases.database import StorageLost
 from tuner.study.facts import VERDICT
-from tuner.study.storage import Opening, open_storage
+from tuner.study.open_storage import open_storage
+from tuner.study.storage import Opening
 
 
 @pytest.fixture

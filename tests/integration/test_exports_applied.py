@@ -24,7 +24,7 @@ from tests.testbed.host import TestHost
 from tuner.commands.outputs import write_export, write_results
 from tuner.errors import TargetError
 from tuner.study.folder import make_folder
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 from random import Random
 
-from benchmarks.fleet_faults.faults import cut_database_off, freeze_leader, kill_leader
-from benchmarks.fleet_faults.fleet import open_fleet
-from benchmarks.fleet_faults.outcome import find_wrong, net_worth
+from benchmarks.fleet.faults.faults import cut_database_off, freeze_leader, kill_leader
+from benchmarks.fleet.faults.fleet import open_fleet
+from benchmarks.fleet.faults.outcome import find_wrong, net_worth
 from tests.integration.shared_study import PATIENCE_S
 from tests.integration.waiting import wait_until
 from tuner.records import State

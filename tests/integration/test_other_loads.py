@@ -13,8 +13,8 @@ from tuner.measure import window
 from tuner.optimize.catalogue import make_optimizer
 from tuner.records import Role
 from tuner.study import load_study
+from tuner.study.open_storage import open_storage
 from tuner.study.presets import PRESETS
-from tuner.study.storage import open_storage
 
 STUDY = """\
 study: other

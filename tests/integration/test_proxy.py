@@ -18,7 +18,8 @@ from tuner.errors import TargetError, UsageError
 from tuner.records import State
 from tuner.study import Study, load_study
 from tuner.study.facts import VERDICT
-from tuner.study.storage import Storage, open_storage
+from tuner.study.open_storage import open_storage
+from tuner.study.storage import Storage
 
 
 @pytest.fixture(scope="module")

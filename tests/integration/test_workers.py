@@ -12,7 +12,8 @@ from tests.unit.simulation import write_study
 from tuner.records import Role, State
 from tuner.study import Study, load_study
 from tuner.study.facts import FINGERPRINT, OTHER_HOSTS, VERDICT
-from tuner.study.storage import Storage, open_storage
+from tuner.study.open_storage import open_storage
+from tuner.study.storage import Storage
 
 HOSTS = ("web0", "web1", "web2")
 

@@ -20,8 +20,8 @@ from tuner.commands.session import name_session, name_worker, outlast
 from tuner.records import Role
 from tuner.study import Study, load_study
 from tuner.study.facts import HOSTS, VERDICT
+from tuner.study.open_storage import open_storage
 from tuner.study.presets import Plan
-from tuner.study.storage import open_storage
 
 EPOCH_S = 1_767_225_600.0
 STEPS_TO_FIRST_WINDOW = 2

@@ -28,8 +28,9 @@ from tuner.records import Blame, Failure, Role, Situation, Start, State, Timing,
 from tuner.space import Space, SpaceFacts, load_space
 from tuner.study import Study, load_study
 from tuner.study.objective import SERVER_CPU, slacks
+from tuner.study.open_storage import open_storage
 from tuner.study.presets import Plan
-from tuner.study.storage import Opening, Storage, open_storage
+from tuner.study.storage import Opening, Storage
 from tuner.testing.fakes import MemoryHost
 
 BASE_RPS = 20_000.0

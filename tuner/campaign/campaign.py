@@ -22,7 +22,8 @@ from tuner.study.facts import REFUSALS, VERDICT
 MOST_REFUSALS = 5
 """A winner that crashes costs next to no time: without a bound, one reduction after another is tried."""
 LEAST_CONTROLS = 2
-"""Of each host, before anything else is measured there."""
+"""Before anything else is measured on a host that is alone. One is enough beside others: what scatters between
+starts is known by theirs, and the next control comes soon."""
 NOTHING_BETTER = "nothing beat the default in the search"
 
 
@@ -68,7 +69,7 @@ def choose(experiment: Experiment) -> Config | None:
     refused = experiment.storage.recall(REFUSALS) or ()
     if len(refused) >= MOST_REFUSALS:
         return None
-    is_late = bool(refused) and not experiment.has_time_for(0)
+    is_late = bool(refused) and not experiment.schedule.has_time_for(0)
     return simplify(experiment, best[0].config) if best and not is_late else None
 
 
@@ -79,7 +80,7 @@ def calibrate(experiment: Experiment) -> None:
     """
     wanted = experiment.plan.calibration_starts
     while (done := min(experiment.count_controls(), wanted)) < wanted or (
-        len(experiment.controls()) < LEAST_CONTROLS
+        len(experiment.controls()) < (LEAST_CONTROLS if experiment.is_alone else 1)
     ):
         experiment.enter("calibrate", done, wanted)
         measure_control(experiment)

@@ -1,4 +1,4 @@
-"""A study while it is measured: its starts, what they say, the time that is left, and one start more."""
+"""A study while it is measured: its starts, what they say, and one start more."""
 
 import math
 import time
@@ -6,10 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
-from statistics import fmean, median
+from statistics import median
 
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Leader, Progress
+from tuner.campaign.schedule import Schedule
 from tuner.campaign.start_runner import Starter
 from tuner.errors import TargetError
 from tuner.measure.gates import HEALTHY, ControlFacts
@@ -20,13 +21,11 @@ from tuner.optimize.optimizer import Optimizer
 from tuner.ports import Clock
 from tuner.records import Metric, Role, Situation, Start, State, blended, measured_by
 from tuner.records.blend import Blend
-from tuner.statistics.confirmation.power import assurance, plan_pairs
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.noise import detectable_gain
 from tuner.statistics.observations import LEARNS_FROM
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, Entry, Ranking, as_controls, rank
 from tuner.statistics.steady import declines
-from tuner.statistics.time_left import USUAL_STARTS, Outlook
 from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD, OTHER_LOADS, MovedLoad
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
@@ -42,12 +41,8 @@ AT_LEAST_WORKERS = 4
 """For each configuration that is chosen at once."""
 LAG = 1.5
 """So many times as many starts may there be as when they were ranked, where decisions have to be quick."""
-WRAP_UP_S = 10.0
-"""Kept back for the report and the exports."""
 LEADERS = 5
 """Configurations that are shown while a study runs."""
-PAIRED = {"other loads", "confirm", "latency"}
-"""Stages that count pairs."""
 
 
 class PlanChanged(Exception):
@@ -91,11 +86,9 @@ class Experiment:
         self._rank_s, self.suggest_s = 0.0, 0.0
         """What it took last to rank all starts, and to choose by that."""
         self._may_lag = False
-        self._deadline_s = clock.monotonic() + plan.minutes * 60 - _spent_s(self.starts)
-        self._stage, self._stage_starts = "", 0
+        self.schedule = Schedule(self)
         self._away_since_s: dict[str, float] = {}
         """Host that is waited for → since when nobody was at work there."""
-        self._begun_s, self._made_s = clock.monotonic(), 0.0
 
     def maximize(self, metric: Metric) -> None:
         """Compare by another metric from now on, what was measured so far included."""
@@ -124,17 +117,15 @@ class Experiment:
 
     def enter(self, stage: str, done: int, total: int) -> None:
         """Report how far a stage is."""
-        self._stage = stage
         self._may_lag = stage == "search" and self.count_ahead() > 1
-        each = 2 if stage in PAIRED else 1
-        self._stage_starts = max(1, each * (USUAL_STARTS.get(stage, total) - done))
+        self.schedule.enter(stage, done, total)
         self.progress.stage(stage, done, total)
 
     def announce(self, role: Role, label: str) -> None:
         """Report that a start begins, and how long it and all that follows will take."""
         self.progress.start_begins(role, label)
-        self.progress.time_left(self.expected_left_s())
-        self._stage_starts = max(0, self._stage_starts - 1)
+        self.progress.time_left(self.schedule.expected_left_s())
+        self.schedule.begin_start()
 
     def make(
         self,
@@ -165,7 +156,7 @@ class Experiment:
         self.starts.append(start)
         is_changed = self._catch_up()
         start = self._as_kept(start)
-        self._made_s += cost_s(start)
+        self.schedule.end_start(start)
         self._report(start)
         self._wait_out_noise()
         if is_changed:
@@ -187,6 +178,11 @@ class Experiment:
 
     # Others
 
+    @property
+    def is_alone(self) -> bool:
+        """Return whether nothing was measured on another host so far, nor is now."""
+        return all(start.host == self.host for start in (*self.starts, *self.pending))
+
     def is_taken(self, role: Role, block: int) -> bool:
         """Return whether another worker is at a block of starts."""
         return any(start.role is role and start.block == block for start in self.pending)
@@ -197,7 +193,7 @@ class Experiment:
         One, where few are at work or starts take long; never so many that much is learned in between.
         """
         workers = 1 + len(self.pending)
-        wanted = workers * (self._rank_s + self.suggest_s) / (DECIDING_SHARE * self.mean_cost_s())
+        wanted = workers * (self._rank_s + self.suggest_s) / (DECIDING_SHARE * self.schedule.mean_cost_s())
         return max(1, min(workers // AT_LEAST_WORKERS, math.ceil(wanted)))
 
     def wait_for_others(self) -> bool:
@@ -331,7 +327,7 @@ class Experiment:
         """Wait until the host spoils no more windows. Raises TargetError when that takes too long."""
         plan, retries = self.plan, self.starter.retries
         provable = detectable_gain(self.ranking().noise, pairs=plan.pairs, windows=plan.windows[1])
-        left_s = max(LEAST_PAUSE_S, self.time_left_s())
+        left_s = max(LEAST_PAUSE_S, self.schedule.time_left_s())
         noisy = retries.complain(provable_gain=provable, pause_s=left_s)
         if noisy is None:
             return
@@ -342,7 +338,7 @@ class Experiment:
         with self.storage.crew.others_turn():
             is_quiet = self.starter.wait_until_quiet(noisy.pause_s)
         rested_s = self.clock.monotonic() - moment
-        self._begun_s += rested_s
+        self.schedule.rest(rested_s)
         retries.rested(rested_s)
         if not is_quiet:
             raise TargetError(f"{noisy.found} It did not pass within {noisy.pause_s:.0f} s. {LEAVE}")
@@ -405,115 +401,6 @@ class Experiment:
         """Return a random source that is the same in every session of the study."""
         return Random(f"{self.setup.settings.seed}/{purpose}")  # noqa: S311 - no secret
 
-    # Time
-
-    def time_left_s(self) -> float:
-        return max(0.0, self._deadline_s - self.clock.monotonic())
-
-    def expected_left_s(self) -> float:
-        """Return the seconds that the rest of the campaign is expected to take."""
-        plan, best = self.plan, self.ranking().incumbent
-        gain = None if best is None else best.posterior
-        pairs, windows = self.plan_confirmation(gain)
-        tried = sum(start.role in {Role.SEARCH, Role.REPEAT} for start in self.starts)
-        pace = self._pace()
-        return Outlook(
-            plan=plan,
-            start_s=pace * self.mean_cost_s(),
-            pair_start_s=pace * self._pair_start_s(windows),
-            pairs=pairs,
-            extension=self._expected_extension(gain, pairs, windows),
-            search_s=self.time_left_s() - plan.race_s - plan.simplify_s - self._final_s(),
-            trials=max(0, plan.trials - tried),
-            has_rate=self.setup.fixed_rate is not None and not self.setup.load.beside,
-        ).left_s(self._stage, self._stage_starts)
-
-    def _pace(self) -> float:
-        """Return the time of this session relative to that of its starts: in between is computed, too."""
-        return max(1.0, (self.clock.monotonic() - self._begun_s) / self._made_s) if self._made_s else 1.0
-
-    def _pair_start_s(self, windows: int) -> float:
-        """Return the mean seconds of a start of the confirmation; before one was made, what is planned."""
-        made = [cost_s(start) for start in self.starts if start.role is Role.CONFIRM and start.counts]
-        if made:
-            return fmean(made)
-        if not self.plan.confirm_s:
-            return self.mean_cost_s()
-        return self.mean_deploy_s() + self.warmup_s() + windows * self.window_s()
-
-    def _expected_extension(self, gain: Speedup | None, pairs: int, windows: int) -> float:
-        """Return how many pairs the extension is expected to add: all, times the chance that it is needed."""
-        planned = self.storage.recall(CONFIRMATION)
-        more = self.plan.extend_to - (pairs if planned is None else planned.pairs)
-        if more <= 0 or gain is None:
-            return max(0.0, more)
-        return more * (1 - assurance(gain, self.ranking().noise, pairs=pairs, windows=windows))
-
-    def mean_cost_s(self) -> float:
-        """Return the mean seconds of a start."""
-        costs = [cost_s(start) for start in self.starts if start.counts and start.role.is_under_study_load]
-        return sum(costs) / len(costs) if costs else 5.0
-
-    def mean_deploy_s(self) -> float:
-        """Return the mean seconds until a server was ready."""
-        costs = [
-            start.timing.deploy_s for start in self.starts if start.counts and start.role.is_under_study_load
-        ]
-        return sum(costs) / len(costs) if costs else 1.0
-
-    def window_s(self) -> float:
-        """Return the length of a window: the plan's for each load, or as seen where requests are counted."""
-        load = self.setup.load
-        lasted = [window.duration_s for each in self.controls() for window in each.valid_windows]
-        is_counted = any(each.requests_total is not None for each in (load, *load.beside))
-        return median(lasted) if is_counted and lasted else self.plan.window_s * (1 + len(load.beside))
-
-    def warmup_s(self) -> float:
-        """Return the least length of a warm-up: the plan's for each load."""
-        return self.plan.warmup_s * (1 + len(self.setup.load.beside))
-
-    def spent_s(self, role: Role) -> float:
-        """Return the seconds that starts in a role have taken on this host: others work beside it."""
-        return sum(cost_s(start) for start in self.own_starts() if start.role is role)
-
-    def has_time_for(self, starts: int) -> bool:
-        """Return whether so many starts leave the time that confirmation and fixed rate need."""
-        return self.time_left_s() - starts * self.mean_cost_s() >= self._final_s()
-
-    def has_time_to_search(self) -> bool:
-        """Return whether another start of the search leaves the time that the later stages need."""
-        later_s = self.plan.race_s + self.plan.simplify_s + self._final_s()
-        return self.time_left_s() - later_s > self.mean_cost_s()
-
-    def plan_confirmation(self, gain: Speedup | None) -> tuple[int, int]:
-        """Return pairs and windows per start that are likely to prove a gain in the time there is.
-
-        Without a gain to prove so far, those that fill the time.
-        """
-        plan = self.plan
-        if not plan.confirm_s:
-            return plan.pairs, plan.windows[1]
-        return plan_pairs(
-            gain or Speedup(log_ratio=0.0, variance=0.0),
-            self.ranking().noise,
-            least=plan.pairs,
-            seconds=min(plan.confirm_s, max(0.0, self.time_left_s() - WRAP_UP_S)),
-            start_cost_s=self.mean_deploy_s() + self.warmup_s(),
-            window_s=self.window_s(),
-        )
-
-    def _final_s(self) -> float:
-        """Return the seconds that other loads, confirmation, fixed rate and exports need, as things stand."""
-        plan, best = self.plan, self.ranking().incumbent
-        pairs, windows = self.plan_confirmation(None if best is None else best.posterior)
-        each_s = self.mean_cost_s()
-        if plan.confirm_s:
-            confirm_s = 2 * pairs * (self.mean_deploy_s() + self.warmup_s() + windows * self.window_s())
-        else:
-            confirm_s = 2 * plan.extend_to * each_s
-        rate_s = 2 * plan.rate_pairs * (each_s + plan.rate_window_s)
-        return plan.other_loads_s + confirm_s + rate_s + WRAP_UP_S
-
 
 def _as_compared(judges: Judges, storage: Storage) -> Judges:
     """Let judges see windows as the study compares them."""
@@ -523,19 +410,6 @@ def _as_compared(judges: Judges, storage: Storage) -> Judges:
         gate_zero=lambda window: judges.gate_zero(compared(window)),
         prune=lambda windows: judges.prune([compared(window) for window in windows]),
     )
-
-
-def cost_s(start: Start) -> float:
-    """Return the seconds that a start took."""
-    return start.timing.suggest_s + start.timing.deploy_s + start.timing.load_s
-
-
-def _spent_s(starts: Sequence[Start]) -> float:
-    """Return the seconds that a study has taken so far: hosts work beside each other."""
-    spent: dict[str, float] = {}
-    for start in starts:
-        spent[start.host] = spent.get(start.host, 0.0) + cost_s(start)
-    return max(spent.values(), default=0.0)
 
 
 def _least_windows(storage: Storage, plan: Plan, role: Role) -> int:

@@ -18,7 +18,8 @@ from tuner.statistics.ranking import rank
 from tuner.study import Study, load_study
 from tuner.study.facts import FINGERPRINT, SPACE_FACTS
 from tuner.study.folder import require_own
-from tuner.study.storage import Storage, open_storage
+from tuner.study.open_storage import open_storage
+from tuner.study.storage import Storage
 
 SHARE = 0.2
 """Of the configurations of an earlier study, so many of the best are good."""

@@ -27,11 +27,11 @@ from tuner.errors import RestoreFailed, TargetError, TunerError, UsageError
 from tuner.interrupts import signals_interrupt, uninterrupted
 from tuner.ports import Host
 from tuner.records import Role, Start
+from tuner.records.machines import HARDWARE, describe_differing, find_differing
 from tuner.statistics.control_level import Speedup
 from tuner.study import Study, load_study
 from tuner.study.file import choose_target, for_each_target
 from tuner.study.lock import locked
-from tuner.study.storage import HARDWARE, describe_differing, find_differing
 
 IDENTITY = (PurePosixPath("/etc/machine-id"), PurePosixPath("/proc/sys/kernel/random/boot_id"))
 """Clones may have the same machine-id (machine-id(5)), and containers of one machine its boot."""

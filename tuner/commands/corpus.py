@@ -22,7 +22,7 @@ from tuner.space import facts_from_json, load_space
 from tuner.study import Study, load_study
 from tuner.study.facts import CONFIRMATION, FINGERPRINT, SPACE_FACTS
 from tuner.study.folder import put_in_place, require_own
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
 SPACE = "\nspace:\n"
 MOST_NAMED = 5

@@ -9,7 +9,7 @@ from tuner.report.fleet import Fleet, read_fleet
 from tuner.report.fleet.prometheus import prometheus_text
 from tuner.study import Study
 from tuner.study.folder import put_in_place, require_own
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
 
 def look_at_fleet(settings: Study) -> Fleet:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tuner.errors import TargetError, UsageError
 from tuner.study import Study
 from tuner.study.databases.storage_url import POSTGRESQL
-from tuner.study.storage import open_server
+from tuner.study.open_storage import open_server
 
 if TYPE_CHECKING:
     import grpc

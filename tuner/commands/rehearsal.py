@@ -11,7 +11,8 @@ from tuner.space.problems import in_file
 from tuner.study import Study
 from tuner.study.databases.storage_url import show_url
 from tuner.study.folder import require_own
-from tuner.study.storage import Storage, is_there
+from tuner.study.open_storage import is_there
+from tuner.study.storage import Storage
 
 
 def rehearse(settings: Study, setup: Setup, *, trusts: bool) -> tuple[str, ...]:

@@ -28,8 +28,9 @@ from tuner.study.databases.database import StorageLost
 from tuner.study.facts import BLEND, HOSTS, PRESET, SPACE_FACTS, VERDICT
 from tuner.study.folder import require_own
 from tuner.study.lock import is_locked, locked
+from tuner.study.open_storage import NotBegun, is_there, open_storage
 from tuner.study.presets import PRESETS, Plan
-from tuner.study.storage import NotBegun, Storage, is_there, open_storage
+from tuner.study.storage import Storage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ def open_storages(settings: "Study", kind: str) -> "Iterator[Storage]":
         UsageError: a storage is a link or another user's.
         TargetError: a storage cannot be read.
     """
-    from tuner.study.storage import open_storage  # Optuna, which takes half a second to import
+    from tuner.study.open_storage import open_storage  # Optuna, which takes half a second to import
 
     for path in list_databases(settings.folder, kind):
         yield open_storage(sqlite_url(path), settings.name, create=False)

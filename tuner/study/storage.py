@@ -6,9 +6,9 @@ soon as it is over. Reports, speedups and verdicts are recomputed from here; not
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,17 +31,12 @@ from tuner.records.as_json import (
 )
 from tuner.records.blend import Blend
 from tuner.records.hosts import Hosts
+from tuner.records.machines import HARDWARE, describe_differing, find_differing
 from tuner.study.databases.database import (
     StorageLost,
     checked_out,
-    connect_database,
-    connect_proxy,
-    log_ahead,
-    make_file,
-    one_at_a_time,
     translated,
 )
-from tuner.study.databases.storage_url import GRPC, SHARED, SQLITE, show_url
 from tuner.study.databases.trial_rows import TrialRow, TrialRows, as_row
 from tuner.study.facts import (
     BLEND,
@@ -61,7 +56,7 @@ from tuner.study.settings import CONSTRAINTS
 from tuner.study.workers.crew import ALONE, Crew
 from tuner.study.workers.file_locks import FileCrew
 from tuner.study.workers.postgresql import PostgresCrew
-from tuner.study.workers.proxy import ProxyCrew, name_beside
+from tuner.study.workers.proxy import ProxyCrew
 
 T = TypeVar("T")
 FAILED_VALUE = -4.6
@@ -75,14 +70,6 @@ REMEDY_ALONE = (
     "with `storage: postgresql://…`."
 )
 REMEDY_SHARED = "Let machines join that are alike, or give the study a new name."
-
-
-HARDWARE = frozenset({"cpu", "cores", "memory_mib", "kernel", "co_located", "server_cpus", "generator_cpus"})
-"""In what machines of one study may differ by choice: each is compared with its own level."""
-
-
-class NotBegun(UsageError):
-    """There is no such study in the storage yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -446,19 +433,6 @@ def _find_judges(attributes: Mapping[str, Any]) -> tuple[Metric, Blend | None]:
     return _find(METRIC, attributes) or Metric.GOODPUT, _find(BLEND, attributes)
 
 
-def find_differing(
-    one: Fingerprint, other: Fingerprint, *, free: Collection[str] = ()
-) -> dict[str, tuple[object, object]]:
-    """Return in what two machines differ, but for what may: name → both values."""
-    old, new = asdict(one), asdict(other)
-    return {key: (old[key], new[key]) for key in new if key not in free and old.get(key) != new[key]}
-
-
-def describe_differing(found: Mapping[str, tuple[object, object]]) -> str:
-    """Return what `find_differing` found in one line."""
-    return "; ".join(f"{key} was {old!r}, is {new!r}" for key, (old, new) in found.items())
-
-
 def _without_bounds(definition: Mapping[str, str]) -> dict[str, str]:
     """Return a definition without what decides only about starts that were measured."""
     return {name: text for name, text in definition.items() if name != CONSTRAINTS}
@@ -475,75 +449,3 @@ def _changes(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
         elif before[name] != now[name]:
             changed.append(f"{name} was {before[name]!r}, is {now[name]!r}")
     return changed
-
-
-def is_there(url: str) -> bool:
-    """Return whether there is a storage to open; that of a server always is."""
-    return not url.startswith(SQLITE) or Path(show_url(url)).exists()
-
-
-def open_server(url: str) -> optuna.storages.RDBStorage:
-    """Open a whole PostgreSQL, with its tables. Raises TargetError where it cannot be reached."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    where = show_url(url)
-    with translated(where), one_at_a_time(url, where):
-        return connect_database(url, where)
-
-
-def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = time) -> Storage:
-    """Open a study, or make it.
-
-    Raises:
-        TargetError: the storage cannot be reached, read or written.
-        UsageError: the study does not exist and `create` is false.
-    """
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    where, is_file = show_url(url), url.startswith(SQLITE)
-    if is_file and not create and not Path(where).exists():
-        raise NotBegun(f"{where}: there is no study here yet. Start it with `tuner run`.")
-    with translated(where), one_at_a_time(url, where):
-        is_new = is_file and not Path(where).exists()
-        if is_new:
-            make_file(Path(where), name)
-        storage = _connect(url, where, is_new=is_new)
-        known = [study.study_name for study in storage.get_all_studies()]
-        if known and name not in known and is_file:
-            raise UsageError(
-                f"{where}: this storage holds the study {known[0]!r}, not {name!r}. "
-                "Give the study file its old name back, or move the folder away."
-            )
-        if name not in known and not create:
-            raise NotBegun(f"{where}: there is no study {name!r} here yet. Start it with `tuner run`.")
-        study = optuna.create_study(
-            storage=storage, study_name=name, direction="maximize", load_if_exists=True
-        )
-    opened = Storage(storage, study, where, clock=clock)
-    if url.startswith(SHARED):
-        opened.crew = _make_crew(storage, name, where)
-    elif is_file and opened.recall(HOSTS) is not None:
-        opened.crew = FileCrew(folder=Path(where).parent)
-    version = opened.recall(FORMAT) or 1
-    if version > VERSION:
-        raise UsageError(
-            f"{where}: this study was written by a newer tuner (format {version}; this one reads up to "
-            f"{VERSION}). Use that tuner, or give the study a new name."
-        )
-    return opened
-
-
-def _connect(url: str, where: str, *, is_new: bool) -> optuna.storages.BaseStorage:
-    if url.startswith(GRPC):
-        return connect_proxy(url, where)
-    storage = connect_database(url, where, is_known=is_new)
-    if url.startswith(SQLITE):
-        log_ahead(storage)
-    return storage
-
-
-def _make_crew(storage: optuna.storages.BaseStorage, name: str, where: str) -> Crew:
-    """Return how the workers of a study are kept apart: by trials, once one of them came through a proxy."""
-    with translated(where):
-        known = [study.study_name for study in storage.get_all_studies()]
-    if isinstance(storage, optuna.storages.RDBStorage) and name_beside(name) not in known:
-        return PostgresCrew(storage=storage, name=name, where=where)
-    return ProxyCrew(storage=storage, name=name, where=where)

@@ -142,7 +142,8 @@ def test_every_few_starts_the_default_is_measured_again(settings):
             most = max(most, since)
         elif start.role is Role.CONTROL:
             since = 0
-    interval = control_interval(campaign.ranking().noise, campaign.mean_cost_s(), SMALL_PLAN.windows[1])
+    cost_s = campaign.schedule.mean_cost_s()
+    interval = control_interval(campaign.ranking().noise, cost_s, SMALL_PLAN.windows[1])
     assert 4 <= interval <= 8
     assert 4 <= most <= 8
 

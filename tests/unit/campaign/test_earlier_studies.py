@@ -11,7 +11,7 @@ from tests.unit.simulation import SMALL_PLAN, SimulatedHost, make_campaign, spac
 from tuner.campaign.campaign import run_campaign
 from tuner.records import Role
 from tuner.study.facts import CONFIRMATION, FINALIST
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
 FIRST_FORMAT = json.loads((Path(__file__).parents[1] / "study/first_format.json").read_text(encoding="utf-8"))
 SPACE = space_of(*FIRST_FORMAT["trials"][0]["user_attrs"]["config"])

@@ -16,7 +16,7 @@ from tests.unit.simulation import (
 from tuner.campaign.campaign import run_campaign
 from tuner.records import Role, State
 from tuner.statistics.ranking import config_key
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
 LAST_STEP = 128
 """A campaign of this size takes a few more."""
@@ -233,12 +233,12 @@ def test_the_time_of_earlier_sessions_is_spent(tmp_path):
     first = make_campaign(settings, host, storage)
     with pytest.raises(KeyboardInterrupt):
         run_campaign(first)
-    spent_s = 60 * SMALL_PLAN.minutes - first.time_left_s()
+    spent_s = 60 * SMALL_PLAN.minutes - first.schedule.time_left_s()
     host.clock.sleep(FAR_APART_S)
 
     again = make_campaign(settings, host, storage, session="second")
 
     # But for the start that was cut off, of which nobody knows what it took.
     one_start_s = 4
-    assert 60 * SMALL_PLAN.minutes - spent_s <= again.time_left_s()
-    assert again.time_left_s() <= 60 * SMALL_PLAN.minutes - spent_s + one_start_s
+    assert 60 * SMALL_PLAN.minutes - spent_s <= again.schedule.time_left_s()
+    assert again.schedule.time_left_s() <= 60 * SMALL_PLAN.minutes - spent_s + one_start_s

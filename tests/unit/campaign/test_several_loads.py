@@ -159,10 +159,11 @@ def test_the_time_of_a_start_is_planned_with_all_its_loads(run):
     campaign, _ = run({"pages": both, "images": both})
     load, plan = campaign.setup.load, campaign.plan
 
-    assert (campaign.window_s(), campaign.warmup_s()) == (2 * plan.window_s, 2 * plan.warmup_s)
+    schedule = campaign.schedule
+    assert (schedule.window_s(), schedule.warmup_s()) == (2 * plan.window_s, 2 * plan.warmup_s)
     campaign.setup = replace(campaign.setup, load=replace(load, requests_total=1000, beside=()))
     # As long as the default's own windows were seen to be: rounds of two windows of a second.
-    assert campaign.window_s() == 2.0
+    assert campaign.schedule.window_s() == 2.0
 
 
 def test_every_start_has_every_load(run):

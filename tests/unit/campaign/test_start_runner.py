@@ -13,7 +13,8 @@ from tuner.measure import start as start_module
 from tuner.measure import window as load_module
 from tuner.measure.start import NO_JUDGES
 from tuner.records import Role, State
-from tuner.study.storage import FAILED_VALUE, Opening, open_storage
+from tuner.study.open_storage import open_storage
+from tuner.study.storage import FAILED_VALUE, Opening
 
 FINE = Happening()
 OPENING = Opening(role=Role.SEARCH, config=CONFIG, arm="")

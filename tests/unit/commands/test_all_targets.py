@@ -9,9 +9,9 @@ from tests.unit.simulation import make_setup, space_of, write_study
 from tuner.commands.all_targets import IDENTITY, refuse_unlike
 from tuner.errors import UsageError
 from tuner.ports import FileState
+from tuner.records.machines import HARDWARE
 from tuner.space import SpaceFacts, load_space
 from tuner.study.file import for_each_target
-from tuner.study.storage import HARDWARE
 from tuner.testing.fakes import MemoryHost
 
 NAMES = "ssh://root@web1, ssh://root@web2"

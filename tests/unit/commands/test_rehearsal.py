@@ -11,7 +11,8 @@ from tuner.commands.rehearsal import rehearse
 from tuner.errors import TargetError, UsageError
 from tuner.records import Role
 from tuner.study.facts import PRESET, VERDICT
-from tuner.study.storage import Opening, open_storage
+from tuner.study.open_storage import open_storage
+from tuner.study.storage import Opening
 
 
 def try_all(settings, *, trusts=False):

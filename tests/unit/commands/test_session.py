@@ -13,7 +13,8 @@ from tuner.errors import UsageError
 from tuner.records import Role
 from tuner.space import Preset, SpaceFacts, facts_to_json, load_space
 from tuner.study.facts import CONFIRMATION, PRESET, SPACE_FACTS, VERDICT, Confirmation
-from tuner.study.storage import Opening, open_storage
+from tuner.study.open_storage import open_storage
+from tuner.study.storage import Opening
 
 FACTS = SpaceFacts(names={**HOST}, versions={"nginx": (1, 22, 1)})
 

@@ -30,7 +30,7 @@ from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study.facts import CONFIRMATION, PRESET, VERDICT
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
 SPACE = space_of(*TUNED)
 

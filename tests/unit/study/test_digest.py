@@ -10,7 +10,8 @@ from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.digest import make_study_key
 from tuner.study.facts import PRESET, VERDICT
 from tuner.study.folder import DATABASE
-from tuner.study.storage import Opening, open_storage
+from tuner.study.open_storage import open_storage
+from tuner.study.storage import Opening
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.study import facts
 from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.facts import Confirmation, Meeting, Refusal
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
 FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_text(encoding="utf-8"))
 """A whole study as it was written before facts had types and a version."""

@@ -20,7 +20,8 @@ from tuner.records import Failure, Role, State, Timing
 from tuner.study import facts
 from tuner.study.databases.database import translated
 from tuner.study.objective import Constraint, slacks
-from tuner.study.storage import FAILED_VALUE, Opening, open_storage
+from tuner.study.open_storage import open_storage
+from tuner.study.storage import FAILED_VALUE, Opening
 
 SPACE = space_of(*TUNED)
 DEFAULT = SPACE.default()
@@ -353,7 +354,7 @@ def test_a_study_that_is_not_there_is_refused_unless_it_may_be_made(url, tmp_pat
 
 MAKE = """
 import sys
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
 open_storage(sys.argv[1], "study")
 """
@@ -433,7 +434,16 @@ def test_a_storage_of_another_version_of_optuna_is_refused(storage, url, tmp_pat
         connection.execute("UPDATE version_info SET schema_version = 99")
         connection.execute("UPDATE alembic_version SET version_num = 'v99'")
 
-    with pytest.raises(TargetError, match="another version of Optuna"):
+    with pytest.raises(TargetError, match=r"another version of Optuna.*It is later than the one here"):
+        open_storage(url, "study")
+
+
+def test_tables_of_an_earlier_optuna_in_a_file_are_refused_with_the_way_out(storage, url, tmp_path):
+    assert storage.starts() == ()
+    with sqlite3.connect(tmp_path / "study.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'v3.0.0.d'")
+
+    with pytest.raises(TargetError, match=r"Keep a copy of the file.*optuna storage upgrade"):
         open_storage(url, "study")
 
 

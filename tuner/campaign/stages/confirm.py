@@ -5,8 +5,9 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from tuner.campaign.experiment import WRAP_UP_S, Experiment
+from tuner.campaign.experiment import Experiment
 from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs, read_starts
+from tuner.campaign.schedule import WRAP_UP_S
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.records.hosts import Hosts
@@ -36,7 +37,7 @@ def confirm(experiment: Experiment, winner: Config) -> str:
     failed = _measure(experiment, planned)
     gain = read_gain(storage, experiment.starts, experiment.default, constraints)
     more = planned.extend_to - planned.pairs
-    has_time = experiment.time_left_s() >= 2 * more * experiment.mean_cost_s()
+    has_time = experiment.schedule.time_left_s() >= 2 * more * experiment.schedule.mean_cost_s()
     if more > 0 and failed is None and has_time and gain is not None and needs_extension(gain):
         experiment.progress.note("the pairs do not decide; the planned extension follows")
         planned = replace(planned, pairs=planned.extend_to)
@@ -81,7 +82,8 @@ def find_planned(experiment: Experiment) -> Config | None:
 def _size(experiment: Experiment, winner: Config, *, after: Confirmation | None) -> Confirmation:
     """Plan the pairs by all that is known before them; `after` is the plan of a finalist that was refused."""
     storage, plan, posterior = experiment.storage, experiment.plan, experiment.ranking().posterior
-    pairs, windows = experiment.plan_confirmation(None if posterior is None else posterior.gain(winner))
+    gain = None if posterior is None else posterior.gain(winner)
+    pairs, windows = experiment.schedule.plan_confirmation(gain)
     extend_to = max(pairs, plan.extend_to)
     return Confirmation(
         config=dict(winner), pairs=pairs, windows=windows, extend_to=extend_to,
@@ -140,7 +142,7 @@ def _measure_doubted(experiment: Experiment, planned: Confirmation) -> None:
     ]
     while (made := _count_since_pairs(experiment.own_starts())) < 2 * planned.pairs:
         known = _judge_feasibility(experiment)
-        has_time = experiment.time_left_s() >= experiment.mean_cost_s() + WRAP_UP_S
+        has_time = experiment.schedule.time_left_s() >= experiment.schedule.mean_cost_s() + WRAP_UP_S
         if known.may_ship(winner) or known.is_ruled_out(winner) or not has_time:
             break
         experiment.make(openings[made % len(openings)])

@@ -98,13 +98,12 @@ def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> 
     setup, plan, hosts = experiment.setup, experiment.plan, experiment.hosts
     count = 1 if hosts is None else len(hosts.names)
     situations, left_out = choose_situations(setup.load, is_private=not setup.settings.target.is_managed)
-    own_s = experiment.window_s()
+    own_s = experiment.schedule.window_s()
     window_s = max(LEAST_WINDOW_S, min(own_s, MOST_WINDOW_S))
     noise = experiment.ranking().noise
     slow = sum(each.slow_clients > 0 for each in situations)
-    start_s = (
-        experiment.mean_deploy_s() + WARM_UP_S + len(situations) * (window_s + OVERHEAD_S) + slow * OVERHEAD_S
-    )
+    loads_s = len(situations) * (window_s + OVERHEAD_S) + slow * OVERHEAD_S
+    start_s = experiment.schedule.mean_deploy_s() + WARM_UP_S + loads_s
     wanted = round(plan.other_loads_s / (2 * start_s))
     # Windows of a plan may be longer than these, and so less noisy.
     longer = math.sqrt(own_s / window_s)

@@ -55,7 +55,7 @@ def _goes_on(experiment: Experiment, expected: Sequence[float | None]) -> bool:
         return True  # however little time there is: without any the study would answer nothing
     if is_exhausted(expected):
         return False
-    return searched < experiment.plan.trials and experiment.has_time_to_search()
+    return searched < experiment.plan.trials and experiment.schedule.has_time_to_search()
 
 
 def _searched(experiment: Experiment) -> int:
@@ -82,7 +82,7 @@ def _find_lost(experiment: Experiment) -> list[Config]:
 
 def _is_control_due(experiment: Experiment) -> bool:
     interval = control_interval(
-        experiment.ranking().noise, experiment.mean_cost_s(), experiment.plan.windows[1]
+        experiment.ranking().noise, experiment.schedule.mean_cost_s(), experiment.plan.windows[1]
     )
     since = 0
     for start in reversed(experiment.own_starts()):

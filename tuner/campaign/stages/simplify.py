@@ -134,7 +134,7 @@ def _measure_unproven(experiment: Experiment, config: Config) -> bool:
         at_it = {config_key(start.config) for start in experiment.pending}
         if config_key(config) in at_it or _shippable(experiment, [config], on=experiment.host):
             return False
-    if experiment.ranking().feasibility.is_ruled_out(config) or not experiment.has_time_for(1):
+    if experiment.ranking().feasibility.is_ruled_out(config) or not experiment.schedule.has_time_for(1):
         return False
     experiment.make(Opening(role=Role.ABLATION, config=config))
     return True

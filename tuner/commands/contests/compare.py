@@ -28,8 +28,9 @@ from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD
 from tuner.study.folder import make_folder, require_own_database
 from tuner.study.lock import locked
+from tuner.study.open_storage import is_there, open_storage
 from tuner.study.presets import PRESETS, Plan
-from tuner.study.storage import Opening, Storage, is_there, open_storage
+from tuner.study.storage import Opening, Storage
 
 
 def compare(

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 
 from tuner.campaign.blocks import measure_blocks
-from tuner.campaign.experiment import cost_s
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress
+from tuner.campaign.schedule import cost_s
 from tuner.campaign.start_runner import Starter
 from tuner.commands.contests.compare import ComparedMetric
 from tuner.commands.contests.interleaved import OF_THE_LOAD, start_s
@@ -25,8 +25,9 @@ from tuner.statistics.arms.faults import find_failure
 from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.facts import CONTEST, FINGERPRINT, ContestPlan
 from tuner.study.folder import make_folder, require_own_database
+from tuner.study.open_storage import open_storage
 from tuner.study.presets import PRESETS, Plan
-from tuner.study.storage import Opening, Storage, open_storage
+from tuner.study.storage import Opening, Storage
 
 BLOCKS: Mapping[str, int] = {"quick": 8, "standard": 12, "thorough": 20}
 """Under each preset, when nothing else is asked. Their number is settled before the first: who stops when the

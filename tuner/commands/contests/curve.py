@@ -26,9 +26,10 @@ from tuner.study.facts import CURVE, CurvePlan
 from tuner.study.loads.load_bounds import MOST_CONNECTIONS
 from tuner.study.lock import locked
 from tuner.study.objective import FAILURE_RATE
+from tuner.study.open_storage import is_there
 from tuner.study.presets import PRESETS, Plan
 from tuner.study.side_storages import CURVES
-from tuner.study.storage import Opening, is_there
+from tuner.study.storage import Opening
 
 CONNECTIONS = (100, 300, 1000, 3000, 10_000)
 MOST_COUNTS = 12

@@ -9,9 +9,9 @@ from math import ceil
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tuner.campaign.experiment import cost_s
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import UNKNOWN, Progress
+from tuner.campaign.schedule import cost_s
 from tuner.campaign.start_runner import Starter
 from tuner.commands.session import name_session
 from tuner.errors import UsageError
@@ -22,8 +22,9 @@ from tuner.study import Study
 from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.facts import FINGERPRINT, Fact
 from tuner.study.folder import make_folder, require_own_database
+from tuner.study.open_storage import open_storage
 from tuner.study.presets import Plan
-from tuner.study.storage import Opening, Storage, open_storage
+from tuner.study.storage import Opening, Storage
 
 T = TypeVar("T")
 

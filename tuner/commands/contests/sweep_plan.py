@@ -14,7 +14,7 @@ from tuner.space.values import accept_at, find_special
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
 from tuner.study.facts import SweepPlan
-from tuner.study.storage import is_there
+from tuner.study.open_storage import is_there
 
 BASES = (DEFAULT_ARM, WINNER_ARM)
 MOST_VALUES = 24

@@ -25,8 +25,8 @@ from tuner.study import Study
 from tuner.study.facts import PRESET, ContestPlan, Entrant, MovedLoad
 from tuner.study.folder import require_own
 from tuner.study.lock import locked
+from tuner.study.open_storage import is_there, open_storage
 from tuner.study.presets import PRESETS
-from tuner.study.storage import is_there, open_storage
 
 TUNED = "tuned"
 OF_ONE_STUDY = ("study", "servers", "parameter ", "default of ", "backend of ")

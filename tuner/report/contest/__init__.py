@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tuner.campaign.experiment import cost_s
+from tuner.campaign.schedule import cost_s
 from tuner.errors import UsageError
 from tuner.records import Metric, Start
 from tuner.report.summary import Arm, gather_arm

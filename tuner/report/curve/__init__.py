@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tuner.campaign.experiment import cost_s
+from tuner.campaign.schedule import cost_s
 from tuner.errors import UsageError
 from tuner.report.wording import say_duration, say_percent
 from tuner.statistics.curves.load_curve import LoadCurve, Spot, judge_curve

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tuner.campaign.experiment import cost_s
+from tuner.campaign.schedule import cost_s
 from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.records import Metric

@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 from tuner.errors import TargetError, UsageError
 from tuner.study.databases.away import Away
 from tuner.study.databases.storage_url import POSTGRESQL, SQLITE, driver_url, sqlite_url
+from tuner.study.databases.tables import bring_up_to_date
 
 CONNECTION = {
     "connect_timeout": 10,
@@ -95,10 +96,16 @@ def make_file(path: Path, name: str) -> None:
 def connect_database(
     url: str, where: str, *, is_known: bool = False, engine_kwargs: dict[str, Any] | None = None
 ) -> optuna.storages.RDBStorage:
-    """Open a database; that Optuna's version fits one of our own making need not be looked up: it is slow."""
+    """Open a database; that Optuna's version fits one of our own making need not be looked up: it is slow.
+
+    Others are kept away meanwhile, see `one_at_a_time`.
+    """
     url, options = _way_to(url, where)
     with _understood(where):
-        return optuna.storages.RDBStorage(url, engine_kwargs or options, skip_compatibility_check=is_known)
+        storage = optuna.storages.RDBStorage(url, engine_kwargs or options, skip_compatibility_check=True)
+        if not is_known:
+            bring_up_to_date(storage, where)
+        return storage
 
 
 def connect_proxy(url: str, where: str) -> optuna.storages.BaseStorage:
@@ -164,10 +171,6 @@ def _understood(where: str) -> Iterator[None]:
         raise TargetError(
             f"{where}: the driver of this database is not installed. Install it (of PostgreSQL: "
             "`pip install 'psycopg[binary]'`), or write `storage: sqlite`."
-        ) from error
-    except RuntimeError as error:
-        raise TargetError(
-            f"{where}: this storage was written by another version of Optuna. {error}"
         ) from error
     except (KeyError, ValueError) as error:
         raise UsageError(

@@ -4,7 +4,7 @@ Each worker is a process of its own with a simulated host, whose starts take as 
 what is measured is deciding and storing, not two cores that serve sixteen servers. PostgreSQL is a private
 instance. Counted is what ends in a window that begins when every worker measures.
 
-    python -m benchmarks.fleet --preset standard --workers 1,8,32 [--seconds 120] [--there 1000]
+    python -m benchmarks.fleet.scaling --preset standard --workers 1,8,32 [--seconds 120] [--there 1000]
 
 `--there` writes so many starts into the study before anybody begins.
 """
@@ -26,7 +26,7 @@ from statistics import fmean, quantiles
 from benchmarks.campaign.host import DrawnHost
 from benchmarks.campaign.play import Arm, set_up
 from benchmarks.campaign.servers import draw_server
-from benchmarks.fleet_history import write_history
+from benchmarks.fleet.history import write_history
 from tests.integration.work_simulated import FastClock
 from tests.testbed.database import Postgres, open_postgres
 from tests.unit.simulated_study import FINGERPRINT
@@ -38,8 +38,9 @@ from tuner.optimize.optimizer import Observation, Optimizer, Suggestion
 from tuner.records import Role, Start, State
 from tuner.space import Dimension
 from tuner.study import Study
+from tuner.study.open_storage import open_storage
 from tuner.study.presets import PRESETS, Plan
-from tuner.study.storage import Storage, open_storage
+from tuner.study.storage import Storage
 
 TICKS = os.sysconf("SC_CLK_TCK")
 STUDY = "fleet"

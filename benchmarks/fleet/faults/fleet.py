@@ -12,17 +12,18 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from benchmarks.fleet_faults.worker import work_as_process
+from benchmarks.fleet.faults.worker import work_as_process
 from tests.integration.private_machine import PrivateHost, private_machine
 from tests.testbed.database import Postgres, open_postgres
 from tests.unit.simulation import write_study
 from tuner.records import Role
 from tuner.study import Study, load_study
-from tuner.study.storage import Storage, open_storage
+from tuner.study.open_storage import open_storage
+from tuner.study.storage import Storage
 
 PROCESSES = get_context("forkserver")
 """Of one process that has imported all, since a worker is begun again after every fault."""
-PROCESSES.set_forkserver_preload(["benchmarks.fleet_faults.worker"])
+PROCESSES.set_forkserver_preload(["benchmarks.fleet.faults.worker"])
 SPEED = 20
 """Simulated seconds that pass in a real one."""
 HAS_TURN = """

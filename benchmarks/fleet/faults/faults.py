@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from random import Random
 
-from benchmarks.fleet_faults.fleet import Fleet, Worker
+from benchmarks.fleet.faults.fleet import Fleet, Worker
 
 Fault = Callable[[Fleet, Random], None]
 BEYOND_S = 2.0

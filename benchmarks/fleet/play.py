@@ -1,6 +1,6 @@
 """How much sooner do 16 workers find what one finds? `make bench-fleet` plays it on simulated time.
 
-    python -m benchmarks.fleet_play [--workers 1,16] [--first 0] [--servers 5] [--trials 150]
+    python -m benchmarks.fleet.play [--workers 1,16] [--first 0] [--servers 5] [--trials 150]
 
 All workers of a study are threads of one process, of which one runs at a time. They share a clock that goes
 on by what starts take and by the CPU time that each worker spends, as if each had a machine of its own. The

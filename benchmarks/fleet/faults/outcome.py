@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from benchmarks.fleet_faults.fleet import Fleet
-from benchmarks.fleet_faults.worker import worth_of
+from benchmarks.fleet.faults.fleet import Fleet
+from benchmarks.fleet.faults.worker import worth_of
 from tests.integration.shared_study import find_wrong_starts
 from tests.integration.waiting import wait_until
 from tests.unit.simulation import TUNED, space_of

@@ -1,6 +1,6 @@
 """How long do decisions take, by trials, hosts and parameters? A part of `make bench-fleet`; CPU seconds.
 
-python -m benchmarks.fleet_decisions
+python -m benchmarks.fleet.decisions
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import TypeVar
 from benchmarks.campaign.host import DrawnHost
 from benchmarks.campaign.play import Arm, set_up
 from benchmarks.campaign.servers import draw_server
-from benchmarks.fleet_history import write_history
+from benchmarks.fleet.history import write_history
 from tuner.campaign.suggest import suggest
 from tuner.study.presets import PRESETS
 

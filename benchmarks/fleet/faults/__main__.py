@@ -1,6 +1,6 @@
 """Does a shared study come to its end whatever breaks? `make bench-fleet-faults` breaks ten of them.
 
-    python -m benchmarks.fleet_faults [--runs 10] [--first 0] [--faults 10] [--hosts 3]
+    python -m benchmarks.fleet.faults [--runs 10] [--first 0] [--faults 10] [--hosts 3]
 
 Each seed draws a server. Its study is played without faults, and then with so many at random moments. Wanted
 is that every start has exactly one outcome, every target is given back, and the winner is worth what that
@@ -13,9 +13,9 @@ import sys
 import time
 from dataclasses import dataclass
 
-from benchmarks.fleet_faults.faults import FAULTS
-from benchmarks.fleet_faults.fleet import open_fleet
-from benchmarks.fleet_faults.outcome import PRICE, find_wrong, net_worth
+from benchmarks.fleet.faults.faults import FAULTS
+from benchmarks.fleet.faults.fleet import open_fleet
+from benchmarks.fleet.faults.outcome import PRICE, find_wrong, net_worth
 from tuner.interrupts import signals_interrupt
 from tuner.records import State
 

@@ -21,7 +21,8 @@ from tuner.optimize.replay import distributions
 from tuner.optimize.sparse import draw_sparse
 from tuner.records import Role, Start, State, Timing
 from tuner.study import load_study
-from tuner.study.storage import Opening, Storage, open_storage
+from tuner.study.open_storage import open_storage
+from tuner.study.storage import Opening, Storage
 from tuner.study.workers.proxy import ProxyCrew
 
 WINDOWS = 3

@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks.campaign.play import Arm, Played, as_it_is, play, run
 from benchmarks.campaign.servers import draw_server
 from benchmarks.campaign.spaces import FAMILIES, find_facts
-from benchmarks.transfer_servers import draw_alike
+from benchmarks.transfer.servers import draw_alike
 from tuner import __version__
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.stages.confirm import read_gain

@@ -1,6 +1,7 @@
 """How much does a winner lose on the worst of its hosts? `make bench-robust` tunes on one host, and on all.
 
-    python -m benchmarks.robust [--servers 8] [--first 0] [--hosts 8] [--unlike 2] [--workers 1] [--json FILE]
+    python -m benchmarks.fleet.robust [--servers 8] [--first 0] [--hosts 8] [--unlike 2] [--workers 1]
+        [--json FILE]
 
 Each drawn server (`benchmarks.campaign`) stands on so many simulated hosts, of which some are unlike the
 others in what half of its settings do. Its worst-host regret is what a winner lacks, on the host where it

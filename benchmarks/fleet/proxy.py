@@ -17,17 +17,17 @@ from pathlib import Path
 from statistics import fmean, quantiles
 from typing import Any
 
-from benchmarks.fleet import database_cpu_s
-from benchmarks.proxy_controller import SPACE, WINDOWS, peak_mib, read_options
+from benchmarks.fleet.proxy_controller import SPACE, WINDOWS, peak_mib, read_options
+from benchmarks.fleet.scaling import database_cpu_s
 from tests.testbed.database import Postgres, open_postgres
 from tests.testbed.proxy import Proxy
 from tests.unit.simulation import write_study
 from tuner.records import Start, State
 from tuner.statistics.ranking import rank
 from tuner.study import Study, load_study
-from tuner.study.storage import open_storage
+from tuner.study.open_storage import open_storage
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def main() -> None:
@@ -44,7 +44,7 @@ def measure(folder: Path, postgres: Postgres, options: argparse.Namespace) -> No
     settings = write(folder / "workers", f"grpc://{proxy.address}")
     open_storage(settings.storage_url, settings.name)
     command = [
-        sys.executable, "-m", "benchmarks.proxy_controller", "--starts", options.starts, "--targets",
+        sys.executable, "-m", "benchmarks.fleet.proxy_controller", "--starts", options.starts, "--targets",
         options.targets, "--controllers", options.controllers, "--seconds", options.seconds, settings.path,
     ]  # fmt: skip
 

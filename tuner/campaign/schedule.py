@@ -1,0 +1,193 @@
+"""What starts cost, and how much of a study's time is left."""
+
+from collections.abc import Sequence
+from statistics import fmean, median
+from typing import Protocol
+
+from tuner.campaign.prepare import Setup
+from tuner.ports import Clock
+from tuner.records import Role, Start
+from tuner.statistics.confirmation.power import assurance, plan_pairs
+from tuner.statistics.control_level import Speedup
+from tuner.statistics.ranking import Ranking
+from tuner.statistics.time_left import USUAL_STARTS, Outlook
+from tuner.study.facts import CONFIRMATION
+from tuner.study.presets import Plan
+from tuner.study.storage import Storage
+
+WRAP_UP_S = 10.0
+"""Kept back for the report and the exports."""
+PAIRED = {"other loads", "confirm", "latency"}
+"""Stages that count pairs."""
+
+
+class Measured(Protocol):
+    """What a schedule has to know of a study."""
+
+    setup: Setup
+    plan: Plan
+    storage: Storage
+    clock: Clock
+    starts: list[Start]
+
+    def ranking(self) -> Ranking:
+        """Return what all starts so far say."""
+
+    def own_starts(self) -> list[Start]:
+        """Return the starts that were made on this host."""
+
+    def controls(self) -> list[Start]:
+        """Return the starts of the default on this host that are measurements."""
+
+
+class Schedule:
+    """The time of a study, by what its starts have taken so far."""
+
+    def __init__(self, study: Measured) -> None:
+        """Begin a session: what earlier ones took is spent."""
+        self._study = study
+        now_s = study.clock.monotonic()
+        self._deadline_s = now_s + study.plan.minutes * 60 - _spent_s(study.starts)
+        self._stage, self._stage_starts = "", 0
+        self._begun_s, self._made_s = now_s, 0.0
+
+    def enter(self, stage: str, done: int, total: int) -> None:
+        """Go on with a stage of which so much is done."""
+        each = 2 if stage in PAIRED else 1
+        self._stage = stage
+        self._stage_starts = max(1, each * (USUAL_STARTS.get(stage, total) - done))
+
+    def begin_start(self) -> None:
+        """Count a start of the stage."""
+        self._stage_starts = max(0, self._stage_starts - 1)
+
+    def end_start(self, start: Start) -> None:
+        """Count what a start took."""
+        self._made_s += cost_s(start)
+
+    def rest(self, seconds: float) -> None:
+        """Leave out a pause in which nothing could be measured."""
+        self._begun_s += seconds
+
+    def time_left_s(self) -> float:
+        return max(0.0, self._deadline_s - self._study.clock.monotonic())
+
+    def expected_left_s(self) -> float:
+        """Return the seconds that the rest of the campaign is expected to take."""
+        plan, best = self._study.plan, self._study.ranking().incumbent
+        gain = None if best is None else best.posterior
+        pairs, windows = self.plan_confirmation(gain)
+        tried = sum(start.role in {Role.SEARCH, Role.REPEAT} for start in self._study.starts)
+        pace = self._pace()
+        return Outlook(
+            plan=plan,
+            start_s=pace * self.mean_cost_s(),
+            pair_start_s=pace * self._pair_start_s(windows),
+            pairs=pairs,
+            extension=self._expected_extension(gain, pairs, windows),
+            search_s=self.time_left_s() - plan.race_s - plan.simplify_s - self._final_s(),
+            trials=max(0, plan.trials - tried),
+            has_rate=self._study.setup.fixed_rate is not None and not self._study.setup.load.beside,
+        ).left_s(self._stage, self._stage_starts)
+
+    def _pace(self) -> float:
+        """Return the time of this session relative to that of its starts: in between is computed, too."""
+        if not self._made_s:
+            return 1.0
+        return max(1.0, (self._study.clock.monotonic() - self._begun_s) / self._made_s)
+
+    def _pair_start_s(self, windows: int) -> float:
+        """Return the mean seconds of a start of the confirmation; before one was made, what is planned."""
+        made = [cost_s(start) for start in self._study.starts if start.role is Role.CONFIRM and start.counts]
+        if made:
+            return fmean(made)
+        if not self._study.plan.confirm_s:
+            return self.mean_cost_s()
+        return self.mean_deploy_s() + self.warmup_s() + windows * self.window_s()
+
+    def _expected_extension(self, gain: Speedup | None, pairs: int, windows: int) -> float:
+        """Return how many pairs the extension is expected to add: all, times the chance that it is needed."""
+        planned = self._study.storage.recall(CONFIRMATION)
+        more = self._study.plan.extend_to - (pairs if planned is None else planned.pairs)
+        if more <= 0 or gain is None:
+            return max(0.0, more)
+        return more * (1 - assurance(gain, self._study.ranking().noise, pairs=pairs, windows=windows))
+
+    def mean_cost_s(self) -> float:
+        """Return the mean seconds of a start."""
+        costs = [cost_s(start) for start in self._under_study_load()]
+        return sum(costs) / len(costs) if costs else 5.0
+
+    def mean_deploy_s(self) -> float:
+        """Return the mean seconds until a server was ready."""
+        costs = [start.timing.deploy_s for start in self._under_study_load()]
+        return sum(costs) / len(costs) if costs else 1.0
+
+    def _under_study_load(self) -> list[Start]:
+        return [start for start in self._study.starts if start.counts and start.role.is_under_study_load]
+
+    def window_s(self) -> float:
+        """Return the length of a window: the plan's for each load, or as seen where requests are counted."""
+        load = self._study.setup.load
+        lasted = [window.duration_s for each in self._study.controls() for window in each.valid_windows]
+        is_counted = any(each.requests_total is not None for each in (load, *load.beside))
+        return median(lasted) if is_counted and lasted else self._study.plan.window_s * (1 + len(load.beside))
+
+    def warmup_s(self) -> float:
+        """Return the least length of a warm-up: the plan's for each load."""
+        return self._study.plan.warmup_s * (1 + len(self._study.setup.load.beside))
+
+    def spent_s(self, role: Role) -> float:
+        """Return the seconds that starts in a role have taken on this host: others work beside it."""
+        return sum(cost_s(start) for start in self._study.own_starts() if start.role is role)
+
+    def has_time_for(self, starts: int) -> bool:
+        """Return whether so many starts leave the time that confirmation and fixed rate need."""
+        return self.time_left_s() - starts * self.mean_cost_s() >= self._final_s()
+
+    def has_time_to_search(self) -> bool:
+        """Return whether another start of the search leaves the time that the later stages need."""
+        later_s = self._study.plan.race_s + self._study.plan.simplify_s + self._final_s()
+        return self.time_left_s() - later_s > self.mean_cost_s()
+
+    def plan_confirmation(self, gain: Speedup | None) -> tuple[int, int]:
+        """Return pairs and windows per start that are likely to prove a gain in the time there is.
+
+        Without a gain to prove so far, those that fill the time.
+        """
+        plan = self._study.plan
+        if not plan.confirm_s:
+            return plan.pairs, plan.windows[1]
+        return plan_pairs(
+            gain or Speedup(log_ratio=0.0, variance=0.0),
+            self._study.ranking().noise,
+            least=plan.pairs,
+            seconds=min(plan.confirm_s, max(0.0, self.time_left_s() - WRAP_UP_S)),
+            start_cost_s=self.mean_deploy_s() + self.warmup_s(),
+            window_s=self.window_s(),
+        )
+
+    def _final_s(self) -> float:
+        """Return the seconds that other loads, confirmation, fixed rate and exports need, as things stand."""
+        plan, best = self._study.plan, self._study.ranking().incumbent
+        pairs, windows = self.plan_confirmation(None if best is None else best.posterior)
+        each_s = self.mean_cost_s()
+        if plan.confirm_s:
+            confirm_s = 2 * pairs * (self.mean_deploy_s() + self.warmup_s() + windows * self.window_s())
+        else:
+            confirm_s = 2 * plan.extend_to * each_s
+        rate_s = 2 * plan.rate_pairs * (each_s + plan.rate_window_s)
+        return plan.other_loads_s + confirm_s + rate_s + WRAP_UP_S
+
+
+def cost_s(start: Start) -> float:
+    """Return the seconds that a start took."""
+    return start.timing.suggest_s + start.timing.deploy_s + start.timing.load_s
+
+
+def _spent_s(starts: Sequence[Start]) -> float:
+    """Return the seconds that a study has taken so far: hosts work beside each other."""
+    spent: dict[str, float] = {}
+    for start in starts:
+        spent[start.host] = spent.get(start.host, 0.0) + cost_s(start)
+    return max(spent.values(), default=0.0)
