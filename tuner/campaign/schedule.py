@@ -21,7 +21,7 @@ PAIRED = {"other loads", "confirm", "latency"}
 """Stages that count pairs."""
 
 
-class Measured(Protocol):
+class MeasuredStudy(Protocol):
     """What a schedule has to know of a study."""
 
     setup: Setup
@@ -43,7 +43,7 @@ class Measured(Protocol):
 class Schedule:
     """The time of a study, by what its starts have taken so far."""
 
-    def __init__(self, study: Measured) -> None:
+    def __init__(self, study: MeasuredStudy) -> None:
         """Begin a session: what earlier ones took is spent."""
         self._study = study
         now_s = study.clock.monotonic()

@@ -284,13 +284,11 @@ class Posterior:
         gains = chosen @ gains + (0.0 if bonus is None else bonus)
         variance, shared = start_variance(self.noise, windows), covariances.diagonal()[first:last]
         moved = chosen @ contrast @ covariances[:first, first:last]
-        return np.max(
-            [
-                gradient_of_knowledge(gains, moved / np.sqrt(shared + variance / starts)) / starts
-                for starts in range(1, max(1, most) + 1)
-            ],
-            axis=0,
-        )
+        by_start = [
+            gradient_of_knowledge(gains, moved / np.sqrt(shared + variance / starts)) / starts
+            for starts in range(1, max(1, most) + 1)
+        ]
+        return np.asarray(np.max(by_start, axis=0))
 
     @cached_property
     def _default(self) -> Points:

@@ -38,11 +38,11 @@ def bring_up_to_date(storage: optuna.storages.RDBStorage, where: str) -> None:
     storage.engine.dispose()
     with storage.engine.connect() as connection:
         others = connection.execute(text(OTHERS)).scalar_one()
+    storage.engine.dispose()
     if others:
         raise TargetError(
             f"{begun} They are brought up to date once nobody else uses them: {others} other connection"
             f"{'' if others == 1 else 's'} to this database now. End all workers, proxies and dashboards "
             "first, or go on with the tuner that they have."
         )
-    storage.engine.dispose()
     storage.upgrade()
