@@ -17,9 +17,7 @@ MEANINGS = {
     0: "Done; of a study, its winner is confirmed.",
     NOTHING_BETTER: "Done, and no better configuration is proven.",
     UsageError.exit_code: "The command or the study file is wrong.",
-    TargetError.exit_code: (
-        "The target cannot be used: a program, a right or a port is lacking, its default fails, it is too noisy."
-    ),
+    TargetError.exit_code: "The target cannot be used: a program or a right is lacking, or it is too noisy.",
     RestoreFailed.exit_code: "Originals could not be put back.",
     FAULT: "tuner itself failed, or its output could not be written; this says nothing of the study.",
     CANNOT_TELL: "The planned pairs of a gate or a verification do not decide.",
