@@ -243,15 +243,11 @@ class Posterior:
         bonus: Array | None = None,
         host: str = "",
         pending: Sequence[Start] = (),
-        most: int = 1,
     ) -> Array:
         """Return by how much another start of each raises the mean of the one chosen then; shape (m,).
 
         The knowledge gradient over these configurations (Frazier, Powell & Dayanik 2009,
-        doi 10.1287/ijoc.1080.0314), in log points. Where starts scatter, one alone may change no mind that
-        several would change: so counted is what so many starts of a configuration bring, by start, for the
-        number that brings most (KG(*) of Frazier & Powell, "Paradoxes in learning and the marginal value of
-        information", 2010).
+        doi 10.1287/ijoc.1080.0314), in log points.
 
         Args:
             configs: what is chosen among.
@@ -260,7 +256,6 @@ class Posterior:
             bonus: shape (m,), worth of each besides its gain; None for none.
             host: on which it would be made.
             pending: starts that others are at. What they will show is as expected; it leaves less to learn.
-            most: starts of one configuration that there is time for.
         """
         points = self._points(configs)
         targets = np.concatenate([points] * len(self._targets))
@@ -282,13 +277,9 @@ class Posterior:
         gains = contrast @ means[:first] + _expect(self.leaning, targets, self._default)
         chosen = self._choose_hosts(gains.reshape(len(self._targets), len(configs)))
         gains = chosen @ gains + (0.0 if bonus is None else bonus)
-        variance, shared = start_variance(self.noise, windows), covariances.diagonal()[first:last]
-        moved = chosen @ contrast @ covariances[:first, first:last]
-        by_start = [
-            gradient_of_knowledge(gains, moved / np.sqrt(shared + variance / starts)) / starts
-            for starts in range(1, max(1, most) + 1)
-        ]
-        return np.asarray(np.max(by_start, axis=0))
+        shown = covariances.diagonal()[first:last] + start_variance(self.noise, windows)
+        moved = chosen @ contrast @ covariances[:first, first:last] / np.sqrt(shown)
+        return gradient_of_knowledge(gains, moved)
 
     @cached_property
     def _default(self) -> Points:

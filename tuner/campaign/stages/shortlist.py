@@ -69,7 +69,6 @@ def measure_what_tells_most(
     worth = posterior.worth_of_a_start(
         configs, at_s=experiment.clock.time(), windows=experiment.plan.windows[1], bonus=bonus,
         host=experiment.host, pending=experiment.pending_under_load(),
-        most=_count_left(experiment, role, seconds),
     )  # fmt: skip
     worth *= [_may_be_feasible(experiment, config) for config in configs]
     best = int(worth.argmax())
@@ -82,12 +81,6 @@ def has_time(experiment: Experiment, role: Role, seconds: float) -> bool:
     """Return whether all starts in a role stay within so many seconds with another one."""
     is_within = experiment.schedule.spent_s(role) + experiment.schedule.mean_cost_s() <= seconds
     return is_within and experiment.schedule.has_time_for(1)
-
-
-def _count_left(experiment: Experiment, role: Role, seconds: float) -> int:
-    """Return how many starts in a role stay within so many seconds of all of them, at least one."""
-    left_s = seconds - experiment.schedule.spent_s(role)
-    return max(1, int(left_s / experiment.schedule.mean_cost_s()))
 
 
 def _may_be_feasible(experiment: Experiment, config: Config) -> float:
