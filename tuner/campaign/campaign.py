@@ -22,8 +22,8 @@ from tuner.study.facts import REFUSALS, VERDICT
 MOST_REFUSALS = 5
 """A winner that crashes costs next to no time: without a bound, one reduction after another is tried."""
 LEAST_CONTROLS = 2
-"""Before anything else is measured on a host that is alone. Beside others one is enough: theirs show how starts
-scatter, and the next control comes soon."""
+"""Before anything else is measured on a host that is alone. Beside others one is enough: theirs show how
+starts scatter, and the next control comes soon."""
 NOTHING_BETTER = "nothing beat the default in the search"
 
 
