@@ -47,6 +47,15 @@ def test_each_host_confirms_with_pairs_of_its_own(tmp_path):
     assert gain.low == min(each.low for each in gain.by_host.values())
 
 
+def test_beside_others_that_show_the_noise_one_start_of_the_default_is_enough_on_a_host(tmp_path):
+    played = play(write_targets(tmp_path, NAMES), hosts(), plan=replace(PLAN, calibration_starts=3))
+
+    assert not played.failures
+    for name in NAMES:
+        roles = [start.role for start in played.storage.starts() if start.host == name]
+        assert roles[:2] == [Role.CONTROL, Role.SEARCH]
+
+
 def harmful_there(config):
     """Worth a tenth less than nothing where elsewhere it is worth a fifth."""
     return -0.1 if config["open_file_cache"] else 0.0
