@@ -24,8 +24,6 @@ T = TypeVar("T")
 
 LEAVING_S = 7.0
 """Until then the database has noticed that a process is gone (`CONNECTION` of tuner.study.databases)."""
-MOST_OF_A_TURN_S = 120
-"""After so long without a word the database ends the connection of whoever has the turn."""
 BEATS = 6
 """Heartbeats within the time after which a silent worker is taken for dead."""
 LEAST_BEAT_S, MOST_BEAT_S = 0.5, 10.0
@@ -58,6 +56,8 @@ class PostgresCrew:
     patience_s: float = 120.0
     """How long a target may stay as it is without a word from its worker, as its watchdog has it. After that
     the worker gives it back, and the others take it for dead."""
+    most_of_a_turn_s: int = 120
+    """After so long without a word the database ends the connection of whoever has the turn."""
     is_shared: bool = True
     _connection: Connection | None = field(default=None, init=False)
     _since_s: float = field(default=0.0, init=False)
@@ -163,8 +163,9 @@ class PostgresCrew:
     def _try_to_take_turn(self) -> None:
         if self._connection is None:
             self._join()
+        # Beforehand: one that is frozen while it waits would be given the turn, and keep it. Waiting is not idle.
+        self._ask(BOUND_IDLE, value=f"{self.most_of_a_turn_s}s")
         self._ask(LOCK, key=self._key("turn"))
-        self._ask(BOUND_IDLE, value=f"{MOST_OF_A_TURN_S}s")
         self._has_turn = True
 
     def _join(self) -> None:
@@ -187,8 +188,9 @@ class PostgresCrew:
         self._has_turn = False
         # Where the database is away, the turn is passed on by that.
         with suppress(StorageLost):
-            self._ask(BOUND_IDLE, value="0")
+            # The bound last: one that is frozen between the two would keep the turn without it.
             self._ask(UNLOCK, key=self._key("turn"))
+            self._ask(BOUND_IDLE, value="0")
 
     def _leave(self) -> None:
         """End the connection, and all locks with it."""
