@@ -110,10 +110,14 @@ def finished_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tupl
 
 
 def find_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[Start, Start] | None:
-    """Return both starts of one pair when both sides were measured in the same session."""
+    """Return both starts of one pair when both sides were measured in the same session.
+
+    Each with the configuration of its side: what was planned before may have had the same numbers.
+    """
     sessions: dict[str, dict[str, Start]] = {}
     for start in starts:
-        is_mine = start.role is pairing.role and start.block == block
+        asked = pairing.role, block, pairing.sides.get(start.arm)
+        is_mine = (start.role, start.block, start.config) == asked
         if is_mine and start.state is State.COMPLETE and start.valid_windows:
             sessions.setdefault(start.session, {})[start.arm] = start
     first, second = pairing.sides
