@@ -214,6 +214,13 @@ def test_a_failed_start_is_no_side_of_a_pair():
     assert failed(2, config=WINNER).log_goodput is None
 
 
+def test_the_default_of_an_earlier_space_is_a_side_of_a_pair():
+    bench = Bench()
+    bench.run(replace(pairing(1), sides={"default": {"sendfile": True}, "winner": WINNER}))
+
+    assert finished_pair(bench.starts, pairing(1), 0) is not None
+
+
 def test_a_side_of_another_configuration_is_no_side_of_a_pair():
     bench = Bench()
     bench.run(replace(pairing(1), sides={"default": DEFAULT, "winner": config_of(sendfile=False)}))
