@@ -28,8 +28,8 @@ CONNECTION = {
     "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000,
     "options": " ".join(f"-c {name}={value}" for name, value in SERVER_SETTINGS.items()),
 }  # fmt: skip
-"""How PostgreSQL is connected to (libpq, 34.1.2): both sides notice within half a minute that the other one is
-gone, one that lost its power included, and heartbeats are in one time zone."""
+"""How PostgreSQL is connected to (libpq, 34.1.2): both sides notice within half a minute that the other one
+is gone, also without power, and heartbeats are in one time zone."""
 
 
 class StorageLost(TargetError):
