@@ -137,6 +137,14 @@ def test_who_comes_without_a_proxy_at_the_same_time_as_others_through_one_is_ref
             assert begin(again).number == 0
 
 
+def test_a_turn_without_a_proxy_ends_when_others_come_through_one(join):
+    direct = join("web0")
+    late = ProxyCrew(storage=direct._storage, name=direct._study.study_name, where="proxy", host="web1")
+    with direct.at_work(), late.at_work(), pytest.raises(StorageLost):
+        begin(direct)
+    assert direct.starts() == ()
+
+
 def test_the_database_is_told_to_notice_that_a_worker_has_lost_its_power(join):
     """A Unix socket, over which the tests come, has no such timers: what was asked for is in `reset_val`."""
     asked = "SELECT reset_val FROM pg_settings WHERE lower(name) = :name"

@@ -36,11 +36,12 @@ UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(:key, 0))"
 LOCK_SHARED = "SELECT pg_advisory_lock_shared(hashtextextended(:key, 0))"
 IS_FREE = "SELECT pg_try_advisory_xact_lock(hashtextextended(:key, 0))"
 HOLDS = """
-SELECT EXISTS (
+SELECT NOT EXISTS (SELECT FROM studies WHERE study_name = :beside) AND EXISTS (
   SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND granted
   AND (classid::bigint << 32) + objid::bigint = hashtextextended(:key, 0)
 )
 """
+"""A turn counts as long as nobody has come through a proxy: those have turns of their own."""
 HAS_STUDY = "SELECT EXISTS (SELECT FROM studies WHERE study_name = :name)"
 BOUND_IDLE = "SELECT set_config('idle_session_timeout', :value, false)"
 SILENCES = """
@@ -113,7 +114,8 @@ class PostgresCrew:
 
     def require_turn(self) -> None:
         """Raise StorageLost when the turn was lost, and others may have decided."""
-        if self._has_turn and not self._ask(HOLDS, key=self._key("turn")):
+        beside = name_beside(self.name)
+        if self._has_turn and not self._ask(HOLDS, key=self._key("turn"), beside=beside):
             self._leave()
         if not self._has_turn:
             raise self._lost("the turn was lost")
