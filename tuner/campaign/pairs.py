@@ -113,8 +113,8 @@ def finished_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tupl
 def find_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[Start, Start] | None:
     """Return both starts of one pair when both sides were measured in the same session.
 
-    Each with the configuration of its side: what was planned before may have had the same numbers. The default
-    is what it was: a later space may know more settings.
+    Each with the configuration of its side: what was planned before may have had the same numbers. The
+    default is what it was: a later space may know more settings.
     """
     sessions: dict[str, dict[str, Start]] = {}
     for start in starts:
