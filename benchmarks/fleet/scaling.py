@@ -128,7 +128,7 @@ def join(postgres: Postgres, folder: Path, plan: Plan, name: str) -> Iterator[Ex
     def open_shared(_settings: Study, clock: SimulatedClock) -> Storage:
         storage = open_storage(postgres.url, STUDY, clock=clock)
         storage.join(host=name, worker=name_worker(), patience_s=PATIENCE_S)
-        stack.enter_context(storage.crew.at_work())
+        stack.enter_context(storage.at_work())
         storage.claim(replace(FINGERPRINT, host=name), definition={"study": STUDY})
         return storage
 

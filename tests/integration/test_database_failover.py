@@ -41,6 +41,7 @@ def test_workers_go_on_with_the_standby_and_no_start_is_lost(
     storage = open_storage(settings.storage_url, settings.name)
     workers = [Worker(settings, "web0"), Worker(settings, "web1")]
     try:
+        wait_until(lambda: all(worker.said for worker in workers), patience_s=PATIENCE_S)
         wait_until(lambda: any("search" in worker.said for worker in workers), patience_s=PATIENCE_S)
         await_measuring(storage, "web0")
         before = storage.starts()

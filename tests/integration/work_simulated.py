@@ -110,7 +110,7 @@ def work(
     )
 
     def measure() -> None:
-        with storage.crew.at_work():
+        with storage.at_work():
             storage.claim(replace(FINGERPRINT, host=name), definition={"study": settings.name})
             if settings.hosts is not None and storage.hosts is None:
                 storage.remember(HOSTS, settings.hosts)

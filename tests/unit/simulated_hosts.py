@@ -161,7 +161,7 @@ def play(
 
     def work(name: str, host: SimulatedHost, storage: Storage) -> None:
         try:
-            with storage.crew.at_work():
+            with storage.at_work():
                 storage.claim(replace(FINGERPRINT, host=name), definition={"study": settings.name})
                 if settings.hosts is not None and storage.hosts is None:
                     storage.remember(HOSTS, settings.hosts)

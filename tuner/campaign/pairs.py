@@ -9,6 +9,7 @@ from tuner.campaign.blocks import measure_until_it_counts
 from tuner.ports import Config
 from tuner.records import Role, Start, State
 from tuner.statistics.confirmation.paired_gain import pair_order
+from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study.storage import Opening
 
 
@@ -110,10 +111,15 @@ def finished_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tupl
 
 
 def find_pair(starts: Sequence[Start], pairing: Pairing, block: int) -> tuple[Start, Start] | None:
-    """Return both starts of one pair when both sides were measured in the same session."""
+    """Return both starts of one pair when both sides were measured in the same session.
+
+    Each with the configuration of its side: what was planned before may have had the same numbers. The
+    default is what it was: a later space may know more settings.
+    """
     sessions: dict[str, dict[str, Start]] = {}
     for start in starts:
-        is_mine = start.role is pairing.role and start.block == block
+        is_side = start.arm == DEFAULT_ARM or start.config == pairing.sides.get(start.arm)
+        is_mine = start.role is pairing.role and start.block == block and is_side
         if is_mine and start.state is State.COMPLETE and start.valid_windows:
             sessions.setdefault(start.session, {})[start.arm] = start
     first, second = pairing.sides

@@ -118,7 +118,7 @@ def _measure(
     preset: str,
 ) -> None:
     """Bind the study to this host, and measure what is missing; without an optimizer nothing is."""
-    with storage.crew.at_work():
+    with storage.at_work():
         setup = _as_first(setup, storage)
         _begin(setup, storage, preset)
         if optimizer is None:

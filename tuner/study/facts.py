@@ -32,6 +32,8 @@ class Fact(Generic[T]):
     key: str
     from_json: Callable[[Any], T] = _unchanged
     to_json: Callable[[T], Any] = _unchanged
+    is_decided: bool = True
+    """Whether it is decided by the worker that has the turn, and written by nobody else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,7 +290,7 @@ OTHER_LOADS: Fact[tuple[Meeting, ...]] = Fact(
 FIXED_RATE: Fact[FixedRateComparison] = Fact("latency", lambda data: FixedRateComparison(**data), asdict)
 VERDICT: Fact[str] = Fact("finished")
 """Why the study stopped; there when it is finished."""
-DIFFERENCES: Fact[dict[str, Any]] = Fact("differences")
+DIFFERENCES: Fact[dict[str, Any]] = Fact("differences", is_decided=False)
 """What the winner makes of the files of every server (`differences_to_json` of tuner.export), with the winner
 that it is of; optional, as a study of an earlier tuner has none."""
 SWEEP: Fact[SweepPlan] = Fact("sweep", _sweep_from_json, asdict)

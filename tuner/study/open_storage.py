@@ -17,7 +17,7 @@ from tuner.study.databases.database import (
 )
 from tuner.study.databases.storage_url import GRPC, SHARED, SQLITE, show_url
 from tuner.study.facts import FORMAT, HOSTS, VERSION
-from tuner.study.storage import Storage
+from tuner.study.storage import Storage, make_or_load
 from tuner.study.workers.crew import Crew
 from tuner.study.workers.file_locks import FileCrew
 from tuner.study.workers.postgresql import PostgresCrew
@@ -65,9 +65,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
             )
         if name not in known and not create:
             raise NotBegun(f"{where}: there is no study {name!r} here yet. Start it with `tuner run`.")
-        study = optuna.create_study(
-            storage=storage, study_name=name, direction="maximize", load_if_exists=True
-        )
+        study = make_or_load(storage, name)
     opened = Storage(storage, study, where, clock=clock)
     if url.startswith(SHARED):
         opened.crew = _make_crew(storage, name, where)

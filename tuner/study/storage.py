@@ -7,7 +7,7 @@ soon as it is over. Reports, speedups and verdicts are recomputed from here; not
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -118,6 +118,28 @@ class Storage:
             self.crew = FileCrew(folder=Path(self._where).parent, host=host, worker=worker)
         self._join_rows()
 
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Take part in the study as it is by then, and have the turn. Raises TargetError as the crew does."""
+        with self.crew.at_work():
+            self._look_up()
+            yield
+
+    def _look_up(self) -> None:
+        """Look the study up by its name: since it was opened another worker may have begun it anew."""
+        with self._translated():
+            study = make_or_load(self._storage, self._study.study_name)
+        if study._study_id != self._study._study_id:  # noqa: SLF001 - see begin
+            self._take_up(study)
+
+    def _take_up(self, study: optuna.Study) -> None:
+        """Go on with another study of the same name; what was read so far is of the one before."""
+        self._study = study
+        self._judged_by = None
+        self._ids.clear()
+        self._ended.clear()
+        self._join_rows()
+
     def _join_rows(self) -> None:
         """Read only what is new from now on: that others measure is enough to know."""
         if self.crew.is_shared and isinstance(self._storage, optuna.storages.RDBStorage):
@@ -130,8 +152,7 @@ class Storage:
         distributions: Mapping[str, BaseDistribution],
         session: str,
     ) -> Start:
-        """Record that a start is about to be made."""
-        self.crew.require_turn()
+        """Record that a start is about to be made. Raises StorageLost where others may decide by now."""
         start = Start(
             number=-1, role=opening.role, config=dict(opening.config), state=State.RUNNING,
             started_s=self._clock.time(), arm=opening.arm, block=opening.block, session=session,
@@ -151,14 +172,23 @@ class Storage:
             if self._rows is not None and params:
                 self._rows.write_params(identity, params, distributions)
         self._ids[number] = identity
-        return replace(start, number=number)
+        start = replace(start, number=number)
+        try:
+            self.crew.require_turn()
+        except StorageLost:
+            failure = Failure(kind="late", reason="its worker had lost the turn")
+            with suppress(StorageLost):
+                self._end(replace(start, state=State.INVALID, failure=failure), None, {})
+            raise
+        return start
 
     @contextmanager
     def _only_in_turn(self) -> Iterator[None]:
-        """Raise StorageLost instead of beginning what another worker may have decided meanwhile.
+        """Raise StorageLost instead of writing what another worker may have decided otherwise meanwhile.
 
         Where its connection breaks, Optuna tries again by itself, for some seconds: by then the turn is gone.
         """
+        self.crew.require_turn()
         if not isinstance(self.crew, PostgresCrew):
             yield
             return
@@ -169,6 +199,7 @@ class Storage:
         """Wait until the storage answers again, however long it takes."""
         while True:
             try:
+                self._look_up()
                 self.plans()
             except StorageLost:
                 self._clock.sleep(LOOK_AGAIN_S)
@@ -307,8 +338,8 @@ class Storage:
         return self._judged_by
 
     def remember(self, fact: Fact[T], value: T) -> None:
-        """Keep a fact about the whole study."""
-        with self._translated():
+        """Keep a fact about the whole study. Raises StorageLost where others may decide by now."""
+        with self._translated(), self._only_in_turn() if fact.is_decided else nullcontext():
             self._study.set_user_attr(fact.key, fact.to_json(value))
         self._judged_by = None  # what was remembered may be another
 
@@ -404,10 +435,7 @@ class Storage:
         name = self._study.study_name
         with self._translated():
             optuna.delete_study(study_name=name, storage=self._storage)
-            self._study = optuna.create_study(storage=self._storage, study_name=name, direction="maximize")
-        self._ids.clear()
-        self._ended.clear()
-        self._join_rows()
+            self._take_up(make_or_load(self._storage, name))
 
     @contextmanager
     def _unless_settled(self) -> Iterator[None]:
@@ -420,8 +448,26 @@ class Storage:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        with translated(self._where):
-            yield
+        try:
+            with translated(self._where):
+                yield
+        except KeyError as error:
+            if not self.crew.is_shared:
+                raise
+            raise StorageLost(
+                f"{self._where}: another worker has begun the study anew, as nothing was measured yet. The "
+                "same command goes on."
+            ) from error
+
+
+def make_or_load(storage: optuna.storages.BaseStorage, name: str) -> optuna.Study:
+    """Return the study of a name, made where there is none."""
+    while True:
+        # Of two looks that this takes, others may begin it anew between them.
+        with suppress(KeyError):
+            return optuna.create_study(
+                storage=storage, study_name=name, direction="maximize", load_if_exists=True
+            )
 
 
 def _find(fact: Fact[T], attributes: Mapping[str, Any]) -> T | None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -211,3 +212,20 @@ def test_a_failed_start_is_no_side_of_a_pair():
 
     assert finished_pair(starts, what, 0) is None
     assert failed(2, config=WINNER).log_goodput is None
+
+
+def test_the_default_of_an_earlier_space_is_a_side_of_a_pair():
+    bench = Bench()
+    bench.run(replace(pairing(1), sides={"default": {"sendfile": True}, "winner": WINNER}))
+
+    assert finished_pair(bench.starts, pairing(1), 0) is not None
+
+
+def test_a_side_of_another_configuration_is_no_side_of_a_pair():
+    bench = Bench()
+    bench.run(replace(pairing(1), sides={"default": DEFAULT, "winner": config_of(sendfile=False)}))
+
+    assert finished_pair(bench.starts, pairing(1), 0) is None
+    assert bench.run(pairing(1)).failed is None
+    assert finished_pair(bench.starts, pairing(1), 0) is not None
+    assert len(bench.starts) == 4

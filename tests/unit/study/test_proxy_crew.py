@@ -7,13 +7,15 @@ from contextlib import contextmanager
 import optuna
 import pytest
 from optuna.study import StudyDirection
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from tests.integration.waiting import wait_until
 from tuner.errors import TargetError, UsageError
 from tuner.records import Role, Start, State
 from tuner.study.databases.away import Away
 from tuner.study.databases.database import StorageLost
+from tuner.study.facts import DIFFERENCES, FINALIST
+from tuner.study.storage import Opening, Storage
 from tuner.study.workers.proxy import ProxyCrew, name_beside
 
 PATIENCE_S = 1.0
@@ -171,3 +173,61 @@ def test_signs_of_life_are_told_by_start(storage):
         told = crew.silences()
     assert told[1] is None
     assert told[0] is not None
+
+
+def test_who_was_taken_for_dead_while_it_waited_for_the_turn_joins_again(storage):
+    leading, waiting = join(storage, "web0"), join(storage, "web1")
+    states: list[TrialState] = []
+
+    def work() -> None:
+        with waiting.at_work():
+            states.append(storage.get_trial(waiting._member).state)
+
+    thread = threading.Thread(target=work)
+    with leading.at_work():
+        thread.start()
+        wait_until(lambda: leading.is_at_work("web1"), patience_s=60)
+        leading._finish(storage.get_all_trials(leading._beside)[-1]._trial_id)
+        assert not leading.is_at_work("web1")
+    thread.join()
+    assert states == [TrialState.RUNNING]
+
+
+def test_whoever_takes_part_judges_others_by_what_it_hears_and_not_by_their_clocks(storage):
+    looking = join(storage, "web0")
+    with looking.at_work():
+        attributes = {"host": "web1", "worker": "late clock", "patience_s": 1.0, "beat": 0.0}
+        storage.create_new_trial(
+            looking._beside, template_trial=create_trial(state=TrialState.RUNNING, user_attrs=attributes)
+        )
+        looking._finish(looking._member)
+        wait_until(lambda: looking._member is None)
+        assert looking.is_at_work("web1")
+    assert not looking.is_at_work("web1")
+
+
+class TurnLost(optuna.storages.InMemoryStorage):
+    """Ends the turn of whoever begins a start, as others do when it is silent."""
+
+    crew: ProxyCrew | None = None
+
+    def create_new_trial(self, study_id: int, template_trial: FrozenTrial | None = None) -> int:
+        if self.crew is not None and study_id == self.get_study_id_from_name(NAME):
+            self.crew._finish(self.crew._turn)
+        return super().create_new_trial(study_id, template_trial)
+
+
+def test_nothing_is_decided_by_one_that_lost_its_turn_while_it_did_so():
+    kept = TurnLost()
+    study = optuna.create_study(storage=kept, study_name=NAME, direction="maximize")
+    opened = Storage(kept, study, "memory")
+    opened.crew = kept.crew = join(kept, "web0")
+    with opened.at_work():
+        with pytest.raises(StorageLost, match="the turn was"):
+            opened.begin(Opening(role=Role.SEARCH, config={}), distributions={}, session="first")
+        with pytest.raises(StorageLost, match="the turn was"):
+            opened.remember(FINALIST, ())
+        opened.remember(DIFFERENCES, {"winner": {}})
+    [late] = opened.starts()
+    assert (late.state, late.failure.reason) == (State.INVALID, "its worker had lost the turn")
+    assert opened.recall(FINALIST) is None

@@ -18,13 +18,18 @@ from tuner.study.databases.away import Away
 from tuner.study.databases.storage_url import POSTGRESQL, SQLITE, driver_url, sqlite_url
 from tuner.study.databases.tables import bring_up_to_date
 
+SERVER_SETTINGS = {
+    "timezone": "UTC", "client_connection_check_interval": "5000",
+    "tcp_keepalives_idle": "15", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}  # fmt: skip
 CONNECTION = {
     "connect_timeout": 10,
     "keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 30_000,
-    "options": "-c timezone=UTC -c client_connection_check_interval=5000",
+    "options": " ".join(f"-c {name}={value}" for name, value in SERVER_SETTINGS.items()),
 }  # fmt: skip
-"""How PostgreSQL is connected to (libpq, 34.1.2): a server or a client that is gone is noticed within half a
-minute, and heartbeats are in one time zone."""
+"""How PostgreSQL is connected to (libpq, 34.1.2): both sides notice within half a minute that the other one
+is gone, also without power, and heartbeats are in one time zone."""
 
 
 class StorageLost(TargetError):

@@ -9,6 +9,10 @@ POSTGRESQL = "postgresql"
 GRPC = "grpc://"
 SHARED = (POSTGRESQL, GRPC)
 """Addresses at which several machines reach a study."""
+HOST = r"(\[[\da-fA-F:.]+\]|[^:/,]*)(:\d+)?"
+PLACE = re.compile(rf"{HOST}(,{HOST})*(/.*)?")
+"""One host or several, each with its port or without, and the name of the database."""
+UNSHOWN = "…"
 
 
 def sqlite_url(path: Path) -> str:
@@ -26,8 +30,14 @@ def show_url(url: str) -> str:
     if url.startswith(SQLITE):
         return unquote(url.removeprefix(SQLITE))
     scheme, separator, rest = url.partition("://")
-    shown = (rest if separator else url).rpartition("@")[2].partition("?")[0]
-    if not separator:
-        return shown
+    return f"{scheme}{separator}{_show_place(rest)}" if separator else _show_place(url)
+
+
+def _show_place(address: str) -> str:
+    """Return where an address leads, and nothing of it where that is not certain."""
+    before, _, query = address.partition("?")
+    if "@" in query and ":" in before:
+        return UNSHOWN  # either of the two may be part of a password
+    place = before.rpartition("@")[2]
     # Without a host, the password stands where the port belongs.
-    return scheme + separator + re.sub(r"^[^/:]*:(?!\d+(/|$))[^/]*", "…", shown)
+    return place if PLACE.fullmatch(place) else UNSHOWN

@@ -16,16 +16,15 @@ import optuna
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from tuner.errors import TargetError
+from tuner.errors import TargetError, UsageError
 from tuner.records import Start
 from tuner.study.databases.database import StorageLost, translated
+from tuner.study.workers.proxy import name_beside
 
 T = TypeVar("T")
 
 LEAVING_S = 7.0
 """Until then the database has noticed that a process is gone (`CONNECTION` of tuner.study.databases)."""
-MOST_OF_A_TURN_S = 120
-"""After so long without a word the database ends the connection of whoever has the turn."""
 BEATS = 6
 """Heartbeats within the time after which a silent worker is taken for dead."""
 LEAST_BEAT_S, MOST_BEAT_S = 0.5, 10.0
@@ -36,6 +35,14 @@ TRY_LOCK = "SELECT pg_try_advisory_lock(hashtextextended(:key, 0))"
 UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(:key, 0))"
 LOCK_SHARED = "SELECT pg_advisory_lock_shared(hashtextextended(:key, 0))"
 IS_FREE = "SELECT pg_try_advisory_xact_lock(hashtextextended(:key, 0))"
+HOLDS = """
+SELECT NOT EXISTS (SELECT FROM studies WHERE study_name = :beside) AND EXISTS (
+  SELECT FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND granted
+  AND (classid::bigint << 32) + objid::bigint = hashtextextended(:key, 0)
+)
+"""
+"""A turn counts as long as nobody has come through a proxy: those have turns of their own."""
+HAS_STUDY = "SELECT EXISTS (SELECT FROM studies WHERE study_name = :name)"
 BOUND_IDLE = "SELECT set_config('idle_session_timeout', :value, false)"
 SILENCES = """
 SELECT trials.number, extract(epoch FROM localtimestamp - trial_heartbeats.heartbeat)
@@ -58,6 +65,8 @@ class PostgresCrew:
     patience_s: float = 120.0
     """How long a target may stay as it is without a word from its worker, as its watchdog has it. After that
     the worker gives it back, and the others take it for dead."""
+    most_of_a_turn_s: int = 120
+    """After so long without a word the database ends the connection of whoever has the turn."""
     is_shared: bool = True
     _connection: Connection | None = field(default=None, init=False)
     _since_s: float = field(default=0.0, init=False)
@@ -105,9 +114,11 @@ class PostgresCrew:
 
     def require_turn(self) -> None:
         """Raise StorageLost when the turn was lost, and others may have decided."""
+        beside = name_beside(self.name)
+        if self._has_turn and not self._ask(HOLDS, key=self._key("turn"), beside=beside):
+            self._leave()
         if not self._has_turn:
             raise self._lost("the turn was lost")
-        self._ask("SELECT 1")
 
     def insist(self, write: Callable[[], T]) -> T:
         """Write, and try again where the storage is away, as long as the target may stay as it is."""
@@ -161,10 +172,14 @@ class PostgresCrew:
         self.insist(self._try_to_take_turn)
 
     def _try_to_take_turn(self) -> None:
-        if self._connection is None:
+        is_new = self._connection is None
+        if is_new:
             self._join()
+        # Beforehand, as waiting is not idle: one that is frozen while it waits is given the turn, too.
+        self._ask(BOUND_IDLE, value=f"{self.most_of_a_turn_s}s")
         self._ask(LOCK, key=self._key("turn"))
-        self._ask(BOUND_IDLE, value=f"{MOST_OF_A_TURN_S}s")
+        if is_new:
+            self._refuse_beside()
         self._has_turn = True
 
     def _join(self) -> None:
@@ -172,6 +187,7 @@ class PostgresCrew:
         with translated(self.where):
             self._connection = self.storage.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         self._since_s = time.monotonic()
+        self._refuse_pool()
         deadline_s = self._since_s + LEAVING_S
         while not self._ask(TRY_LOCK, key=self._key(f"host {self.host}")):
             if time.monotonic() > deadline_s:
@@ -183,12 +199,38 @@ class PostgresCrew:
             time.sleep(LOOK_AGAIN_S)
         self._ask(LOCK_SHARED, key=self._key("work"))
 
+    def _refuse_pool(self) -> None:
+        """Raise UsageError where another session answers than the one that was connected to.
+
+        Behind a pool one session may serve several workers, statement by statement: all would have its locks.
+        """
+        connection = self._connection
+        connected = None if connection is None else connection.connection.dbapi_connection
+        if connected is None or connected.info.backend_pid != self._ask("SELECT pg_backend_pid()"):
+            self._leave()
+            raise UsageError(
+                f"{self.where}: a pool of connections, as PgBouncer, stands before this database, and locks "
+                "do not hold there. Give the address of the database itself, or use `tuner proxy`."
+            )
+
+    def _refuse_beside(self) -> None:
+        """Raise UsageError where others have come through a proxy since the study was opened."""
+        if self._ask(HAS_STUDY, name=name_beside(self.name)):
+            self._leave()
+            raise UsageError(
+                f"{self.where}: others measure {self.name} through a proxy now. Run the same command again: "
+                "it works with them."
+            )
+
     def _pass_on(self) -> None:
         self._has_turn = False
         # Where the database is away, the turn is passed on by that.
         with suppress(StorageLost):
-            self._ask(BOUND_IDLE, value="0")
-            self._ask(UNLOCK, key=self._key("turn"))
+            # The bound last: one that is frozen between the two would keep the turn without it.
+            if self._ask(UNLOCK, key=self._key("turn")):
+                self._ask(BOUND_IDLE, value="0")
+            else:
+                self._leave()
 
     def _leave(self) -> None:
         """End the connection, and all locks with it."""

@@ -47,6 +47,8 @@ class ProxyCrew:
     patience_s: float = 120.0
     """See `PostgresCrew`."""
     is_shared: bool = True
+    _only_looks: bool = field(default=True, init=False)
+    """Whether it takes no part, and so hears nothing of the others between one look and the next."""
     _beside: int | None = field(default=None, init=False)
     """The other study, by its identity; and so the trials below."""
     _member: int | None = field(default=None, init=False)
@@ -65,10 +67,12 @@ class ProxyCrew:
         ended = Event()
         beats = Thread(target=self._beat_until, args=(ended,), daemon=True)
         beats.start()
+        self._only_looks = False
         try:
             self._take_turn()
             yield
         finally:
+            self._only_looks = True
             ended.set()
             beats.join()
             self._leave()
@@ -180,15 +184,21 @@ class ProxyCrew:
     def _beat_until(self, ended: Event) -> None:
         each_s = min(MOST_BEAT_S, max(LEAST_BEAT_S, self.patience_s / BEATS))
         while not ended.wait(each_s):
-            member, turn = self._member, self._turn
+            turn = self._turn
             try:
-                if member is not None and not self._beat(member):
-                    self._member = None
+                self._is_member()
                 if turn is not None:
                     self._beat(turn)
                 self._end_owed()
             except TargetError:
                 self._heard.clear()
+
+    def _is_member(self) -> bool:
+        """Show that this worker takes part; return whether it still does, and nobody took it for dead."""
+        member = self._member
+        if member is not None and not self._beat(member) and self._member == member:
+            self._member = None
+        return self._member is not None
 
     def _beat(self, trial: int) -> bool:
         """Show that this worker is alive; return whether others take it for that."""
@@ -206,17 +216,32 @@ class ProxyCrew:
         self.insist(self._try_to_take_turn)
 
     def _try_to_take_turn(self) -> None:
-        if self._member is None:
-            self._join()
+        """Take the turn as one that takes part, and join again where others have taken this one for dead."""
         self._end_owed()
+        is_member = False
+        while not is_member:
+            if self._member is None:
+                self._join()
+            if self._wait():
+                self._turn = self._token
+                try:
+                    is_member = self._is_member()
+                finally:
+                    if not is_member:
+                        self._pass_on()
+
+    def _wait(self) -> bool:
+        """Wait for the turn; return whether it came before others took this one for dead."""
         looked_s, wait_s = time.monotonic(), LOOK_AGAIN_S
         while not self._take():
+            if self._member is None:
+                return False
             time.sleep(wait_s)
             wait_s = min(2 * wait_s, MOST_LOOK_S)
             if time.monotonic() - looked_s > self.patience_s / BEATS:
                 self._look_after_turn()
                 looked_s = time.monotonic()
-        self._turn = self._token
+        return True
 
     def _take(self) -> bool:
         self._token = self._token or self._find_turn()
@@ -303,8 +328,7 @@ class ProxyCrew:
         return {each.user_attrs[WORKER]: each for each in self._members()}
 
     def _is_dead(self, member: FrozenTrial) -> bool:
-        # Who only looks has heard nothing before.
-        silent_s = _age_s(member) if self._member is None else self._silent_s(member)
+        silent_s = _age_s(member) if self._only_looks else self._silent_s(member)
         return silent_s > float(member.user_attrs[PATIENCE])
 
     def _silent_s(self, trial: FrozenTrial) -> float:
