@@ -28,9 +28,9 @@ MAY_SHIP = 0.9
 """What ships keeps the constraints with this probability at least."""
 MAY_SHIP_AS_BEFORE = 0.5
 """The same where a bound is what the default has: of two equal rates nobody can be so sure that one is no
-worse, and the default itself would not pass. Of simulated rates of 0.15 and 0.4 %, each seen in 4 or 8 starts
-beside 10 or 14 of the default, equal ones pass in 77 to 90 %, those half as high again in 7 to 27 %, and those
-twice as high in 3 % at the most; with 0.6 it was 70 to 87 %, 7 to 20 % and 2 %."""
+worse, and the default itself would not pass. Of simulated rates of 0.15 and 0.4 %, in 4 or 8 starts beside 10
+or 14 of the default, equal ones pass in 77 to 90 %, those half as high again in 7 to 27 %, and those twice as
+high in 3 % at the most; with 0.6 it was 70 to 87 %, 7 to 20 % and 2 %."""
 LEAST_WITHOUT_FAILURE = 1000
 """Or not one of so many requests has failed: no study can show that a rate of 10⁻⁵ is kept, and more cannot
 be asked."""
