@@ -23,7 +23,7 @@ MOST_KNOWN = 10
 LEAST_SUGGESTIONS = 30
 NEGLIGIBLE = 0.002
 """Log points. After LEAST_SUGGESTIONS the search ends when the last few promised less than this each: it
-costs more to measure them than they can bring."""
+costs more to measure them than they can bring. Of several workers, each costs a share of that time."""
 IN_A_ROW = 5
 MOST_RIVALS = 10
 """Configurations, the best ones, of which one may be measured again."""
@@ -201,10 +201,15 @@ def promising_entry(experiment: Experiment) -> Entry | None:
     return rivals[int(worth.argmax())] if worth.max() >= NEGLIGIBLE else None
 
 
-def is_exhausted(expected: Sequence[float | None]) -> bool:
-    """Return whether the search has found what there is, by the expected gains of its suggestions."""
-    last = _told(expected)[-IN_A_ROW:]
-    return len(expected) >= LEAST_SUGGESTIONS and len(last) == IN_A_ROW and max(last) < NEGLIGIBLE
+def is_exhausted(expected: Sequence[float | None], workers: int = 1) -> bool:
+    """Return whether the search has found what there is, by the expected gains of its suggestions.
+
+    Of several workers each has to have promised too little; and little time is lost on what one of them tries.
+    """
+    in_a_row = max(IN_A_ROW, workers)
+    last = _told(expected)[-in_a_row:]
+    is_long = len(expected) >= LEAST_SUGGESTIONS and len(last) == in_a_row
+    return is_long and max(last) < NEGLIGIBLE / workers
 
 
 def left_to_gain(expected: Sequence[float | None]) -> float | None:

@@ -53,13 +53,13 @@ def _goes_on(experiment: Experiment, expected: Sequence[float | None]) -> bool:
     searched = _searched(experiment)
     if not searched:
         return True  # however little time there is: without any the study would answer nothing
-    if is_exhausted(expected[: _ended(experiment)]):
+    if is_exhausted(expected[: _ended(experiment)], workers=1 + len(experiment.pending)):
         return False
     return searched < experiment.plan.trials and experiment.schedule.has_time_to_search()
 
 
 def _ended(experiment: Experiment) -> int:
-    """Return how many new configurations were measured: what others are at was chosen without knowing them."""
+    """Return how many new configurations were measured: whatever others are at was chosen without them."""
     return sum(start.role is Role.SEARCH and start.state is not State.INVALID for start in experiment.starts)
 
 
