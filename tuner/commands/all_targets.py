@@ -35,10 +35,11 @@ from tuner.study.lock import locked
 
 IDENTITY = (PurePosixPath("/etc/machine-id"), PurePosixPath("/proc/sys/kernel/random/boot_id"))
 """Clones may have the same machine-id (machine-id(5)), and containers of one machine its boot."""
-MOST_BEGUN = 4
-"""Times that a worker is begun on a host; by then the host is not coming back."""
-AGAIN_S = 10.0
-"""Before a worker is begun again whose host was lost."""
+AGAIN_S, MOST_AGAIN_S = 10.0, 300.0
+"""Before a worker is begun again whose host was lost: longer and longer."""
+MOST_BEGUN = 8
+"""Times that a worker is begun on a host that gives nothing; by then, after a quarter of an hour, the host is
+not coming back."""
 LOOK_S = 1.0
 PRELOADED = [__name__, "scipy.optimize", "psycopg"]
 """What workers have in common: each takes a third of the memory for itself, and is there at once."""
@@ -73,7 +74,7 @@ class Worker:
     process: ForkServerProcess
     told: Connection
     begun: int = 1
-    """Times that a worker was begun on its host."""
+    """Times that a worker was begun on its host, since a start there counted."""
     failed: Failed | None = None
     again_s: float | None = None
     """Monotonic time at which it is begun again; None while it is at work, or when it is not."""
@@ -81,6 +82,15 @@ class Worker:
     @property
     def is_at_work(self) -> bool:
         return self.process.is_alive()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has come to the verdict."""
+        return self.process.exitcode == 0
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.failed is not None and self.begun >= MOST_BEGUN
 
 
 def run(
@@ -194,8 +204,8 @@ def _identify(host: Host) -> tuple[bytes, ...]:
 def supervise(settings: Study, order: Order, progress: Progress) -> None:
     """Keep a worker at work on every target until all have ended.
 
-    One that loses its host is begun again there, while others are at work. What is wrong with the study, or
-    was not put back, ends all of them.
+    One that loses its host is begun again there, until the host is given up. What is wrong with the study,
+    or was not put back, ends all of them.
 
     Raises:
         TargetError: they ended without a verdict.
@@ -205,16 +215,33 @@ def supervise(settings: Study, order: Order, progress: Progress) -> None:
     hosts = settings.targets.hosts if settings.targets is not None else ()
     workers = [_begin(host, order) for host in hosts]
     try:
-        while any(each.is_at_work for each in workers):
+        while goes_on(workers):
             _listen(workers, progress)
             for each in workers:
-                _look_after(each, order, progress)
-            if any(each.failed and each.failed.code != TargetError.exit_code for each in workers):
-                break
+                if _is_lost(each) and not _is_over(workers):
+                    _begin_again(each, order, progress)
     finally:
         with uninterrupted():
             _end(workers, progress)
     _raise_failure(settings, workers)
+
+
+def goes_on(workers: Sequence[Worker]) -> bool:
+    """Return whether a worker is at work or will be, and nothing is wrong that ends all of them."""
+    if any(each.failed and each.failed.code != TargetError.exit_code for each in workers):
+        return False
+    will_be = not _is_over(workers) and any(map(_is_lost, workers))
+    return will_be or any(each.is_at_work or not each.told.closed for each in workers)
+
+
+def _is_over(workers: Sequence[Worker]) -> bool:
+    """Return whether nobody is begun again: one has the verdict, or a host is given up, so that none will."""
+    return any(each.is_done or each.is_given_up for each in workers)
+
+
+def _is_lost(worker: Worker) -> bool:
+    """Return whether a worker has ended without a verdict, all that it told being heard."""
+    return worker.told.closed and not worker.is_at_work and not worker.is_done
 
 
 def _begin(host: str, order: Order) -> Worker:
@@ -250,22 +277,23 @@ def _hear(worker: Worker, progress: Progress) -> None:
         worker.failed = message
         return
     name, arguments = message
+    if name == "start_ends" and arguments[0].counts:
+        worker.begun = 1  # the host is there again
     getattr(progress, name)(*arguments)
 
 
-def _look_after(worker: Worker, order: Order, progress: Progress) -> None:
-    """Begin a worker again whose host was lost, after a while and not for ever."""
-    if worker.is_at_work or not worker.told.closed or worker.process.exitcode == 0:
-        return
+def _begin_again(worker: Worker, order: Order, progress: Progress) -> None:
+    """Begin a worker again whose host was lost, after a while."""
     if worker.failed is None:
-        said = f"its worker was killed ({worker.process.exitcode})"
+        said = f"its worker was killed ({worker.process.exitcode})."
         worker.failed = Failed(code=TargetError.exit_code, said=said)
-    if worker.failed.code != TargetError.exit_code or worker.begun >= MOST_BEGUN:
+    if worker.failed.code != TargetError.exit_code or worker.is_given_up:
         return
     now_s = time.monotonic()
     if worker.again_s is None:
-        worker.again_s = now_s + AGAIN_S
-        progress.note(f"{worker.host}: {worker.failed.said} It is tried again in {AGAIN_S:.0f} s")
+        wait_s = min(MOST_AGAIN_S, AGAIN_S * 2 ** (worker.begun - 1))
+        worker.again_s = now_s + wait_s
+        progress.note(f"{worker.host}: {worker.failed.said} It is tried again in {wait_s:.0f} s")
     elif now_s >= worker.again_s:
         anew = _begin(worker.host, order)
         worker.process, worker.told = anew.process, anew.told
