@@ -1,13 +1,29 @@
-"""What a controller refuses before it begins a worker on each of several hosts."""
+"""What a controller refuses before it begins workers on several hosts, and when it begins one again."""
 
+import multiprocessing
+import re
+import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.unit.simulation import make_setup, space_of, write_study
-from tuner.commands.all_targets import IDENTITY, refuse_unlike
-from tuner.errors import UsageError
+from tests.unit.simulation import Log, make_setup, space_of, write_study
+from tests.unit.starts import DEFAULT
+from tests.unit.starts import start as make_start
+from tuner.commands import all_targets
+from tuner.commands.all_targets import (
+    IDENTITY,
+    MOST_BEGUN,
+    Failed,
+    Order,
+    Worker,
+    goes_on,
+    refuse_unlike,
+    supervise,
+)
+from tuner.errors import HostLost, RestoreFailed, TargetError, UsageError
 from tuner.ports import FileState
 from tuner.records.machines import HARDWARE
 from tuner.space import SpaceFacts, load_space
@@ -74,3 +90,68 @@ def test_two_names_of_one_machine_are_refused_but_not_clones(setups):
         refuse_unlike([here, with_identity(second, b"1", b"2")])
     refuse_unlike([here, with_identity(second, b"1", b"3")])
     refuse_unlike([here, with_identity(second, b"", b"2")])
+
+
+@pytest.fixture
+def ended():
+    """Return a function that makes a worker whose process has ended, and whose last word was heard."""
+    context = multiprocessing.get_context("spawn")
+
+    def make(code, *, begun=1):
+        process = context.Process(target=sys.exit, args=(code,))
+        process.start()
+        process.join()
+        told, telling = context.Pipe(duplex=False)
+        telling.close()
+        told.close()
+        failed = Failed(code=code, said="It is gone.") if code else None
+        return Worker(host="ssh://web1", process=process, told=told, begun=begun, failed=failed)
+
+    return make
+
+
+def test_a_study_goes_on_while_a_lost_host_is_to_be_tried_again(ended):
+    assert goes_on([ended(TargetError.exit_code), ended(HostLost.exit_code)])
+    assert not goes_on([ended(TargetError.exit_code), ended(RestoreFailed.exit_code)])
+    assert not goes_on([ended(TargetError.exit_code), ended(TargetError.exit_code, begun=MOST_BEGUN)])
+    assert not goes_on([ended(TargetError.exit_code), ended(0)])
+
+
+def test_a_host_that_boots_for_five_minutes_is_not_given_up(ended):
+    progress = Log()
+    for begun in range(1, MOST_BEGUN):
+        lost = ended(TargetError.exit_code, begun=begun)
+        all_targets._begin_again(lost, Order(path=Path(), preset=None, minutes=None, trials=None), progress)
+    waits_s = [float(re.search(r"tried again in (\d+) s", note)[1]) for note in progress.notes]
+    assert waits_s == sorted(waits_s)
+    assert (waits_s[0], len(waits_s)) == (10, MOST_BEGUN - 1)
+    assert sum(waits_s) >= 10 * 60
+    assert ended(TargetError.exit_code, begun=MOST_BEGUN).is_given_up
+
+
+def test_a_host_that_gives_a_start_that_counts_is_there_again(ended):
+    worker = ended(TargetError.exit_code, begun=MOST_BEGUN - 1)
+    worker.told, telling = multiprocessing.Pipe(duplex=False)
+    for start, begun in ((make_start(1, config=DEFAULT), MOST_BEGUN - 1), (make_start(2, 1000.0), 1)):
+        telling.send(("start_ends", (replace(start, config=dict(start.config)), None)))
+        all_targets._hear(worker, Listening())
+        assert worker.begun == begun
+    telling.close()
+    worker.told.close()
+
+
+class Listening(Log):
+    def start_ends(self, start, _speedup):
+        self.ended.append(start)
+
+
+def test_hosts_that_are_lost_at_once_are_tried_again_until_one_is_given_up(tmp_path, monkeypatch):
+    nobody_listens = [f"ssh://root@127.0.0.1:{port}" for port in (1, 2)]
+    settings = write_study(tmp_path, more=f"targets: [{', '.join(nobody_listens)}]\n")
+    monkeypatch.setattr(all_targets, "AGAIN_S", 0.01)
+    monkeypatch.setattr(all_targets, "MOST_BEGUN", 3)
+    progress = Log()
+    with pytest.raises(TargetError, match=r"127\.0\.0\.1:1.*The same command goes on"):
+        supervise(settings, Order(path=settings.path, preset=None, minutes=None, trials=None), progress)
+    times = Counter(host for host in nobody_listens for note in progress.notes if f"{host}: " in note)
+    assert max(times.values()) == 2
