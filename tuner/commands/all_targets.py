@@ -306,6 +306,7 @@ def _end(workers: Sequence[Worker], progress: Progress) -> None:
         if each.is_at_work and each.process.pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(each.process.pid, signal.SIGINT)
+                os.kill(each.process.pid, signal.SIGCONT)  # one that was frozen has a host to give back, too
     for each in workers:
         while not each.told.closed:
             _hear(each, progress)

@@ -1,8 +1,11 @@
 """What a controller refuses before it begins workers on several hosts, and when it begins one again."""
 
 import multiprocessing
+import os
 import re
+import signal
 import sys
+import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -143,6 +146,24 @@ def test_a_host_that_gives_a_start_that_counts_is_there_again(ended):
 class Listening(Log):
     def start_ends(self, start, _speedup):
         self.ended.append(start)
+
+
+def test_a_frozen_worker_is_ended_with_the_others():
+    context = multiprocessing.get_context("spawn")
+    told, telling = context.Pipe(duplex=False)
+    process = context.Process(target=signal.pause)
+    process.start()
+    telling.close()
+    os.kill(process.pid, signal.SIGSTOP)
+    ending = threading.Thread(
+        target=all_targets._end, args=([Worker(host="ssh://web1", process=process, told=told)], Log())
+    )
+    ending.start()
+    ending.join(timeout=30)
+    is_ended = not ending.is_alive()
+    process.kill()
+    ending.join()
+    assert is_ended
 
 
 def test_hosts_that_are_lost_at_once_are_tried_again_until_one_is_given_up(tmp_path, monkeypatch):
