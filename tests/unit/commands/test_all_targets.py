@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -148,12 +149,20 @@ class Listening(Log):
         self.ended.append(start)
 
 
+def wait_for_ctrl_c(telling):
+    """Wait as a worker does, which is not ended at once by a signal."""
+    with suppress(KeyboardInterrupt):
+        telling.send("ready")
+        signal.pause()
+
+
 def test_a_frozen_worker_is_ended_with_the_others():
     context = multiprocessing.get_context("spawn")
     told, telling = context.Pipe(duplex=False)
-    process = context.Process(target=signal.pause)
+    process = context.Process(target=wait_for_ctrl_c, args=(telling,))
     process.start()
     telling.close()
+    told.recv()
     os.kill(process.pid, signal.SIGSTOP)
     ending = threading.Thread(
         target=all_targets._end, args=([Worker(host="ssh://web1", process=process, told=told)], Log())
