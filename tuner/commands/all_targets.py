@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path, PurePosixPath
@@ -23,7 +23,7 @@ from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Leader, Progress, Silence
 from tuner.commands import session
 from tuner.commands.session import Reading
-from tuner.errors import RestoreFailed, TargetError, TunerError, UsageError
+from tuner.errors import HostLost, RestoreFailed, TargetError, TunerError, Unreachable, UsageError
 from tuner.interrupts import signals_interrupt, uninterrupted
 from tuner.ports import Host
 from tuner.records import Role, Start
@@ -40,6 +40,8 @@ AGAIN_S, MOST_AGAIN_S = 10.0, 300.0
 MOST_BEGUN = 8
 """Times that a worker is begun on a host that gives nothing; by then, after a quarter of an hour, the host is
 not coming back."""
+LONG_S = 600.0
+"""A worker that has measured something for so long counts as the first on its host, whatever ended it."""
 LOOK_S = 1.0
 PRELOADED = [__name__, "scipy.optimize", "psycopg"]
 """What workers have in common: each takes a third of the memory for itself, and is there at once."""
@@ -64,6 +66,8 @@ class Failed:
 
     code: int
     said: str
+    is_away: bool = False
+    """Whether its host was lost, or itself."""
 
 
 @dataclass(kw_only=True)
@@ -74,7 +78,11 @@ class Worker:
     process: ForkServerProcess
     told: Connection
     begun: int = 1
-    """Times that a worker was begun on its host, since a start there counted."""
+    """Times that a worker was begun on its host, since that was there last."""
+    begun_s: float = field(default_factory=time.monotonic)
+    """Monotonic time at which it was begun last."""
+    has_measured: bool = False
+    """Whether a start of it counted since then."""
     failed: Failed | None = None
     again_s: float | None = None
     """Monotonic time at which it is begun again; None while it is at work, or when it is not."""
@@ -91,6 +99,12 @@ class Worker:
     @property
     def is_given_up(self) -> bool:
         return self.failed is not None and self.begun >= MOST_BEGUN
+
+    def fail(self, failed: Failed) -> None:
+        """Note how it ended; a host that was there again is tried as often as at first."""
+        self.failed = failed
+        if self.has_measured and (failed.is_away or time.monotonic() - self.begun_s >= LONG_S):
+            self.begun = 1
 
 
 def run(
@@ -274,11 +288,11 @@ def _hear(worker: Worker, progress: Progress) -> None:
         worker.told.close()
         return
     if isinstance(message, Failed):
-        worker.failed = message
+        worker.fail(message)
         return
     name, arguments = message
     if name == "start_ends" and arguments[0].counts:
-        worker.begun = 1  # the host is there again
+        worker.has_measured = True
     getattr(progress, name)(*arguments)
 
 
@@ -286,8 +300,8 @@ def _begin_again(worker: Worker, order: Order, progress: Progress) -> None:
     """Begin a worker again whose host was lost, after a while."""
     if worker.failed is None:
         said = f"its worker was killed ({worker.process.exitcode})."
-        worker.failed = Failed(code=TargetError.exit_code, said=said)
-    if worker.failed.code != TargetError.exit_code or worker.is_given_up:
+        worker.fail(Failed(code=TargetError.exit_code, said=said, is_away=True))
+    if worker.failed is None or worker.failed.code != TargetError.exit_code or worker.is_given_up:
         return
     now_s = time.monotonic()
     if worker.again_s is None:
@@ -296,7 +310,8 @@ def _begin_again(worker: Worker, order: Order, progress: Progress) -> None:
         progress.note(f"{worker.host}: {worker.failed.said} It is tried again in {wait_s:.0f} s")
     elif now_s >= worker.again_s:
         anew = _begin(worker.host, order)
-        worker.process, worker.told = anew.process, anew.told
+        worker.process, worker.told, worker.begun_s = anew.process, anew.told, anew.begun_s
+        worker.has_measured = False
         worker.begun, worker.failed, worker.again_s = worker.begun + 1, None, None
 
 
@@ -343,7 +358,8 @@ def work(host: str, order: Order, telling: Connection) -> None:
             progress=Telling(host, telling), with_explanation=False,
         )  # fmt: skip
     except TunerError as error:
-        telling.send(Failed(code=error.exit_code, said=str(error)))
+        is_away = isinstance(error, Unreachable | HostLost)
+        telling.send(Failed(code=error.exit_code, said=str(error), is_away=is_away))
         raise SystemExit(error.exit_code) from error
     except KeyboardInterrupt as interrupt:
         telling.send(Failed(code=TargetError.exit_code, said="its worker was interrupted."))

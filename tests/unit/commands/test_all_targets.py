@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.simulation import Log, make_setup, space_of, write_study
-from tests.unit.starts import DEFAULT
 from tests.unit.starts import start as make_start
 from tuner.commands import all_targets
 from tuner.commands.all_targets import (
     IDENTITY,
+    LONG_S,
     MOST_BEGUN,
     Failed,
     Order,
@@ -133,13 +133,28 @@ def test_a_host_that_boots_for_five_minutes_is_not_given_up(ended):
     assert ended(TargetError.exit_code, begun=MOST_BEGUN).is_given_up
 
 
-def test_a_host_that_gives_a_start_that_counts_is_there_again(ended):
-    worker = ended(TargetError.exit_code, begun=MOST_BEGUN - 1)
+@pytest.mark.parametrize(
+    ("rates", "is_away", "lived_s", "begun"),
+    [
+        ((1000.0,), True, 0.0, 1),
+        ((1000.0,), False, LONG_S, 1),
+        # What ends it is neither a host that reboots nor something new.
+        ((1000.0,), False, 0.0, MOST_BEGUN),
+        ((), True, LONG_S, MOST_BEGUN),
+    ],
+)
+def test_a_lost_host_that_was_there_again_is_tried_as_often_as_at_first(
+    ended, rates, is_away, lived_s, begun
+):
+    worker = ended(TargetError.exit_code, begun=MOST_BEGUN)
+    worker.begun_s -= lived_s
     worker.told, telling = multiprocessing.Pipe(duplex=False)
-    for start, begun in ((make_start(1, config=DEFAULT), MOST_BEGUN - 1), (make_start(2, 1000.0), 1)):
-        telling.send(("start_ends", (replace(start, config=dict(start.config)), None)))
-        all_targets._hear(worker, Listening())
-        assert worker.begun == begun
+    measured = make_start(1, *rates)
+    telling.send(("start_ends", (replace(measured, config=dict(measured.config)), None)))
+    telling.send(Failed(code=TargetError.exit_code, said="It is gone.", is_away=is_away))
+    all_targets._hear(worker, Listening())
+    all_targets._hear(worker, Listening())
+    assert (worker.begun, worker.is_given_up) == (begun, begun == MOST_BEGUN)
     telling.close()
     worker.told.close()
 
