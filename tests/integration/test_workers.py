@@ -130,7 +130,8 @@ def test_a_worker_goes_on_in_the_place_of_one_that_was_killed_at_once(storage, w
 
 def test_workers_outlast_a_restart_of_the_database(storage, work, postgres: Postgres):
     workers = [work("web0"), work("web1")]
-    wait_until(lambda: any("search" in worker.said for worker in workers), patience_s=PATIENCE_S)
+    # One that begins while the database is away is told so, and ends.
+    wait_until(lambda: all("search" in worker.said for worker in workers), patience_s=PATIENCE_S)
     postgres.stop()
     postgres.start()
     assert {worker.wait() for worker in workers} == {storage.recall(VERDICT)}
