@@ -307,7 +307,8 @@ def _begin_again(worker: Worker, order: Order, progress: Progress) -> None:
     if worker.again_s is None:
         wait_s = min(MOST_AGAIN_S, AGAIN_S * 2 ** (worker.begun - 1))
         worker.again_s = now_s + wait_s
-        progress.note(f"{worker.host}: {worker.failed.said} It is tried again in {wait_s:.0f} s")
+        said = worker.failed.said.removeprefix(f"{worker.host}: ")
+        progress.note(f"{worker.host}: {said} It is tried again in {wait_s:.0f} s")
     elif now_s >= worker.again_s:
         anew = _begin(worker.host, order)
         worker.process, worker.told, worker.begun_s = anew.process, anew.told, anew.begun_s
