@@ -30,8 +30,10 @@ MANAGED = '{{host: "{url}", mode: managed, watchdog_s: 8}}'
 
 
 def find_workers(tuner: CommandLine) -> list[int]:
-    """Return the processes of which each drives one host."""
-    return [pid for pid in tuner.processes() if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    """Return the processes of which each drives one host: forks of the one that loads what they share."""
+    forks = [pid for pid in tuner.processes() if b"forkserver" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    parents = {pid: int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in forks}
+    return [pid for pid, parent in parents.items() if parent in parents]
 
 
 @pytest.mark.servers
