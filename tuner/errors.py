@@ -2,7 +2,8 @@
 
 TunerError
 ├── UsageError          study file, space, unknown adapter                       exit 2
-├── TargetError         unreachable, not permitted, missing program              exit 3
+├── TargetError         not permitted, missing program                           exit 3
+│   └── Unreachable     there is no connection to it, or none any more
 ├── TrialFailed         the run goes on; class and reason are stored
 │   ├── ConfigRejected  the server's own check refused the configuration
 │   ├── NotReady        it was started and did not answer in time
@@ -11,6 +12,7 @@ TunerError
 │   ├── Stalled         it stopped answering under load
 │   └── LoadFailed      the load generator failed or printed what cannot be read
 └── RestoreFailed       originals could not be put back                          exit 4
+    └── HostLost        the host could not be asked; it puts them back itself    exit 3
 
 Wording: *where: what is wrong, with the value. What to do.*
 """
@@ -34,6 +36,10 @@ class TargetError(TunerError):
     """The target cannot be used: a program is missing, a right is lacking, a port is taken."""
 
     exit_code = 3
+
+
+class Unreachable(TargetError):
+    """There is no connection to the target, or none any more."""
 
 
 class TrialFailed(TunerError):
@@ -82,3 +88,9 @@ class RestoreFailed(TunerError):
     """An original could not be put back."""
 
     exit_code = 4
+
+
+class HostLost(RestoreFailed):
+    """The target could not be asked to put its originals back: it does that by itself."""
+
+    exit_code = 3

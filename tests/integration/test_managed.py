@@ -14,7 +14,7 @@ from tests.testbed.namespaces import kill_each
 from tuner import plugins
 from tuner.campaign.prepare import find_target
 from tuner.deploy.managed import ManagedTarget
-from tuner.errors import ConfigRejected, Crashed, NotReady, RestoreFailed, TargetError
+from tuner.errors import ConfigRejected, Crashed, HostLost, NotReady, RestoreFailed, TargetError
 from tuner.space import Space
 from tuner.study import load_study
 
@@ -178,6 +178,23 @@ def test_a_second_tuner_is_refused_with_the_name_of_the_first(web: TestHost, tmp
         monkeypatch.setenv("TUNER_STATE", str(tmp_path / "another"))
         with pytest.raises(TargetError, match="study managed"):
             second.hold(print).__enter__()
+
+
+def test_a_host_that_cannot_be_asked_puts_itself_back_and_is_held_again(web: TestHost, tmp_path: Path):
+    before = look_at(web)
+    target, space = find(web, tmp_path, watchdog_s=5)
+
+    def run() -> None:
+        with target.hold(print), target.deploy(space.complete({"sendfile": False})):
+            web.kill_sshd()
+
+    with pytest.raises(HostLost, match=r"cannot be reached: Connection refused.* same command goes on"):
+        run()
+    wait_until(lambda: "everything is back" in (web.root / "var/lib/tuner/log").read_text())
+    assert look_at(web) == before
+    web.start_sshd()
+    with target.hold(print):
+        pass
 
 
 def test_what_cannot_be_put_back_is_told_and_can_be_later(web: TestHost, tmp_path: Path):

@@ -8,6 +8,7 @@ from functools import partial
 from random import Random
 from statistics import median
 
+from tuner.campaign.lost_starts import give_up, may_begin
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Leader, Progress
 from tuner.campaign.schedule import Schedule
@@ -149,7 +150,7 @@ class Experiment:
             bears_silence=opening.arm == DEFAULT_ARM and any(each.is_sought for each in constraints),
         )
         self._plans = self.storage.plans()
-        start = self.starter.make(
+        start = self._give_up(opening) or self.starter.make(
             opening, judges=judges, value=self._log_ratio, suggest_s=suggest_s, plan=plan, load=load,
             controls=self.controls(),
         )  # fmt: skip
@@ -167,7 +168,7 @@ class Experiment:
         """Make one start under other loads, keep it and report it; it never enters the model."""
         self.announce(opening.role, opening.arm)
         self._plans = self.storage.plans()
-        start = self.starter.make_in(situations, opening, window_s=window_s)
+        start = self._give_up(opening) or self.starter.make_in(situations, opening, window_s=window_s)
         self.starts.append(start)
         is_changed = self._catch_up()
         start = self._as_kept(start)
@@ -175,6 +176,16 @@ class Experiment:
         if is_changed:
             raise PlanChanged
         return start
+
+    def _give_up(self, opening: Opening) -> Start | None:
+        """Return a failed start of what may not be begun a third time; None of what may."""
+        is_default = dict(opening.config) == dict(self.default)
+        if is_default or may_begin(self.storage, [*self.starts, *self.pending], opening.config):
+            return None
+        constraints, session = self.setup.settings.constraints, self.starter.session
+        return give_up(
+            self.storage, opening, space=self.setup.space, constraints=constraints, session=session
+        )
 
     # Others
 

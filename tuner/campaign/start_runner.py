@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from tuner.campaign.lost_starts import LOST, STOPPED
 from tuner.campaign.prepare import Setup
 from tuner.deploy.deployment import Deployment
 from tuner.errors import TrialFailed
@@ -15,6 +16,7 @@ from tuner.measure.start import NO_JUDGES, Judges, Outcome, measure_start
 from tuner.measure.window import Load
 from tuner.optimize.replay import distributions
 from tuner.records import Failure, Situation, Start, State, Timing, Window
+from tuner.study.databases.database import StorageLost
 from tuner.study.objective import slacks
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
@@ -116,11 +118,11 @@ class Starter:
                 )  # fmt: skip
         except TrialFailed as failed:
             start = replace(start, state=State.FAILED, failure=Failure(kind=failed.kind, reason=str(failed)))
-        except BaseException:
-            # Interrupted, or the target itself is in trouble: nothing is learned of the configuration.
-            start = replace(
-                start, state=State.INVALID, failure=Failure(kind="interrupted", reason="cut off"),
-            )  # fmt: skip
+        except BaseException as error:
+            # Interrupted, or the target itself is in trouble: nothing is learned of the configuration, unless
+            # it is lost again.
+            kind = STOPPED if isinstance(error, KeyboardInterrupt | StorageLost) else LOST
+            start = replace(start, state=State.INVALID, failure=Failure(kind=kind, reason="cut off"))
             self.storage.end(start, log_ratio=None, slacks={})
             raise
         start = replace(

@@ -204,7 +204,7 @@ def promising_entry(experiment: Experiment) -> Entry | None:
 def is_exhausted(expected: Sequence[float | None], workers: int = 1) -> bool:
     """Return whether the search has found what there is, by the expected gains of its suggestions.
 
-    Of several workers each has to have promised too little; and little time is lost on what one of them tries.
+    Of several workers each has to have promised too little, and what one of them tries takes little time.
     """
     in_a_row = max(IN_A_ROW, workers)
     last = _told(expected)[-in_a_row:]

@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path, PurePosixPath
@@ -23,7 +23,7 @@ from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Leader, Progress, Silence
 from tuner.commands import session
 from tuner.commands.session import Reading
-from tuner.errors import RestoreFailed, TargetError, TunerError, UsageError
+from tuner.errors import HostLost, RestoreFailed, TargetError, TunerError, Unreachable, UsageError
 from tuner.interrupts import signals_interrupt, uninterrupted
 from tuner.ports import Host
 from tuner.records import Role, Start
@@ -35,10 +35,13 @@ from tuner.study.lock import locked
 
 IDENTITY = (PurePosixPath("/etc/machine-id"), PurePosixPath("/proc/sys/kernel/random/boot_id"))
 """Clones may have the same machine-id (machine-id(5)), and containers of one machine its boot."""
-MOST_BEGUN = 4
-"""Times that a worker is begun on a host; by then the host is not coming back."""
-AGAIN_S = 10.0
-"""Before a worker is begun again whose host was lost."""
+AGAIN_S, MOST_AGAIN_S = 10.0, 300.0
+"""Before a worker is begun again whose host was lost: longer and longer."""
+MOST_BEGUN = 8
+"""Times that a worker is begun on a host that gives nothing; by then, after a quarter of an hour, the host is
+not coming back."""
+LONG_S = 600.0
+"""A worker that has measured something for so long counts as the first on its host, whatever ended it."""
 LOOK_S = 1.0
 PRELOADED = [__name__, "scipy.optimize", "psycopg"]
 """What workers have in common: each takes a third of the memory for itself, and is there at once."""
@@ -63,6 +66,8 @@ class Failed:
 
     code: int
     said: str
+    is_away: bool = False
+    """Whether its host was lost, or itself."""
 
 
 @dataclass(kw_only=True)
@@ -73,7 +78,11 @@ class Worker:
     process: ForkServerProcess
     told: Connection
     begun: int = 1
-    """Times that a worker was begun on its host."""
+    """Times that a worker was begun on its host, since that was there last."""
+    begun_s: float = field(default_factory=time.monotonic)
+    """Monotonic time at which it was begun last."""
+    has_measured: bool = False
+    """Whether a start of it counted since then."""
     failed: Failed | None = None
     again_s: float | None = None
     """Monotonic time at which it is begun again; None while it is at work, or when it is not."""
@@ -81,6 +90,21 @@ class Worker:
     @property
     def is_at_work(self) -> bool:
         return self.process.is_alive()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has come to the verdict."""
+        return self.process.exitcode == 0
+
+    @property
+    def is_given_up(self) -> bool:
+        return self.failed is not None and self.begun >= MOST_BEGUN
+
+    def fail(self, failed: Failed) -> None:
+        """Note how it ended; a host that was there again is tried as often as at first."""
+        self.failed = failed
+        if self.has_measured and (failed.is_away or time.monotonic() - self.begun_s >= LONG_S):
+            self.begun = 1
 
 
 def run(
@@ -194,8 +218,8 @@ def _identify(host: Host) -> tuple[bytes, ...]:
 def supervise(settings: Study, order: Order, progress: Progress) -> None:
     """Keep a worker at work on every target until all have ended.
 
-    One that loses its host is begun again there, while others are at work. What is wrong with the study, or
-    was not put back, ends all of them.
+    One that loses its host is begun again there, until the host is given up. What is wrong with the study,
+    or was not put back, ends all of them.
 
     Raises:
         TargetError: they ended without a verdict.
@@ -205,16 +229,33 @@ def supervise(settings: Study, order: Order, progress: Progress) -> None:
     hosts = settings.targets.hosts if settings.targets is not None else ()
     workers = [_begin(host, order) for host in hosts]
     try:
-        while any(each.is_at_work for each in workers):
+        while goes_on(workers):
             _listen(workers, progress)
             for each in workers:
-                _look_after(each, order, progress)
-            if any(each.failed and each.failed.code != TargetError.exit_code for each in workers):
-                break
+                if _is_lost(each) and not _is_over(workers):
+                    _begin_again(each, order, progress)
     finally:
         with uninterrupted():
             _end(workers, progress)
     _raise_failure(settings, workers)
+
+
+def goes_on(workers: Sequence[Worker]) -> bool:
+    """Return whether a worker is at work or will be, and nothing is wrong that ends all of them."""
+    if any(each.failed and each.failed.code != TargetError.exit_code for each in workers):
+        return False
+    will_be = not _is_over(workers) and any(map(_is_lost, workers))
+    return will_be or any(each.is_at_work or not each.told.closed for each in workers)
+
+
+def _is_over(workers: Sequence[Worker]) -> bool:
+    """Return whether nobody is begun again: one has the verdict, or a host is given up, so that none will."""
+    return any(each.is_done or each.is_given_up for each in workers)
+
+
+def _is_lost(worker: Worker) -> bool:
+    """Return whether a worker has ended without a verdict, all that it told being heard."""
+    return worker.told.closed and not worker.is_at_work and not worker.is_done
 
 
 def _begin(host: str, order: Order) -> Worker:
@@ -247,28 +288,31 @@ def _hear(worker: Worker, progress: Progress) -> None:
         worker.told.close()
         return
     if isinstance(message, Failed):
-        worker.failed = message
+        worker.fail(message)
         return
     name, arguments = message
+    if name == "start_ends" and arguments[0].counts:
+        worker.has_measured = True
     getattr(progress, name)(*arguments)
 
 
-def _look_after(worker: Worker, order: Order, progress: Progress) -> None:
-    """Begin a worker again whose host was lost, after a while and not for ever."""
-    if worker.is_at_work or not worker.told.closed or worker.process.exitcode == 0:
-        return
+def _begin_again(worker: Worker, order: Order, progress: Progress) -> None:
+    """Begin a worker again whose host was lost, after a while."""
     if worker.failed is None:
-        said = f"its worker was killed ({worker.process.exitcode})"
-        worker.failed = Failed(code=TargetError.exit_code, said=said)
-    if worker.failed.code != TargetError.exit_code or worker.begun >= MOST_BEGUN:
+        said = f"its worker was killed ({worker.process.exitcode})."
+        worker.fail(Failed(code=TargetError.exit_code, said=said, is_away=True))
+    if worker.failed is None or worker.failed.code != TargetError.exit_code or worker.is_given_up:
         return
     now_s = time.monotonic()
     if worker.again_s is None:
-        worker.again_s = now_s + AGAIN_S
-        progress.note(f"{worker.host}: {worker.failed.said} It is tried again in {AGAIN_S:.0f} s")
+        wait_s = min(MOST_AGAIN_S, AGAIN_S * 2 ** (worker.begun - 1))
+        worker.again_s = now_s + wait_s
+        said = worker.failed.said.removeprefix(f"{worker.host}: ")
+        progress.note(f"{worker.host}: {said} It is tried again in {wait_s:.0f} s")
     elif now_s >= worker.again_s:
         anew = _begin(worker.host, order)
-        worker.process, worker.told = anew.process, anew.told
+        worker.process, worker.told, worker.begun_s = anew.process, anew.told, anew.begun_s
+        worker.has_measured = False
         worker.begun, worker.failed, worker.again_s = worker.begun + 1, None, None
 
 
@@ -278,6 +322,7 @@ def _end(workers: Sequence[Worker], progress: Progress) -> None:
         if each.is_at_work and each.process.pid is not None:
             with suppress(ProcessLookupError):
                 os.kill(each.process.pid, signal.SIGINT)
+                os.kill(each.process.pid, signal.SIGCONT)  # one that was frozen has a host to give back, too
     for each in workers:
         while not each.told.closed:
             _hear(each, progress)
@@ -314,7 +359,8 @@ def work(host: str, order: Order, telling: Connection) -> None:
             progress=Telling(host, telling), with_explanation=False,
         )  # fmt: skip
     except TunerError as error:
-        telling.send(Failed(code=error.exit_code, said=str(error)))
+        is_away = isinstance(error, Unreachable | HostLost)
+        telling.send(Failed(code=error.exit_code, said=str(error), is_away=is_away))
         raise SystemExit(error.exit_code) from error
     except KeyboardInterrupt as interrupt:
         telling.send(Failed(code=TargetError.exit_code, said="its worker was interrupted."))

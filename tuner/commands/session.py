@@ -3,7 +3,8 @@
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,8 @@ from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress, Silence
 from tuner.campaign.warm_start import read_earlier
 from tuner.corpus.collect import describe_surroundings
-from tuner.errors import UsageError
+from tuner.deploy.deployment import Target
+from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import LOCAL
 from tuner.interrupts import signals_interrupt
 from tuner.measure.garbage_collection import short_collections
@@ -31,6 +33,7 @@ from tuner.study.lock import is_locked, locked
 from tuner.study.open_storage import NotBegun, is_there, open_storage
 from tuner.study.presets import PRESETS, Plan
 from tuner.study.storage import Storage
+from tuner.study.workers.crew import Crew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +128,21 @@ def _measure(
             return
         session = name_session(storage.crew.host)
         experiment = Experiment(setup, plan, storage, optimizer, progress, session=session)
-        with setup.target.hold(progress.note), short_collections():
+        with held(setup.target, storage.crew, progress.note), short_collections():
             storage.remember(VERDICT, run_campaign(experiment))
+
+
+@contextmanager
+def held(target: Target, crew: Crew, note: Callable[[str], None]) -> Iterator[None]:
+    """Hold a target. One that was lost is given back while others decide: that may take minutes."""
+    with ExitStack() as given_back, target.hold(note):
+        try:
+            yield
+        except StorageLost:
+            raise  # nobody has a turn
+        except TargetError:
+            given_back.enter_context(crew.others_turn())
+            raise
 
 
 def _begin(setup: Setup, storage: Storage, preset: str) -> None:

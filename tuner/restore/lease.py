@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from tuner.errors import RestoreFailed, TargetError
+from tuner.errors import HostLost, RestoreFailed, TargetError, Unreachable
 from tuner.ports import Command, Completed, Files, Host, Service
 from tuner.restore.heartbeat import Heartbeat
 from tuner.restore.journal import Journal
@@ -165,7 +165,11 @@ class Lease:
     def restore(self, warn: Callable[[str], None] = ignore) -> tuple[PurePosixPath, ...]:
         """Put every original back and let the target go. Returns the paths that had to be written.
 
-        Raises RestoreFailed naming what is not back; it can be called again.
+        It can be called again.
+
+        Raises:
+            RestoreFailed: something is not back; it is named.
+            HostLost: the target could not be asked.
         """
         if not self._may_be_armed:
             return ()
@@ -184,9 +188,13 @@ class Lease:
         except TargetError as error:
             told = (
                 f"Unless that was done, its watchdog puts the originals back {self._watchdog_s:.0f} s after "
-                "the last heartbeat. See to it with: tuner restore"
+                "the last heartbeat"
             )
-            raise RestoreFailed(f"{error} {told}") from error
+            if isinstance(error, Unreachable):
+                raise HostLost(
+                    f"{error} {told}, or when it boots; by hand: `tuner restore`. The same command goes on."
+                ) from error
+            raise RestoreFailed(f"{error} {told}. See to it with: tuner restore") from error
         if self._has_begun:
             self._refuse_unverified(reply)
             self._journal.discard(self._host.name)

@@ -278,6 +278,9 @@ def _plan_from_json(data: dict[str, Any]) -> SearchPlan:
 
 
 PLANNED: Fact[SearchPlan] = Fact("planned", _plan_from_json, asdict)
+BEGUN_AGAIN: Fact[Mapping[str, int]] = Fact("begun_again", to_json=dict)
+"""Of configurations that were lost with a host or a worker: number of the first start that was → from which
+start on it was begun again."""
 IS_SEARCHED: Fact[bool] = Fact("searched")
 FINALIST: Fact[tuple[Config, ...]] = Fact("finalist", tuple, list)
 """The configuration that leads after the race, or none."""

@@ -24,7 +24,7 @@ from paramiko.ssh_exception import NoValidConnectionsError
 from tuner.adapters.hosts.ssh.address import Address
 from tuner.adapters.hosts.ssh.known_hosts import GLOBAL_FILES, USER_FILES, KnownHosts, read_known_hosts
 from tuner.adapters.hosts.ssh.transport import BoundedTransport
-from tuner.errors import TargetError
+from tuner.errors import TargetError, Unreachable
 
 CONNECT_TIMEOUT_S = 15
 KEEPALIVE_S = 10
@@ -90,7 +90,8 @@ class Connection:
     def open_channel(self, command: str) -> paramiko.Channel:
         """Run a command of the remote user's login shell; opens the connection when there is none.
 
-        Raises TargetError when the host cannot be reached, is not known or does not let us in.
+        Raises Unreachable when the host cannot be reached or does not let us in, TargetError when its key is
+        not the one that is known.
         """
         with self._lock:
             if self._open is None or not self._open.is_connected:
@@ -140,20 +141,21 @@ class Connection:
 
 @contextlib.contextmanager
 def translated(where: str, what: str) -> Iterator[None]:
-    """Raise TargetError, with where and what, for whatever the libraries raise."""
+    """Raise Unreachable, or TargetError for another key, with where and what went wrong."""
     try:
         yield
     except paramiko.BadHostKeyException as error:
         raise TargetError(_changed_key(where, error)) from error
     except paramiko.AuthenticationException as error:
-        raise TargetError(_not_let_in(where, error)) from error
+        # As sshd does to whoever is not root while its host goes down and comes up (pam_nologin(8)).
+        raise Unreachable(_not_let_in(where, error)) from error
     except socket.gaierror as error:
-        raise TargetError(
+        raise Unreachable(
             f"{where}: there is no host of that name ({error.strerror}). Correct it, or add it to ssh_config."
         ) from error
     except FOREIGN as error:
         reason = _reason(error)
-        raise TargetError(f"{where}: {what}: {reason}. See whether `{_login(where)}` works.") from error
+        raise Unreachable(f"{where}: {what}: {reason}. See whether `{_login(where)}` works.") from error
 
 
 def _read_ssh_config() -> fabric.Config:

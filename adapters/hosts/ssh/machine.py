@@ -10,7 +10,7 @@ from tuner.adapters.hosts.command_runner import CommandRunner, Step, refused, re
 from tuner.adapters.hosts.ssh import look, requests
 from tuner.adapters.hosts.ssh.process import SshProcess
 from tuner.adapters.hosts.ssh.requests import ANSWER_S, ConnectionBroke, Frame
-from tuner.errors import TargetError
+from tuner.errors import TargetError, Unreachable
 from tuner.ports import Completed, FileReader, FileState
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class RemoteMachine(CommandRunner):
             if may_repeat:
                 return self._run_once(steps)
             shown = " && ".join(shlex.join(step.asked) for step in steps)
-            raise TargetError(
+            raise Unreachable(
                 f"{error} `{shown[:SHOWN_CHARACTERS]}` may have run or not. Look there before it runs again."
             ) from error
 

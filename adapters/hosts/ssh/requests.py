@@ -16,7 +16,7 @@ from tuner.adapters.hosts.command_runner import (
     too_many_files,
 )
 from tuner.adapters.hosts.process import OUTPUT_LIMIT_BYTES
-from tuner.errors import TargetError
+from tuner.errors import TargetError, Unreachable
 from tuner.ports import Completed, FileState
 
 ANSWER_S = 20.0
@@ -78,7 +78,7 @@ SECONDS = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?", re.ASCII)
 TIMES = re.compile(r"([0-9]{1,12})m([0-9]{1,12}(?:\.[0-9]{1,9})?)s", re.ASCII)
 
 
-class ConnectionBroke(TargetError):
+class ConnectionBroke(Unreachable):
     """The connection was there and is gone, or gives no sign of life."""
 
 

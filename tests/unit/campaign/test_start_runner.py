@@ -146,7 +146,7 @@ def test_an_interruption_ends_the_start_as_invalid_and_goes_on_up(starter, setti
         starter.make(OPENING)
 
     (made,) = kept(settings)
-    assert (made.state, made.failure.kind) == (State.INVALID, "interrupted")
+    assert (made.state, made.failure.kind) == (State.INVALID, "stopped")
     assert len(made.windows) == 1
     assert not any(sandbox.is_open for sandbox in bench.host.sandboxes)
 
@@ -156,7 +156,8 @@ def test_trouble_with_the_target_is_not_the_configurations(starter, settings, be
 
     with pytest.raises(TargetError, match="there is no program 'load'"):
         starter.make(OPENING)
-    assert kept(settings)[0].state is State.INVALID
+    (made,) = kept(settings)
+    assert (made.state, made.failure.kind) == (State.INVALID, "interrupted")
 
 
 def interrupting(*, at):

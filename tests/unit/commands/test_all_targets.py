@@ -1,13 +1,33 @@
-"""What a controller refuses before it begins a worker on each of several hosts."""
+"""What a controller refuses before it begins workers on several hosts, and when it begins one again."""
 
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import threading
+from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.unit.simulation import make_setup, space_of, write_study
-from tuner.commands.all_targets import IDENTITY, refuse_unlike
-from tuner.errors import UsageError
+from tests.unit.simulation import Log, make_setup, space_of, write_study
+from tests.unit.starts import start as make_start
+from tuner.commands import all_targets
+from tuner.commands.all_targets import (
+    IDENTITY,
+    LONG_S,
+    MOST_BEGUN,
+    Failed,
+    Order,
+    Worker,
+    goes_on,
+    refuse_unlike,
+    supervise,
+)
+from tuner.errors import HostLost, RestoreFailed, TargetError, UsageError
 from tuner.ports import FileState
 from tuner.records.machines import HARDWARE
 from tuner.space import SpaceFacts, load_space
@@ -74,3 +94,109 @@ def test_two_names_of_one_machine_are_refused_but_not_clones(setups):
         refuse_unlike([here, with_identity(second, b"1", b"2")])
     refuse_unlike([here, with_identity(second, b"1", b"3")])
     refuse_unlike([here, with_identity(second, b"", b"2")])
+
+
+@pytest.fixture
+def ended():
+    """Return a function that makes a worker whose process has ended, and whose last word was heard."""
+    context = multiprocessing.get_context("spawn")
+
+    def make(code, *, begun=1):
+        process = context.Process(target=sys.exit, args=(code,))
+        process.start()
+        process.join()
+        told, telling = context.Pipe(duplex=False)
+        telling.close()
+        told.close()
+        failed = Failed(code=code, said="It is gone.") if code else None
+        return Worker(host="ssh://web1", process=process, told=told, begun=begun, failed=failed)
+
+    return make
+
+
+def test_a_study_goes_on_while_a_lost_host_is_to_be_tried_again(ended):
+    assert goes_on([ended(TargetError.exit_code), ended(HostLost.exit_code)])
+    assert not goes_on([ended(TargetError.exit_code), ended(RestoreFailed.exit_code)])
+    assert not goes_on([ended(TargetError.exit_code), ended(TargetError.exit_code, begun=MOST_BEGUN)])
+    assert not goes_on([ended(TargetError.exit_code), ended(0)])
+
+
+def test_a_host_that_boots_for_five_minutes_is_not_given_up(ended):
+    progress = Log()
+    for begun in range(1, MOST_BEGUN):
+        lost = ended(TargetError.exit_code, begun=begun)
+        all_targets._begin_again(lost, Order(path=Path(), preset=None, minutes=None, trials=None), progress)
+    waits_s = [float(re.search(r"tried again in (\d+) s", note)[1]) for note in progress.notes]
+    assert waits_s == sorted(waits_s)
+    assert (waits_s[0], len(waits_s)) == (10, MOST_BEGUN - 1)
+    assert sum(waits_s) >= 10 * 60
+    assert ended(TargetError.exit_code, begun=MOST_BEGUN).is_given_up
+
+
+@pytest.mark.parametrize(
+    ("rates", "is_away", "lived_s", "begun"),
+    [
+        ((1000.0,), True, 0.0, 1),
+        ((1000.0,), False, LONG_S, 1),
+        # What ends it is neither a host that reboots nor something new.
+        ((1000.0,), False, 0.0, MOST_BEGUN),
+        ((), True, LONG_S, MOST_BEGUN),
+    ],
+)
+def test_a_lost_host_that_was_there_again_is_tried_as_often_as_at_first(
+    ended, rates, is_away, lived_s, begun
+):
+    worker = ended(TargetError.exit_code, begun=MOST_BEGUN)
+    worker.begun_s -= lived_s
+    worker.told, telling = multiprocessing.Pipe(duplex=False)
+    measured = make_start(1, *rates)
+    telling.send(("start_ends", (replace(measured, config=dict(measured.config)), None)))
+    telling.send(Failed(code=TargetError.exit_code, said="It is gone.", is_away=is_away))
+    all_targets._hear(worker, Listening())
+    all_targets._hear(worker, Listening())
+    assert (worker.begun, worker.is_given_up) == (begun, begun == MOST_BEGUN)
+    telling.close()
+    worker.told.close()
+
+
+class Listening(Log):
+    def start_ends(self, start, _speedup):
+        self.ended.append(start)
+
+
+def wait_for_ctrl_c(telling):
+    """Wait as a worker does, which is not ended at once by a signal."""
+    with suppress(KeyboardInterrupt):
+        telling.send("ready")
+        signal.pause()
+
+
+def test_a_frozen_worker_is_ended_with_the_others():
+    context = multiprocessing.get_context("spawn")
+    told, telling = context.Pipe(duplex=False)
+    process = context.Process(target=wait_for_ctrl_c, args=(telling,))
+    process.start()
+    telling.close()
+    told.recv()
+    os.kill(process.pid, signal.SIGSTOP)
+    ending = threading.Thread(
+        target=all_targets._end, args=([Worker(host="ssh://web1", process=process, told=told)], Log())
+    )
+    ending.start()
+    ending.join(timeout=30)
+    is_ended = not ending.is_alive()
+    process.kill()
+    ending.join()
+    assert is_ended
+
+
+def test_hosts_that_are_lost_at_once_are_tried_again_until_one_is_given_up(tmp_path, monkeypatch):
+    nobody_listens = [f"ssh://root@127.0.0.1:{port}" for port in (1, 2)]
+    settings = write_study(tmp_path, more=f"targets: [{', '.join(nobody_listens)}]\n")
+    monkeypatch.setattr(all_targets, "AGAIN_S", 0.01)
+    monkeypatch.setattr(all_targets, "MOST_BEGUN", 3)
+    progress = Log()
+    with pytest.raises(TargetError, match=r"127\.0\.0\.1:1.*The same command goes on"):
+        supervise(settings, Order(path=settings.path, preset=None, minutes=None, trials=None), progress)
+    times = Counter(host for host in nobody_listens for note in progress.notes if f"{host}: " in note)
+    assert max(times.values()) == 2

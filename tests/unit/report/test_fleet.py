@@ -13,7 +13,7 @@ from tests.unit.starts import DEFAULT
 from tests.unit.study.test_storage import DISTRIBUTIONS, windows
 from tuner.records import Failure, Role, State, Timing
 from tuner.report.fleet import read_fleet
-from tuner.report.fleet.prometheus import METRICS, prometheus_text
+from tuner.report.fleet.prometheus import METRICS, RUNNING, prometheus_text
 from tuner.report.fleet.screen import fleet_text
 from tuner.study.facts import FINGERPRINT as FINGERPRINT_FACT
 from tuner.study.facts import OTHER_HOSTS, VERDICT
@@ -21,7 +21,7 @@ from tuner.study.storage import Opening
 from tuner.study.workers.crew import Alone
 
 EXAMPLES = Path(__file__).parents[3] / "docs/examples"
-SAMPLE = re.compile(r'^tuner_\w+\{study="(?:[^"\\]|\\.)*",host="(?:[^"\\]|\\.)*"\} -?[0-9.e+]+$')
+SAMPLE = re.compile(r'^tuner_\w+\{study="(?:[^"\\]|\\.)*"(?:,host="(?:[^"\\]|\\.)*")?\} -?[0-9.e+]+$')
 
 
 class Elsewhere(Alone):
@@ -108,6 +108,30 @@ def test_the_state_is_that_of_the_study(storage, clock):
     assert look(storage, clock).state == "finished"
 
 
+def test_nothing_is_measured_where_all_workers_were_killed(storage, clock):
+    begin(storage, "web1")
+    storage.crew = Elsewhere("", {})
+    running, stopped = look(storage, clock), look(storage, clock, is_running=False)
+
+    assert running.hosts[0].doing
+    assert (stopped.hosts[0].doing, stopped.hosts[0].since_s) == ("", None)
+    assert 'tuner_running{study="shop"} 1\n' in prometheus_text(running)
+    told = prometheus_text(stopped)
+    assert 'tuner_running{study="shop"} 0\n' in told
+    assert 'tuner_measuring{study="shop",host="web1"} 0\n' in told
+    assert "tuner_start_age_seconds{" not in told
+
+
+def test_what_a_host_measures_is_what_it_began_last(storage, clock):
+    begin(storage, "web1")
+    clock.sleep(100.0)
+    last = begin(storage, "web1")
+    storage.crew = Elsewhere("", {})
+    clock.sleep(5.0)
+    (row,) = look(storage, clock).hosts
+    assert (row.doing, row.since_s) == (f"search #{last.number}", 5.0)
+
+
 def test_the_table_fits_a_terminal_and_cannot_be_steered(storage, clock):
     name = "ssh://root@a-rather-long-name.example.org:2222\x1b[2J"
     storage.remember(OTHER_HOSTS, {name: replace(FINGERPRINT, host=name)})
@@ -125,7 +149,7 @@ def test_prometheus_reads_every_line(storage, clock):
     samples = [line for line in text.splitlines() if not line.startswith("#")]
     assert samples
     assert all(SAMPLE.match(line) for line in samples)
-    assert text.count("# TYPE") == len(METRICS)
+    assert text.count("# TYPE") == 1 + len(METRICS)
     assert 'tuner_starts_total{study="shop",host="web1"} 1' in samples
     assert text.endswith("\n")
 
@@ -135,7 +159,7 @@ def test_the_grafana_dashboard_asks_for_metrics_that_are_written():
     panels = dashboard["panels"]
     asked = [target["expr"] for panel in panels for target in panel["targets"]]
     asked += [each["query"] for each in dashboard["templating"]["list"] if each["type"] == "query"]
-    known = {name for name, *_ in METRICS}
+    known = {RUNNING, *(name for name, *_ in METRICS)}
     assert {name for query in asked for name in re.findall(r"\btuner_\w+", query)} <= known
     assert {each["name"] for each in dashboard["templating"]["list"]} == {"datasource", "study"}
     assert len({panel["id"] for panel in panels}) == len(panels)

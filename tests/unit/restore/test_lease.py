@@ -2,8 +2,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tuner.errors import RestoreFailed, TargetError
-from tuner.ports import FileState, Service
+from tuner.errors import HostLost, RestoreFailed, TargetError, Unreachable
+from tuner.ports import Completed, FileState, Service
 from tuner.restore.journal import Journal
 from tuner.restore.lease import Lease
 from tuner.testing.fakes import MemoryHost, completed
@@ -60,6 +60,30 @@ def test_the_targets_word_is_not_enough_when_a_file_reads_differently(tmp_path: 
         host.files[CONF] = original
         lease.restore()
         assert journal.originals("memory") == ()
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "told"),
+    [
+        (Unreachable("memory: it is away."), HostLost, "watchdog puts .* 120 s .* same command goes on"),
+        (TargetError("memory: it is odd."), RestoreFailed, "See to it with: tuner restore"),
+    ],
+)
+def test_a_host_that_was_not_reached_is_told_apart_from_one_that_is_not_back(
+    tmp_path: Path, error: TargetError, raised: type[RestoreFailed], told: str
+):
+    def answer(_: MemoryHost, argv: tuple[str, ...], __: bytes) -> Completed:
+        if argv[2] == "restore":
+            raise error
+        return completed(argv, stdout=b"end\t2\n")
+
+    with Journal(tmp_path) as journal:
+        lease = Lease(MemoryHost(commands={"/bin/sh": answer}), journal=journal, study="s")
+        lease.arm([])
+
+        with pytest.raises(RestoreFailed, match=told) as failed:
+            lease.restore()
+    assert type(failed.value) is raised
 
 
 def test_a_file_is_only_overwritten_if_it_is_the_one_that_was_read(tmp_path: Path):

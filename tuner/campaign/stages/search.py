@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from tuner.campaign.controls import made_at_a_jump, measure_control
 from tuner.campaign.experiment import Experiment
+from tuner.campaign.lost_starts import LOST, STOPPED, is_cut_off
 from tuner.campaign.stages.promotion import find_promotion
 from tuner.campaign.suggest import is_exhausted, left_to_gain, promising_entry, suggest
 from tuner.measure.start import NO_JUDGES, Judges
@@ -79,8 +80,7 @@ def _find_lost(experiment: Experiment) -> list[Config]:
     return [
         start.config
         for start in experiment.starts
-        if start.worker and start.role is Role.SEARCH and start.state is State.INVALID
-        if start.failure is not None and start.failure.kind == "interrupted"
+        if start.role is Role.SEARCH and is_cut_off(start, LOST, STOPPED)
         if not any(each.config == start.config and each.number > start.number for each in begun)
     ]
 

@@ -1,6 +1,6 @@
 """Who works on a study: each host with what is measured there, since when, and how many starts it makes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ class HostRow:
     worker: str
     """The one that made its last start; empty in a study of one worker."""
     doing: str
-    """What is measured there now: role and number of the start; empty when nothing is."""
+    """What is measured there now: role and number of the start; empty when nothing is, or nobody works."""
     since_s: float | None
     """Seconds since that start began; None when nothing is measured."""
     silent_s: float | None
@@ -80,16 +80,24 @@ def read_fleet(study: str, storage: Storage, *, is_running: bool, now_s: float) 
         # In a study of one worker starts name no host.
         groups.setdefault(start.host or next(iter(known), ""), []).append(start)
     is_finished = storage.recall(VERDICT) is not None
+    # What is still running where nobody is at work was cut off.
+    running = {start.number for start in starts if is_running and start.state is State.RUNNING}
     return Fleet(
         study=study,
         state="finished" if is_finished else "running" if is_running else "stopped",
-        hosts=tuple(_row(host, group, silences, now_s) for host, group in groups.items()),
+        hosts=tuple(_row(host, group, running, silences, now_s) for host, group in groups.items()),
     )
 
 
-def _row(host: str, starts: Sequence[Start], silences: Mapping[int, float | None], now_s: float) -> HostRow:
+def _row(
+    host: str,
+    starts: Sequence[Start],
+    running: Collection[int],
+    silences: Mapping[int, float | None],
+    now_s: float,
+) -> HostRow:
     ended = [start for start in starts if start.state is not State.RUNNING]
-    now = next((start for start in starts if start.state is State.RUNNING), None)
+    now = next((start for start in reversed(starts) if start.number in running), None)
     return HostRow(
         host=host,
         worker=starts[-1].worker if starts else "",

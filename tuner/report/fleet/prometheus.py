@@ -17,11 +17,17 @@ METRICS: tuple[tuple[str, str, str, Callable[[HostRow], float | None]], ...] = (
     ("tuner_heartbeat_age_seconds", "gauge", "Since when its worker is silent.", lambda row: row.silent_s),
 )
 """Name, type, help and value; a host without the value has no line."""
+RUNNING = "tuner_running"
+"""Of the study, whatever its hosts were at when their workers were killed."""
 
 
 def prometheus_text(fleet: Fleet) -> str:
-    """Return all metrics, a line for each host that has them."""
-    lines = []
+    """Return all metrics: whether anybody is at work, and a line for each host that has the others."""
+    lines = [
+        f"# HELP {RUNNING} Whether any worker is at work on the study.",
+        f"# TYPE {RUNNING} gauge",
+        f'{RUNNING}{{study="{_escape(fleet.study)}"}} {fleet.state == "running":d}',
+    ]
     for name, kind, told, value in METRICS:
         lines += [f"# HELP {name} {told}", f"# TYPE {name} {kind}"]
         lines += [
