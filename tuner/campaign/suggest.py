@@ -204,11 +204,12 @@ def promising_entry(experiment: Experiment) -> Entry | None:
 def is_exhausted(expected: Sequence[float | None], workers: int = 1) -> bool:
     """Return whether the search has found what there is, by the expected gains of its suggestions.
 
-    Of several workers each has to have promised too little, and what one of them tries takes little time.
+    Of several workers each has to have promised too little, and what one of them tries takes little time. And
+    a model knows each host's level only after some starts there; before, it takes all that it sees for noise.
     """
     in_a_row = max(IN_A_ROW, workers)
     last = _told(expected)[-in_a_row:]
-    is_long = len(expected) >= LEAST_SUGGESTIONS and len(last) == in_a_row
+    is_long = len(expected) >= workers * LEAST_SUGGESTIONS and len(last) == in_a_row
     return is_long and max(last) < NEGLIGIBLE / workers
 
 

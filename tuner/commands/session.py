@@ -357,6 +357,8 @@ def settle_plan(
         UsageError: the time is too short for the preset's shortest run.
     """
     plan, budget = PRESETS[preset].under(settings.load.connections), minutes or settings.minutes
+    if settings.hosts is not None:
+        plan = plan.on(len(settings.hosts.names))
     if budget is not None and budget < plan.least_minutes and not has_verdict(storage):
         remedy = "Give it more time" + ("." if preset == "quick" else ", or use --preset quick.")
         raise UsageError(

@@ -63,6 +63,10 @@ class Plan:
             warmup_max_s=max(self.warmup_max_s, least_s),
         )
 
+    def on(self, hosts: int) -> "Plan":
+        """Return the plan where the winner is to hold on so many hosts, each of which makes its trials."""
+        return replace(self, trials=hosts * self.trials)
+
     def fit(self, *, minutes: float | None, trials: int | None) -> "Plan":
         """Return the plan within another budget; with less time, every stage gets less of it.
 

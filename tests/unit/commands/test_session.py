@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.simulated_hosts import write_targets
 from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import SimulatedHost, make_setup, open_in_memory, space_of, write_study
 from tests.unit.space.samples import HOST
@@ -16,6 +17,7 @@ from tuner.records import Role
 from tuner.space import Preset, SpaceFacts, facts_to_json, load_space
 from tuner.study.facts import CONFIRMATION, PRESET, SPACE_FACTS, VERDICT, Confirmation
 from tuner.study.open_storage import open_storage
+from tuner.study.presets import PRESETS
 from tuner.study.storage import Opening
 from tuner.study.workers.file_locks import FOLDER, TURN, FileCrew
 
@@ -53,6 +55,13 @@ def test_the_budget_of_a_study_may_be_changed(tmp_path, storage):
 
     assert settle_plan(settings, storage, preset="quick", minutes=2).minutes == 2
     assert settle_plan(settings, storage, preset="quick", minutes=4, trials=3).trials == 3
+
+
+def test_of_several_hosts_each_has_the_trials_of_the_preset_but_not_those_that_are_asked_for(tmp_path):
+    settings = write_targets(tmp_path, ["ssh://a", "ssh://b", "ssh://c"])
+
+    assert settle_plan(settings, None, preset="quick").trials == 3 * PRESETS["quick"].trials
+    assert settle_plan(settings, None, preset="quick", trials=20).trials == 20
 
 
 def test_time_that_is_too_short_for_the_preset_is_refused_and_another_preset_can_be_taken(settings, storage):

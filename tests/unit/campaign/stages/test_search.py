@@ -86,10 +86,12 @@ def test_the_search_ends_when_five_in_a_row_promise_less_than_it_costs(expected,
 @pytest.mark.parametrize(
     ("expected", "ends"),
     [
-        ([0.2] * 25 + [0.0] * 15, False),
-        ([0.2] * 25 + [0.0] * 16, True),
-        ([0.2] * 25 + [0.001] * 16, False),
-        ([0.2] * 25 + [0.0001] * 16, True),
+        ([0.0] * 479, False),
+        ([0.0] * 480, True),
+        ([0.2] * 465 + [0.0] * 15, False),
+        ([0.2] * 465 + [0.0] * 16, True),
+        ([0.2] * 465 + [0.001] * 16, False),
+        ([0.2] * 465 + [0.0001] * 16, True),
     ],
 )
 def test_with_many_workers_each_has_to_promise_little_and_little_is_a_share(expected, ends):
