@@ -157,7 +157,7 @@ def main() -> None:
         importlib.import_module(module)
     # These import most of what they need when they are used.
     importlib.import_module("tuner.plugins").list_adapters()
-    importlib.import_module("tuner.study.storage").open_storage("sqlite://", "warm-up")
+    importlib.import_module("tuner.study.open_storage").open_storage("sqlite://", "warm-up")
     if (argv := serve()) is None:
         return
     call(argv)

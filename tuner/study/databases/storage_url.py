@@ -12,6 +12,7 @@ SHARED = (POSTGRESQL, GRPC)
 HOST = r"(\[[\da-fA-F:.]+\]|[^:/,]*)(:\d+)?"
 PLACE = re.compile(rf"{HOST}(,{HOST})*(/.*)?")
 """One host or several, each with its port or without, and the name of the database."""
+SCHEME = re.compile(r"[A-Za-z][A-Za-z\d+.-]*")
 UNSHOWN = "…"
 
 
@@ -30,7 +31,9 @@ def show_url(url: str) -> str:
     if url.startswith(SQLITE):
         return unquote(url.removeprefix(SQLITE))
     scheme, separator, rest = url.partition("://")
-    return f"{scheme}{separator}{_show_place(rest)}" if separator else _show_place(url)
+    # Further on it may be part of a password.
+    is_scheme = separator and SCHEME.fullmatch(scheme)
+    return f"{scheme}{separator}{_show_place(rest)}" if is_scheme else _show_place(url)
 
 
 def _show_place(address: str) -> str:
