@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.e2e.command_line import CommandLine
 from tests.testbed.processors import idle_processors_here
 
-BUDGET = ("--preset", "quick", "--minutes", "0.5", "--trials", "4")
+BUDGET = ("--preset", "quick", "--minutes", "0.8", "--trials", "4")
 PAGE = (Path(__file__).parents[2] / "docs/own-servers.md").read_text()
 PART = re.compile(r"^`(?P<path>[\w./-]+)`:\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 NARROWED = "\n  - {{only: [{name}]}}\n  - {{parameters: {{{name}: {bad}}}}}\n  - {{hints: off}}\n"
