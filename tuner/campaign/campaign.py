@@ -69,7 +69,8 @@ def choose(experiment: Experiment) -> Config | None:
     refused = experiment.storage.recall(REFUSALS) or ()
     if len(refused) >= MOST_REFUSALS:
         return None
-    is_late = bool(refused) and not experiment.schedule.has_time_for(0)
+    # As planned, a confirmation takes all the time it is given: after a refusal, the fewest pairs will do.
+    is_late = bool(refused) and not experiment.schedule.has_time_to_confirm()
     return simplify(experiment, best[0].config) if best and not is_late else None
 
 

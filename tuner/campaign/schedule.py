@@ -167,11 +167,17 @@ class Schedule:
             window_s=self.window_s(),
         )
 
+    def has_time_to_confirm(self) -> bool:
+        """Return whether the rest of the campaign fits in the time left with the fewest pairs of all."""
+        return self.time_left_s() >= self._last_stages_s(self._study.plan.pairs, windows=1)
+
     def _final_s(self) -> float:
         """Return the seconds that other loads, confirmation, fixed rate and exports need, as things stand."""
-        plan, best = self._study.plan, self._study.ranking().incumbent
-        pairs, windows = self.plan_confirmation(None if best is None else best.posterior)
-        each_s = self.mean_cost_s()
+        best = self._study.ranking().incumbent
+        return self._last_stages_s(*self.plan_confirmation(None if best is None else best.posterior))
+
+    def _last_stages_s(self, pairs: int, windows: int) -> float:
+        plan, each_s = self._study.plan, self.mean_cost_s()
         if plan.confirm_s:
             confirm_s = 2 * pairs * (self.mean_deploy_s() + self.warmup_s() + windows * self.window_s())
         else:

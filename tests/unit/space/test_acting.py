@@ -179,11 +179,19 @@ class TestBuiltInSpaces:
         closed = {"keepalive": False}
 
         assert of_load("apache-event", **closed).inert.keys() >= {
-            "MaxKeepAliveRequests", "FlushMaxPipelined", "FlushMaxThreshold", "MaxMemFree",
-            "ReadBufferSize", "ListenBacklog",
+            "MaxKeepAliveRequests", "FlushMaxPipelined", "FlushMaxThreshold", "ReadBufferSize",
+            "ListenBacklog",
         }  # fmt: skip
         assert of_load("nginx", **closed).inert.keys() >= {"keepalive_requests", "tcp_nodelay"}
         assert "net.ipv4.tcp_slow_start_after_idle" in of_load("sysctl-net", **closed).inert
+
+    def test_pools_of_closed_connections_are_searched_where_there_are_more_than_are_kept(self):
+        space = of_load("apache-event", keepalive=False, connections=100)
+        pools = next(each for each in space.parameters if each.name == "MaxMemFree")
+
+        assert pools.acts(space.rules.scope(space.complete({"ThreadsPerChild": 133})))
+        assert not pools.acts(space.rules.scope(space.complete({"ThreadsPerChild": 134})))
+        assert "MaxMemFree" in of_load("apache-event", keepalive=True, connections=100).inert
 
     def test_with_kept_connections_they_are(self):
         assert "MaxKeepAliveRequests" in searched(of_load("apache-event"))

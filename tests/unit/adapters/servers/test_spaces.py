@@ -116,7 +116,7 @@ def test_an_mpm_has_only_the_directives_that_are_its_own():
 DIFFERENT = {
     # An idle connection holds a worker; how a pool of memory is used was looked at with event alone.
     "KeepAliveTimeout": {"why", "acts_source"},
-    "MaxMemFree": {"why", "acts_when", "acts_source", "range"},
+    "MaxMemFree": {"why", "acts_when", "acts_source", "hint", "range"},
 }
 
 
