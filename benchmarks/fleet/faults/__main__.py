@@ -59,6 +59,7 @@ def play(seed: int, *, faults: int, hosts: int, trials: int) -> Played:
                 said = "".join(f"{each.host}:\n{each.said.read_text()[-2000:]}\n" for each in fleet.workers)
                 raise RuntimeError(f"seed {seed} hangs after {done}\n{said}")
             time.sleep(LOOK_AGAIN_S)
+        fleet.open_again()
         starts = fleet.storage.starts()
         net, changes = net_worth(fleet.storage, seed)
         return Played(

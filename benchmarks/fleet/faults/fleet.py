@@ -95,6 +95,15 @@ class Fleet:
                 worker.begin(self.settings)
         return any(status != 0 for status in ended)
 
+    def open_again(self) -> None:
+        """Open the study as it is by now: who came before anything was measured began it anew."""
+        self.close()
+        self.storage = open_storage(self.settings.storage_url, self.settings.name, create=False)
+
+    def close(self) -> None:
+        """Leave the database."""
+        self.storage._storage.engine.dispose()  # type: ignore[attr-defined]  # noqa: SLF001 - Optuna has no other way
+
     def count_starts(self) -> int:
         """Return how many starts were begun, by what the workers said."""
         roles = {*Role}
@@ -121,7 +130,7 @@ def open_fleet(seed: int, *, hosts: int, trials: int, watchdog_s: int = 5) -> It
         settings = load_study(written.path)
         storage = open_storage(settings.storage_url, settings.name)
         fleet = Fleet(postgres=postgres, settings=settings, storage=storage)
-        stack.callback(storage._storage.engine.dispose)  # type: ignore[attr-defined]  # noqa: SLF001
+        stack.callback(fleet.close)
         for number in range(hosts):
             machine = stack.enter_context(private_machine())
             name = f"web{number}"
