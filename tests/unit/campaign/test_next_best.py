@@ -18,8 +18,7 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.stages.confirm import read_gain
 from tuner.records import Failure, Role
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, config_key
-from tuner.study.facts import CONFIRMATION, OTHER_LOADS, REFUSALS
-from tuner.study.presets import PRESETS
+from tuner.study.facts import CONFIRMATION, REFUSALS
 
 CRASH = Failure(kind="crashed", reason="nginx: it was killed by signal -11")
 ARMS = (DEFAULT_ARM, WINNER_ARM)
@@ -145,28 +144,6 @@ def test_where_every_winner_must_not_ship_the_last_reason_is_the_verdict(tmp_pat
     assert verdict == "not confirmed: the winner breaks failure_rate <= default"
     assert len({config_key(each.config) for each in refused}) == len(refused) > 1
     assert host.clock.time() - began_s < 1.15 * 60 * plan.minutes
-
-
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_next_best_of_a_small_gain_is_confirmed_in_what_time_is_left(tmp_path, seed):
-    """A small gain is planned to be confirmed for all the time there is: that alone is no reason to end."""
-    host = SimulatedHost(seed=seed, sigma_start=0.04, worth=lambda config: cached_files_win(config) / 2)
-    storage = open_in_memory(host.clock)
-    campaign = make_campaign(write_study(tmp_path), host, storage, plan=PRESETS["quick"])
-    default = dict(campaign.default)
-
-    def fail_the_first(config, _):
-        meetings = storage.recall(OTHER_LOADS) or ()
-        is_first = meetings and dict(meetings[0].config) == dict(config) != default
-        return 0.05 if is_first else 0.0
-
-    host.failure_rate_in = fail_the_first
-
-    run_campaign(campaign)
-
-    (refused,) = storage.recall(REFUSALS)
-    assert refused.reason.endswith("and 5.00%")
-    assert storage.recall(CONFIRMATION) is not None
 
 
 def test_a_finished_study_is_not_confirmed_anew(started):
