@@ -18,7 +18,8 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.stages.confirm import read_gain
 from tuner.records import Failure, Role
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, config_key
-from tuner.study.facts import CONFIRMATION, REFUSALS
+from tuner.study.facts import CONFIRMATION, OTHER_LOADS, REFUSALS
+from tuner.study.presets import PRESETS
 
 CRASH = Failure(kind="crashed", reason="nginx: it was killed by signal -11")
 ARMS = (DEFAULT_ARM, WINNER_ARM)
@@ -156,3 +157,34 @@ def test_a_finished_study_is_not_confirmed_anew(started):
 
     assert run_campaign(again) == verdict
     assert len(storage.starts()) == made
+
+
+def little_helps(config):
+    """A gain so small that the pairs which would show it to a third do not fit in any quick study."""
+    return cached_files_win(config) / 6
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_what_is_left_after_a_refusal_goes_to_the_next_best_however_many_pairs_were_planned(tmp_path, seed):
+    """As planned, proving a small gain takes all the time that there is, so that none is ever left for it."""
+    host = SimulatedHost(worth=little_helps, sigma_start=0.01, sigma_window=0.03, seed=seed)
+    storage = open_in_memory(host.clock)
+    plan = replace(PRESETS["quick"], race_s=0, simplify_s=0)
+    campaign = make_campaign(write_study(tmp_path, seed=seed), host, storage, plan=plan)
+    began_s = host.clock.time()
+
+    def fail_requests_of_the_first(config, situation):
+        first = storage.recall(OTHER_LOADS)[0].config
+        return 0.05 if situation.changes == "connections" and config == first else 0.0
+
+    host.failure_rate_in = fail_requests_of_the_first
+
+    run_campaign(campaign)
+
+    (refused, *_) = storage.recall(REFUSALS)
+    planned = storage.recall(CONFIRMATION)
+    assert config_key(refused.config) == config_key(storage.recall(OTHER_LOADS)[0].config)
+    assert planned is not None
+    assert config_key(planned.config) != config_key(refused.config)
+    assert len([each for each in campaign.starts if each.role is Role.CONFIRM]) >= 2 * plan.pairs
+    assert host.clock.time() - began_s < 60 * plan.minutes
