@@ -353,11 +353,13 @@ def work(host: str, order: Order, telling: Connection) -> None:
     os.setsid()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
-        settings = choose_target(load_study(order.path), host)
-        session.run(
-            settings, preset=order.preset, minutes=order.minutes, trials=order.trials,
-            progress=Telling(host, telling), with_explanation=False,
-        )  # fmt: skip
+        # From here on: where Ctrl-C is ignored, it would not hear that it is to end before it measures.
+        with signals_interrupt():
+            settings = choose_target(load_study(order.path), host)
+            session.run(
+                settings, preset=order.preset, minutes=order.minutes, trials=order.trials,
+                progress=Telling(host, telling), with_explanation=False,
+            )  # fmt: skip
     except TunerError as error:
         is_away = isinstance(error, Unreachable | HostLost)
         telling.send(Failed(code=error.exit_code, said=str(error), is_away=is_away))

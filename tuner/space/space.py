@@ -240,11 +240,16 @@ class Space:
         return self.unguarded or self
 
     def shipped(self, config: Config) -> dict[str, tuple[Scalar, Scalar]]:
-        """Return name → (default, value) for every setting that is written otherwise than by default."""
+        """Return name → (default, value) for every setting that is written otherwise than by default.
+
+        A default that depends on a choice is left to the server where it cannot act under the load.
+        """
+        chosen, inert = self.changes(config), self.inert
         return {
             name: pair
             for name, pair in self.changes(config, derived=True).items()
             if not self._item[name].internal and pair[0] != pair[1]
+            if name in chosen or name not in inert
         }
 
     def also(self, name: str) -> str:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from tuner.commands.all_targets import (
     supervise,
 )
 from tuner.errors import HostLost, RestoreFailed, TargetError, UsageError
+from tuner.interrupts import signals_interrupt
 from tuner.ports import FileState
 from tuner.records.machines import HARDWARE
 from tuner.space import SpaceFacts, load_space
@@ -165,31 +166,62 @@ class Listening(Log):
         self.ended.append(start)
 
 
-def wait_for_ctrl_c(telling):
-    """Wait as a worker does, which is not ended at once by a signal."""
-    with suppress(KeyboardInterrupt):
+def ignore_ctrl_c():
+    """Be as what a shell without job control puts in the background, whatever these tests were started by."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def wait_until_told(_path, telling):
+    ignore_ctrl_c()
+    with suppress(KeyboardInterrupt), signals_interrupt():
         telling.send("ready")
         while True:
             time.sleep(0.1)  # a signal that comes just before is not lost, as before signal.pause()
 
 
-def test_a_frozen_worker_is_ended_with_the_others():
+def work_on(path, telling):
+    ignore_ctrl_c()
+    all_targets.work("ssh://web1", Order(path=path, preset=None, minutes=None, trials=None), telling)
+
+
+@contextmanager
+def worker_at(task, path):
     context = multiprocessing.get_context("spawn")
     told, telling = context.Pipe(duplex=False)
-    process = context.Process(target=wait_for_ctrl_c, args=(telling,))
+    process = context.Process(target=task, args=(path, telling))
     process.start()
     telling.close()
-    told.recv()
-    os.kill(process.pid, signal.SIGSTOP)
-    ending = threading.Thread(
-        target=all_targets._end, args=([Worker(host="ssh://web1", process=process, told=told)], Log())
-    )
+    try:
+        yield Worker(host="ssh://web1", process=process, told=told)
+    finally:
+        process.kill()
+        process.join()
+
+
+def is_ended(worker):
+    ending = threading.Thread(target=all_targets._end, args=([worker], Log()))
     ending.start()
     ending.join(timeout=30)
-    is_ended = not ending.is_alive()
-    process.kill()
+    result = not ending.is_alive()
+    worker.process.kill()
     ending.join()
-    assert is_ended
+    return result
+
+
+def test_a_frozen_worker_is_ended_with_the_others(tmp_path):
+    with worker_at(wait_until_told, tmp_path) as worker:
+        worker.told.recv()
+        os.kill(worker.process.pid, signal.SIGSTOP)
+        assert is_ended(worker)
+
+
+def test_a_worker_that_still_reads_its_study_is_ended_though_ctrl_c_is_ignored(tmp_path):
+    path = tmp_path / "study.yaml"
+    os.mkfifo(path)
+    # Opened as soon as it is read there, and nothing follows.
+    with worker_at(work_on, path) as worker, path.open("wb"):
+        assert is_ended(worker)
+        assert worker.failed.said == "its worker was interrupted."
 
 
 def test_hosts_that_are_lost_at_once_are_tried_again_until_one_is_given_up(tmp_path, monkeypatch):

@@ -223,6 +223,13 @@ class TestBuiltInSpaces:
         assert "http2-latency-optimization-max-cwnd" in searched(h2)
         assert "http2-max-concurrent-requests-per-connection" in h1.inert
 
+    def test_what_follows_is_said_to_be_written_where_it_can_act(self):
+        h1, h2 = of_load("apache-event"), of_load("apache-event", protocol="h2", tls=True)
+        written = [space.shipped(space.complete({"ThreadsPerChild": 64}, fit=True)) for space in (h1, h2)]
+
+        assert all("MaxRequestWorkers" in each for each in written)
+        assert ["H2MinWorkers" in each for each in written] == [False, True]
+
     def test_of_an_installed_server_less_is_taken_for_granted(self):
         private, installed = of_load("nginx"), of_load("nginx", installed=True)
 
