@@ -7,19 +7,23 @@ from dataclasses import dataclass
 
 from tuner.ports import Workload
 
-_LINES = re.compile(rb"(?:\d{1,16}\t(?:-1|\d{3})\t\d{1,12}\n)*")
+_LINES = re.compile(rb"(?:\d{1,16}\t(?:-1|\d{3})\t\d{1,16}\n)*")
 BROKEN = -1
 """Status of a stream that failed."""
+NEVER = 0
+"""Start of a stream that was closed before its request was sent; its latency is the time since the boot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """All responses of a run, in columns of equal length."""
+    """All requests of a run that were sent and have ended, in columns of equal length."""
 
     starts_us: Sequence[int]
     """Microseconds since the epoch."""
     statuses: Sequence[int]
     latencies_us: Sequence[int]
+    unsent: int = 0
+    """Streams that were closed before their request was sent, as the server closed the connection."""
 
     def __len__(self) -> int:
         return len(self.statuses)
@@ -46,7 +50,14 @@ def read_log(content: bytes) -> Log:
     if _LINES.fullmatch(content) is None:
         raise ValueError("the log has lines of another form than start, status, latency")
     fields = [int(field) for field in content.split()]
-    return Log(starts_us=fields[0::3], statuses=fields[1::3], latencies_us=fields[2::3])
+    lines = list(zip(fields[0::3], fields[1::3], fields[2::3], strict=True))
+    sent = [line for line in lines if line[0] != NEVER]
+    return Log(
+        starts_us=[start_us for start_us, _, _ in sent],
+        statuses=[status for _, status, _ in sent],
+        latencies_us=[latency_us for _, _, latency_us in sent],
+        unsent=len(lines) - len(sent),
+    )
 
 
 def lost_connections(log: Log, workload: Workload, connect_us: float = 0.0) -> int:

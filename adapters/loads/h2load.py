@@ -3,7 +3,8 @@
 What h2load counts, by its source (h2load.cc of 1.52.0), in a run with -D, or with -n where that is said:
 
 * `done` are the lines of --log-file: start in µs, status (-1 for a stream that failed), latency in µs. Their
-  number is compared with `done`, so that half a log is noticed.
+  number is compared with `done`, so that half a log is noticed. A stream that is closed before its request
+  was sent has a line, too, with the start 0: no request, and so no failure of the server.
 * `failed` is computed as total − succeeded and `errored` from that: failures of a connection cancel out. A
   connection that dies without notice is not replaced; only the log shows that fewer requests are under way.
 * `succeeded` holds 3xx; here only 2xx are right.
@@ -185,8 +186,8 @@ def _summary(text: str) -> _Summary:
 
 
 def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workload: Workload) -> LoadResult:
-    if len(log) != summary.done:
-        raise ValueError(f"{len(log)} lines in the log, but {summary.done} requests done")
+    if len(log) + log.unsent != summary.done:
+        raise ValueError(f"{len(log) + log.unsent} lines in the log, but {summary.done} requests done")
     correct, failures = _judge(log, summary.body_bytes, workload)
     connect_us = 0.0 if connect_time is None else connect_time.min_ms * 1000
     lost = lost_connections(log, workload, connect_us) if summary.started else 0

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
-from tuner.adapters.loads._h2load_log import Log, lost_connections, streams_of
+import pytest
+
+from tuner.adapters.loads._h2load_log import Log, lost_connections, read_log, streams_of
 from tuner.ports import H2, Workload
 
 REQUEST_US = 10_000
@@ -53,3 +55,12 @@ def test_a_server_that_allows_fewer_requests_at_once_loses_no_connection():
 
     assert streams_of(limited, asked) == 2
     assert lost_connections(limited, asked) == 0
+
+
+def test_a_stream_closed_before_its_request_was_sent_is_no_request():
+    """What h2load 1.52 logs of it has the machine's uptime for a latency: here of 3 hours, and of 15 days."""
+    sent = b"1700000000000000\t200\t10000\n" * 2
+    log = read_log(sent + b"0\t-1\t12261160284\n0\t-1\t1296000000000\n" + b"1700000000010000\t-1\t500\n")
+
+    assert (len(log), log.unsent, log.broken) == (3, 2, 1)
+    assert log.span_s == pytest.approx(0.0105)
