@@ -3,7 +3,7 @@
 from tuner.report.rows import describe_arm, name_p99
 from tuner.report.summary import Comparison
 from tuner.report.tables import escape_markdown, markdown_table, write_arms_csv
-from tuner.report.wording import capitalize, say_age, say_comparison, say_gain, say_lacks, say_trend
+from tuner.report.wording import capitalize, say_age, say_comparison, say_gain, say_lacks, say_tail, say_trend
 from tuner.statistics.response_curve import Estimate
 
 
@@ -13,7 +13,8 @@ def comparison_markdown(comparison: Comparison, first: str, second: str) -> str:
     gain, head = comparison.gain, ("", "requests/s", name_p99(comparison.first), "failures", "starts")
     rows = [(first, *describe_arm(comparison.first)), (second, *describe_arm(comparison.second))]
     told = [f"under {name}: {say_gain(each)}, {each.verdict}" for name, each in gain.by_load.items()]
-    told += [capitalize(each) for each in (say_age(gain.age), say_trend(gain.age, (first, second))) if each]
+    remarks = (say_age(gain.age), say_trend(gain.age, (first, second)), say_tail(gain.p99, first, second))
+    told += [capitalize(each) for each in remarks if each]
     told += [say_lacks(names[side], lacks) for side, lacks in comparison.lacks.items()]
     lines = [f"**{escape_markdown(say_comparison(gain, first, second))}**", ""]
     lines += [escape_markdown(comparison.reason), ""] if comparison.reason else []

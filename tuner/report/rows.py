@@ -25,6 +25,7 @@ from tuner.report.wording import (
     say_rate,
     say_ratio,
     say_speedup,
+    say_tail,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +76,20 @@ def describe_limit(summary: "Summary") -> str:
             goodput += f", winner {say_rate(winner.goodput_rps)}"
         return f"{said}: {figures}. Requests per second: {goodput}."
     return LOWER_BOUND if winner is not None and winner.is_lower_bound else ""
+
+
+def describe_tail(summary: "Summary") -> str:
+    """Return that the winner's slowest responses take longer under the study's load, and what rules it out.
+
+    Empty where they do not, where response times were measured at a fixed rate, which says more, and where
+    the study bounds them itself.
+    """
+    p99 = None if summary.gain is None else summary.gain.p99
+    is_bounded = any(each.metric.startswith("latency_") for each in summary.assessments)
+    said = say_tail(p99)
+    if not said or is_bounded or summary.latency is not None:
+        return ""
+    return f"{capitalize(said)}. `constraints: [latency_p99_ms <= default]` in a new study rules that out."
 
 
 def constraint_rows(summary: "Summary") -> list[Row]:

@@ -84,6 +84,7 @@ def gain_json(gain: "Gain", reason: str) -> dict[str, Any]:
     )
     return {
         **_fields(gain, *names), "metric": gain.metric.value, "reason": reason, **age_json(gain),
+        "p99_ratio": None if gain.p99 is None else _fields(gain.p99, "ratio", "low", "high"),
         "by_load": by_load, "by_host": by_host,
     }  # fmt: skip
 

@@ -15,6 +15,7 @@ from tuner.report.rows import (
     capacity_rows,
     describe_arm,
     describe_limit,
+    describe_tail,
     host_rows,
     load_rows,
     name_p99,
@@ -33,6 +34,7 @@ from tuner.report.wording import (
     say_quantile,
     say_rate,
     say_speedup,
+    say_tail,
     say_trend,
     say_unproven,
 )
@@ -65,6 +67,8 @@ def final_screen(
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
         default, winner = summary.latency.default_p99, summary.latency.winner_p99
         parts.append(Text(f"{rate}{say_quantile(default)} → {say_quantile(winner)}"))
+    if tail := describe_tail(summary):
+        parts.append(Text(tail, style="yellow"))
     if note := describe_limit(summary):
         parts.append(Text(note, style="dim"))
     parts += _other_loads(summary)
@@ -283,6 +287,8 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
         for name, each in gain.by_load.items()
     ]
     headline = Text(say_comparison(gain, first, second), style="bold")
+    if tail := say_tail(gain.p99, make_printable(first), make_printable(second)):
+        warnings.append(Text(capitalize(tail), style="yellow"))
     return Group(headline, *reason, *loads, *age, *warnings, Text(""), table)
 
 

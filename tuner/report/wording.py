@@ -24,6 +24,8 @@ NOTHING_BETTER = "nothing beat the default"
 LATER = "standard"
 """Preset whose windows begin later than those of a quick study."""
 MOST_RATIO = 1000
+NOTICED_TAIL = 1.1
+"""A p99 that rises by less is nobody's concern."""
 MINUTE_S = 60
 HOUR_S = 3600
 
@@ -109,6 +111,16 @@ def say_trend(age: "Age | None", sides: Sequence[str] = ("default", "winner")) -
     if age.from_s < PRESETS[LATER].warmup_s:
         return f"{warning}: confirm with `tuner compare STUDY {default} {winner} --preset {LATER}`"
     return f"{warning}: what it is later is not known"
+
+
+def say_tail(p99: "Gain | None", first: str = "the default", second: str = "the winner") -> str:
+    """Warn that the slowest responses of the second side take longer; empty where that may be noise."""
+    if p99 is None or p99.low <= 1 or p99.ratio < NOTICED_TAIL:
+        return ""
+    return (
+        f"the slowest 1 % of responses take longer with {second}: their p99 is {say_ratio(p99.ratio)} "
+        f"{say_interval(p99.low, p99.high)} that of {first}"
+    )
 
 
 def say_change(trend: "Trend") -> str:

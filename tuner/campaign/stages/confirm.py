@@ -13,6 +13,7 @@ from tuner.records import Role, Start
 from tuner.records.hosts import Hosts
 from tuner.statistics.age import find_age
 from tuner.statistics.confirmation.paired_gain import Gain, judge_hosts, judge_starts, needs_extension
+from tuner.statistics.confirmation.tail import compare_tails
 from tuner.statistics.feasibility import GOODPUT_RPS, Assessment, Feasibility, judge_feasibility
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study.facts import CONFIRMATION, REFUSALS, Confirmation
@@ -214,4 +215,7 @@ def _judge(storage: Storage, starts: Sequence[Start], default: Config) -> Gain |
     else:
         gain = judge_hosts(pairs, storage.blend, hosts.across, looks=planned.looks)
     of_default, of_winner = ([start for both in sides.values() for start in both[side]] for side in (0, 1))
-    return replace(gain, metric=storage.metric, age=find_age(of_default, of_winner))
+    return replace(
+        gain, metric=storage.metric, age=find_age(of_default, of_winner),
+        p99=compare_tails(of_default, of_winner),
+    )  # fmt: skip

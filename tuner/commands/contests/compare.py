@@ -22,6 +22,7 @@ from tuner.space import Preset, Space
 from tuner.space.problems import suggest
 from tuner.statistics.age import find_age
 from tuner.statistics.confirmation.paired_gain import ALPHA, Gain, judge_starts
+from tuner.statistics.confirmation.tail import compare_tails
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
 from tuner.study.databases.storage_url import sqlite_url
@@ -137,7 +138,9 @@ class Comparing:
         compared = read_starts(self.starts, self._pair(len(self.starts)))
         pairs = list(zip(*compared, strict=True))
         gain = judge_starts(pairs, self.maximized.blend, total_alpha=total_alpha)
-        return replace(gain, metric=self.maximized.metric, age=find_age(*compared))
+        return replace(
+            gain, metric=self.maximized.metric, age=find_age(*compared), p99=compare_tails(*compared)
+        )
 
     def read(self, gain: Gain | None = None) -> Comparison:
         """Return both sides with their gain; by default as it is judged in a single look."""

@@ -75,6 +75,8 @@ class Gain:
     """Of several loads: load → the gain under it. Empty for one."""
     by_host: Mapping[str, "Gain"] = field(default_factory=dict)
     """Of several hosts for all of which it is to hold: host → the gain there. Empty for one."""
+    p99: "Gain | None" = None
+    """Ratio of the p99 in the same pairs: below 1 is better. None where it is not known."""
 
     @property
     def is_proven(self) -> bool:

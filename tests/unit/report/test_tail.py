@@ -1,0 +1,85 @@
+"""A winner that serves more and lets some wait for longer: said wherever its gain is."""
+
+from dataclasses import replace
+from html import unescape
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from tests.unit.simulated_study import make_summary
+from tuner.campaign.stages.fixed_rate import LatencyClaim
+from tuner.report.comparison_forms import comparison_markdown
+from tuner.report.page import render_report
+from tuner.report.summary import Comparison
+from tuner.report.summary_json import gain_json
+from tuner.report.terminal import comparison_table, final_screen
+from tuner.statistics.confirmation.paired_gain import judge_pairs
+from tuner.statistics.feasibility import Assessment
+
+LONGER = judge_pairs([(0.0, 0.62), (0.0, 0.66), (0.0, 0.64)])
+SAID = "take longer with the winner: their p99 is 1.90× [1.80, 1.99] that of the default"
+REMEDY = "`constraints: [latency_p99_ms <= default]` in a new study rules that out."
+
+
+def summary_with(p99, **others):
+    summary = make_summary(searches=6)
+    return replace(summary, gain=replace(summary.gain, p99=p99), **others)
+
+
+def show(shown):
+    console = Console(record=True, width=400, force_terminal=False, color_system=None, file=StringIO())
+    console.print(shown)
+    return console.export_text()
+
+
+def test_it_is_said_on_the_screen_in_the_report_and_in_json():
+    summary = summary_with(LONGER)
+
+    assert f"The slowest 1 % of responses {SAID}. {REMEDY}" in show(final_screen(summary))
+    assert f"The slowest 1 % of responses {SAID}. {REMEDY}" in unescape(render_report(summary))
+    assert gain_json(summary.gain, "")["p99_ratio"] == pytest.approx(
+        {"ratio": 1.896, "low": 1.804, "high": 1.993}, abs=0.001
+    )
+
+
+@pytest.mark.parametrize(
+    "p99",
+    [
+        None,
+        pytest.param(judge_pairs([(0.0, 0.9), (0.0, -0.3), (0.0, 0.8)]), id="may be noise"),
+        pytest.param(judge_pairs([(0.0, 0.05), (0.0, 0.051), (0.0, 0.052)]), id="too little to matter"),
+        pytest.param(judge_pairs([(0.0, -0.6), (0.0, -0.61), (0.0, -0.62)]), id="shorter"),
+    ],
+)
+def test_what_is_not_shown_or_does_not_matter_is_not_said(p99):
+    assert "take longer" not in show(final_screen(summary_with(p99)))
+    assert "take longer" not in render_report(summary_with(p99))
+
+
+def test_it_is_not_said_where_the_study_looks_at_response_times_itself():
+    claim = LatencyClaim(rate_rps=1000, pairs=3, default_p99=None, winner_p99=None, ratio=LONGER)
+    bounded = Assessment(
+        constraint="latency_p99_ms <= 50 ms",
+        metric="latency_p99_ms",
+        limit=50.0,
+        probability=0.99,
+        seen=None,
+        of_default=None,
+        finding="keeps it",
+        finding_of_default="keeps it",
+    )
+
+    assert "take longer" not in show(final_screen(summary_with(LONGER, latency=claim)))
+    assert "take longer" not in show(final_screen(summary_with(LONGER, assessments=(bounded,))))
+
+
+def test_a_comparison_says_it_of_its_second_side():
+    summary = summary_with(LONGER)
+    comparison = Comparison(first=summary.default, second=summary.winner, gain=summary.gain)
+    said = (
+        "The slowest 1 % of responses take longer with b.yaml: their p99 is 1.90× [1.80, 1.99] that of a.yaml"
+    )
+
+    assert said in show(comparison_table(comparison, "a.yaml", "b.yaml"))
+    assert f"- {said}" in comparison_markdown(comparison, "a.yaml", "b.yaml").replace("\\", "")
