@@ -10,6 +10,7 @@ from tuner.campaign.prepare import prepare
 from tuner.campaign.progress import Silence
 from tuner.campaign.stages.other_loads import meet_other_loads
 from tuner.measure import window
+from tuner.measure.situations import name_settling
 from tuner.optimize.catalogue import make_optimizer
 from tuner.records import Role
 from tuner.study import load_study
@@ -22,26 +23,36 @@ servers: [nginx]
 space: [nginx, {only: [worker_connections, worker_processes], allow: [capacity]}]
 load: {generator: wrk, connections: 40}
 """
+OF_THREADS = """\
+study: other
+servers: [apache-worker]
+space: [apache-worker]
+load: {generator: wrk, connections: 20}
+"""
+
+
+def open_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study: str) -> Experiment:
+    # An outage shows on a busy machine, too.
+    monkeypatch.setattr(window, "judge", lambda _: ())
+    path = tmp_path / "other.yaml"
+    path.write_text(study)
+    settings = load_study(path)
+    setup = prepare(settings)
+    settings.folder.mkdir()
+    storage = open_storage(settings.storage_url, settings.name)
+    optimizer = make_optimizer("random", setup.space.encode(setup.space.default()))
+    plan = replace(PRESETS["quick"], other_loads_s=20)
+    return Experiment(setup, plan, storage, optimizer, Silence(), session="one")
 
 
 @pytest.mark.alone
 def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    # An outage shows on a busy machine, too.
-    monkeypatch.setattr(window, "judge", lambda _: ())
-    path = tmp_path / "other.yaml"
-    path.write_text(STUDY)
-    settings = load_study(path)
-    setup = prepare(settings)
-    settings.folder.mkdir()
-    storage = open_storage(settings.storage_url, settings.name)
-    default = setup.space.default()
-    optimizer = make_optimizer("random", setup.space.encode(default))
-    plan = replace(PRESETS["quick"], other_loads_s=20)
-    experiment = Experiment(setup, plan, storage, optimizer, Silence(), session="one")
+    experiment = open_experiment(tmp_path, monkeypatch, STUDY)
+    default, space = experiment.default, experiment.setup.space
     # Enough for the 40 connections that it is tuned on.
-    small = setup.space.open().complete({"worker_connections": 104, "worker_processes": 1})
+    small = space.open().complete({"worker_connections": 104, "worker_processes": 1})
 
     found = meet_other_loads(experiment, small)
 
@@ -52,7 +63,7 @@ def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
     assert named["10 connections"].candidate.failed == named["Connection: close"].candidate.failed == 0
     assert named["160 connections"].finding == named["60 slow clients"].finding == "fails"
     assert found.verdict == "fails"
-    starts = [start for start in storage.starts() if start.role is Role.OTHER_LOADS]
+    starts = [start for start in experiment.starts if start.role is Role.OTHER_LOADS]
     opened = {
         each.situation: each.counters["passive_opens"] / each.correct
         for start in starts
@@ -61,3 +72,26 @@ def test_a_candidate_without_room_for_more_connections_fails_where_they_come(
     }
     assert opened["Connection: close"] > 0.9
     assert opened["160 connections"] < 0.1
+
+
+@pytest.mark.alone
+def test_a_server_that_starts_processes_when_slow_clients_come_is_judged_when_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """One process of 25 threads has none left for a second or two, and then serves as before."""
+    experiment = open_experiment(tmp_path, monkeypatch, OF_THREADS)
+    few = {"StartServers": 1, "MinSpareThreads": 1, "MaxSpareThreads": 34, "MaxKeepAliveRequests": 0}
+
+    found = meet_other_loads(experiment, experiment.setup.space.complete(few))
+
+    (slow,) = (each for each in found.faced if each.situation.slow_clients)
+    assert (found.verdict, slow.finding) == ("holds", "holds")
+    assert slow.candidate.goodput_rps > 0.8 * slow.default.goodput_rps
+    at_first_s = [
+        sum(
+            each.duration_s for each in start.valid_windows if each.situation == name_settling(slow.situation)
+        )
+        for start in experiment.starts
+        if start.role is Role.OTHER_LOADS and start.config != experiment.default
+    ]
+    assert slow.candidate.settling_s <= max(at_first_s)

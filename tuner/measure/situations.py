@@ -27,7 +27,16 @@ WARM_UP_S = 0.5
 READY_S = 4.0
 POLL_S = 0.01
 SPARE_S = 5.0
-"""Slow clients go on for so long after their window when nobody ends them: a window may be measured again."""
+"""Slow clients go on for so long after their windows when nobody ends them: one may be measured again."""
+SETTLING_WINDOWS = 4
+"""Beside slow clients that have just come, at the most: Apache starts more processes once a second, twice as
+many each time (server/mpm/worker/worker.c, perform_idle_server_maintenance)."""
+SETTLED = 0.8
+"""Of what the same server serves without slow clients; one that serves less may still be making room."""
+RISING = 1.2
+"""A server that serves no more than so many times what it served in the window before has made its room; one
+that serves more may have made it in the middle of the window."""
+AT_FIRST = " at first"
 LEAST_FREE_PORTS = 2_000
 TOOL = Path(__file__).with_name("slow_clients.py")
 FIND_PYTHON = 'command -v "$1" || command -v python3'
@@ -99,25 +108,41 @@ def measure_situations(
     """Load one deployed server in every situation; each window is handed to `keep` as soon as it is over.
 
     A window in which nothing was answered counts: that is what is looked for. There is none of a situation
-    that could not be made.
+    that could not be made. As long as a server makes room for slow clients that have just come, its windows
+    bear another name.
 
     Raises:
         Crashed: the server ended by itself.
     """
     retries.begin_start()
-    run_window(deployment, load, WARM_UP_S)
+    usual_rps = run_window(deployment, load, WARM_UP_S).goodput_rps
     for situation in situations:
         measured, other = _in_situation(deployment, load, situation)
         slow = situation.slow_clients
         with slow_clients(deployment, slow, seconds=window_s, protocol=load.shape.protocol) as are_there:
             retries.begin_window()
-            again = are_there
+            again, seen_rps = are_there, list[float]()
             while again:
-                window = replace(run_window(measured, other, window_s), situation=situation.name)
-                keep(window)
+                window = run_window(measured, other, window_s)
+                settles = slow > 0 and _is_settling([*seen_rps, window.goodput_rps], usual_rps)
+                keep(replace(window, situation=name_settling(situation) if settles else situation.name))
                 deployment.check_alive()
-                again = retries.allows_another(window.verdicts, at_s=time.monotonic())
+                again = settles or retries.allows_another(window.verdicts, at_s=time.monotonic())
+                seen_rps.append(window.goodput_rps)
     return Outcome(steady=True, pruned=None)
+
+
+def name_settling(situation: Situation) -> str:
+    """Return what windows are called in which a server still makes room for what has just come."""
+    return situation.name + AT_FIRST
+
+
+def _is_settling(seen_rps: Sequence[float], usual_rps: float) -> bool:
+    """Return whether the last of these windows says nothing yet of how a server goes on."""
+    *before, last = seen_rps
+    if not before:
+        return last < SETTLED * usual_rps
+    return len(before) < SETTLING_WINDOWS and (last == 0 or last > RISING * before[-1])
 
 
 def _in_situation(deployment: Deployment, load: Load, situation: Situation) -> tuple[Deployment, Load]:
@@ -139,7 +164,7 @@ def slow_clients(
     Args:
         deployment: what they are clients of.
         count: how many; none at all is fine anywhere.
-        seconds: how long the block lasts when nothing is measured again.
+        seconds: how long a window beside them lasts.
         protocol: what they speak.
     """
     process = _start(deployment, count, protocol=protocol, seconds=seconds) if count else None
@@ -156,7 +181,7 @@ def _start(deployment: Deployment, count: int, *, protocol: str, seconds: float)
     sandbox, (place, *_) = deployment.sandbox, deployment.load_places
     path = sandbox.directory / TOOL.name
     sandbox.write(path, FileState(content=TOOL.read_bytes()))
-    lasting_s = READY_S + 3 * seconds + SPARE_S
+    lasting_s = READY_S + (SETTLING_WINDOWS + 3) * seconds + SPARE_S
     command = _command(deployment, path, count, protocol=protocol, seconds=lasting_s)
     try:
         return sandbox.start(command, cpus=place.cpus or None)

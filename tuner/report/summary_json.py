@@ -234,7 +234,7 @@ def _both_json(found: LoadSides | HostSides) -> dict[str, Any]:
 
 
 def _side_json(side: Side) -> dict[str, float]:
-    return _fields(side, "goodput_rps", "failure_rate")
+    return _fields(side, "goodput_rps", "failure_rate", "settling_s")
 
 
 def _arm_json(arm: Arm) -> dict[str, Any]:

@@ -212,7 +212,18 @@ def _say_faced(each: "Faced", name: str) -> str:
         return f"loses {where}: {figures} ({ratio})"
     if each.is_doubtful:
         return f"{'a little slower' if each.is_slower else 'undecided'} {where}: {figures} ({ratio})"
-    return f"{where}: {figures}"
+    return f"{where}: {figures}{_say_settling(each, name)}"
+
+
+def _say_settling(each: "Faced", name: str) -> str:
+    """Write how long a side that is slower to make room for slow clients serves less; empty otherwise."""
+    default_s, candidate_s = each.default.settling_s, each.candidate.settling_s
+    if candidate_s <= default_s:
+        return ""
+    default = f", the default for {say_duration(default_s)}" if default_s else ""
+    return (
+        f", but when they come, {name} serves less than half of that for {say_duration(candidate_s)}{default}"
+    )
 
 
 def say_failures(failures: int, requests: int) -> str:

@@ -156,3 +156,30 @@ def test_a_response_in_the_other_mode_may_have_another_length(bench):
     assert (own_mode, other_mode) == (True, False)
     assert own_bytes is not None
     assert other_bytes is None
+
+
+def beside_slow_clients(bench, *rates):
+    """Return name and goodput of the windows beside slow clients, of a server that gives these in turn."""
+    bench.script = lambda number, *_: Happening(
+        rate=rates[min(number - 4, len(rates) - 1)] if number >= 4 else 1000.0
+    )
+    return [(window.situation, window.correct) for window in measure(bench)[3:]]
+
+
+def test_a_server_may_make_room_for_slow_clients_before_it_is_judged(bench):
+    """Apache starts more processes once a second: it serves nobody, then some, then all."""
+    seen = beside_slow_clients(bench, 0.0, 140.0, 700.0, 710.0)
+
+    assert seen == [*((f"{SLOW} at first", served) for served in (0, 140, 700)), (SLOW, 710)]
+
+
+def test_a_server_that_stays_without_an_answer_has_a_window_of_nothing(bench):
+    assert beside_slow_clients(bench, 0.0) == [(f"{SLOW} at first", 0)] * 4 + [(SLOW, 0)]
+
+
+def test_a_server_that_goes_on_at_less_is_waited_for_no_longer(bench):
+    assert beside_slow_clients(bench, 300.0) == [(f"{SLOW} at first", 300), (SLOW, 300)]
+
+
+def test_a_server_that_slow_clients_do_not_hold_up_is_looked_at_once(bench):
+    assert beside_slow_clients(bench, 900.0) == [(SLOW, 900)]

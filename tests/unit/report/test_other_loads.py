@@ -92,6 +92,26 @@ def test_one_line_says_what_is_not_borne_then_what_holds(told, line):
     assert say_other_loads(told) == line
 
 
+@pytest.mark.parametrize(
+    ("default_s", "winner_s", "said"),
+    [
+        (0.0, 2.0, ", but when they come, winner serves less than half of that for 2 s"),
+        (1.0, 2.0, ", but when they come, winner serves less than half of that for 2 s, the default for 1 s"),
+        (2.0, 2.0, ""),
+        (2.0, 0.0, ""),
+    ],
+)
+def test_a_winner_that_makes_room_for_slow_clients_more_slowly_is_called_so(default_s, winner_s, said):
+    met = faced(SLOW)
+    slower = replace(
+        met, default=replace(met.default, settling_s=default_s),
+        candidate=replace(met.candidate, settling_s=winner_s),
+    )  # fmt: skip
+
+    line = "beside 60 slow clients: default 9,100, winner 8,900 requests/s"
+    assert say_other_loads(found(slower)) == line + said
+
+
 def show(summary):
     console = Console(record=True, width=80, force_terminal=False, color_system=None, file=StringIO())
     console.print(final_screen(summary))
@@ -119,8 +139,8 @@ def test_scripts_get_every_situation_with_both_sides():
     assert told["situations"][1] == {
         "name": "400 connections", "connections": 400, "keepalive": True, "slow_clients": 0,
         "verdict": "holds",
-        "default": {"goodput_rps": 9100.0, "failure_rate": 0.0},
-        "candidate": {"goodput_rps": 8900.0, "failure_rate": 0.0},
+        "default": {"goodput_rps": 9100.0, "failure_rate": 0.0, "settling_s": 0.0},
+        "candidate": {"goodput_rps": 8900.0, "failure_rate": 0.0, "settling_s": 0.0},
         "ratio": pytest.approx(0.978, abs=0.001), "low": pytest.approx(0.815, abs=0.001),
         "high": pytest.approx(1.174, abs=0.001),
     }  # fmt: skip

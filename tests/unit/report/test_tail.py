@@ -9,6 +9,7 @@ from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
 from tuner.campaign.stages.fixed_rate import LatencyClaim
+from tuner.export.provenance import describe_origin
 from tuner.report.comparison_forms import comparison_markdown
 from tuner.report.page import render_report
 from tuner.report.summary import Comparison
@@ -33,11 +34,12 @@ def show(shown):
     return console.export_text()
 
 
-def test_it_is_said_on_the_screen_in_the_report_and_in_json():
+def test_it_is_said_on_the_screen_in_the_report_in_exports_and_in_json():
     summary = summary_with(LONGER)
 
     assert f"The slowest 1 % of responses {SAID}. {REMEDY}" in show(final_screen(summary))
     assert f"The slowest 1 % of responses {SAID}. {REMEDY}" in unescape(render_report(summary))
+    assert f"WARNING: The slowest 1 % of responses {SAID}. {REMEDY}" in describe_origin(summary)
     assert gain_json(summary.gain, "")["p99_ratio"] == pytest.approx(
         {"ratio": 1.896, "low": 1.804, "high": 1.993}, abs=0.001
     )

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
+from statistics import fmean
 
 from tuner.campaign.blocks import MAX_FAILURES
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.pairs import Pairing, find_pair, measure_pairs
-from tuner.measure.situations import WARM_UP_S, choose_situations
+from tuner.measure.situations import WARM_UP_S, choose_situations, name_settling
 from tuner.ports import Config
 from tuner.records import Role, Situation, Start, State, Window
 from tuner.records.hosts import Hosts
@@ -183,7 +184,7 @@ def _judge_pairs(meeting: Meeting, starts: Sequence[Start], pairings: Sequence[P
             faced.append(
                 judge_situation(
                     situation, served, situations=len(meeting.situations), pair_sd=meeting.pair_sd,
-                    failure_limit=meeting.failure_limit,
+                    failure_limit=meeting.failure_limit, settling_s=_settling_s(pairs, situation),
                 )
             )  # fmt: skip
         else:
@@ -192,6 +193,23 @@ def _judge_pairs(meeting: Meeting, starts: Sequence[Start], pairings: Sequence[P
         config=meeting.config, faced=tuple(faced), left_out=left_out, pairs=len(pairs),
         failure=next((found for each in pairings if (found := _failure(starts, each))), None),
     )  # fmt: skip
+
+
+def _settling_s(pairs: Sequence[tuple[Start, Start]], situation: Situation) -> tuple[float, float]:
+    """Return how long default and candidate made room for what had come, each in its slowest start.
+
+    That is as long as they served less than half of what they serve then.
+    """
+    default, candidate = (
+        [_settling_of(start, situation) for start in starts] for starts in zip(*pairs, strict=True)
+    )
+    return max(default), max(candidate)
+
+
+def _settling_of(start: Start, situation: Situation) -> float:
+    settled_rps = fmean([each.goodput_rps for each in _windows(start, situation)] or [0.0])
+    first = (each for each in start.valid_windows if each.situation == name_settling(situation))
+    return sum(each.duration_s for each in first if each.goodput_rps < settled_rps / 2)
 
 
 def _windows(start: Start, situation: Situation) -> tuple[Window, ...]:

@@ -6,7 +6,7 @@ A few seconds say little: what counts as a loss has to be beyond the noise that 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
@@ -44,6 +44,8 @@ class Side:
     failing_starts: int
     """Starts whose own failure rate was above the bound."""
     starts: int
+    settling_s: float = 0.0
+    """How long it made room at first, in the slowest of its starts; that is no part of the rest."""
 
     @property
     def failure_rate(self) -> float:
@@ -118,7 +120,13 @@ Sides = tuple[Sequence[Window], Sequence[Window]]
 
 
 def judge_situation(
-    situation: Situation, pairs: Sequence[Sides], *, situations: int, pair_sd: float, failure_limit: float
+    situation: Situation,
+    pairs: Sequence[Sides],
+    *,
+    situations: int,
+    pair_sd: float,
+    failure_limit: float,
+    settling_s: tuple[float, float] = (0.0, 0.0),
 ) -> Faced:
     """Compare both sides in one situation.
 
@@ -128,8 +136,12 @@ def judge_situation(
         situations: how many there are in all, which share the error rate.
         pair_sd: SD of the log ratio of a pair under the study's own load.
         failure_limit: bound of the failure rate.
+        settling_s: how long default and candidate made room before these windows.
     """
-    default, candidate = (_side([pair[at] for pair in pairs], failure_limit) for at in (0, 1))
+    default, candidate = (
+        replace(_side([pair[at] for pair in pairs], failure_limit), settling_s=settling_s[at])
+        for at in (0, 1)
+    )
     logs = [_log(theirs) - _log(own) for own, theirs in pairs]
     mean, reach = fmean(logs), _reach(logs, pair_sd, ALPHA / situations)
     high = math.exp(min(mean + reach, LARGEST_LOG))
