@@ -217,7 +217,7 @@ def _say_faced(each: "Faced", name: str) -> str:
 
 def _say_settling(each: "Faced", name: str) -> str:
     """Write how long a side that is slower to make room for slow clients serves less; empty otherwise."""
-    default_s, candidate_s = each.default.settling_s, each.candidate.settling_s
+    default_s, candidate_s = (round(side.settling_s) for side in (each.default, each.candidate))
     if candidate_s <= default_s:
         return ""
     default = f", the default for {say_duration(default_s)}" if default_s else ""

@@ -97,7 +97,7 @@ def test_one_line_says_what_is_not_borne_then_what_holds(told, line):
     [
         (0.0, 2.0, ", but when they come, winner serves less than half of that for 2 s"),
         (1.0, 2.0, ", but when they come, winner serves less than half of that for 2 s, the default for 1 s"),
-        (2.0, 2.0, ""),
+        (2.001, 2.003, ""),
         (2.0, 0.0, ""),
     ],
 )
