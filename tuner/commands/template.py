@@ -72,6 +72,7 @@ TAIL = """\
 # Or with what it costs: [maximize goodput_rps, minimize latency_p99_ms] (or cpu_us_per_request).
 objective: maximize goodput_rps
 constraints: [failure_rate <= default]   # no more of them than now; up to 0.1 % is always kept
+# Also possible: latency_p99_ms <= default (or <= 20 ms), the slowest 1 % of responses.
 
 budget: {{preset: standard}}   # quick (5 minutes), standard (about 75), thorough
 storage: sqlite           # beside this file, in {folder}/
