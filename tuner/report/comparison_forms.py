@@ -13,7 +13,7 @@ def comparison_markdown(comparison: Comparison, first: str, second: str) -> str:
     gain, head = comparison.gain, ("", "requests/s", name_p99(comparison.first), "failures", "starts")
     rows = [(first, *describe_arm(comparison.first)), (second, *describe_arm(comparison.second))]
     told = [f"under {name}: {say_gain(each)}, {each.verdict}" for name, each in gain.by_load.items()]
-    remarks = (say_age(gain.age), say_trend(gain.age, (first, second)), say_tail(gain.p99, first, second))
+    remarks = (say_age(gain.age), say_trend(gain.age, (first, second)), say_tail(gain, first, second))
     told += [capitalize(each) for each in remarks if each]
     told += [say_lacks(names[side], lacks) for side, lacks in comparison.lacks.items()]
     lines = [f"**{escape_markdown(say_comparison(gain, first, second))}**", ""]

@@ -9,10 +9,12 @@ from tuner.explain.explanation import Finding
 from tuner.records import Blame, Metric, Role
 from tuner.report.conclusions import say_worth
 from tuner.report.wording import (
+    LATER,
     LIMITED,
     LOWER_BOUND,
     NOTHING,
     capitalize,
+    is_young,
     say_count,
     say_duration,
     say_failures,
@@ -84,12 +86,15 @@ def describe_tail(summary: "Summary") -> str:
     Empty where they do not, where response times were measured at a fixed rate, which says more, and where
     the study bounds them itself.
     """
-    p99 = None if summary.gain is None else summary.gain.p99
     is_bounded = any(each.metric.startswith("latency_") for each in summary.assessments)
-    said = say_tail(p99)
-    if not said or is_bounded or summary.latency is not None:
+    said = say_tail(summary.gain)
+    if summary.gain is None or not said or is_bounded or summary.latency is not None:
         return ""
-    return f"{capitalize(said)}. `constraints: [latency_p99_ms <= default]` in a new study rules that out."
+    later = f"`tuner compare STUDY default winner --preset {LATER}` looks later; "
+    return (
+        f"{capitalize(said)}. {later if is_young(summary.gain.age) else ''}`constraints: [latency_p99_ms <= "
+        "default]` in a new study rules that out."
+    )
 
 
 def constraint_rows(summary: "Summary") -> list[Row]:

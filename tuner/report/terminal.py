@@ -287,7 +287,7 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
         for name, each in gain.by_load.items()
     ]
     headline = Text(say_comparison(gain, first, second), style="bold")
-    if tail := say_tail(gain.p99, make_printable(first), make_printable(second)):
+    if tail := say_tail(gain, make_printable(first), make_printable(second)):
         warnings.append(Text(capitalize(tail), style="yellow"))
     return Group(headline, *reason, *loads, *age, *warnings, Text(""), table)
 

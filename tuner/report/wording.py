@@ -96,8 +96,7 @@ def say_age(age: "Age | None") -> str:
     """Write for which seconds under load a gain holds; empty where they are not known."""
     if age is None:
         return ""
-    first, last = _seconds(age)
-    return f"measured in the {first if first == last else f'{first} to {last}'} second under load"
+    return f"measured in the {_span(age)} second under load"
 
 
 def say_trend(age: "Age | None", sides: Sequence[str] = ("default", "winner")) -> str:
@@ -108,19 +107,26 @@ def say_trend(age: "Age | None", sides: Sequence[str] = ("default", "winner")) -
     warning = (
         f"the ratio of {winner} to {default} {say_change(age.ratio)} from the {first} to the {last} second"
     )
-    if age.from_s < PRESETS[LATER].warmup_s:
+    if is_young(age):
         return f"{warning}: confirm with `tuner compare STUDY {default} {winner} --preset {LATER}`"
     return f"{warning}: what it is later is not known"
 
 
-def say_tail(p99: "Gain | None", first: str = "the default", second: str = "the winner") -> str:
+def say_tail(gain: "Gain | None", first: str = "the default", second: str = "the winner") -> str:
     """Warn that the slowest responses of the second side take longer; empty where that may be noise."""
-    if p99 is None or p99.low <= 1 or p99.ratio < NOTICED_TAIL:
+    p99 = gain and gain.p99
+    if not gain or not p99 or p99.low <= 1 or p99.ratio < NOTICED_TAIL:
         return ""
+    when = "" if gain.age is None else f" in the {_span(gain.age)} second under load"
     return (
-        f"the slowest 1 % of responses take longer with {second}: their p99 is {say_ratio(p99.ratio)} "
+        f"the slowest 1 % of responses take longer with {second}{when}: their p99 is {say_ratio(p99.ratio)} "
         f"{say_interval(p99.low, p99.high)} that of {first}"
     )
+
+
+def is_young(age: "Age | None") -> bool:
+    """Return whether longer studies look at older servers."""
+    return age is not None and age.from_s < PRESETS[LATER].warmup_s
 
 
 def say_change(trend: "Trend") -> str:
@@ -129,6 +135,11 @@ def say_change(trend: "Trend") -> str:
     low, high = sorted((100 * sign * trend.low, 100 * sign * trend.high))
     verb = "shrinks" if trend.change < 0 else "grows"
     return f"{verb} by {100 * sign * trend.change:.1f} % [{low:.1f}, {high:.1f}]".replace("-", "−")
+
+
+def _span(age: "Age") -> str:
+    first, last = _seconds(age)
+    return first if first == last else f"{first} to {last}"
 
 
 def _seconds(age: "Age") -> tuple[str, str]:

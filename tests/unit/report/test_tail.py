@@ -15,6 +15,7 @@ from tuner.report.page import render_report
 from tuner.report.summary import Comparison
 from tuner.report.summary_json import gain_json
 from tuner.report.terminal import comparison_table, final_screen
+from tuner.statistics.age import Age
 from tuner.statistics.confirmation.paired_gain import judge_pairs
 from tuner.statistics.feasibility import Assessment
 
@@ -23,9 +24,12 @@ SAID = "take longer with the winner: their p99 is 1.90× [1.80, 1.99] that of th
 REMEDY = "`constraints: [latency_p99_ms <= default]` in a new study rules that out."
 
 
-def summary_with(p99, **others):
+YOUNG = Age(from_s=1.04, to_s=3.1, default=None, winner=None, ratio=None)
+
+
+def summary_with(p99, *, age=None, **others):
     summary = make_summary(searches=6)
-    return replace(summary, gain=replace(summary.gain, p99=p99), **others)
+    return replace(summary, gain=replace(summary.gain, p99=p99, age=age), **others)
 
 
 def show(shown):
@@ -43,6 +47,18 @@ def test_it_is_said_on_the_screen_in_the_report_in_exports_and_in_json():
     assert gain_json(summary.gain, "")["p99_ratio"] == pytest.approx(
         {"ratio": 1.896, "low": 1.804, "high": 1.993}, abs=0.001
     )
+
+
+def test_of_young_servers_it_is_said_how_to_look_later():
+    """Apache's prefork starts processes in its first four seconds, and connections wait for them."""
+    young, old = (
+        show(final_screen(summary_with(LONGER, age=age))) for age in (YOUNG, replace(YOUNG, from_s=6.0))
+    )
+
+    said = SAID.replace("with the winner:", "with the winner in the 2nd to 3rd second under load:")
+    assert f"{said}. `tuner compare STUDY default winner --preset standard` looks later; {REMEDY}" in young
+    assert "looks later" not in old
+    assert REMEDY in old
 
 
 @pytest.mark.parametrize(
