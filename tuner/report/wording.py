@@ -221,9 +221,11 @@ def _say_faced(each: "Faced", name: str) -> str:
         return "fails {}: {} of requests, with the default {}; {}".format(where, *rates, figures)
     if each.finding == "loses":
         return f"loses {where}: {figures} ({ratio})"
-    if each.is_doubtful:
-        return f"{'a little slower' if each.is_slower else 'undecided'} {where}: {figures} ({ratio})"
-    return f"{where}: {figures}{_say_settling(each, name)}"
+    settling = _say_settling(each, name)
+    if not each.is_doubtful:
+        return f"{where}: {figures}{settling}"
+    doubt = "a little slower" if each.is_slower else "undecided"
+    return f"{doubt} {where}: {figures} ({ratio}){settling}"
 
 
 def _say_settling(each: "Faced", name: str) -> str:

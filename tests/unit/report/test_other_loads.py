@@ -110,6 +110,7 @@ def test_a_winner_that_makes_room_for_slow_clients_more_slowly_is_called_so(defa
 
     line = "beside 60 slow clients: default 9,100, winner 8,900 requests/s"
     assert say_other_loads(found(slower)) == line + said
+    assert say_other_loads(found(replace(slower, ratio=0.9))).endswith(f"]){said}"), "undecided, too"
 
 
 def show(summary):
