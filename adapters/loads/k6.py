@@ -64,6 +64,7 @@ class K6:
 
     name: ClassVar[str] = "k6"
     package: ClassVar[str] = ""
+    installed_by: ClassVar[str] = "go install go.k6.io/k6@latest"
 
     def __init__(self, script: Path | None = None) -> None:
         """Read the user's own script, if there is one. Raises UsageError when it cannot be read."""

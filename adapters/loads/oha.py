@@ -76,6 +76,7 @@ class Oha:
 
     name: ClassVar[str] = "oha"
     package: ClassVar[str] = ""
+    installed_by: ClassVar[str] = "cargo install oha --locked"
     keeps_asking: ClassVar[bool] = True
 
     def version_command(self) -> Argv | None:

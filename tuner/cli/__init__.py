@@ -29,6 +29,7 @@ from tuner.cli.streams import finish_output, prepare_streams
 from tuner.cli.study_commands import check, explain, export, report, run, show
 from tuner.cli.sweep_command import sweep
 from tuner.cli.verbosity import Debug, Quiet, Verbose, Verbosity, raise_verbosity, with_verbosity
+from tuner.cli.wrong_input import WrongInput, explain_input
 from tuner.errors import TunerError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
@@ -78,16 +79,27 @@ def main() -> NoReturn:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     prepare_streams()
     completion_init()
-    code = _call(app)
+    code = _call(_run)
     lost = _call(finish_output)
     # A verdict that nobody could read is none; an error stays what it is.
     sys.exit(lost if lost and code in {0, NOTHING_BETTER, CANNOT_TELL} else code)
 
 
-def _call(action: Callable[[], object]) -> int:
+def _run() -> int:
+    """Run what was typed and return its exit code. Raises UsageError for what typer refuses."""
+    try:
+        return int(app(standalone_mode=False) or 0)
+    except WrongInput as error:
+        if error.ctx is not None and error.message == error.ctx.get_help():  # nothing was typed
+            say(error.message)
+            return error.exit_code
+        raise explain_input(error) from error
+
+
+def _call(action: Callable[[], int | None]) -> int:
     """Return the exit code of what is done."""
     try:
-        action()
+        return action() or 0
     except SystemExit as ended:
         # typer ends with 1 when its reader has left, as `head` does.
         return INTERRUPTED if isinstance(ended.__context__, BrokenPipeError) else int(ended.code or 0)
@@ -99,7 +111,6 @@ def _call(action: Callable[[], object]) -> int:
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001 - code 1 would mean that nothing beat the default
         return _report(_describe_fault(error), FAULT)
-    return 0
 
 
 def _describe_fault(error: Exception) -> str:

@@ -1,8 +1,9 @@
 """Arguments that several commands share."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +20,9 @@ AsMarkdown = Annotated[
     bool, typer.Option("--markdown", help="Print the result as Markdown, for a pull request.")
 ]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print a line for each configuration as CSV.")]
+TIME = re.compile(r"\s*(?P<number>\d+(\.\d+)?)\s*(?P<unit>[smh]?)\s*", re.ASCII)
+UNITS = {"s": 1, "m": 60, "h": 3600}
+"""In seconds."""
 LEAST_CONFIRM_S, MOST_CONFIRM_S = 10, 24 * 3600
 
 
@@ -81,11 +85,25 @@ def refuse_outside(option: str, value: float | None, least: float, most: float) 
         )
 
 
+def minutes_option(title: str) -> Any:  # noqa: ANN401 - as typer's own
+    """Return the option --minutes: a number of minutes, or a time with its unit."""
+    return typer.Option(
+        "--minutes", parser=read_minutes, metavar="TIME", help=f"{title}: minutes, or 90s, 3m, 1h."
+    )
+
+
+def read_minutes(text: str) -> float:
+    """Read 3, 90s, 3m or 1h as minutes. Raises UsageError for anything else."""
+    found = TIME.fullmatch(text)
+    if found is None:
+        raise UsageError(f"--minutes: {text!r} is no time. Write 3, or 90s, 3m, 1h.")
+    return float(found["number"]) * UNITS[found["unit"] or "m"] / 60
+
+
 def read_duration(option: str, text: str) -> float:
     """Read 90s, 10m or 2h as seconds. Raises UsageError for anything else."""
-    units = {"s": 1, "m": 60, "h": 3600}
-    number, unit = text[:-1], text[-1:]
-    seconds = float(number) * units[unit] if number.isdecimal() and unit in units else 0.0
+    found = TIME.fullmatch(text)
+    seconds = float(found["number"]) * UNITS[found["unit"]] if found and found["unit"] else 0.0
     if not LEAST_CONFIRM_S <= seconds <= MOST_CONFIRM_S:
         raise UsageError(f"{option}: {text!r} is no time from 10s to 24h. Write it as 90s, 10m or 2h.")
     return seconds

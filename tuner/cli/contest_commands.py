@@ -17,6 +17,7 @@ from tuner.cli.arguments import (
     Form,
     StudyPath,
     choose_form,
+    minutes_option,
     read_side,
     read_study,
     refuse_below,
@@ -132,9 +133,7 @@ def versus(  # noqa: PLR0913, PLR0917 - the command's options
         bool, typer.Option("--presets", help="Race the presets that the files themselves name; tune nothing.")
     ] = False,
     preset: Annotated[Preset | None, typer.Option(help="How thorough; of all of them.")] = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="Wall time of each study that is not tuned yet.")
-    ] = None,
+    minutes: Annotated[float | None, minutes_option("Wall time of each study that is not tuned yet")] = None,
     blocks: Annotated[int | None, typer.Option(help="Starts of each configuration in the race.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or .md, .csv.")

@@ -9,7 +9,15 @@ import typer
 import tuner
 from tuner.cli import names
 from tuner.cli.agreement import agree_to_run
-from tuner.cli.arguments import Agreed, AsJson, StudyPath, is_file_name, read_study, refuse_below
+from tuner.cli.arguments import (
+    Agreed,
+    AsJson,
+    StudyPath,
+    is_file_name,
+    minutes_option,
+    read_study,
+    refuse_below,
+)
 from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.printing import make_console, print_json, print_text, say, what_was_typed
 from tuner.cli.study_commands import Preset
@@ -32,7 +40,7 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
         str, typer.Option(help="Under how many connections each is measured.")
     ] = "100,300,1000,3000,10000",
     minutes: Annotated[
-        float | None, typer.Option(help="Wall time at the most; by default that of four blocks.")
+        float | None, minutes_option("Longest wall time; by default that of four blocks")
     ] = None,
     preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write, too.")] = None,

@@ -21,6 +21,7 @@ from tuner.cli.arguments import (
     Form,
     StudyPath,
     choose_form,
+    minutes_option,
     read_study,
     refuse_outside,
 )
@@ -109,7 +110,7 @@ def check(
 def run(
     study: StudyPath,
     preset: Annotated[Preset | None, typer.Option(help="How thorough; quick takes five minutes.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Wall time of the whole run.")] = None,
+    minutes: Annotated[float | None, minutes_option("Wall time of the whole run")] = None,
     trials: Annotated[int | None, typer.Option(help="Configurations to try at the most.")] = None,
     target: Annotated[
         str | None,

@@ -18,6 +18,7 @@ from tuner.cli.arguments import (
     Form,
     StudyPath,
     choose_form,
+    minutes_option,
     read_study,
     refuse_outside,
 )
@@ -51,9 +52,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
         Base | None, typer.Option(help="A finer grid around the value that it has there.")
     ] = None,
     at: Annotated[Base, typer.Option(help="What all other settings are.")] = Base.DEFAULT,
-    minutes: Annotated[
-        float | None, typer.Option(help="Wall time at the most; 4 with the preset quick.")
-    ] = None,
+    minutes: Annotated[float | None, minutes_option("Longest wall time; 4 with the preset quick")] = None,
     preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or .md, .csv.")

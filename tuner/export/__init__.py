@@ -64,9 +64,13 @@ def export(
     """
     refuse_unknown_format(name)
     if summary.winner is None:
+        what_next = (
+            "Nothing beat the default, so there is nothing to apply; `tuner show` says what was found."
+            if summary.state == "finished"
+            else "Finish it with `tuner run`."
+        )
         raise UsageError(
-            f"{summary.study}: there is no winner to export, the study is {summary.state}. "
-            "Finish it with `tuner run`; if nothing beat the default, there is nothing to apply."
+            f"{summary.study}: there is no winner to export, the study is {summary.state}. {what_next}"
         )
     refuse_less_capacity(summary, "export")
     if name == JSON:

@@ -95,13 +95,11 @@ def _find_version(generator: LoadGenerator, command: Argv, name: str, host: Host
         return generator.read_version(host.run(command, timeout_s=10))
     except TargetError as error:
         host.read(BOOT_ID)  # a host that cannot be reached says so itself: nothing is to be installed there
-        remedy = (
-            f"Install it: apt-get install {generator.package}" if generator.package else "Run `make tools`"
-        )
+        install = getattr(generator, "installed_by", "") or f"apt-get install {generator.package}"
         own = "this machine" if host.name == LOCAL else host.name  # in a sandbox the target sends the load
         where = own if name == LOCAL else name
         raise TargetError(
-            f"load: {generator.name} is not installed on {where}. {remedy}. ({error})"
+            f"load: {generator.name} is not installed on {where}. Install it: {install}. ({error})"
         ) from error
 
 

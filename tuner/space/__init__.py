@@ -43,7 +43,7 @@ from tuner.space.parameters import (
     facts_to_json,
 )
 from tuner.space.problems import Refused
-from tuner.space.sources import available_spaces
+from tuner.space.sources import available_spaces, is_path, suggest_space
 from tuner.space.space import UNSET, Space
 from tuner.space.values import accept
 
@@ -68,6 +68,8 @@ __all__ = [
     "describe_spaces",
     "facts_from_json",
     "facts_to_json",
+    "is_path",
     "load_space",
     "possible_texts",
+    "suggest_space",
 ]  # fmt: skip

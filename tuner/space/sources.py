@@ -22,6 +22,7 @@ Source = str | Path | Mapping[str, object] | Document
 """Name, path, or an entry written out; as a Document it keeps the lines of the study file."""
 _PATH = re.compile(r"/|\.ya?ml\Z")
 BUILT_IN = Path(__file__).parents[1] / "search_spaces"
+NAME_FIRST = "Name a space before this entry; `tuner spaces` lists them"
 PARTS = BUILT_IN / "parts"
 """What several of tuner's spaces have in common."""
 
@@ -49,8 +50,17 @@ def read_space(name: str) -> Document:
     if points:
         content = plugins.read_foreign_space(points[0], most_bytes=LARGEST_FILE_BYTES + 1)
         return read_yaml(content, f"{points[0].value}/{name}.yaml")
-    remedy = f"{suggest(name, available_spaces())} A file is given by its path, as ./{name or 'name'}.yaml"
-    raise problem(where, "there is no such space", remedy)
+    raise problem(where, "there is no such space", suggest_space(name))
+
+
+def is_path(source: str) -> bool:
+    """Return whether a source is the path of a file, not the name of a space."""
+    return _PATH.search(source) is not None
+
+
+def suggest_space(name: str) -> str:
+    """Return what to write in place of the name of a space that does not exist."""
+    return f"{suggest(name, available_spaces())} A file is given by its path, as ./{name or 'name'}.yaml"
 
 
 def _read_part(name: str, place: Place) -> Document:
@@ -78,7 +88,7 @@ def _read(source: object, number: int, base: Path) -> Document:
         return source
     if isinstance(source, Mapping):
         return Document(source=where, data=dict(source), lines={})
-    if isinstance(source, Path) or (isinstance(source, str) and _PATH.search(source)):
+    if isinstance(source, Path) or (isinstance(source, str) and is_path(source)):
         return _read_file(Path(source), base)
     if isinstance(source, str):
         return read_space(source)
@@ -264,4 +274,5 @@ def _require_parameters(merged: Merged, document: Document, key: str, names: Ite
             raise problem(place, f"{name} is not tuned, it follows as `{value}`", "Name what it follows from")
         if name in merged.dead:
             raise problem(place, f"{name} is dead: {merged.dead[name]}", "Remove it")
-        raise problem(place, f"there is no parameter {name}", suggest(name, merged.parameters))
+        remedy = suggest(name, merged.parameters) if merged.parameters else NAME_FIRST
+        raise problem(place, f"there is no parameter {name}", remedy)

@@ -9,6 +9,7 @@ from tuner.errors import UsageError
 from tuner.hosts.url import parse_url
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZERS
 from tuner.ports import H2, H2C, HTTP1, Scalar
+from tuner.space import available_spaces, is_path, suggest_space
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
 from tuner.study.backend import read_backend
@@ -422,6 +423,11 @@ def _read_space(fields: Fields) -> tuple[str | Document, ...]:
             f"{quote(entries)} is not a list",
             "Write `space: [NAME]`; `tuner spaces` lists the names",
         )
+    for index, entry in enumerate(entries):
+        if isinstance(entry, str) and not is_path(entry) and entry not in available_spaces():
+            raise fields.wrong(
+                ("space", index), f"there is no space {quote(str(entry))}", suggest_space(entry)
+            )
     return tuple(
         entry if isinstance(entry, str) else fields.document.below(("space", index))
         for index, entry in enumerate(entries)

@@ -99,8 +99,12 @@ def test_an_unknown_format_names_the_nearest_and_all_in_one_order() -> None:
 
 
 def test_a_study_without_a_winner_has_nothing_to_export() -> None:
-    with pytest.raises(UsageError, match="no winner to export, the study is stopped"):
-        export(make_summary(searches=4, pairs=0), "json", rendered={})
+    summary = make_summary(searches=4, pairs=0)
+
+    with pytest.raises(UsageError, match=r"no winner to export, the study is stopped\. Finish it with"):
+        export(summary, "json", rendered={})
+    with pytest.raises(UsageError, match=r"the study is finished\. Nothing beat the default"):
+        export(replace(summary, state="finished"), "json", rendered={})
 
 
 def test_a_server_that_the_study_does_not_tune_is_refused() -> None:

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.unit.bench import ScriptedGenerator
+from tuner.adapters.loads.oha import Oha
 from tuner.adapters.loads.wrk import Wrk
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.load_places import LoadPlace, find_generators, open_load_places
@@ -286,6 +287,13 @@ def test_a_load_host_without_the_generator_is_named_with_the_package():
         TargetError, match=r"wrk is not installed on ssh://b\. Install it: apt-get install wrk"
     ):
         find_generators(Wrk(), {"local": load_host("a"), "ssh://b": MemoryHost(name="b")})
+
+
+def test_a_generator_without_a_package_says_how_it_is_installed():
+    with pytest.raises(
+        TargetError, match=r"oha is not installed .* cargo install oha --locked\."
+    ):
+        find_generators(Oha(), {"local": MemoryHost()})
 
 
 def test_a_host_that_cannot_be_reached_lacks_no_generator():

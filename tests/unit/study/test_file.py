@@ -258,6 +258,10 @@ def test_where_the_load_comes_from_belongs_to_what_is_measured(study):
             "installed servers pass requests on as their own files say. Leave `backend:` out",
         ),
         ("study: a\nservers: [nginx]\nspace: nginx\n", ":3: space: 'nginx' is not a list. Write `space:"),
+        (
+            "study: a\nservers: [nginx]\nspace: [nginx, ngnix]\n",
+            ":3: space.1: there is no space 'ngnix'. Did you mean nginx? A file is given by its path",
+        ),
         ("study: a\nservers: [nginx]\nspace: []\n", "is not a list"),
         ("study: a\nservers: [nginx]\nspace: [[nginx]]\n", ":3: "),
         ("study: a\nservers: [nginx\n", ":"),
