@@ -290,9 +290,7 @@ def test_a_load_host_without_the_generator_is_named_with_the_package():
 
 
 def test_a_generator_without_a_package_says_how_it_is_installed():
-    with pytest.raises(
-        TargetError, match=r"oha is not installed .* cargo install oha --locked\."
-    ):
+    with pytest.raises(TargetError, match=r"oha is not installed .* cargo install oha --locked\."):
         find_generators(Oha(), {"local": MemoryHost()})
 
 
