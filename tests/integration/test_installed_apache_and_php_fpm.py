@@ -52,6 +52,36 @@ def test_a_drop_in_for_apache_is_in_force_after_a_start():
         wait_until(lambda: read_back(sandbox, config, before, process) == expected)
 
 
+CONDITIONS = """\
+LoadModule macro_module /usr/lib/apache2/modules/mod_macro.so
+<IfModule mpm_event.c>
+MaxRequestWorkers 75
+</IfModule>
+<IfFile apache2.conf>
+ListenBacklog 300
+</IfFile>
+<Macro Sizes $threads $all>
+<IfDirective MaxRequestWorkers>
+ThreadsPerChild $threads
+MaxRequestWorkers $all
+</IfDirective>
+</Macro>
+Use Sizes 20 60
+"""
+
+
+def test_conditions_and_macros_are_read_as_the_running_apache_took_them():
+    with installed("/etc/apache2", empty=APACHE_WRITES) as sandbox:
+        put(sandbox, {PurePosixPath("/etc/apache2/conf-enabled/special.conf"): CONDITIONS.encode()})
+        before = Apache().find(sandbox)
+        process = start(sandbox, before)
+        expected = {"ThreadsPerChild": 20, "MaxRequestWorkers": 60, "ListenBacklog": 300}
+
+        assert {name: before.facts.current[name] for name in expected} == expected
+        asked = {**expected, "ListenBacklog": 299}
+        wait_until(lambda: read_back(sandbox, asked, before, process) == expected)
+
+
 def test_two_addresses_with_one_port_are_no_two_listeners_for_the_same_connections():
     with installed("/etc/apache2", empty=APACHE_WRITES) as sandbox:
         sh(sandbox, "printf 'Listen 127.0.0.1:80\nListen 127.0.0.2:80\n' > /etc/apache2/ports.conf")

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers.apache import Apache
+from tuner.adapters.servers.apache.installation import answer_questions
 from tuner.adapters.servers.apache.syntax import Tree, read_directives
 
-MODULES = ("mpm_event", "info", "status")
+MODULES = ("mpm_event", "info", "status", "macro", "ldap")
 STATIC = frozenset({"core", "so", "http", "log_config", "version", "unixd"})
 NAMES = ("Timeout", "KeepAliveTimeout", "MaxKeepAliveRequests", "StartServers")
 IN_DIRECTORIES = ("ReadBufferSize",)
@@ -34,6 +35,11 @@ conditions = st.sampled_from(
         "IfModule status_module", "IfModule mod_status.c", "IfModule !mod_status.c", "IfModule event.c",
         "IfModule ssl_module", "IfModule !mod_ssl.c", "IfModule prefork.c", "IfModule http_core.c",
         "IfDefine NINE", "IfDefine !NINE", "IfDefine OTHER", "IfVersion >= 2.4", "IfVersion < 2.4",
+        "IfModule mpm_event.c", "IfModule mod_status", "IfModule status", "IfModule util_ldap.c",
+        "IfModule !mod_ldap.c", "IfModule ldap_module", 'IfModule "mod_status.c"', "IfModule ! Status_module",
+        "IfFile /etc/passwd", "IfFile !/etc/passwd", "IfFile main.conf", "IfFile 'more'", "IfFile none",
+        "IfDirective keepalive", "IfDirective !RewriteRule", "IfDirective <Directory",
+        "IfDirective Directory", "IfSection directory", "IfSection !Proxy", "IfSection Macro",
         "IfVersion !< 2.4.2", "IfVersion > 2.4.99", "IfVersion 2.4", "IfVersion ~ ^2\\.4\\.[0-9]+$",
         "IfVersion !~ ^2", "IfVersion = /^2.4/", "IfVersion <= 3",
     ]
@@ -56,10 +62,13 @@ def sections(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return conditional | container
 
 
-texts = st.lists(
-    st.recursive(directive(NAMES) | others, lambda inner: sections(directive(NAMES) | others | inner)),
-    max_size=8,
-).map("".join)
+blocks = st.recursive(directive(NAMES) | others, lambda inner: sections(directive(NAMES) | others | inner))
+macros = st.builds(
+    lambda name, body, number: f"<Macro {name} $x %xx>\n{body}Timeout %xx$x\n</Macro>\n"
+    f"Use {name.upper()} {number} '{number}'\nUndefMacro {name}\n",
+    st.sampled_from(["one", "Two"]), blocks, st.integers(1, 99),
+)  # fmt: skip
+texts = st.lists(blocks | macros, max_size=8).map("".join)
 line_ends = st.sampled_from(["\n", "\r\n"])
 
 
@@ -106,6 +115,8 @@ def test_what_counts_is_what_the_program_says(
         modules=frozenset({*MODULES, *STATIC}),
         version=version,
     )
+    program = ("apache2", "-f", str(tree.main), "-L")
+    tree = answer_questions(tree, LocalHost(), program)
     found = [(each.name, each.words[0]) for each in read_directives(tree) if each.name in OURS]
 
     assert found == dump(directory / "main.conf")

@@ -12,6 +12,7 @@ from tuner.deploy.readiness import Answer, Manner, Page, read_answer, waiting_re
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import RELOAD
 from tuner.errors import ConfigRejected, Crashed, NotReady
+from tuner.kit.programs import quote_check
 from tuner.ports import Argv, Command, Completed, Host, Service
 from tuner.restore.keeper import replies
 
@@ -137,5 +138,4 @@ def _refuse_checked(server: DiscoveredServer, completed: Completed) -> None:
     refusals = tuple(each for each in server.adapter.refusals(completed) if each not in server.known_refusals)
     if completed.returncode == 0 and not refusals:
         return
-    printed = completed.stderr + completed.stdout
-    raise ConfigRejected(f"{server.name}: the configuration is refused: {quote_words(refusals, printed)}")
+    raise ConfigRejected(f"{server.name}: the configuration is refused: {quote_check(refusals, completed)}")

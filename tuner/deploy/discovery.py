@@ -9,6 +9,7 @@ from tuner.deploy.readiness import OK, Answer, Manner, Page, read_answer, waitin
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
+from tuner.kit.programs import quote_check
 from tuner.ports import (
     BackendServer,
     Command,
@@ -147,7 +148,7 @@ def _find(host: Host, name: str, adapter: InstalledServer) -> DiscoveredServer:
         if checked.returncode != 0:
             raise TargetError(
                 f"{host.name}: `{' '.join(service.check)}` refuses the configuration as it is installed: "
-                f"{' / '.join(refusals) or 'it says nothing'}. Correct it first."
+                f"{quote_check(refusals, checked)}. Correct it first."
             )
     limits = read_limits(host.run_all([ask_limits(service)])[0]) if service.is_systemd else UNLIMITED
     return DiscoveredServer(

@@ -20,6 +20,7 @@ from tuner.deploy.server_log import LOG_TAIL_BYTES, quote_words, tail_command
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.hosts.load_places import LoadPlace
 from tuner.hosts.placement import Placement
+from tuner.kit.programs import quote_check
 from tuner.ports import (
     BackendServer,
     Certificate,
@@ -87,8 +88,7 @@ class Instance:
             raise ConfigRejected(
                 f"{self.name}: `{command[0]}` did not finish its check within {timeout_s:g} s."
             )
-        printed = checked.stderr + checked.stdout
-        raise ConfigRejected(f"{self.name}: the configuration is refused: {quote_words(refusals, printed)}")
+        raise ConfigRejected(f"{self.name}: the configuration is refused: {quote_check(refusals, checked)}")
 
     def start(self, sandbox: Sandbox, cpus: CpuSet) -> "Instance":
         """Start the server and return the running instance."""

@@ -1,7 +1,7 @@
 """Find a server's program on a host, and read what it prints and logs."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
@@ -9,6 +9,7 @@ from tuner.ports import Completed, Facts, FileReader, Host
 
 COMMAND_TIMEOUT_S = 10.0
 MAX_COMPLAINTS = 20
+QUOTED_REFUSALS = 5
 ONLINE_CPUS = PurePosixPath("/sys/devices/system/cpu/online")
 
 
@@ -85,6 +86,13 @@ def read_version(printed: Completed, before: str, host: Host, *, package: str) -
         unclear = f"{host.name}: `{command}` names no version: {text[:200]!r}. Reinstall {package}."
         raise TargetError(unclear)
     return tuple(int(part) for part in version[1].split("."))
+
+
+def quote_check(refusals: Sequence[str], checked: Completed) -> str:
+    """Return what refused a configuration: the check's sentences, or else the last lines of its errors."""
+    printed = (checked.stderr.strip() or checked.stdout).decode(errors="replace")
+    said = refusals or [line.strip() for line in printed.splitlines() if line.strip()]
+    return " / ".join(said[-QUOTED_REFUSALS:]) or "it said nothing"
 
 
 def find_complaints(log: bytes, *, about: re.Pattern[str], prefix: re.Pattern[str]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from tuner.adapters.servers.apache import status as status
 from tuner.adapters.servers.apache.backend import MODULES_DIRECTORY
 from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.apache.drop_in import write_drop_in
-from tuner.adapters.servers.apache.installation import find_apache, make_tree, read_version
+from tuner.adapters.servers.apache.installation import find_apache, make_tree, read_refusals, read_version
 from tuner.adapters.servers.apache.mpm import EVENT, PREFORK, WORKER, count_connections, count_own_threads
 from tuner.adapters.servers.apache.read_back import read_printed
 from tuner.errors import NotReady
@@ -68,9 +68,6 @@ def _drop_in(server: str) -> DropIn:
 
 DROP_IN = _drop_in("apache")
 
-_WARNING = re.compile(r"^(?:\[.*?\] )*(AH\d{5}: WARNING: .*)$", re.MULTILINE)
-_SYNTAX_ERROR = re.compile(r"^.*(Syntax error on line \d+ of .*(?:\n.*)?)", re.MULTILINE)
-_HARMLESS = re.compile(r"AH00558")
 _COMPLAINT = re.compile(
     # Saturation, as the prefork, worker and event MPMs word it.
     r"AH(?:00161|00162|00286|00287|00288|00484|00485|00486|10159|03490)\b"
@@ -127,10 +124,7 @@ class ApacheMpm:
         return (str(facts.program), "-t", "-f", str(site.directory / CONFIG_FILE))
 
     def refusals(self, checked: Completed) -> tuple[str, ...]:
-        printed = programs.decode(checked)
-        errors = (text.replace("\n", " ") for text in _SYNTAX_ERROR.findall(printed))
-        found = (*_WARNING.findall(printed), *errors)
-        return tuple(dict.fromkeys(text.strip() for text in found if not _HARMLESS.search(text)))
+        return read_refusals(checked)
 
     def start(self, site: Site, facts: Facts) -> Argv | None:
         return (str(facts.program), "-f", str(site.directory / CONFIG_FILE), "-DFOREGROUND")
@@ -173,7 +167,7 @@ class Apache(ApacheMpm):
 
     def rewrite(self, config: Config, installation: Installation) -> Files:
         facts = installation.facts
-        return write_drop_in(config, make_tree(installation.files, facts), facts)
+        return write_drop_in(config, make_tree(installation.files, facts, installation.answers), facts)
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int

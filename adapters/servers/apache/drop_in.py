@@ -1,6 +1,7 @@
 """Write the one file that makes an installed Apache run with other settings."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from tuner.adapters.servers.apache.mpm import loaded_mpm
@@ -73,10 +74,7 @@ def write_drop_in(config: Config, tree: Tree, facts: Facts) -> Files:
 
 
 def _with_file(tree: Tree, path: PurePosixPath, text: str) -> Tree:
-    return Tree(
-        files={**tree.files, path: text.encode()}, main=tree.main, modules=tree.modules,
-        version=tree.version, variables=tree.variables, defined=tree.defined,
-    )  # fmt: skip
+    return replace(tree, files={**tree.files, path: text.encode()})
 
 
 def _kept_lines(installed: bytes | None, lines: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
@@ -10,14 +10,20 @@ from pathlib import PurePosixPath
 from tuner.adapters.servers.apache.drop_in import find_place
 from tuner.adapters.servers.apache.mpm import MPMS, Mpm, name_forbidden
 from tuner.adapters.servers.apache.settings import in_force, read_settings
-from tuner.adapters.servers.apache.syntax import Directive, Tree, module_name, read_directives
+from tuner.adapters.servers.apache.syntax import Directive, Tree, find_questions, module_name, read_directives
 from tuner.errors import TargetError
 from tuner.kit import programs
 from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Argv, Command, Completed, Facts, Files, Host, Installation
 
 # apache2ctl gives Debian's environment (envvars) to the program; RHEL's apachectl passes no arguments on.
-PROGRAMS = {"/usr/sbin/apache2ctl": "apache2", "/usr/sbin/httpd": "httpd"}
+CONTROLS = {"/usr/sbin/apache2ctl": PurePosixPath("/usr/sbin/apache2")}
+"""What is asked instead of a program itself → that program."""
+PROGRAMS = (
+    *CONTROLS,
+    *("/usr/sbin/httpd", "/usr/bin/httpd", "/usr/local/apache2/bin/httpd", "/usr/local/sbin/httpd"),
+)
+"""Where Debian, RHEL-likes and Alpine, Arch, Apache's own build and FreeBSD have it."""
 SYSCONFIG = PurePosixPath("/etc/sysconfig/httpd")
 """Where RHEL-likes keep the program's arguments, in OPTIONS (httpd.service)."""
 ENVVARS = "envvars"
@@ -25,7 +31,11 @@ DUMP_TIMEOUT_S = 30.0
 
 _DUMP: Argv = ("-t", "-D", "DUMP_RUN_CFG", "-D", "DUMP_MODULES", "-D", "DUMP_INCLUDES")
 _INCLUDED = re.compile(r"^\s*\((?:\*|\d+)\) (.+)$", re.MULTILINE)
-_MODULE = re.compile(r"^ (\w+_module) \(", re.MULTILINE)
+_MODULE = re.compile(r"^ (\S+) \((?:static|shared)\)", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^(<?\w+) \((\S+)\)$", re.MULTILINE)
+_WARNING = re.compile(r"^(?:\[.*?\] )*(AH\d{5}: WARNING: .*)$", re.MULTILINE)
+_SYNTAX_ERROR = re.compile(r"^.*(Syntax error on line \d+ of .*(?:(?<=:)\n.*)?)", re.MULTILINE)
+_HARMLESS = re.compile(r"AH00558")
 _PID_FILE = re.compile(r'^PidFile: "(.*)"', re.MULTILINE)
 _ASSIGNMENT = re.compile(r"^\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)$", re.MULTILINE)
 _SHELL_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
@@ -37,15 +47,15 @@ def find_apache(host: Host, package: str, mpm: str) -> Installation:
 
     Raises TargetError when it cannot be tuned, or when another MPM than this one is loaded.
     """
-    control, asked = programs.find_program(host, tuple(PROGRAMS), "-V", package=package)
-    name = PROGRAMS[control]
-    options = _options(host.read(SYSCONFIG).content) if name == "httpd" else ()
+    control, asked = programs.find_program(host, PROGRAMS, "-V", package=package)
+    program = CONTROLS.get(control, PurePosixPath(control))
+    options = _options(host.read(SYSCONFIG).content) if control not in CONTROLS else ()
     dump = Command(argv=(control, *options, *_DUMP), timeout_s=DUMP_TIMEOUT_S, as_root=True, may_fail=True)
-    dumped, *probed = host.run_all((dump, *probe_service(name)))
+    dumped, *probed = host.run_all((dump, *probe_service(program.name)))
     printed = programs.decode(dumped)
     included = [PurePosixPath(path) for path in _INCLUDED.findall(printed)]
     if dumped.returncode != 0 or not included:
-        said = printed.strip()[-500:]
+        said = programs.quote_check(read_refusals(dumped), dumped)
         raise TargetError(f"{host.name}: `{control} -t` refuses the configuration that is there: {said}")
     modules = frozenset(map(module_name, _MODULE.findall(printed)))
     _refuse_other_mpm(host, modules, control, MPMS[mpm])
@@ -53,22 +63,23 @@ def find_apache(host: Host, package: str, mpm: str) -> Installation:
     look = host.look((*wanted, programs.ONLINE_CPUS))
     files = {path: content for path in wanted if (content := look.read(path).content) is not None}
     facts = Facts(
-        version=read_version(asked, host), program=PurePosixPath("/usr/sbin", name), modules=modules,
+        version=read_version(asked, host), program=program, modules=modules,
         cores=programs.read_online_cpus(look),
     )  # fmt: skip
-    tree = make_tree(files, facts)
+    tree = answer_questions(make_tree(files, facts, {}), host, (control, *options, "-L"))
     find_place(tree)
     directives = tuple(read_directives(tree))
     return Installation(
         facts=replace(facts, current=in_force(read_settings(directives, facts), facts)),
         files=files,
+        answers=tree.answers,
         service=describe_service(
-            name,
+            program.name,
             probed,
             check=(control, *options, "-t"),
             start=(control, *options, "-k", "start"),
             reload=(control, *options, "-k", "graceful"),
-            title=name,
+            title=program.name,
             pid_file=PurePosixPath(*_PID_FILE.findall(printed)[:1]),
         ),
         port=_find_port(directives),
@@ -76,14 +87,39 @@ def find_apache(host: Host, package: str, mpm: str) -> Installation:
     )
 
 
-def make_tree(files: Files, facts: Facts) -> Tree:
+def answer_questions(tree: Tree, host: Host, list_directives: Argv) -> Tree:
+    """Let the host decide the conditions that it has to be asked for, until none is left.
+
+    Those that hold may have others in them.
+    """
+    while questions := sorted(find_questions(tree)):
+        listing = Command(argv=list_directives, timeout_s=DUMP_TIMEOUT_S, as_root=True, may_fail=True)
+        paths = [each.partition(" ")[2] for each in questions if each.startswith("iffile ")]
+        tests = (Command(argv=("test", "-e", path), as_root=True, may_fail=True) for path in paths)
+        listed, *tested = host.run_all((listing, *tests))
+        known = {f"iffile {path}" for path, done in zip(paths, tested, strict=True) if done.returncode == 0}
+        for name, source in _DIRECTIVE.findall(programs.decode(listed)):
+            known |= {f"ifdirective {name.lower()}", f"ifmodule {source}"}
+        tree = replace(tree, answers={**tree.answers, **{each: each in known for each in questions}})
+    return tree
+
+
+def read_refusals(checked: Completed) -> tuple[str, ...]:
+    """Return the warnings and errors of a test of the configuration, each with its file and line."""
+    printed = programs.decode(checked)
+    errors = (text.replace("\n", " ") for text in _SYNTAX_ERROR.findall(printed))
+    found = (*_WARNING.findall(printed), *errors)
+    return tuple(dict.fromkeys(text.strip() for text in found if not _HARMLESS.search(text)))
+
+
+def make_tree(files: Files, facts: Facts, answers: Mapping[str, bool]) -> Tree:
     """Put together what decides how the files are read; the first of them is the main one."""
     main = next(iter(files))
     variables = _read_assignments(files.get(main.parent / ENVVARS))
     arguments = (*_split(variables.get("APACHE_ARGUMENTS", "")), *_options(files.get(SYSCONFIG)))
     return Tree(
         files=files, main=main, modules=facts.modules, version=facts.version, variables=variables,
-        defined=frozenset(_defined(arguments)),
+        defined=frozenset(_defined(arguments)), answers=answers,
     )  # fmt: skip
 
 

@@ -1,15 +1,17 @@
 """Read an installed Apache's configuration as the program reads it: files, sections, conditions, variables.
 
 What is done here server/config.c and server/util.c do: lines are joined at a backslash, names are the same
-in upper and lower case, the last of several equal directives counts. <IfModule>, <IfDefine> and <IfVersion>
-are decided; what stands in any other section is given with that section's name.
+in upper and lower case, the last of several equal directives counts. Conditions that Apache decides while it
+reads are decided here, and macros expanded; what stands in any other section is given with its name.
 """
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from tuner.errors import UsageError
 from tuner.kit.config_files import inside, matching
@@ -18,10 +20,11 @@ from tuner.ports import Files
 _WORD = re.compile(r"""\s*(?:"((?:\\.|[^"\\])*)"|'((?:\\.|[^'\\])*)'|(\S+))""")
 _NAME = re.compile(r"(\S+)\s*(.*)", re.DOTALL)
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
-_VERSION = re.compile(r"(!?)(<=|>=|==|=|<|>|~)?\s*(.+)")
+_VERSION = re.compile(r"(<=|>=|==|=|<|>|~)?\s*(.+)")
+_LOADED = re.compile(rb"""^\s*LoadModule\s+["']?([^\s"']+)""", re.IGNORECASE | re.MULTILINE)
 # Modules whose source file is not called mod_NAME.c: STANDARD20_MODULE_STUFF takes the file's own name.
-_SOURCE_FILES = {"core.c": "core", "http_core.c": "http", "event.c": "mpm_event", "worker.c": "mpm_worker",
-                 "prefork.c": "mpm_prefork"}  # fmt: skip
+_SOURCE_FILES = {"core": "core.c", "http": "http_core.c", "mpm_event": "event.c", "mpm_worker": "worker.c",
+                 "mpm_prefork": "prefork.c", "mpm_itk": "mpm_itk.c", "ldap": "util_ldap.c"}  # fmt: skip
 _COMPARED: Mapping[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
     "": operator.eq, "=": operator.eq, "==": operator.eq, "<": operator.lt, "<=": operator.le,
     ">": operator.gt, ">=": operator.ge,
@@ -51,11 +54,14 @@ class Tree:
     files: Files
     main: PurePosixPath
     modules: frozenset[str]
+    """Those that are loaded in the end, as `module_name` gives them."""
     version: tuple[int, ...]
     variables: Mapping[str, str] = field(default_factory=dict)
     """The environment that the server is started with."""
     defined: frozenset[str] = frozenset()
     """Names given with -D."""
+    answers: Mapping[str, bool] = field(default_factory=dict)
+    """What the host said of conditions that the files alone do not decide, as `find_questions` asks them."""
 
 
 def read_directives(tree: Tree) -> Iterator[Directive]:
@@ -63,10 +69,28 @@ def read_directives(tree: Tree) -> Iterator[Directive]:
     yield from _Reader(tree).read(tree.main, (), ())
 
 
-def module_name(word: str) -> str:
-    """Give one name to a module: `status` for status_module and for mod_status.c."""
-    source = word.removeprefix("mod_").removesuffix(".c")
-    return _SOURCE_FILES.get(word, word.removesuffix("_module") if word.endswith("_module") else source)
+def find_questions(tree: Tree) -> frozenset[str]:
+    """Return the conditions that only the host decides and that have no answer yet.
+
+    `iffile PATH`: is it there; `ifmodule FILE.c`: has a module this source file; `ifdirective NAME`: is it
+    known, sections with their `<`.
+    """
+    reader = _Reader(tree)
+    for _ in reader.read(tree.main, (), ()):
+        pass
+    return frozenset(reader.questions)
+
+
+def module_name(identifier: str) -> str:
+    """Return the short name of a module: `status` for status_module."""
+    return identifier.removesuffix("_module")
+
+
+def _names_of(module: str) -> tuple[str, str]:
+    """Return both names by which a condition finds a module: its identifier and its source file."""
+    # mod_shib is an identifier without the usual end.
+    identifier = module if module.startswith("mod_") else f"{module}_module"
+    return identifier, _SOURCE_FILES.get(module, f"mod_{module}.c")
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -91,27 +115,52 @@ class _Section:
     container: str = ""
 
 
+class _Macro(NamedTuple):
+    """What <Macro> defines: parameters, and the lines of its body with their places."""
+
+    parameters: tuple[str, ...]
+    lines: tuple[tuple[str, str], ...]
+
+    def expand(self, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield the body with arguments for parameters, the longest first (next_substitution)."""
+        given = dict(zip(self.parameters, arguments, strict=False))
+        names = "|".join(map(re.escape, sorted(given, key=len, reverse=True)))
+        for where, line in self.lines:
+            yield where, re.sub(names, lambda found: given[found[0]], line) if names else line
+
+
 class _Reader:
-    """Goes through the files; Define, UnDefine and ServerRoot change what comes after them."""
+    """Goes through the files; LoadModule, Define, UnDefine and ServerRoot change what comes after them."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._root = tree.main.parent
         self._defined = set(tree.defined)
-        self._variables = dict(tree.variables)
+        self._variables = ChainMap[str, str]({}, dict(tree.variables))
+        self._macros: dict[str, _Macro] = {}
+        loaded = (name for text in tree.files.values() for name in _LOADED.findall(text))
+        self._modules = set(tree.modules - {module_name(name.decode(errors="replace")) for name in loaded})
+        self.questions: set[str] = set()
 
     def read(
-        self, path: PurePosixPath, around: tuple[str, ...], within: tuple[PurePosixPath, ...]
+        self, path: PurePosixPath, around: tuple[str, ...], within: tuple[str, ...]
     ) -> Iterator[Directive]:
         """Read one file and what it includes.
 
         Args:
             path: the file.
             around: sections that are open where it is included.
-            within: the files that include it.
+            within: the files and macros that it is read in.
         """
+        text = self._tree.files[path].decode(errors="replace")
+        lines = ((f"{path}:{number}", line) for number, line in logical_lines(text))
+        yield from self._read_lines(lines, around, (*within, str(path)))
+
+    def _read_lines(
+        self, lines: Iterator[tuple[str, str]], around: tuple[str, ...], within: tuple[str, ...]
+    ) -> Iterator[Directive]:
         opened: list[_Section] = []
-        for number, line in logical_lines(self._tree.files[path].decode(errors="replace")):
+        for where, line in lines:
             found = _NAME.match(line)
             if found is None or line.startswith("#"):
                 continue
@@ -119,6 +168,8 @@ class _Reader:
             is_read = all(section.holds for section in opened)
             if written.startswith("</"):
                 _close(opened, written[2:].rstrip(">").lower())
+            elif written.lower() == "<macro" and is_read:
+                self._define_macro(rest, lines)
             elif written.startswith("<"):
                 opened.append(self._open(written[1:].rstrip(">").lower(), rest, is_read=is_read))
             elif is_read:
@@ -126,50 +177,95 @@ class _Reader:
                     name=written.lower(),
                     words=self._words(rest),
                     written=written,
-                    where=f"{path}:{number}",
+                    where=where,
                     sections=(*around, *(section.container for section in opened if section.container)),
                 )
-                yield from self._follow(directive, (*within, path))
+                yield from self._follow(directive, within)
 
-    def _follow(self, directive: Directive, within: tuple[PurePosixPath, ...]) -> Iterator[Directive]:
-        """Do what a directive does to the reading itself, or yield it."""
+    def _follow(self, directive: Directive, within: tuple[str, ...]) -> Iterator[Directive]:
+        """Read what a directive puts in its place, or yield it."""
         words = directive.words
         match directive.name:
             case "include" | "includeoptional" if words:
                 for path in self._included(words[0]):
-                    if path not in within:
+                    if str(path) not in within:
                         yield from self.read(path, directive.sections, within)
-            case "define" if words:
-                self._defined.add(words[0])
-                self._variables[words[0]] = words[1] if len(words) > 1 else ""
-            case "undefine" if words:
-                self._defined.discard(words[0])
-                self._variables.pop(words[0], None)
-            case "serverroot" if words:
-                self._root = PurePosixPath(words[0])
+            case "use" if words and (name := words[0].lower()) in self._macros and name not in within:
+                lines = self._macros[name].expand(words[1:])
+                yield from self._read_lines(lines, directive.sections, (*within, name))
             case _:
+                self._note(directive.name, *words)
                 yield directive
+
+    def _note(self, name: str, word: str = "", *more: str) -> None:
+        """Take what changes how later lines are read."""
+        match name:
+            case "define":
+                self._defined.add(word)
+                if more:
+                    self._variables[word] = more[0]
+            case "undefine":
+                self._defined.discard(word)
+                self._variables.pop(word, None)
+            case "undefmacro":
+                self._macros.pop(word.lower(), None)
+            case "serverroot":
+                self._root = PurePosixPath(word)
+            case "loadmodule":
+                self._modules.add(module_name(word))
 
     def _included(self, pattern: str) -> list[PurePosixPath]:
         """Find the files that a pattern means, in the order of their names; of a directory all."""
         meant = self._root / pattern
         return matching(self._tree.files, meant) or inside(self._tree.files, meant)
 
+    def _define_macro(self, rest: str, lines: Iterator[tuple[str, str]]) -> None:
+        """Take the body of a macro out of the lines; it is read where it is used."""
+        name, *parameters = self._words(rest.rpartition(">")[0] or rest) or ("",)
+        body: list[tuple[str, str]] = []
+        depth = 1
+        for where, line in lines:
+            first = next(iter(line.split()), "").rstrip(">").lower()
+            depth += (first == "<macro") - (first == "</macro")
+            if not depth:
+                break
+            body.append((where, line))
+        self._macros[name.lower()] = _Macro(tuple(parameters), tuple(body))
+
     def _open(self, name: str, rest: str, *, is_read: bool) -> _Section:
-        condition = self._replace(rest.rstrip().removesuffix(">").strip().strip("\"'"))
         if not is_read:
             return _Section(name=name, holds=False)
-        match name:
-            case "ifmodule":
-                wanted = module_name(condition.removeprefix("!"))
-                return _Section(name=name, holds=(wanted in self._tree.modules) != condition.startswith("!"))
-            case "ifdefine":
-                is_defined = condition.removeprefix("!") in self._defined
-                return _Section(name=name, holds=is_defined != condition.startswith("!"))
-            case "ifversion":
-                return _Section(name=name, holds=_is_version(condition, self._tree.version))
-            case _:
-                return _Section(name=name, container=name)
+        if (decide := self._conditions().get(name)) is None:
+            return _Section(name=name, container=name)
+        condition = self._replace(rest.rpartition(">")[0] or rest).strip()
+        is_negated = condition.startswith("!")
+        return _Section(name=name, holds=decide(condition.removeprefix("!").strip()) != is_negated)
+
+    def _conditions(self) -> Mapping[str, Callable[[str], bool]]:
+        return {
+            "ifmodule": self._has_module,
+            "ifdefine": lambda text: self._word(text) in self._defined,
+            "ifversion": lambda text: _is_version(text.strip("\"'"), self._tree.version),
+            "iffile": lambda text: self._ask(f"iffile {self._root / self._word(text)}"),
+            "ifdirective": lambda text: self._ask(f"ifdirective {self._word(text).lower()}"),
+            "ifsection": lambda text: self._ask(f"ifdirective <{self._word(text).lower()}"),
+        }
+
+    def _has_module(self, text: str) -> bool:
+        name = self._word(text)
+        known = {each for module in self._tree.modules for each in _names_of(module)}
+        if name.endswith(".c") and name not in known:
+            return self._ask(f"ifmodule {name}")
+        return any(name in _names_of(module) for module in self._modules)
+
+    def _ask(self, question: str) -> bool:
+        if question not in self._tree.answers:
+            self.questions.add(question)
+        return self._tree.answers.get(question, False)
+
+    def _word(self, text: str) -> str:
+        """Return the first word of a condition, without quotes."""
+        return next(iter(self._words(text)), "")
 
     def _words(self, text: str) -> tuple[str, ...]:
         found = _WORD.findall(self._replace(text))
@@ -190,13 +286,11 @@ def _is_version(condition: str, version: tuple[int, ...]) -> bool:
     found = _VERSION.fullmatch(condition)
     if found is None:
         return False
-    negation, comparison, wanted = found[1], found[2] or "", found[3].strip()
+    comparison, wanted = found[1] or "", found[2].strip()
     if comparison == "~" or wanted.startswith("/"):
-        holds = re.search(wanted.strip("/"), ".".join(map(str, version))) is not None
-    else:
-        numbers = tuple(int(part) for part in re.findall(r"\d+", wanted))
-        holds = _COMPARED[comparison](_three(version), _three(numbers))
-    return holds != bool(negation)
+        return re.search(wanted.strip("/"), ".".join(map(str, version))) is not None
+    numbers = tuple(int(part) for part in re.findall(r"\d+", wanted))
+    return _COMPARED[comparison](_three(version), _three(numbers))
 
 
 def _three(version: tuple[int, ...]) -> tuple[int, ...]:

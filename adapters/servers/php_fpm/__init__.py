@@ -17,6 +17,7 @@ from tuner.adapters.servers.php_fpm.installation import (
     find_php_fpm,
     newest_program,
     pool_of,
+    read_refusals,
     read_version,
 )
 from tuner.adapters.servers.php_fpm.page_errors import find_page_errors
@@ -44,7 +45,6 @@ from tuner.ports import (
 PORT = 9000
 """Where PHP's own documentation lets it listen."""
 BACKLOG = "pool.listen.backlog"
-_LINE = re.compile(r"^(?:\[[^\]]*\] )?((?:WARNING|ERROR|ALERT): .*)$", re.MULTILINE)
 _COMPLAINT = re.compile(
     r"max_children|seems busy|exited on signal|execution timed out|unable to|failed|ALERT|ERROR"
 )
@@ -128,7 +128,7 @@ class PhpFpm:
         return {name: value for name, value in found.items() if name in config}
 
     def refusals(self, checked: Completed) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(_LINE.findall(programs.decode(checked))))
+        return read_refusals(checked)
 
     def complaints(self, log: bytes) -> tuple[str, ...]:
         return programs.find_complaints(log, about=_COMPLAINT, prefix=_LOG_PREFIX)

@@ -28,6 +28,9 @@ _FIND_FILES = ("find", *CONFIGURATIONS, "-name", "*.conf")
 TO_STDERR = ("--nodaemonize", "--force-stderr")
 _PROGRAM = re.compile(r"^/\S*/php-fpm(\d+\.\d+)?$", re.MULTILINE)
 _VERSION = re.compile(r"^PHP (\d+(?:\.\d+)*)", re.MULTILINE)
+_REFUSAL = re.compile(r"^(?:\[[^\]]*\] )?((?:WARNING|ERROR|ALERT): .*)$", re.MULTILINE)
+# What an error says last repeats that there was one before.
+_REPEATED = re.compile(r"ERROR: (?:failed to (?:load|post process)|FPM initialization failed)")
 _DUMPED = re.compile(r"NOTICE: (?:\[(?P<section>[^\]]+)\]|\t(?P<key>[^=]+?) = (?P<value>.*))$", re.MULTILINE)
 _MAIN_FILE = re.compile(r"NOTICE: configuration file (.+) test is successful")
 
@@ -99,6 +102,12 @@ def newest_program(listed: Completed, host: Host, package: str) -> str:
     return max(versions, key=lambda program: versions[program])
 
 
+def read_refusals(checked: Completed) -> tuple[str, ...]:
+    """Return the warnings and errors of a test of the configuration, each with its file and line."""
+    said = _REFUSAL.findall(programs.decode(checked))
+    return tuple(dict.fromkeys(each for each in said if not _REPEATED.search(each)))
+
+
 def read_version(printed: Completed) -> tuple[int, ...]:
     """Read the version out of what `-v` printed; empty when it is not there."""
     version = _VERSION.search(programs.decode(printed))
@@ -123,7 +132,7 @@ def _read_dump(dumped: Completed, host: Host, program: str) -> Dump:
     printed = programs.decode(dumped)
     main = _MAIN_FILE.search(printed)
     if dumped.returncode != 0 or main is None:
-        said = printed.strip()[-500:]
+        said = programs.quote_check(read_refusals(dumped), dumped)
         raise TargetError(f"{host.name}: `{program} -tt` refuses the configuration that is there: {said}")
     sections: dict[str, dict[str, str]] = {"global": {}}
     section = "global"

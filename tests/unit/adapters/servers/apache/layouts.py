@@ -44,6 +44,8 @@ def host_of(layout: Layout) -> MemoryHost:
     def control(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
         if "-V" in argv:
             return completed(argv, stdout=f"Server version: Apache/{layout.version} (any)\n".encode())
+        if "-L" in argv:
+            return completed(argv, stdout=LISTED.encode())
         return completed(argv, stdout=_dump(layout).encode())
 
     files = {**layout.files, **layout.others, str(CPUS): "0-3\n"}
@@ -98,6 +100,16 @@ def _dump(layout: Layout) -> str:
     )
 
 
+LISTED = """\
+<Directory (core.c)
+\tContainer for directives affecting resources located in the specified directories
+\tAllowed in *.conf only outside <Directory>, <Files>, <Location>, or <If>
+KeepAlive (http_core.c)
+\tWhether persistent connections should be On or Off
+QS_SrvMaxConn (mod_qos.c)
+\tMaximum number of concurrent TCP connections
+"""
+"""Some of what `-L` prints (2.4.71)."""
 ENVVARS = """\
 unset HOME
 if [ "${APACHE_CONFDIR##/etc/apache2-}" != "${APACHE_CONFDIR}" ] ; then

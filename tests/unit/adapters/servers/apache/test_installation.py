@@ -1,5 +1,6 @@
 """What the adapter reads out of an installed Apache's files, and what it writes."""
 
+import re
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -24,6 +25,18 @@ DROP_IN = PurePosixPath("/etc/apache2/conf-enabled/zz-tuner.conf")
 SITE = "/etc/apache2/sites-enabled/000-default.conf"
 SECURITY = "/etc/apache2/conf-enabled/security.conf"
 YES, NO, END = "<IfModule status_module>", "<IfModule ssl_module>", "</IfModule>"
+NESTED_MACROS = """\
+<Macro In %x>
+Timeout %x
+</Macro>
+<Macro Out %x @{y}>
+<IfModule @{y}>
+Use In %x
+</IfModule>
+</Macro>
+Use Out '36' event.c
+Use Out 1 worker.c
+"""
 SIZES = (
     "ThreadsPerChild",
     "MaxRequestWorkers",
@@ -129,6 +142,34 @@ def test_the_arguments_that_red_hat_starts_it_with_decide_conditions_and_go_with
         ("<IfModule status_module>\nTimeout 11\n</IfModule>\n", "Timeout", 11),
         ("<IfModule !status_module>\nTimeout 12\n</IfModule>\n", "Timeout", 300),
         ("<IFMODULE event.c>\nTimeout 13\n</ifmodule>\n", "Timeout", 13),
+        *((f"<IfModule {name}>\nTimeout 13\n</IfModule>\n", "Timeout", 300) for name in (
+            "mpm_event.c", "mod_mpm_event.c", "mod_event.c", "mod_status", "status", "status.c",
+            "Status_module", "mod_core.c", "mod_http.c", '"!mod_ssl.c"',
+        )),
+        *((f"<IfModule {name}>\nTimeout 13\n</IfModule>\n", "Timeout", 13) for name in (
+            "mpm_event_module", '"mod_status.c"', "mod_status.c ", "! mod_ssl.c", "!status", "core.c",
+            "core_module", "http_module", "mod_qos.c",
+        )),
+        (f"{NO}\nTimeout 1\n{END}\nLoadModule ssl_module x.so\n", "Timeout", 300),
+        (f"LoadModule ssl_module x.so\n{NO}\nTimeout 2\n{END}\n", "Timeout", 2),
+        ("<IfFile /etc/apache2/ports.conf>\nTimeout 22\n</IfFile>\n", "Timeout", 22),
+        ("<IfFile 'ports.conf'>\nTimeout 23\n</IfFile>\n", "Timeout", 23),
+        ("<IfFile !ports.conf>\nTimeout 24\n</IfFile>\n", "Timeout", 300),
+        ("<IfFile ports.conf>\n<IfFile !none>\nTimeout 25\n</IfFile>\n</IfFile>\n", "Timeout", 25),
+        ("ServerRoot /etc\n<IfFile apache2/ports.conf>\nTimeout 26\n</IfFile>\n", "Timeout", 26),
+        ("<IfDirective keepalive>\nTimeout 27\n</IfDirective>\n", "Timeout", 27),
+        ("<IfDirective !KeepAlive>\nTimeout 28\n</IfDirective>\n", "Timeout", 300),
+        ("<IfDirective <Directory>\nTimeout 29\n</IfDirective>\n", "Timeout", 29),
+        ("<IfDirective Directory>\nTimeout 30\n</IfDirective>\n", "Timeout", 300),
+        ("<IfSection directory>\nTimeout 31\n</IfSection>\n", "Timeout", 31),
+        ("<IfSection !Proxy>\nTimeout 32\n</IfSection>\n", "Timeout", 32),
+        ("<Macro Short $x>\nTimeout $x\n</Macro>\nUse short 33\n", "Timeout", 33),
+        ("<Macro Short>\nTimeout 34\n</Macro>\n", "Timeout", 300),
+        ("<Macro S $t $time>\nTimeout $time$t\n</Macro>\nUse S 5 3\nUndefMacro S\nUse S 9\n", "Timeout", 35),
+        (NESTED_MACROS, "Timeout", 36),
+        ("Define T 1\n<Macro Late>\nTimeout ${T}\n</Macro>\nDefine T 37\nUse Late\n", "Timeout", 37),
+        ("<IfModule ssl_module>\n<Macro M>\nTimeout 1\n</Macro>\nUse M\n</IfModule>\n", "Timeout", 300),
+        ("Define APACHE_LOG_DIR 38\nTimeout ${APACHE_LOG_DIR}\n", "Timeout", 38),
         ("<IfModule prefork.c>\nTimeout 14\n</IfModule>\n", "Timeout", 300),
         ("<IfModule http_core.c>\nTimeout 15\n</IfModule>\n", "Timeout", 15),
         (f"{NO}\n{YES}\nTimeout 1\n{END}\nTimeout 2\n{END}\n", "Timeout", 300),
@@ -171,7 +212,9 @@ def test_the_files_are_read_as_the_program_reads_them(text: str, name: str, valu
             "<Directory /srv>\n<IfModule status_module>\nEnableMMAP Off\n</IfModule>\n</Directory>\n",
             "EnableMMAP",
         ),
-        ("<IfFile /etc/other>\nTimeout 1\n</IfFile>\n", "Timeout"),
+        ("<If true>\nTimeout 1\n</If>\n", "Timeout"),
+        ("<Macro M>\nTimeout 1\n</Macro>\n<VirtualHost *>\nUse M\n</VirtualHost>\n", "Timeout"),
+        ("<Macro M>\n<VirtualHost *>\nTimeout 1\n</VirtualHost>\n</Macro>\nUse M\n", "Timeout"),
         ("KeepAliveTimeout 1500ms\n", "KeepAliveTimeout"),
         ("LimitRequestBody 1000\n", "LimitRequestBody"),
     ],
@@ -212,21 +255,31 @@ def test_a_port_for_https_is_the_last_choice():
     assert find(with_file(DEBIAN, "/etc/apache2/ports.conf", text)).port == 8080
 
 
-def test_a_configuration_that_the_program_refuses_is_shown_with_its_words():
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (
+            f"AH00526: Syntax error on line 1 of {SECURITY}:\nInvalid command 'Foo'\nAction '-t' failed.\n",
+            f"Syntax error on line 1 of {SECURITY}: Invalid command 'Foo'",
+        ),
+        (
+            f"apache2: Syntax error on line 8 of {MAIN}: Cannot load mod_x.so\nAction '-t' failed.\n",
+            f"Syntax error on line 8 of {MAIN}: Cannot load mod_x.so",
+        ),
+        ("AH00543: apache2: bad user name foo\n", "AH00543: apache2: bad user name foo"),
+    ],
+)
+def test_a_configuration_that_the_program_refuses_is_shown_with_file_and_line(said: str, shown: str):
     host = host_of(DEBIAN)
     control = host.commands[DEBIAN.control]
 
     def broken(memory, argv, stdin):
         ended = control(memory, argv, stdin)
-        return (
-            ended
-            if "-V" in argv
-            else replace(ended, returncode=1, stdout=b"", stderr=b"Syntax error on line 3")
-        )
+        return ended if "-V" in argv else replace(ended, returncode=1, stderr=said.encode())
 
     host.commands[DEBIAN.control] = broken
 
-    with pytest.raises(TargetError, match="refuses the configuration that is there: Syntax error on line 3"):
+    with pytest.raises(TargetError, match=re.escape(f"the configuration that is there: {shown}") + "$"):
         Apache().find(host)
 
 

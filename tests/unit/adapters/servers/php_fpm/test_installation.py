@@ -139,10 +139,11 @@ def test_a_configuration_that_the_program_refuses_is_shown_with_its_words():
     host.commands["/usr/sbin/php-fpm8.2"] = lambda _host, argv, _stdin: completed(
         argv,
         returncode=0 if "-v" in argv else 78,
-        stderr=b"ALERT: [pool www] pm.max_children must be positive",
+        stderr=b"ERROR: [/etc/www.conf:3] unknown entry 'foo'\n"
+        b"ERROR: failed to load configuration file '/etc/php-fpm.conf'\nERROR: FPM initialization failed\n",
     )
 
-    with pytest.raises(TargetError, match=r"refuses the configuration that is there: ALERT: \[pool www\]"):
+    with pytest.raises(TargetError, match=r"that is there: ERROR: \[/etc/www.conf:3\] unknown entry 'foo'$"):
         PhpFpm().find(host)
 
 
