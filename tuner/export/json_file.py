@@ -52,6 +52,7 @@ def describe(summary: "Summary") -> dict[str, Any]:
         "capacity": {
             "default": summary.space.capacity(summary.default.config),
             "winner": summary.space.capacity(summary.winner.config) if summary.winner else None,
+            "grows": list(summary.grows),
         },
         "worth": {line.parameter: _describe_worth(line.worth) for line in explained_lines(summary)},
         "also": {name: also for name in summary.shipped if (also := summary.space.also(name))},

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tuner.report.conclusions import say_worth
-from tuner.report.rows import describe_tail
+from tuner.report.rows import describe_growth, describe_tail
 from tuner.report.wording import make_printable, say_age, say_gain, say_metric, say_speedup, say_trend
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def describe_origin(summary: "Summary") -> tuple[str, ...]:
         describe_gain(summary),
         *([summary.reason] if summary.reason else []),
         *describe_age(summary),
-        *([f"WARNING: {tail}"] if (tail := describe_tail(summary)) else []),
+        *(f"WARNING: {each}" for each in (describe_tail(summary), describe_growth(summary)) if each),
         *describe_worths(summary),
         f"load: {summary.workload}",
         f"host: {fingerprint.host}, {machine}",

@@ -191,6 +191,11 @@ def capacity_rows(summary: "Summary") -> list[Row]:
     return [(server, held, winner.get(server, NOTHING)) for server, held in default.items()]
 
 
+def describe_growth(summary: "Summary") -> str:
+    """Return that the settings need much more memory than the default; empty where they do not."""
+    return f"Memory grows: {'; '.join(summary.grows)}." if summary.grows else ""
+
+
 def inert_rows(summary: "Summary") -> list[Row]:
     """Show what cannot act under the study's load: setting, why, where that is known from."""
     known = {each.name: each.acts_source for each in summary.space.parameters}

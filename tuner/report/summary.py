@@ -219,6 +219,11 @@ class Summary:
         return self.space.lacks(self.winner.config) if self.winner is not None else ()
 
     @property
+    def grows(self) -> tuple[str, ...]:
+        """Return a sentence for every server that takes more than twice the default's memory."""
+        return self.space.grows(self.chosen) if self.chosen is not None else ()
+
+    @property
     def winner_elsewhere(self) -> OtherLoads | None:
         """Return what the winner gave under other loads; None where it met none."""
         found = [each for each in self.other_loads if self.is_winner(each.config)]

@@ -46,6 +46,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
             "default": summary.space.capacity(summary.default.config),
             "winner": None if winner is None else summary.space.capacity(winner.config),
             "lacks": list(summary.lacks),
+            "grows": list(summary.grows),
             "allowed": summary.space.allows_less,
         },
         "not_searched": {

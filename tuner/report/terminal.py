@@ -14,6 +14,7 @@ from tuner.report.rows import (
     Row,
     capacity_rows,
     describe_arm,
+    describe_growth,
     describe_limit,
     describe_tail,
     host_rows,
@@ -264,6 +265,8 @@ def _capacity(summary: "Summary") -> list[RenderableType]:
         if winner != NOTHING:
             table.add_row("", Text("winner", style="bold"), Text(winner))
     parts: list[RenderableType] = [Text(""), table] if rows else []
+    if growth := describe_growth(summary):
+        parts.append(Text(make_printable(growth), style="bold yellow"))
     if summary.lacks:
         text = f"The winner holds less than the default: {make_printable('; '.join(summary.lacks))}."
         held_back = " It is neither exported nor applied without `allow: [capacity]`."

@@ -22,6 +22,8 @@ ALLOWANCE = "capacity"
 """The word of `allow:` with which a study may go below the default's capacity."""
 MEMORY = "memory_mib"
 """The figure that has a most instead of a least, and the fact that bounds it."""
+MOST_GROWTH = 2.0
+"""Times the default's memory that a server may take without a warning."""
 LABELS = {"requests": "requests at once", "queue": "waiting connections", MEMORY: "memory at most"}
 
 Capacity = Mapping[str, Mapping[str, int | float]]
@@ -236,6 +238,17 @@ def name_shortfalls(figures: Iterable[Figure], found: Capacity, guard: Guard) ->
     if guard.most_mib is not None and memory_mib > guard.most_mib:
         sentences.append(f"it may take {_show_mib(memory_mib)}, and {_show_mib(guard.most_mib)} are there")
     return tuple(sentences)
+
+
+def name_growth(default: Capacity, found: Capacity) -> tuple[str, ...]:
+    """Return a sentence for every server whose memory grows by more than it may without a warning."""
+    before, after = ({name: each.get(MEMORY, 0) for name, each in held.items()} for held in (default, found))
+    return tuple(
+        f"{name} may take {_show_mib(mib)} of memory, the default {_show_mib(before[name])}: "
+        f"{mib / before[name]:.1f} times as much"
+        for name, mib in after.items()
+        if 0 < before.get(name, 0) < mib / MOST_GROWTH
+    )
 
 
 def describe_capacity(figures: Iterable[Figure], found: Capacity) -> dict[str, str]:

@@ -24,6 +24,7 @@ from tuner.space.rules import (
     describe_capacity,
     evaluate_bounds,
     guard_by,
+    name_growth,
     name_shortfalls,
 )
 from tuner.space.values import accept, accept_at, as_number, fault_in_range, keep_within, show_value
@@ -234,6 +235,10 @@ class Space:
         """Return a sentence for everything in which a configuration holds less than the default."""
         guard = guard_by(self.capacity(self.default()), self.rules.facts)
         return name_shortfalls(self.rules.figures, self.capacity(config), guard)
+
+    def grows(self, config: Config) -> tuple[str, ...]:
+        """Return a sentence for every server that takes more than twice the default's memory."""
+        return name_growth(self.capacity(self.default()), self.capacity(config))
 
     def open(self) -> "Space":
         """Return the space in which a configuration may hold less than the default."""

@@ -31,6 +31,8 @@ FAST: Mapping[str, Scalar] = {
     "ThreadsPerChild": 64, "Processes": 3, "StartServers": 1, "MaxKeepAliveRequests": 0,
     "EnableSendfile": True,
 }  # fmt: skip
+HUNGRY: Mapping[str, Scalar] = {**FAST, "MaxMemFree": 0}
+GROWS = "apache may take about 1.6 GiB of memory, the default about 355 MiB: 4.5 times as much"
 LESS = "apache holds 75 connections, the default 450; apache holds 25 requests at once, the default 150"
 RENDERED = {
     "apache": Rendered(
@@ -50,8 +52,12 @@ def space_of(*, allows_less: bool = False) -> Space:
 @cache
 def summary_of(*, less: bool, allows_less: bool = False) -> Summary:
     """Summarize a study with this winner, as a storage may have it from before there was a guard."""
+    return summary_with(OUTAGE if less else FAST, allows_less=allows_less)
+
+
+def summary_with(winning: Mapping[str, Scalar], *, allows_less: bool = False) -> Summary:
     space = space_of(allows_less=allows_less)
-    made = make_summary(searches=0, pairs=4, winning=OUTAGE if less else FAST, space=space.open())
+    made = make_summary(searches=0, pairs=4, winning=winning, space=space.open())
     return replace(made, space=space)
 
 
@@ -148,3 +154,22 @@ def test_scripts_read_capacity_what_ships_and_what_else_it_does() -> None:
     assert shown["winner"]["ships"]["MaxRequestWorkers"] == [150, 192]
     assert "EnableSendfile" in shown["winner"]["also"]
     assert "Processes" in shown["winner"]["changes"], "what was chosen stays where scripts know it"
+
+
+def test_memory_that_more_than_doubles_is_a_warning_wherever_the_winner_is_shown() -> None:
+    summary = summary_with(HUNGRY)
+    said = f"Memory grows: {GROWS}."
+
+    assert said in " ".join(screen_of(summary).split())
+    assert said in render_report(summary)
+    assert f"# WARNING: {said}" in export(summary, "apache", rendered=RENDERED)["tuner-apache.conf"].decode()
+    assert json.loads(export(summary, "json", rendered={})["tuner.json"])["capacity"]["grows"] == [GROWS]
+    assert summary_json(summary)["capacity"]["grows"] == [GROWS]
+
+
+def test_memory_that_does_not_double_is_a_figure_and_no_warning() -> None:
+    summary = summary_of(less=False)
+
+    assert "Memory grows" not in screen_of(summary)
+    assert "Memory grows" not in render_report(summary)
+    assert summary_json(summary)["capacity"]["grows"] == []
