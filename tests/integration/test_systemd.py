@@ -2,7 +2,7 @@
 
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -158,6 +158,59 @@ def test_what_is_applied_outlives_a_restart_once_it_was_confirmed(
     assert undo(plugins.make_host(web.ssh_url)) != ()
     assert look_at(web) == before
     assert open_files_of(web) == 2000
+
+
+DEPENDENT = """\
+[Unit]
+{word}=nginx.service
+After=nginx.service
+[Service]
+ExecStart=/bin/sleep infinity
+Restart=always
+"""
+SOCKET = """\
+[Unit]
+PartOf=nginx.service
+[Socket]
+ListenStream=/run/nginx-extra.sock
+Service=nginx.service
+"""
+DEPENDENTS = ("Requires", "PartOf", "BindsTo", "Requisite")
+
+
+def states_of(host: TestHost, units: Iterable[str]) -> dict[str, str]:
+    return {unit: host.show_unit(unit, "ActiveState") for unit in units}
+
+
+def test_units_that_depend_on_the_server_run_in_every_trial_and_afterwards(web: TestHost, tmp_path: Path):
+    units = [f"{word.lower()}.service" for word in DEPENDENTS]
+    for word, unit in zip(DEPENDENTS, units, strict=True):
+        (web.root / "etc/systemd/system" / unit).write_text(DEPENDENT.format(word=word))
+    (web.root / "etc/systemd/system/of-one.service").write_text(
+        DEPENDENT.format(word="PartOf").replace("nginx", "requires")
+    )
+    (web.root / "etc/systemd/system/nginx.socket").write_text(SOCKET)
+    units += ["of-one.service", "nginx.socket"]
+    for argv in (["daemon-reload"], ["stop", "nginx.service"], ["start", "nginx.socket", *units]):
+        web.run(["systemctl", *argv])
+    alive = dict.fromkeys(units, "active")
+    target, space = find(web, tmp_path)
+    named = [str(each) for each in target.refuse_conflicts() if "depend on nginx" in str(each)]
+    assert len(named) == 1
+    assert all(unit in named[0] for unit in units)
+
+    with target.hold(print):
+        with target.deploy(space.complete(CHANGES)):
+            wait_until(lambda: states_of(web, units) == alive)
+        # As after a trial that did not start, which takes them down.
+        web.run(["systemctl", "stop", "nginx"])
+        assert states_of(web, units) == dict.fromkeys(units, "inactive")
+        with target.deploy(space.complete({"worker_processes": 2})):
+            wait_until(lambda: states_of(web, units) == alive)
+        web.run(["systemctl", "stop", "nginx"])
+
+    assert states_of(web, units) == alive
+    assert web.show_unit("nginx", "ActiveState") == "active"
 
 
 SLOW = """\

@@ -131,7 +131,7 @@ def _commands(service: Service | None) -> dict[str, Argv]:
     """Return the commands that the keeper's verbs run."""
     if service is None:
         return {"units": RELOAD}
-    return {verb: getattr(service, verb) or () for verb in ("check", "stop", "start", "reload")}
+    return {verb: getattr(service, verb) or () for verb in ("check", "stop", "start", "restart", "reload")}
 
 
 def _refuse_checked(server: DiscoveredServer, completed: Completed) -> None:

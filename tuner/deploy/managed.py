@@ -141,7 +141,10 @@ class ManagedTarget:
         be stopped first.
         """
         pids = tuple(self._first_processes().values())
-        found = find_conflicts(self.host, sorted(changed or self.tuned), sorted(self.files_read), pids=pids)
+        names = [service.name for service in self.services if service.is_systemd]
+        found = find_conflicts(
+            self.host, sorted(changed or self.tuned), sorted(self.files_read), pids=pids, services=names
+        )
         refused = [str(each) for each in found if each.is_refused]
         if refused:
             raise TargetError(f"{self.host.name}: {' '.join(refused)}")

@@ -56,7 +56,12 @@ class Conflict:
 
 
 def find_conflicts(
-    host: Host, tuned: Sequence[str], files: Sequence[PurePosixPath], *, pids: Sequence[int] = ()
+    host: Host,
+    tuned: Sequence[str],
+    files: Sequence[PurePosixPath],
+    *,
+    pids: Sequence[int] = (),
+    services: Sequence[str] = (),
 ) -> tuple[Conflict, ...]:
     """Look for all of them at once, in one round trip.
 
@@ -65,6 +70,7 @@ def find_conflicts(
         tuned: names of the parameters that may be changed; those of the kernel are keys of sysctl.
         files: what will be written or changed, paths below /proc/sys among them.
         pids: first processes of the services.
+        services: their names.
 
     Raises:
         TargetError: the host cannot be asked.
@@ -72,13 +78,14 @@ def find_conflicts(
     keys = {name.replace(".", "/") for name in tuned if KERNEL_KEY.fullmatch(name)}
     keys |= {str(path.relative_to(KERNEL)) for path in files if path.is_relative_to(KERNEL)}
     own = [path for path in files if not any(path.is_relative_to(root) for root in (KERNEL, SYS))]
-    inventory = take_inventory(host, own, pids)
+    inventory = take_inventory(host, own, pids, services)
     found = (
         *_tuning_daemons(inventory, keys),
         *_agents(inventory),
         *_package_managers(inventory),
         *_certificate_clients(inventory),
         *_timers(inventory),
+        *_dependents(inventory),
         *_boot_settings(inventory, keys),
         *_containers(inventory, keys),
         *_read_only(inventory, keys, own),
@@ -180,6 +187,15 @@ def _timers(inventory: Inventory) -> Iterator[Conflict]:
             what="it may replace files and restart services in the middle of a run, which would end it",
             where=timer,
             remedy=f"Keep it from firing for the time of the study: {stopped}.",
+        )
+
+
+def _dependents(inventory: Inventory) -> Iterator[Conflict]:
+    for service, units in inventory.along.items():
+        yield Conflict(
+            what=f"{', '.join(units)} depend on {service}: systemd restarts them in each trial",
+            where=f"systemctl list-dependencies --reverse {service}",
+            remedy="Check that they stand many restarts, or remove the dependency for the time of the study.",
         )
 
 

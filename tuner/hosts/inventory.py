@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
@@ -53,6 +53,23 @@ elif [ -e /etc/cron.d/certbot ]; then
   echo /etc/cron.d/certbot
 fi
 """
+# What systemd stops when it stops a service, as the keeper finds it, too.
+SHOW_ALONG = r"""
+properties=RequiredBy,RequisiteOf,BoundBy,ConsistsOf,PropagatesStopTo,TriggeredBy
+[ -d /run/systemd/system ] || exit 0
+for service; do
+  known=" $service $service.service " queue=$service
+  while [ -n "$queue" ]; do
+    found=$(systemctl show --value "--property=$properties" -- $queue)
+    queue=
+    for unit in $found; do
+      case $known in *" $unit "*) continue ;; esac
+      known="$known$unit " queue="$queue $unit"
+      systemctl is-active --quiet -- "$unit" && printf '%s %s\n' "$service" "$unit"
+    done
+  done
+done
+"""
 TRIGGERS = PurePosixPath("/var/lib/dpkg/triggers/Unincorp")
 """What dpkg has still to do for packages that were changed (deb-triggers(5))."""
 
@@ -85,6 +102,8 @@ class Inventory:
     """Of `TIMERS`, and cron's own job of certbot, those that will fire."""
     has_triggers: bool = False
     """Whether dpkg has triggers left to run."""
+    along: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Service → units that systemd stops and restarts with it."""
 
     def options_at(self, path: PurePosixPath) -> frozenset[str]:
         """Return the options of the mount that a path is on."""
@@ -92,13 +111,16 @@ class Inventory:
         return self.mounts[points[0]] if points else frozenset()
 
 
-def take_inventory(host: Host, files: Sequence[PurePosixPath], pids: Sequence[int]) -> Inventory:
+def take_inventory(
+    host: Host, files: Sequence[PurePosixPath], pids: Sequence[int], services: Sequence[str] = ()
+) -> Inventory:
     """Read everything in one round trip. Raises TargetError when the host cannot be asked.
 
     Args:
         host: which is going to be tuned.
         files: that will be changed.
         pids: first processes of the services.
+        services: their names.
     """
     commands = (
         _shell("cat /proc/[0-9]*/comm"),
@@ -113,6 +135,7 @@ def take_inventory(host: Host, files: Sequence[PurePosixPath], pids: Sequence[in
         _shell(SHOW_LOCKS, *map(str, LOCKS)),
         _shell(SHOW_TIMERS, *TIMERS),
         _shell('test -s "$1" && echo "$1"', str(TRIGGERS)),
+        _shell(SHOW_ALONG, *services),
         *(_shell('head -c "$1" -- "$2"', str(HEAD_BYTES), str(path)) for path in files),
     )
     done = host.run_all(commands)
@@ -122,7 +145,7 @@ def take_inventory(host: Host, files: Sequence[PurePosixPath], pids: Sequence[in
         )
     texts = [_text(each) for each in done]
     processes, profile, sysctls, systemd, mounts, container, enforcing, free, confined = texts[:9]
-    locked, timers, triggers, *heads = texts[9:]
+    locked, timers, triggers, along, *heads = texts[9:]
     return Inventory(
         processes=frozenset(processes.split("\n")),
         profile=profile.strip(),
@@ -137,6 +160,7 @@ def take_inventory(host: Host, files: Sequence[PurePosixPath], pids: Sequence[in
         locked=frozenset(map(PurePosixPath, locked.splitlines())),
         timers=frozenset(timers.splitlines()),
         has_triggers=bool(triggers.strip()),
+        along=_along(along),
     )
 
 
@@ -152,6 +176,14 @@ def _text(completed: Completed) -> str:
 def _sections(printed: str) -> dict[PurePosixPath, str]:
     sections = (section.partition("\n") for section in printed.split("\x1e")[1:])
     return {PurePosixPath(path): content for path, _, content in sections}
+
+
+def _along(printed: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in printed.splitlines():
+        service, _, unit = line.partition(" ")
+        found.setdefault(service, []).append(unit)
+    return found
 
 
 def _mounts(printed: str) -> dict[PurePosixPath, frozenset[str]]:

@@ -56,8 +56,11 @@ def describe_service(
     has_systemd, *units, script = (each.returncode == 0 for each in probed)
     is_systemd = has_systemd and any(units)
     stop: Argv = ("sh", "-c", _STOP, f"stop-{name}", str(pid_file), title)
+    restart: Argv | None = None
     if is_systemd:
-        stop, start, reload = (("systemctl", verb, name) for verb in ("stop", "start", "reload"))
+        stop, start, restart, reload = (
+            ("systemctl", verb, name) for verb in ("stop", "start", "restart", "reload")
+        )
     elif script:
         stop, start, reload = (("service", name, verb) for verb in ("stop", "start", "reload"))
     return Service(
@@ -65,6 +68,7 @@ def describe_service(
         check=check,
         stop=stop,
         start=start if is_systemd else (*_APART, *start),
+        restart=restart,
         reload=reload,
         is_systemd=is_systemd,
         pid_file=pid_file,

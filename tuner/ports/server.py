@@ -138,6 +138,8 @@ class Service:
     start: Argv
     reload: Argv | None
     """None when a reload is not possible."""
+    restart: Argv | None = None
+    """Restarts it along with what depends on it; None where it is stopped, and then started."""
     is_systemd: bool = False
     pid_file: PurePosixPath = PurePosixPath()
     """Holds the id of its first process while it runs; systemd's own answer is taken where there is one."""

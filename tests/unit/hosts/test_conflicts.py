@@ -35,7 +35,8 @@ SCRIPTS = {
     "free": "df ",
     "confined": "attr/current",
     "locks": "/proc/locks",
-    "timers": "is-active",
+    "timers": "cron.d/certbot",
+    "along": "RequiredBy",
     "triggers": "test -s",
     "head": "head ",
 }
@@ -80,6 +81,13 @@ def test_certificate_clients_and_package_managers_are_refused_while_they_are_at_
     assert (by_lock.is_refused, by_lock.what.partition(" ")[0]) == (True, "certbot")
     upgrade = only(host(locks="/run/unattended-upgrades.lock\n"))
     assert (upgrade.is_refused, upgrade.where) == (True, "/run/unattended-upgrades.lock is locked")
+
+
+def test_units_that_restart_with_a_service_are_named():
+    found = only(host(along="nginx worker.service\nnginx nginx.socket\n"))
+
+    assert not found.is_refused
+    assert "worker.service, nginx.socket depend on nginx" in str(found)
 
 
 def test_what_will_be_at_work_is_a_warning():

@@ -96,7 +96,7 @@ write_plan_line() { # OWNER, after reading a line → file: of the service that 
             esac
             file=$state/services/$value
             ;;
-        'systemd '* | 'pid-file '* | 'check '* | 'stop '* | 'start '* | 'reload '*)
+        'systemd '* | 'pid-file '* | 'check '* | 'stop '* | 'start '* | 'restart '* | 'reload '*)
             printf '%s\n' "$line" >> "$file"
             ;;
         *) fail "$REFUSED" 'The request has a line that is not known.' ;;
@@ -125,6 +125,7 @@ write_whether_it_runs() { # FILE
         1) echo 'ran no' ;;
         *) echo 'ran unknown' ;;
     esac >> "$1"
+    [ "$systemd" = no ] || { find_along "${1##*/}" && printf 'along %s\n' "$along" >> "$1"; }
 }
 
 wait_until_settled() { # NAME: what is just starting would be taken for stopped, and stopped in the end
@@ -138,7 +139,8 @@ wait_until_settled() { # NAME: what is just starting would be taken for stopped,
 
 tell_plan() { # the controller keeps it as well
     for file in "$state/services"/*; do
-        [ -e "$file" ] && read_service "$file" && printf 'ran\t%s %s\n' "${file##*/}" "$ran"
+        [ -e "$file" ] && read_service "$file" && printf 'ran\t%s %s\n' "${file##*/}" "$ran" &&
+            printf 'along\t%s %s\n' "${file##*/}" "$along"
     done
     { while IFS= read -r line; do printf 'answered\t%s\n' "$line"; done < "$state/urls"; } 2> /dev/null
     read_word boot "$state/boot_id" && printf 'boot\t%s\n' "$boot"
@@ -179,7 +181,7 @@ adopt_plan() { # SESSION: there is no session open, so nothing is changed any mo
         case $line in
             'since '*) printf '%s\n' "$line" >> "$state/plan" ;;
             'boot '*) printf '%s\n' "${line#* }" > "$state/boot_id" ;;
-            'ran '*) printf '%s\n' "$line" >> "$file" ;;
+            'ran '* | 'along '*) printf '%s\n' "$line" >> "$file" ;;
             'answered '*) printf '%s\n' "${line#* }" >> "$state/urls" ;;
             'made '* | 'written '* | 'absent '* | 'setting '* | 'file '*) ;; # originals: see adopt_originals
             *) write_plan_line "$state/plan" ;;

@@ -99,7 +99,7 @@ def arming(
     for service in services:
         if not SERVICE_NAME.fullmatch(service.name):
             raise TargetError(f"{service.name!r} is not a name of a service. Correct it.")
-        commands = {verb: getattr(service, verb) for verb in ("stop", "start", "check", "reload")}
+        commands = {verb: getattr(service, verb) for verb in ("stop", "start", "restart", "check", "reload")}
         lines += [f"service {service.name}", f"systemd {'yes' if service.is_systemd else 'no'}"]
         lines += [
             f"{verb} {_one_line(shlex.join(argv), service.name)}" for verb, argv in commands.items() if argv
@@ -122,14 +122,14 @@ def plan_to_keep(purpose: str, session: str, command: Command, reply: Mapping[st
     `command` armed the target; in its reply the keeper says which services ran, what answered how, and which
     boot it is.
     """
-    ran = dict(line.partition(" ")[::2] for line in reply.get("ran", ()))
+    told = {word: dict(line.partition(" ")[::2] for line in reply.get(word, ())) for word in ("ran", "along")}
     lines = [f"purpose {purpose}", f"session {session}"]
     for line in command.stdin.decode(errors="surrogateescape").splitlines():
         word, _, value = line.partition(" ")
         if word not in {"session", "url", "end"}:
             lines.append(line)
-        if word == "service" and value in ran:
-            lines.append(f"ran {ran[value]}")
+        if word == "service":
+            lines += [f"{key} {of[value]}" for key, of in told.items() if value in of]
     lines += [f"{word} {line}" for word in ("answered", "boot", "since") for line in reply.get(word, ())]
     return "\n".join(lines)
 

@@ -20,11 +20,18 @@ activate() { # SESSION check|restart|reload NAME, SESSION units: under the lock,
             [ "$systemd" = no ] || is_loaded "$3" ||
                 fail "$REFUSED" "$3: its unit is $loaded, so it was left running. Look there, then begin again."
             can_read_files || fail "$REFUSED" "$3: was left running: $(printable "$unreadable"). Look there."
-            serve stop "$stop" && serve start "$start"
+            if [ -n "$restart" ]; then
+                start_sockets > /dev/null 2>&1
+                serve restart "$restart" "$RESTART_TIMEOUT_S"
+            else
+                serve stop "$stop" && serve start "$start"
+            fi
+            # A start that failed before took them down, and the restart starts only what runs.
+            # shellcheck disable=SC2086 - words
+            [ "$ended" != 0 ] || [ -z "$along" ] || systemctl start --no-block -- $along > /dev/null 2>&1 9>&-
             ;;
         *) fail "$REFUSED" "$2: is nothing that a service can be told." ;;
     esac
-    ended=$?
     exec 9>&- # whoever listens may be slow
     printf 'ran\t%s\t%s\n' "$verb" "$ended"
     say_lines out "$out"
@@ -32,10 +39,12 @@ activate() { # SESSION check|restart|reload NAME, SESSION units: under the lock,
     [ "$ended" = 0 ] || return "$SERVICE_FAILED"
 }
 
-serve() { # VERB LINE
+serve() { # VERB LINE [TIMEOUT_S] → ended
     verb=$1
     [ -n "$2" ] || fail "$REFUSED" "The service has no command to $1."
-    run_apart "$2" > "$out" 2> "$err"
+    run_apart "$2" "${3-}" > "$out" 2> "$err"
+    ended=$?
+    return "$ended"
 }
 
 say_lines() { # WORD FILE
@@ -45,8 +54,8 @@ say_lines() { # WORD FILE
     done
 }
 
-read_service() { # FILE → systemd pid_file check stop start reload ran
-    systemd=no pid_file='' check='' stop='' start='' reload='' ran=unknown
+read_service() { # FILE → systemd pid_file check stop start restart reload ran along
+    systemd=no pid_file='' check='' stop='' start='' restart='' reload='' ran=unknown along=''
     while IFS= read -r line; do
         case $line in
             'systemd '*) systemd=${line#* } ;;
@@ -54,10 +63,27 @@ read_service() { # FILE → systemd pid_file check stop start reload ran
             'check '*) check=${line#* } ;;
             'stop '*) stop=${line#* } ;;
             'start '*) start=${line#* } ;;
+            'restart '*) restart=${line#* } ;;
             'reload '*) reload=${line#* } ;;
             'ran '*) ran=${line#* } ;;
+            'along '*) along=${line#* } ;;
         esac
     done < "$1"
+}
+
+find_along() { # NAME → along: units that run, and that systemd stops when it stops this one
+    known=" $1 $1.service " queue=$1 along=''
+    while [ -n "$queue" ]; do
+        # shellcheck disable=SC2086 - words
+        found=$(systemctl show --value "--property=$DEPENDENTS" -- $queue 2> /dev/null 9>&-)
+        queue=''
+        for unit in $found; do
+            case $known in *" $unit "*) continue ;; esac
+            known="$known$unit " queue="$queue $unit"
+            ! systemctl is-active --quiet -- "$unit" 9>&- || along="$along $unit"
+        done
+    done
+    along=${along# }
 }
 
 is_running() { # NAME, after read_service: 0 yes, 1 no, 2 cannot be told
@@ -76,18 +102,18 @@ is_running() { # NAME, after read_service: 0 yes, 1 no, 2 cannot be told
     fi
 }
 
-run_apart() { # LINE: a command of the service, away from our locks and from what we set for ourselves
+run_apart() { # LINE [TIMEOUT_S]: a command of the service, away from our locks and from what we set for ourselves
     (
         umask 022
         echo 0 > /proc/self/oom_score_adj
-        exec timeout "$SERVICE_TIMEOUT_S" /bin/sh -c "$1"
+        exec timeout "${2:-$SERVICE_TIMEOUT_S}" /bin/sh -c "$1"
     ) < /dev/null 8>&- 9>&-
 }
 
-run_line() { # LINE
+run_line() { # LINE [TIMEOUT_S]
     said=$state/said
     { true > "$said"; } 2> /dev/null || said=/dev/null
-    run_apart "$1" > "$said" 2>&1
+    run_apart "$@" > "$said" 2>&1
 }
 
 wait_until_stopped() {
@@ -134,6 +160,11 @@ may_be_stopped() { # after read_service: what serves is not stopped unless it wi
 restore_service() { # FILE RESTART
     service=${1##*/}
     read_service "$1"
+    restore_program "$2"
+    [ -z "$along" ] || start_along
+}
+
+restore_program() { # RESTART, after read_service
     is_running "$service"
     running=$?
     if [ "$ran" = no ]; then
@@ -142,13 +173,9 @@ restore_service() { # FILE RESTART
         return
     fi
     if [ "$running" != 1 ]; then
-        [ "$2" = yes ] && may_be_stopped || return
+        [ "$1" = yes ] && may_be_stopped || return
     fi
-    run_line "$stop"
-    # A stop may come back early; and systemd starts nothing that failed too often.
-    wait_until_stopped
-    [ "$systemd" = no ] || systemctl reset-failed -- "$service" 2> /dev/null
-    if ! run_line "$start"; then
+    if ! start_again; then
         complain "$service" "it does not start: $(last_words "$said")"
         return
     fi
@@ -159,6 +186,37 @@ restore_service() { # FILE RESTART
         sleep 0.5 8>&- 9>&-
     done
     complain "$service" "it was started and does not run: $(last_words "$said")"
+}
+
+start_again() { # after read_service
+    # systemd starts nothing that failed too often.
+    # shellcheck disable=SC2086 - words
+    [ "$systemd" = no ] || systemctl reset-failed -- "$service" $along 2> /dev/null
+    if [ -n "$restart" ]; then
+        start_sockets
+        run_line "$restart" "$RESTART_TIMEOUT_S"
+        return
+    fi
+    run_line "$stop"
+    wait_until_stopped # a stop may come back early
+    run_line "$start"
+}
+
+start_sockets() { # those that fell: none is started while its service runs
+    for unit in $along; do
+        case $unit in *.socket) ;; *) continue ;; esac
+        systemctl is-active --quiet -- "$unit" || { run_apart "$stop" && run_apart "systemctl start -- '$unit'"; }
+    done
+}
+
+start_along() { # what fell with the service
+    is_running "$service" || return
+    for unit in $along; do
+        systemctl is-active --quiet -- "$unit" && continue
+        run_line "systemctl start -- '$unit'" && systemctl is-active --quiet -- "$unit" &&
+            log "started $unit" && continue
+        complain "$unit" "it stopped with $service, and does not start again: $(last_words "$said")"
+    done
 }
 
 restore_services() { # RESTART → unfinished: whether a service still has to be restarted

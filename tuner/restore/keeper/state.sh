@@ -48,6 +48,8 @@ TEMPORARY=.tuner-new DISPLACED=.tuner-old
 LOG_BYTES=1000000
 RESERVE_KIB=256
 SERVICE_TIMEOUT_S=90
+RESTART_TIMEOUT_S=180
+DEPENDENTS=RequiredBy,RequisiteOf,BoundBy,ConsistsOf,PropagatesStopTo,TriggeredBy
 WORDS_TIMEOUT_S=5
 WORDS_BYTES=65536
 READ_END='exec < "$1" && [ -f /proc/self/fd/0 ] && [ "$(stat -L -c %h /proc/self/fd/0)" = 1 ] &&
