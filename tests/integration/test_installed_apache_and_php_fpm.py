@@ -120,9 +120,21 @@ def php_fpm_in_a_sandbox():
     return installed("/etc/php", empty=["/var/log", "/run"])
 
 
-def test_a_drop_in_for_a_pool_is_in_force_after_a_start():
-    with php_fpm_in_a_sandbox() as sandbox:
+ELSEWHERE = "/usr/local/etc"
+
+
+# A relative pattern begins at the prefix that the program was built with.
+MOVE_POOL = f"""
+cd /etc/php/*/fpm && mv pool.d/www.conf {ELSEWHERE} && sed -i 's/^.www./[shop]/' {ELSEWHERE}/www.conf
+sed -i 's|^include=.*|include=local/etc/*.conf|' php-fpm.conf
+"""
+
+
+@pytest.mark.parametrize("script", ["true", MOVE_POOL], ids=["packaged", "elsewhere"])
+def test_a_drop_in_for_a_pool_is_in_force_after_a_start(script: str):
+    with installed("/etc/php", empty=["/var/log", "/run", ELSEWHERE]) as sandbox:
         run(sandbox, "mkdir", "-p", "/run/php")
+        sh(sandbox, script)
         before = PhpFpm().find(sandbox)
         config = {"pm": "static", "pm.max_children": 4, "pool.listen.backlog": 300, "rlimit_files": 2048}
         put(sandbox, PhpFpm().rewrite(config, before))

@@ -14,6 +14,8 @@ DROP_IN_NAME = "zz-tuner.conf"
 DROP_IN_HEAD = "Written by tuner: overrides what is set before. Take this file away to undo it."
 """The comment that a drop-in begins with."""
 
+_WILDCARDS = frozenset("*?[")
+
 
 def matching(paths: Iterable[PurePosixPath], pattern: PurePosixPath) -> list[PurePosixPath]:
     """Return the paths that match, in the order of their names; `*` does not go across a slash."""
@@ -36,6 +38,18 @@ def matches(path: PurePosixPath, pattern: PurePosixPath) -> bool:
 
 def _fits(part: str, wanted: str) -> bool:
     return part == wanted or (fnmatchcase(part, wanted) and (part[0] != "." or wanted[0] == "."))
+
+
+def list_matching(host: Host, pattern: PurePosixPath) -> list[PurePosixPath]:
+    """Return the files of a host that match, in order; a path without wildcards as it is."""
+    wild = next((index for index, part in enumerate(pattern.parts) if _WILDCARDS & set(part)), None)
+    if wild is None:
+        return [pattern]
+    depth = str(len(pattern.parts) - wild)
+    root = str(PurePosixPath(*pattern.parts[:wild]))
+    argv = ("find", "-L", root, "-mindepth", depth, "-maxdepth", depth, "-type", "f", "-print0")
+    listed = host.run(argv, timeout_s=COMMAND_TIMEOUT_S).stdout.decode(errors="surrogateescape")
+    return matching((PurePosixPath(name) for name in listed.split("\0") if name), pattern)
 
 
 def read_files(host: Host, main: PurePosixPath, *directories: PurePosixPath, package: str) -> Files:

@@ -161,6 +161,11 @@ class Installation:
     """Where it answers; None when that cannot be told, or when it does not speak HTTP (php-fpm)."""
     log: PurePosixPath | None = None
     """Its error log."""
+    passes_to: tuple[str, ...] = ()
+    """Addresses of the servers behind it that answer the requests of the load, as its files name them
+    (`unix:/run/php/php8.2-fpm.sock`, `127.0.0.1:9000`); for an installation that was aimed at requests."""
+    layout: object = None
+    """What the adapter has read in the files; for itself alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ section again; what it says wins.
 """
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
@@ -15,13 +16,12 @@ from tuner.adapters.servers.php_fpm.installation import (
     FIND_PROGRAMS,
     TO_STDERR,
     find_php_fpm,
-    newest_program,
-    pool_of,
+    layout_of,
+    list_programs,
     read_refusals,
     read_version,
 )
 from tuner.adapters.servers.php_fpm.page_errors import find_page_errors
-from tuner.adapters.servers.php_fpm.pools import read_entries
 from tuner.kit import programs, readback, services
 from tuner.ports import (
     FASTCGI,
@@ -64,7 +64,7 @@ class PhpFpm:
 
     def detect(self, host: Host) -> Facts:
         listed = host.run(FIND_PROGRAMS, timeout_s=programs.COMMAND_TIMEOUT_S)
-        program = newest_program(listed, host, self.package)
+        program = list_programs(listed, host, self.package)[0]
         about = host.run((program, "-v"), timeout_s=programs.COMMAND_TIMEOUT_S)
         return Facts(
             version=read_version(about),
@@ -105,6 +105,9 @@ class PhpFpm:
     def find(self, host: Host) -> Installation:
         return find_php_fpm(host, self.package)
 
+    def find_behind(self, host: Host, addresses: Sequence[str]) -> Installation:
+        return find_php_fpm(host, self.package, addresses)
+
     def rewrite(self, config: Config, installation: Installation) -> Files:
         return write_drop_in(config, installation)
 
@@ -115,16 +118,14 @@ class PhpFpm:
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
     ) -> Config:
-        main, pool = pool_of(installation.files)
+        layout = layout_of(installation)
         found: dict[str, Scalar] = {}
         backlog = int(config.get(BACKLOG, -1))
         # As it was found; net.core.somaxconn may be below it, and -1 means just that.
         if backlog not in {-1, installation.facts.current[BACKLOG]}:
-            listen = [each.value for each in read_entries(installation.files, main)
-                      if (each.section, each.key) == (pool, "listen")]  # fmt: skip
-            found |= _read_queue(host, listen[-1] if listen else "")
+            found |= _read_queue(host, layout.pools[layout.pool])
         if pid:
-            found |= _judge_children(look, config, pid, pool)
+            found |= _judge_children(look, config, pid, layout.pool)
         return {name: value for name, value in found.items() if name in config}
 
     def refusals(self, checked: Completed) -> tuple[str, ...]:

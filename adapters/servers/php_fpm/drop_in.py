@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 
-from tuner.adapters.servers.php_fpm.installation import KEYS, SPARE, pool_of
-from tuner.adapters.servers.php_fpm.pools import included_directories, read_entries
+from tuner.adapters.servers.php_fpm.installation import KEYS, SPARE, layout_of
+from tuner.adapters.servers.php_fpm.pools import INCLUDE, Layout
 from tuner.adapters.servers.php_fpm.private import OF_OPCACHE, SOCKET
 from tuner.errors import ConfigRejected, TargetError
 from tuner.kit.config_files import DROP_IN_HEAD, DROP_IN_NAME
@@ -21,7 +22,7 @@ def write_drop_in(config: Config, installation: Installation) -> Files:
         ConfigRejected: a value that is none of its setting's.
         TargetError: the pool cannot be opened again, no drop-in would be read, or a line after it wins.
     """
-    current = installation.facts.current
+    current, layout = installation.facts.current, layout_of(installation)
     for name, value in config.items():
         _refuse_nonsense(name, value, current)
     changed = {name for name, value in config.items() if value != current[name]}
@@ -32,7 +33,7 @@ def write_drop_in(config: Config, installation: Installation) -> Files:
         changed.update(name for name in SPARE if name in config)
     asked = {KEYS.get(name, name): config[name] for name in config if name in changed}
     lines = {key: f"{key} = {_show(value)}" for key, value in asked.items()}
-    return _write_file(lines, installation)
+    return _write_file(lines, installation.files, layout)
 
 
 def _refuse_nonsense(name: str, value: Scalar, current: Mapping[str, Scalar]) -> None:
@@ -57,23 +58,16 @@ def _show(value: Scalar) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
-def _write_file(lines: Mapping[str, str], installation: Installation) -> Files:
+def _write_file(lines: Mapping[str, str], files: Files, layout: Layout) -> Files:
     """Write the file that is read last. Raises TargetError when none would be, or another comes after."""
-    files = installation.files
-    main, pool = pool_of(files)
+    pool = layout.pool
     if not _ALLOWED_POOL.fullmatch(pool):
         raise TargetError(f"php-fpm: the pool {pool!r} has a name that cannot be written again. Rename it.")
-    places = included_directories(files, main)
-    if not places:
-        raise TargetError(
-            f"php-fpm: {main} includes no directory where settings could be added. Add a line at its end: "
-            f"include={main.parent}/pool.d/*.conf"
-        )
-    place = places[0] / DROP_IN_NAME
+    place = _find_place(files, layout)
     kept = _kept_lines(files.get(place), lines)
     text = "".join(f"{line}\n" for line in (*kept, f"[{pool}]", *lines.values()))
     after = {**files, place: text.encode()}
-    last = {entry.key: entry for entry in read_entries(after, main) if entry.section == pool}
+    last = {entry.key: entry for entry in layout.read_entries(after) if entry.section == pool}
     for key in lines:
         if last[key].path != place:
             raise TargetError(
@@ -81,6 +75,18 @@ def _write_file(lines: Mapping[str, str], installation: Installation) -> Files:
                 "Move that line, or leave the setting out of the space with `without:`."
             )
     return {place: text.encode()}
+
+
+def _find_place(files: Files, layout: Layout) -> PurePosixPath:
+    """Return the file that would be included last. Raises TargetError when none would be."""
+    patterns = [layout.prefix / each.value for each in layout.read_entries(files) if each.key == INCLUDE]
+    for pattern in reversed(patterns):
+        if re.fullmatch(r"[^*?[]+/\*[^*?[/]*", str(pattern)):
+            return pattern.with_name(f"{PurePosixPath(DROP_IN_NAME).stem}{pattern.name[1:]}")
+    raise TargetError(
+        f"php-fpm: {layout.main} includes no directory where settings could be added. Add a line at its end: "
+        f"include={layout.main.parent}/pool.d/*.conf"
+    )
 
 
 def _kept_lines(installed: bytes | None, lines: Mapping[str, str]) -> list[str]:

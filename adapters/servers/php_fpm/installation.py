@@ -1,37 +1,39 @@
 """Find an installed php-fpm, as Debian, Ubuntu (php-fpm8.2) and RHEL-likes (php-fpm) install it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers.php_fpm.pools import read_entries
+from tuner.adapters.servers.php_fpm.pools import GLOBAL, INCLUDE, Layout, find_pool
 from tuner.errors import TargetError
 from tuner.kit import programs
+from tuner.kit.config_files import list_matching
 from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Command, Completed, Facts, Files, Host, Installation, Scalar
 
-CONFIGURATIONS = ("/etc/php", "/etc/php-fpm.conf", "/etc/php-fpm.d")
-"""Where distributions keep its files: Debian below /etc/php/VERSION/fpm, RHEL-likes the others."""
 USUAL_POOL = "www"
 SPARE = ("pm.start_servers", "pm.min_spare_servers", "pm.max_spare_servers")
 """What only `pm = dynamic` reads, and then needs."""
 
-FIND_PROGRAMS = ("find", "/usr/sbin", "/usr/local/sbin", "-maxdepth", "1", "-name", "php-fpm*")
+DIRECTORIES = ("/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin")
+"""Where distributions and PHP's own build install it."""
+FIND_PROGRAMS = ("find", *DIRECTORIES, "-maxdepth", "1", "-name", "php-fpm*")
 KEYS: Mapping[str, str] = {"pool.listen.backlog": "listen.backlog"}
 """Parameter → its key, where they differ: nginx has a parameter listen_backlog."""
 PROTECTIONS = frozenset({"clear_env", "process.dumpable", "rlimit_core"})
 """What keeps secrets of the application in; it is never traded for speed, whatever a space says."""
 
-_FIND_FILES = ("find", *CONFIGURATIONS, "-name", "*.conf")
 # Otherwise every test of the configuration is written into the service's own error log, too.
 TO_STDERR = ("--nodaemonize", "--force-stderr")
-_PROGRAM = re.compile(r"^/\S*/php-fpm(\d+\.\d+)?$", re.MULTILINE)
+# Debian calls it php-fpm8.2, Alpine php-fpm82.
+_PROGRAM = re.compile(r"^/\S*/php-fpm(?:(\d)\.?(\d+))?$", re.MULTILINE)
 _VERSION = re.compile(r"^PHP (\d+(?:\.\d+)*)", re.MULTILINE)
 _REFUSAL = re.compile(r"^(?:\[[^\]]*\] )?((?:WARNING|ERROR|ALERT): .*)$", re.MULTILINE)
 # What an error says last repeats that there was one before.
 _REPEATED = re.compile(r"ERROR: (?:failed to (?:load|post process)|FPM initialization failed)")
 _DUMPED = re.compile(r"NOTICE: (?:\[(?P<section>[^\]]+)\]|\t(?P<key>[^=]+?) = (?P<value>.*))$", re.MULTILINE)
+_PREFIX = re.compile(r"\(default: (/.*)\)")
 _MAIN_FILE = re.compile(r"NOTICE: configuration file (.+) test is successful")
 
 
@@ -40,66 +42,108 @@ class Dump:
     """What `-tt` printed: every value in force, by section."""
 
     main: PurePosixPath
+    prefix: PurePosixPath
     sections: Mapping[str, Mapping[str, str]]
 
+    @property
+    def listening(self) -> dict[str, str]:
+        """Return every pool with the address or socket where it listens."""
+        return {name: each.get("listen", "") for name, each in self.sections.items() if name != GLOBAL}
 
-def find_php_fpm(host: Host, package: str) -> Installation:
+
+def find_php_fpm(host: Host, package: str, addresses: Sequence[str] = ()) -> Installation:
     """Find the service, its files and what is in force of one pool.
 
-    Of several installed versions the newest is taken, of several pools the one named www.
+    The pool is the one that listens at one of the addresses, of any installed version. Without addresses it
+    is the one called www, or the only one, of the newest version.
     """
     listed = host.run(FIND_PROGRAMS, timeout_s=programs.COMMAND_TIMEOUT_S)
-    program = newest_program(listed, host, package)
-    name = PurePosixPath(program).name
-    service_name = f"php{name.removeprefix('php-fpm')}-fpm" if name != "php-fpm" else name
-    about, dumped, found, *probed = host.run_all(
+    found = [
+        _ask(host, program) for program in list_programs(listed, host, package)[: None if addresses else 1]
+    ]
+    for about, dump in found:
+        if pool := find_pool(dump.listening, addresses):
+            return _find(host, about, dump, pool)
+    if addresses:
+        known = [f"{name} at {listen}" for _, dump in found for name, listen in dump.listening.items()]
+        raise TargetError(
+            f"{host.name}: the load leads to {', '.join(addresses)}, where no pool of php-fpm listens: there "
+            f"is {', '.join(known) or 'no pool'}. Correct load.path, or leave php-fpm out of `servers:`."
+        )
+    about, dump = found[0]
+    pools = dump.listening
+    return _find(
+        host, about, dump, USUAL_POOL if USUAL_POOL in pools else "".join(pools) if len(pools) == 1 else ""
+    )
+
+
+def _ask(host: Host, program: str) -> tuple[Completed, Dump]:
+    """Ask a program for its version, prefix and configuration. Raises TargetError when it refuses that."""
+    about, usage, dumped = host.run_all(
         (
             Command(argv=(program, "-v")),
+            Command(argv=(program, "-h"), may_fail=True),
             Command(argv=(program, "-tt", *TO_STDERR), as_root=True, may_fail=True),
-            Command(argv=_FIND_FILES, may_fail=True),
-            *probe_service(service_name),
         )
     )
-    dump = _read_dump(dumped, host, program)
-    paths = [PurePosixPath(path) for path in sorted(found.stdout.decode(errors="replace").splitlines())]
-    look = host.look((dump.main, *paths, programs.ONLINE_CPUS))
-    files = {
-        path: content for path in (dump.main, *paths) if (content := look.read(path).content) is not None
-    }
-    _, pool = pool_of(files)
-    read = {dump.main, *(entry.path for entry in read_entries(files, dump.main))}
-    log = dump.sections["global"].get("error_log", "")
+    return about, _read_dump(dumped, usage, host, program)
+
+
+def _find(host: Host, about: Completed, dump: Dump, pool: str) -> Installation:
+    program = about.argv[0]
+    name = PurePosixPath(program).name
+    service_name = f"php{name.removeprefix('php-fpm')}-fpm" if "." in name else name
+    layout = Layout(main=dump.main, prefix=dump.prefix, pools=dump.listening, pool=pool)
+    log = dump.sections[GLOBAL].get("error_log", "")
     return Installation(
         facts=Facts(
             version=read_version(about),
             program=PurePosixPath(program),
-            current=_in_force(dump.sections[pool]),
-            cores=programs.read_online_cpus(look),
+            current=_in_force(dump.sections[pool]) if pool else {},
+            cores=programs.read_online_cpus(host),
         ),
-        files={path: content for path, content in files.items() if path in read},
+        files=_read_files(host, layout),
         service=describe_service(
             service_name,
-            probed,
+            host.run_all(probe_service(service_name)),
             check=(program, "-t", *TO_STDERR),
             start=(program, "--daemonize"),
             reload=None,
             title="php-fpm: master process",
-            pid_file=PurePosixPath(dump.sections["global"].get("pid", "")),
+            pid_file=PurePosixPath(dump.sections[GLOBAL].get("pid", "")),
         ),
         log=PurePosixPath(log) if log.startswith("/") else None,
+        layout=layout,
     )  # fmt: skip
 
 
-def newest_program(listed: Completed, host: Host, package: str) -> str:
-    """Pick the program of the highest version. Raises TargetError when there is none."""
+def _read_files(host: Host, layout: Layout) -> Files:
+    """Read the main file and all that are included, as they are. Raises TargetError when one is not there."""
+    files: dict[PurePosixPath, bytes] = {}
+    asked: set[PurePosixPath] = set()
+    wanted = [layout.main]
+    while wanted:
+        look = host.look(wanted)
+        files |= {path: content for path in wanted if (content := look.read(path).content) is not None}
+        if layout.main not in files:
+            raise TargetError(f"{host.name}: {layout.main} cannot be read. Let root run this study.")
+        included = {layout.prefix / each.value for each in layout.read_entries(files) if each.key == INCLUDE}
+        listed = [path for pattern in sorted(included - asked) for path in list_matching(host, pattern)]
+        asked |= included
+        wanted = [path for path in dict.fromkeys(listed) if path not in files]
+    return files
+
+
+def list_programs(listed: Completed, host: Host, package: str) -> tuple[str, ...]:
+    """Return the programs, the highest version first. Raises TargetError when there is none."""
     found = _PROGRAM.finditer(listed.stdout.decode(errors="replace"))
-    versions = {each[0]: tuple(map(int, (each[1] or "0").split("."))) for each in found}
+    versions = {each[0]: (int(each[1] or 0), int(each[2] or 0)) for each in found}
     if not versions:
         raise TargetError(
-            f"{host.name}: there is no php-fpm in /usr/sbin. Install it with: apt-get install {package} "
-            "(RHEL-likes: dnf install php-fpm)"
+            f"{host.name}: there is no php-fpm in {', '.join(DIRECTORIES)}. Install it with: apt-get install "
+            f"{package} (RHEL-likes: dnf install php-fpm)"
         )
-    return max(versions, key=lambda program: versions[program])
+    return tuple(sorted(versions, key=lambda program: versions[program], reverse=True))
 
 
 def read_refusals(checked: Completed) -> tuple[str, ...]:
@@ -114,34 +158,35 @@ def read_version(printed: Completed) -> tuple[int, ...]:
     return tuple(int(part) for part in version[1].split(".")) if version else ()
 
 
-def pool_of(files: Files) -> tuple[PurePosixPath, str]:
-    """Say which file is the main one, and which pool is tuned. Raises TargetError when that is not clear."""
-    main = next(iter(files))
-    pools = dict.fromkeys(entry.section for entry in read_entries(files, main) if entry.section != "global")
-    if USUAL_POOL in pools:
-        return main, USUAL_POOL
-    if len(pools) == 1:
-        return main, next(iter(pools))
-    raise TargetError(
-        f"php-fpm: {main} has the pools {', '.join(pools) or '(none)'} and none called {USUAL_POOL}, so that "
-        f"it is not clear which to tune. Call that one {USUAL_POOL}."
-    )
+def layout_of(installation: Installation) -> Layout:
+    """Return where its files are and which pool is tuned. Raises TargetError when that is not clear."""
+    layout = installation.layout
+    if not isinstance(layout, Layout) or not layout.pool:
+        pools = layout.pools if isinstance(layout, Layout) else {}
+        raise TargetError(
+            f"php-fpm: there are the pools {', '.join(pools)}, and it is not known which the load leads to. "
+            f"Add the web server before it to `servers:`, or name the pool {USUAL_POOL}."
+        )
+    return layout
 
 
-def _read_dump(dumped: Completed, host: Host, program: str) -> Dump:
+def _read_dump(dumped: Completed, usage: Completed, host: Host, program: str) -> Dump:
     printed = programs.decode(dumped)
     main = _MAIN_FILE.search(printed)
     if dumped.returncode != 0 or main is None:
         said = programs.quote_check(read_refusals(dumped), dumped)
         raise TargetError(f"{host.name}: `{program} -tt` refuses the configuration that is there: {said}")
-    sections: dict[str, dict[str, str]] = {"global": {}}
-    section = "global"
+    sections: dict[str, dict[str, str]] = {GLOBAL: {}}
+    section = GLOBAL
     for each in _DUMPED.finditer(printed):
         if each["section"] is not None:
             section = each["section"]
         elif each["value"] != "undefined":
             sections.setdefault(section, {})[each["key"]] = each["value"]
-    return Dump(main=PurePosixPath(main[1]), sections=sections)
+    prefix = _PREFIX.search(programs.decode(usage))
+    return Dump(
+        main=PurePosixPath(main[1]), prefix=PurePosixPath(prefix[1] if prefix else "/usr"), sections=sections
+    )
 
 
 def _in_force(pool: Mapping[str, str]) -> dict[str, Scalar]:

@@ -26,6 +26,7 @@ class Layout:
     dumped: Mapping[str, Mapping[str, str]]
     """What `-tt` prints besides, by section."""
     others: Mapping[str, str]
+    prefix: str = "/usr"
     is_systemd: bool = True
 
 
@@ -46,11 +47,14 @@ def host_of(layout: Layout) -> MemoryHost:
     def php_fpm(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
         if "-v" in argv:
             return completed(argv, stdout=f"PHP {layout.version} (fpm-fcgi) (built: any)\n".encode())
+        if "-h" in argv:
+            return completed(argv, stdout=f"  -p <dir>  Prefix (default: {layout.prefix}).\n".encode())
         return completed(argv, stderr=_dump(layout).encode())
 
     def find(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
-        found = layout.programs if "php-fpm*" in argv else layout.files
-        return completed(argv, returncode=1, stdout="".join(f"{path}\n" for path in found).encode())
+        if "php-fpm*" in argv:
+            return completed(argv, stdout="".join(f"{path}\n" for path in layout.programs).encode())
+        return completed(argv, stdout="".join(f"{path}\0" for path in reversed(layout.files)).encode())
 
     files = {**layout.files, **layout.others, str(CPUS): "0-1\n"}
     return MemoryHost(
@@ -79,7 +83,8 @@ def _dump(layout: Layout) -> str:
 
 
 POOL = {
-    "user": "www-data", "listen.backlog": "-1", "listen.mode": "undefined", "process.priority": "undefined",
+    "user": "www-data", "listen": "/run/php/php8.2-fpm.sock",
+    "listen.backlog": "-1", "listen.mode": "undefined", "process.priority": "undefined",
     "process.dumpable": "no", "pm": "dynamic", "pm.max_children": "5", "pm.start_servers": "2",
     "pm.min_spare_servers": "1", "pm.max_spare_servers": "3", "pm.max_spawn_rate": "32",
     "pm.process_idle_timeout": "10", "pm.max_requests": "0", "request_terminate_timeout": "0s",
@@ -128,4 +133,21 @@ RHEL = Layout(
     },
     others={},
 )  # fmt: skip
+DOCKER = Layout(
+    programs=("/usr/local/sbin/php-fpm",),
+    version="8.3.14",
+    files={
+        "/usr/local/etc/php-fpm.conf": "[global]\n;pid = run/php-fpm.pid\ninclude=etc/php-fpm.d/*.conf\n",
+        "/usr/local/etc/php-fpm.d/docker.conf": "[global]\nerror_log = /proc/self/fd/2\n",
+        "/usr/local/etc/php-fpm.d/www.conf": "[www]\nlisten = 127.0.0.1:9000\npm = dynamic\n",
+        "/usr/local/etc/php-fpm.d/zz-docker.conf": "[global]\ndaemonize = no\n[www]\nlisten = 9000\n",
+    },
+    dumped={
+        "global": {"pid": "undefined", "error_log": "/proc/self/fd/2"},
+        "www": {**POOL, "listen": "9000"},
+    },
+    others={},
+    prefix="/usr/local",
+    is_systemd=False,
+)
 LAYOUTS = {"debian-12": BOOKWORM, "rhel-9": RHEL}

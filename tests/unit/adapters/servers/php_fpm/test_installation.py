@@ -7,7 +7,9 @@ import pytest
 
 from tests.unit.adapters.servers.php_fpm.layouts import (
     BOOKWORM,
+    DOCKER,
     LAYOUTS,
+    POOL,
     RHEL,
     Layout,
     find_pool,
@@ -108,6 +110,11 @@ def test_of_several_versions_the_newest_is_taken():
     assert find_pool(replace(BOOKWORM, programs=programs)).service.name == "php8.10-fpm"
 
 
+def test_a_program_is_found_where_other_distributions_have_it():
+    assert find_pool(replace(BOOKWORM, programs=("/usr/sbin/php-fpm82",))).service.name == "php-fpm82"
+    assert find_pool(replace(BOOKWORM, programs=("/usr/bin/php-fpm",))).service.name == "php-fpm"
+
+
 def test_a_host_without_php_fpm_is_answered_with_the_package():
     with pytest.raises(TargetError, match="apt-get install php-fpm"):
         find_pool(replace(BOOKWORM, programs=()))
@@ -127,11 +134,74 @@ def test_an_init_script_starts_it_where_there_is_no_systemd():
     assert find_pool(layout).service.reload == ("service", "php8.2-fpm", "reload")
 
 
-def test_several_pools_of_which_none_has_the_usual_name_are_refused():
-    layout = with_file(BOOKWORM, f"{POOLS}/www.conf", "[shop]\npm = static\n[blog]\npm = static\n")
+SHOP_AND_BLOG = replace(
+    with_file(BOOKWORM, f"{POOLS}/www.conf", "[shop]\npm = static\n[blog]\npm = static\n"),
+    dumped={
+        "global": BOOKWORM.dumped["global"],
+        "shop": {**POOL, "listen": "127.0.0.1:9000", "pm.max_children": "7"},
+        "blog": {**POOL, "listen": "/run/php/blog.sock", "pm.max_children": "8"},
+        "wiki": {**POOL, "listen": "9001", "pm.max_children": "9"},
+    },
+)
 
-    with pytest.raises(TargetError, match="the pools shop, blog and none called www"):
-        find_pool(layout)
+
+def test_several_pools_of_which_none_has_the_usual_name_are_refused():
+    with pytest.raises(TargetError, match="the pools shop, blog, wiki, and it is not known which the load"):
+        PhpFpm().rewrite({"pm.max_children": 2}, find_pool(SHOP_AND_BLOG))
+
+
+@pytest.mark.parametrize(
+    ("address", "pool"),
+    [
+        ("127.0.0.1:9000", "shop"),
+        ("localhost:9000", "shop"),
+        ("unix:/run/php/blog.sock", "blog"),
+        ("unix:/var/run/php/blog.sock", "blog"),
+        ("127.0.0.1:9001", "wiki"),
+        ("[::1]:9001", "wiki"),
+        ("192.0.2.1:9001", "wiki"),
+        ("php:9000", "shop"),
+    ],
+)
+def test_the_pool_that_the_load_leads_to_is_tuned(address: str, pool: str):
+    found = PhpFpm().find_behind(host_of(SHOP_AND_BLOG), (address,))
+    (content,) = PhpFpm().rewrite({"pm.max_children": 2}, found).values()
+
+    assert found.facts.current["pm.max_children"] == {"shop": 7, "blog": 8, "wiki": 9}[pool]
+    assert content.decode().splitlines()[1:] == [f"[{pool}]", "pm.max_children = 2"]
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9002", "192.0.2.1:9000", "unix:/run/php/other.sock"])
+def test_an_address_at_which_no_pool_listens_is_named(address: str):
+    with pytest.raises(
+        TargetError, match=rf"leads to {address}, where no pool .* shop at 127\.0\.0\.1:9000, blog"
+    ):
+        PhpFpm().find_behind(host_of(SHOP_AND_BLOG), (address,))
+
+
+def test_files_are_included_as_the_program_includes_them():
+    found = find_pool(DOCKER)
+    files = PhpFpm().rewrite({"pm.max_children": 2}, found)
+
+    assert list(map(str, found.files)) == list(DOCKER.files)
+    assert list(map(str, files)) == ["/usr/local/etc/php-fpm.d/zz-tuner.conf"]
+
+
+def test_a_drop_in_ends_as_the_files_that_are_included():
+    main = f"[global]\ninclude={POOLS}/*.conf\ninclude=/srv/pools/*.pool\ninclude=/srv/*/one.conf\n"
+    layout = with_file(with_file(BOOKWORM, MAIN, main), "/srv/pools/a.pool", "[www]\npm = static\n")
+
+    assert list(map(str, PhpFpm().rewrite({"pm.max_children": 2}, find_pool(layout)))) == [
+        "/srv/pools/zz-tuner.pool"
+    ]
+
+
+def test_lines_after_an_include_belong_to_the_pool_that_was_opened_last():
+    main = f"[global]\ninclude={POOLS}/*.conf\npm.max_children = 3\n"
+    layout = with_file(BOOKWORM, MAIN, main)
+
+    with pytest.raises(TargetError, match=rf"{MAIN}:3 sets pm\.max_children after {DROP_IN} is read"):
+        PhpFpm().rewrite({"pm.max_children": 9}, find_pool(layout))
 
 
 def test_a_configuration_that_the_program_refuses_is_shown_with_its_words():
@@ -204,7 +274,7 @@ def test_files_without_a_directory_of_pools_are_refused_with_the_line_to_add():
 
 def test_a_pool_whose_name_cannot_be_written_again_is_refused():
     layout = with_file(BOOKWORM, f"{POOLS}/www.conf", "[a b]\npm = dynamic\n")
-    layout = replace(layout, dumped={**layout.dumped, "a b": layout.dumped["www"]})
+    layout = replace(layout, dumped={"global": layout.dumped["global"], "a b": layout.dumped["www"]})
 
     with pytest.raises(TargetError, match="the pool 'a b' has a name that cannot be written again"):
         PhpFpm().rewrite({"pm.max_children": 9}, find_pool(layout))
