@@ -84,7 +84,7 @@ def check(
     if sudoers:
         from tuner.commands.sudoers import make_sudoers
 
-        text = make_sudoers(settings)
+        text = make_sudoers(settings, warn=say)
         print_json({"sudoers": text}) if as_json else print(text, end="")
         return
     from tuner.commands.check import check_study

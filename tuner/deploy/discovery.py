@@ -59,6 +59,15 @@ def find_installed(host: Host, adapters: Mapping[str, InstalledServer]) -> tuple
     return tuple(_find(host, name, adapter) for name, adapter in adapters.items())
 
 
+def find_services(host: Host, adapters: Iterable[InstalledServer]) -> tuple[Service, ...]:
+    """Find the services of installed servers, whether they run or not.
+
+    Raises TargetError when one is not installed, or what is installed cannot be read.
+    """
+    installations = [adapter.find(host) for adapter in adapters]
+    return tuple(each.service for each in installations if each.service is not None)
+
+
 def choose_url(settings: Study, servers: tuple[DiscoveredServer, ...]) -> str:
     """Return what the load requests: the study's own URL, or its path on the first server that speaks HTTP.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -9,10 +10,14 @@ from tuner.ports import Argv, Command, Completed, FileReader, FileState, Host, P
 
 
 class RootCommandRecorder:
-    """Does what the host does, and keeps the commands that needed root."""
+    """Does what the host does, and keeps the commands that needed root.
+
+    Until `is_root` is set, they are run as the user who asks.
+    """
 
     def __init__(self, host: Host) -> None:
         self._host = host
+        self.is_root = False
         self.commands: list[Argv] = []
 
     @property
@@ -22,11 +27,11 @@ class RootCommandRecorder:
     def run(self, argv: Sequence[str], *, as_root: bool = False, **how: Any) -> Completed:  # noqa: ANN401 - as Host.run
         if as_root:
             self.commands.append(tuple(argv))
-        return self._host.run(argv, as_root=as_root, **how)
+        return self._host.run(argv, as_root=as_root and self.is_root, **how)
 
     def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
         self.commands += [command.argv for command in commands if command.as_root]
-        return self._host.run_all(commands)
+        return self._host.run_all([replace(each, as_root=each.as_root and self.is_root) for each in commands])
 
     def start(self, argv: Sequence[str], **how: Any) -> Process:  # noqa: ANN401 - as Host.start
         return self._host.start(argv, **how)
