@@ -216,9 +216,17 @@ def _find(kind: Kind, name: str) -> EntryPoint:
             f"{kind.value}: the name {name!r} is registered twice, by {claims}. Uninstall one of them."
         )
     there = adapter_names(kind)
-    near = get_close_matches(name, there, n=1)
+    near = get_close_matches(name, there, n=1) or _find_by_title(kind, name)
     meant = f" Did you mean {near[0]}?" if near else ""
-    raise UsageError(f"{kind.value}: there is no {name!r}.{meant} Use one of: {', '.join(there)}.")
+    is_other = kind is Kind.SERVER and not near
+    own = " For another one write a study of your own: tuner init command." if is_other else ""
+    raise UsageError(f"{kind.value}: there is no {name!r}.{meant} Use one of: {', '.join(there)}.{own}")
+
+
+def _find_by_title(kind: Kind, name: str) -> list[str]:
+    """Return the adapters that have a word in their title: httpd is Apache."""
+    described = (_describe(kind, point) for point in sorted(_points(kind), key=lambda each: each.name))
+    return [each.name for each in described if name.lower() in each.summary.lower().rstrip(".").split()]
 
 
 def _load(point: EntryPoint) -> Callable[..., object]:

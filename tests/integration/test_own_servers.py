@@ -14,6 +14,7 @@ import pytest
 
 from tests.integration.waiting import wait_until
 from tuner.campaign.prepare import Setup, prepare
+from tuner.commands.template import write_study
 from tuner.deploy.sandbox import Deadlines, SandboxTarget
 from tuner.errors import ConfigRejected, Crashed, NotEffective, TargetError
 from tuner.ports import Config
@@ -170,6 +171,20 @@ def test_files_of_the_machine_are_only_read(own):
         pass
 
     assert not Path("/etc/own-server").exists()
+
+
+def test_the_example_of_a_new_study_takes_any_program_and_the_page_that_it_serves(tmp_path):
+    (tmp_path / "settings").write_text("workers=2\n")
+    (tmp_path / "server.py").write_text(SERVER)
+    study = write_study("command", tmp_path / "app.yaml")
+    program = f"{sys.executable}, '{{folder}}/server.py', '{{folder}}/settings', '{{port}}'"
+    own = f"start: [{program}, '{{folder}}/{{workers}}']"
+    text = re.sub("^    start: .*$", f"    {own}", study.read_text(), flags=re.MULTILINE)
+    study.write_text(text.replace("keepalive: true", "keepalive: false"))
+
+    with prepared(study)[1].deploy({"workers": 2}) as deployment:
+        assert deployment.body_bytes == len("own")
+        wait_until(lambda: len(processes_with(f"{tmp_path}/2")) >= 3)
 
 
 # ------------------------------------------------------------------------------------------- worked examples

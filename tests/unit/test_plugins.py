@@ -56,7 +56,8 @@ def test_an_unknown_name_is_refused_with_the_nearest_and_what_is_there_always_in
         make_server(name)
 
     names = ", ".join(adapter_names(Kind.SERVER))
-    assert str(refusal.value) == f"server: there is no {name!r}.{meant} Use one of: {names}."
+    own = "" if meant else " For another one write a study of your own: tuner init command."
+    assert str(refusal.value) == f"server: there is no {name!r}.{meant} Use one of: {names}.{own}"
 
 
 def test_a_foreign_adapter_is_found_like_a_built_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -173,6 +173,9 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
     space, space_facts = _load_space(
         settings, host, machine, facts, loopback=True, page_bytes=content.body_bytes, backends=backends,
     )  # fmt: skip
+    for name, own in settings.options.items():
+        items = (*space.parameters, *space.derived)
+        own.refuse_unknown([each.name for each in items if each.server == name])
     target = SandboxTarget(
         host=host, servers={**servers, **beside}, facts=all_facts, content=content, chain=chain,
         split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),

@@ -162,7 +162,8 @@ def _tell(path: Path, found: "tuple[Candidate, ...]", advice: "Advice | None", *
         remark(advice.as_text())
     for each in missing:
         say(each)
-    remark(f"Look at it, then: tuner check {path}\n{describe_first_run(path)}")
+    trust = " --trust" if settings.options else ""
+    remark(f"Look at it, then: tuner check {path}{trust}\n{describe_first_run(path)}")
 
 
 def _as_json(candidate: "Candidate") -> dict[str, Any]:

@@ -25,9 +25,11 @@ SCHEMA = Path(__file__).parents[1] / "search_spaces" / "study.schema.json"
 """Of this very installation: an editor needs no network for it, and it changes when tuner does."""
 MODELINE = f"# yaml-language-server: $schema={SCHEMA.as_uri()}\n"
 """By which editors find the schema of a file (github.com/redhat-developer/yaml-language-server)."""
+INTRO = """\
+# What to tune, under which load, for how long. Check it with `tuner check {path}{trust}`,
+# run it with `tuner run {path}`.{detected}
+"""
 HEAD = """\
-# What to tune, under which load, for how long. Check it with `tuner check {path}`,
-# run it with `tuner run {path}`. {detected}
 study: {name}
 servers: [{servers}]
 {application}
@@ -138,6 +140,8 @@ def write_study(
     if not path.name:
         raise UsageError(f"{path}: this is a folder. Give the name of a file with -o.")
     host, adapter = plugins.make_host(LOCAL), plugins.make_server(server)
+    if skeleton := getattr(adapter, "skeleton", ""):
+        return _write_skeleton(skeleton, server, path, host, given=(url, content, backend))
     facts = adapter.detect(host)
     kind = _kind_of(adapter, facts, url)
     if kind is Kind.INSTALLED and not adapter.package:  # the kernel's, which any server's page shows
@@ -157,8 +161,9 @@ def write_study(
     keepalive = _keeps_connections(behind, front)
     generator = behind.generator or choose_generator(host, LoadSettings(keepalive=keepalive))
     version = ".".join(map(str, facts.version))
-    text = MODELINE + (HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
+    text = MODELINE + (INTRO + HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
         path=path,
+        trust="",
         name=_name_after(path, server),
         server=server,
         servers=", ".join(dict.fromkeys(servers)),
@@ -166,12 +171,28 @@ def write_study(
         application=f"backend: {behind.application}\n" if behind.application else "",
         url=json.dumps(url),
         spaces="\n".join(f"  - {space_for(name)}" for name in (server, *behind.tuned)),
-        detected=f"Found here: {server} {version}." if version else "",
+        detected=f" Found here: {server} {version}." if version else "",
         generator=generator,
         generators=", ".join(plugins.generators_of(plugins.load_generator_speaks(generator))),
         keepalive="true" if keepalive else "false",
         folder=path.with_suffix(".study").name,
     )
+    return write_new(path, text)
+
+
+def _write_skeleton(
+    skeleton: str, server: str, path: Path, host: Host, *, given: Collection[str | None]
+) -> Path:
+    """Write the example of a server that its study describes. Raises UsageError for other options."""
+    if any(each is not None for each in given):
+        raise UsageError(
+            f"--url, --content, --backend: the file of {server} describes its server itself. Leave them out."
+        )
+    generator = choose_generator(host, LoadSettings())
+    text = MODELINE + (INTRO + skeleton + TAIL).format(
+        path=path, trust=" --trust", detected="", name=_name_after(path, server), generator=generator,
+        generators=", ".join(plugins.generators_of(HTTP)), folder=path.with_suffix(".study").name,
+    )  # fmt: skip
     return write_new(path, text)
 
 

@@ -17,6 +17,7 @@ from tuner.errors import TargetError, UsageError
 from tuner.ports import H2, H2C, HTTP, HTTP1, TLS, WEBSOCKET, Config, Facts, LoadGenerator, RequestKind
 from tuner.space import Space, SpaceFacts, describe_spaces, load_space
 from tuner.study import LoadSettings, Study
+from tuner.study.loads.builtin_loads import BUILTIN
 
 DESCRIBED = {TLS: "HTTP/1.1 over TLS", H2: "HTTP/2 over TLS", H2C: "HTTP/2 in the clear"}
 """What a server may offer besides HTTP/1.1 in the clear, in words."""
@@ -25,7 +26,10 @@ DESCRIBED = {TLS: "HTTP/1.1 over TLS", H2: "HTTP/2 over TLS", H2C: "HTTP/2 in th
 def open_pages(settings: Study) -> Content:
     """Open what the private servers serve themselves; what an application answers is not known."""
     load, base = settings.load, settings.path.parent
-    if settings.backend is not None:
+    has_own_pages = settings.content == BUILTIN and not all(
+        each.serves_content for each in settings.options.values()
+    )
+    if settings.backend is not None or has_own_pages:
         content = open_content(settings.content, "/", base=base)
         return replace(content, path=load.path, body_bytes=None, body=None, lengths={})
     mixed = [kind for each in settings.all_loads for kind in each.requests]

@@ -274,9 +274,10 @@ class SandboxTarget:
         return settings, list(programs.values())
 
     def _instance(self, name: str, config: Config, site: Site) -> Instance:
+        own = self.split(config, name)
         return Instance(
-            name=name, server=self.servers[name], facts=self.facts[name], config=self.split(config, name),
-            site=replace(site, directory=site.directory / name),
+            name=name, server=self.servers[name], facts=self.facts[name], config=own,
+            site=replace(site, directory=site.directory / name, settings=own),
         )  # fmt: skip
 
     def _learn(

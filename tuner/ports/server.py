@@ -111,6 +111,8 @@ class Site:
     """With which it speaks TLS; None where it speaks in the clear."""
     backend: Upstream | None = None
     """The server that the instance passes requests to; None where it answers all of them itself."""
+    settings: Mapping[str, Scalar] = field(default_factory=dict)
+    """The configuration that it is started with, for servers whose commands hold values."""
     cpus: CpuSet = frozenset()
     """CPUs that the instance was given, for servers that pin their own workers; empty means all."""
 

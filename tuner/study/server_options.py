@@ -3,11 +3,12 @@
 import hashlib
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tuner.space.problems import quote
+from tuner.kit.placeholders import find_placeholders
+from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES
 from tuner.study.fields import Fields
 
@@ -15,8 +16,8 @@ COMMANDS = ("check", "start", "stop", "read_back")
 KEYS = ("template", *COMMANDS)
 SUFFIX = ".j2"
 """Of a template; the file that it becomes has its name without it."""
-PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
-PLACEHOLDERS = ("port", "directory", "document_root", "backend", "folder")
+DOCUMENT_ROOT = "document_root"
+PLACEHOLDERS = ("port", "directory", DOCUMENT_ROOT, "backend", "folder")
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
@@ -30,6 +31,22 @@ class ServerOptions:
     """Name of the file that it becomes → text of the template."""
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """`check`, `start`, `stop`, `read_back` → argv with placeholders; those that are given."""
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Command → where it stands in the study file."""
+
+    @property
+    def serves_content(self) -> bool:
+        """Return whether the server is told where the study's pages are; otherwise it serves its own."""
+        words = (word for command in self.commands.values() for word in command)
+        return any(DOCUMENT_ROOT in text for text in (*self.templates.values(), *words))
+
+    def refuse_unknown(self, settings: Collection[str]) -> None:
+        """Raise UsageError for a placeholder of a command that is none of these settings."""
+        known = (*PLACEHOLDERS, *settings)
+        for key, command in self.commands.items():
+            for name in find_placeholders(command):
+                if name not in known:
+                    raise problem(self.places[key], f"there is no {{{name}}}", suggest(name, known))
 
     def arguments(self) -> dict[str, object]:
         """Return them as arguments of the adapter's class; most take none."""
@@ -70,6 +87,7 @@ def read_server_options(fields: Fields, base: Path) -> ServerOptions | None:
         folder=str(base.resolve()),
         templates=templates,
         commands={key: _read_command(fields, key) for key in COMMANDS if key in given},
+        places={key: fields.where((key,)) for key in COMMANDS if key in given},
     )
 
 
@@ -98,8 +116,4 @@ def _read_command(fields: Fields, key: str) -> tuple[str, ...]:
     command = fields.texts((key,))
     if not command or not command[0].strip():
         raise fields.wrong((key,), f"{quote(command)} is no command", "Write [program, argument]")
-    found = {name for word in command for name in PLACEHOLDER.findall(word)}
-    if unknown := sorted(found - set(PLACEHOLDERS)):
-        told = ", ".join(f"{{{each}}}" for each in PLACEHOLDERS)
-        raise fields.wrong((key,), f"there is no {{{unknown[0]}}}", f"There are {told}")
     return command

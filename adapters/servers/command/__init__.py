@@ -19,9 +19,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers.command.read_back import read_values
-from tuner.adapters.servers.command.template import Template
-from tuner.errors import NotEffective, UsageError
-from tuner.kit import programs
+from tuner.adapters.servers.command.skeleton import SKELETON
+from tuner.adapters.servers.command.template import Template, refuse_lines
+from tuner.errors import ConfigRejected, NotEffective, UsageError
+from tuner.kit import placeholders, programs
 from tuner.ports import (
     FASTCGI,
     HTTP,
@@ -33,11 +34,11 @@ from tuner.ports import (
     Host,
     Needs,
     Process,
+    Scalar,
     Site,
     StoppableServer,
 )
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _COMPLAINT = re.compile(r"\b(?:error|fail\w*|fatal|panic|refused|too many|cannot|can't)\b", re.IGNORECASE)
 _NO_PREFIX = re.compile(r"(?!)")
 _NO_TEMPLATES: Mapping[str, str] = MappingProxyType({})
@@ -48,6 +49,8 @@ class Command:
 
     name: ClassVar[str] = "command"
     package: ClassVar[str] = ""
+    skeleton: ClassVar[str] = SKELETON
+    """What a new study says of it."""
     # What its settings are is the author's; such a study is checked with --trust only.
     denied: ClassVar[tuple[str, ...]] = ()
 
@@ -81,8 +84,8 @@ class Command:
     def detect(self, host: Host) -> Facts:
         if not self._start:
             raise UsageError(
-                "servers: command: nothing says what starts it. Write {name: command, template: FILE.j2, "
-                "start: [PROGRAM, …]}; docs/own-servers.md has an example."
+                "servers: command: nothing says what starts it. Write {name: command, start: [PROGRAM, …]}; "
+                "`tuner init command` writes an example."
             )
         cores = programs.read_online_cpus(host)
         return Facts(program=PurePosixPath(self._start[0]), cores=cores, passes_to=frozenset({HTTP, FASTCGI}))
@@ -131,15 +134,31 @@ class Command:
         return Needs()
 
     def _fill(self, command: Argv, site: Site) -> Argv | None:
-        """Return a command with its placeholders replaced, word by word; None where none is given."""
+        """Return a command with its placeholders replaced, word by word; None where none is given.
+
+        Raises ConfigRejected for a setting that the configuration does not have, or no single line.
+        """
+        for name, value in site.settings.items():
+            refuse_lines(name, value)
         values = {
+            **{name: _as_word(value) for name, value in site.settings.items()},
             "port": str(site.port),
             "directory": str(site.directory),
             "document_root": str(site.document_root),
             "backend": site.backend.address if site.backend is not None else "",
             "folder": self._folder,
         }
-        return tuple(_PLACEHOLDER.sub(lambda found: values[found[1]], word) for word in command) or None
+        try:
+            return placeholders.fill(command, values) or None
+        except KeyError as error:
+            raise ConfigRejected(
+                f"command: `{command[0]}` takes {{{error.args[0]}}}, and this configuration has no such "
+                "setting. Write it into a template, which may ask for it."
+            ) from error
+
+
+def _as_word(value: Scalar) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ class Template:
         is no one line.
         """
         for name, value in config.items():
-            _refuse_lines(name, value)
+            refuse_lines(name, value)
         try:
             text = self._template.render(
                 settings=dict(config),
@@ -78,7 +78,7 @@ def _make_environment() -> "SandboxedEnvironment":
     )  # fmt: skip
 
 
-def _refuse_lines(name: str, value: Scalar) -> None:
+def refuse_lines(name: str, value: Scalar) -> None:
     """Raise ConfigRejected for a text that could be more than one value of its line."""
     if isinstance(value, str) and (not value.isprintable() or len(value) > LONGEST_VALUE):
         raise ConfigRejected(f"command: {name} = {value[:80]!r} is not one value. Correct the space.")

@@ -28,9 +28,29 @@ def test_a_server_that_only_passes_requests_on_stands_before_one_that_answers(tm
     assert make_server(behind).detect(make_host("local")).passes_to
 
 
-def test_a_server_that_only_a_study_describes_says_where_to_read_on(tmp_path):
-    with pytest.raises(UsageError, match=r"nothing says what starts it.*docs/own-servers\.md"):
-        write_study("command", tmp_path / "own.yaml")
+def test_a_server_that_only_a_study_describes_has_an_example_to_replace(tmp_path):
+    study = load_study(write_study("command", tmp_path / "app.yaml"))
+
+    assert (study.name, study.servers, study.load.path) == ("app", ("command",), "/")
+    study.options["command"].refuse_unknown({"workers"})
+
+
+def test_an_example_takes_no_options_of_other_servers(tmp_path):
+    with pytest.raises(UsageError, match="the file of command describes its server itself"):
+        write_study("command", tmp_path / "app.yaml", backend="h2o")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("httpd", "apache"), ("apache2", "apache"), ("kernel", "sysctl")]
+)
+def test_a_server_is_found_by_other_names_of_it(tmp_path, name, meant):
+    with pytest.raises(UsageError, match=f"there is no '{name}'. Did you mean {meant}\\?"):
+        write_study(name, tmp_path / "a.yaml")
+
+
+def test_a_server_that_tuner_does_not_know_is_described_by_a_study(tmp_path):
+    with pytest.raises(UsageError, match="For another one write a study of your own: tuner init command"):
+        write_study("lighttpd", tmp_path / "a.yaml")
 
 
 @pytest.mark.parametrize(

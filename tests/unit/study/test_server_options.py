@@ -65,13 +65,30 @@ def test_a_check_names_each_command_and_file_of_it(tmp_path):
         ("start: serve", r"own\.yaml:3: .*start: 'serve' is not a list"),
         ("start: []", "is no command"),
         ("start: ['  ']", "is no command"),
-        ("start: [serve, '{prot}']", r"there is no \{prot\}.* There are \{port\}, \{directory\}"),
         ("start: [a], strat: [a]", r"this key is not known\. Did you mean start"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_its_place(tmp_path, entry: str, message: str):
     with pytest.raises(UsageError, match=message):
         read(tmp_path, entry)
+
+
+def test_a_command_takes_places_and_settings_and_nothing_else(tmp_path):
+    options = read(tmp_path, "start: [serve, '{port}', '-w{web.workers}', '${HOME}', '{prot}']").options[
+        "command"
+    ]
+
+    with pytest.raises(UsageError, match=r"own\.yaml:3: .*start: there is no \{prot\}\. Did you mean port\?"):
+        options.refuse_unknown({"web.workers"})
+    options.refuse_unknown({"web.workers", "prot"})
+
+
+def test_a_server_that_is_not_told_where_the_pages_are_serves_its_own(tmp_path):
+    (tmp_path / "with_root.j2").write_text("root {{ document_root }}\n")
+    told = ("start: [serve, '{document_root}']", f"{START}, template: with_root.j2")
+
+    assert not read(tmp_path, START).options["command"].serves_content
+    assert all(read(tmp_path, each).options["command"].serves_content for each in told)
 
 
 def test_an_installed_service_has_no_templates_of_a_study(tmp_path):

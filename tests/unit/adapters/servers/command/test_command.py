@@ -1,8 +1,7 @@
 """A server that a study describes: what its templates become, and what its commands say."""
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 import pytest
@@ -144,7 +143,7 @@ def test_without_a_read_back_nothing_is_said_to_be_in_force():
 
 
 def test_without_a_start_it_is_only_known_by_its_name():
-    with pytest.raises(UsageError, match=re.escape("docs/own-servers.md has an example")):
+    with pytest.raises(UsageError, match="`tuner init command` writes an example"):
         Command().detect(Printing(stdout=""))  # type: ignore[arg-type]
 
 
@@ -156,3 +155,15 @@ def test_lines_of_its_log_that_speak_of_failure_explain_one():
         "bind() failed: in use",
         "terror is no error of ours",
     )
+
+
+def test_a_command_holds_settings_as_one_word_each():
+    server = Command(start=["serve", "--workers={workers}", "{tcp.fast-open}", "${HOME}", "{port}"])
+    site = replace(SITE, settings={"workers": 3, "tcp.fast-open": True})
+
+    assert server.start(site, FACTS) == ("serve", "--workers=3", "true", "${HOME}", "8081")
+
+
+def test_a_setting_that_a_configuration_does_not_have_is_a_failed_start():
+    with pytest.raises(ConfigRejected, match=r"`serve` takes \{workers\}, and this configuration has no"):
+        Command(start=["serve", "{workers}"]).start(SITE, FACTS)
