@@ -22,8 +22,10 @@ STARTER_TITLE = "start_server"
 
 def find_installed(host: Host, facts: Facts) -> Installation:
     """Find the installed service. Raises TargetError when its configuration is missing or no YAML."""
-    files = read_files(host, MAIN, package="h2o")
-    document = Document(files[MAIN], MAIN)
+    files = dict(read_files(host, MAIN, package="h2o"))
+    while wanted := (document := Document(files, MAIN)).wanted:
+        look = host.look(list(wanted))
+        files |= {path: look.read(path).content or b"" for path in wanted}
     said = document.read()
     program = str(facts.program)
     pid_file, log = said.get("pid-file", str(PID_FILE)), said.get("error-log")
@@ -44,7 +46,7 @@ def find_installed(host: Host, facts: Facts) -> Installation:
 def rewrite_files(config: Config, installation: Installation) -> Files:
     """Give the file with the values of a configuration, if one differs."""
     current = installation.facts.current
-    document = Document(installation.files[MAIN], MAIN)
+    document = Document(installation.files, MAIN)
     words: dict[str, str] = {}
     for name, value in find_changes(config, current).items():
         if name not in SETTINGS:
@@ -71,13 +73,15 @@ def _read_current(document: Document, facts: Facts) -> Config:
 
 def _find_ports(level: Mapping[str, Plain]) -> Iterator[int]:
     """Yield the ports without TLS: of the top, then of the hosts."""
-    listen = level.get("listen", [])
-    for each in listen if isinstance(listen, list) else [listen]:
+    for each in _flatten(level.get("listen", [])):
         options: Mapping[str, Plain] = each if isinstance(each, dict) else {"port": each}
         port = options.get("port")
         if "ssl" not in options and isinstance(port, str) and port.isdigit():
             yield int(port)
-    hosts = level.get("hosts", {})
-    for host in hosts.values() if isinstance(hosts, dict) else ():
-        if isinstance(host, dict):
-            yield from _find_ports(host)
+    for hosts in _flatten(level.get("hosts", [])):
+        for host in _flatten(list(hosts.values()) if isinstance(hosts, dict) else []):
+            yield from _find_ports(host) if isinstance(host, dict) else ()
+
+
+def _flatten(value: Plain) -> list[Plain]:
+    return [each for inner in value for each in _flatten(inner)] if isinstance(value, list) else [value]

@@ -40,11 +40,31 @@ hosts:
 """
 
 
+INCLUDING = """\
+<<: !file /etc/h2o/common.yaml
+listen: !file etc/h2o/tls.yaml
+listen: 8081
+num-threads: 3
+listen: 8080
+hosts:
+  a.example: !file /etc/h2o/a.yaml
+tcp-fastopen: !file /etc/h2o/count
+"""
+INCLUDED = {
+    "/etc/h2o/common.yaml": "max-connections: 55\nmax-delegations: 3\n",
+    "/etc/h2o/tls.yaml": "port: 443\nssl: {key-file: a}\n",
+    "/etc/h2o/a.yaml": "paths: !file /etc/h2o/paths.yaml\n",
+    "/etc/h2o/paths.yaml": "/: {file.dir: /srv}\n",
+    "/etc/h2o/count": "7\n",
+}
+
+
 def make_host(text: str | bytes) -> MemoryHost:
     """Make a host on which h2o is installed with this configuration."""
     content = text if isinstance(text, bytes) else text.encode()
+    included = {PurePosixPath(path): FileState(content=said.encode()) for path, said in INCLUDED.items()}
     return MemoryHost(
-        files={MAIN: FileState(content=content), CPUS: FileState(content=b"0-1\n")},
+        files={MAIN: FileState(content=content), CPUS: FileState(content=b"0-1\n"), **included},
         commands={
             "h2o": lambda _host, argv, _stdin: completed(argv, stdout=b"h2o version 2.2.5\n"),
             "test": lambda _host, argv, _stdin: completed(argv, returncode=1),

@@ -4,7 +4,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.unit.adapters.servers.h2o.layouts import BY_HAND, DEBIAN, MAIN, find
+from tests.unit.adapters.servers.h2o.layouts import BY_HAND, DEBIAN, INCLUDED, INCLUDING, MAIN, find
 from tuner.adapters.servers.h2o import H2o
 from tuner.adapters.servers.h2o.settings import SETTINGS
 from tuner.errors import ConfigRejected, TargetError
@@ -42,7 +42,20 @@ def test_what_the_top_of_the_file_says_is_in_force():
     }.items()  # fmt: skip
 
 
-@pytest.mark.parametrize("text", [DEBIAN, BY_HAND, BY_HAND.replace("\n", "\r\n"), "{max-connections: 9}"])
+def test_keys_that_are_given_again_and_included_files_are_read():
+    found = find(INCLUDING)
+
+    assert found.port == 8081
+    assert {*map(str, found.files)} == {str(MAIN), *INCLUDED}
+    assert found.facts.current["num-threads"] == 3
+    # They stand in another file, where they are left alone.
+    assert found.facts.current.keys().isdisjoint({"max-connections", "max-delegations", "tcp-fastopen"})
+    assert change(INCLUDING, num_threads=4) == INCLUDING.replace("num-threads: 3", "num-threads: 4")
+
+
+@pytest.mark.parametrize(
+    "text", [DEBIAN, BY_HAND, BY_HAND.replace("\n", "\r\n"), "{max-connections: 9}", INCLUDING]
+)
 def test_the_present_configuration_changes_nothing(text):
     installation = find(text)
 
