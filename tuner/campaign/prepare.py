@@ -225,7 +225,10 @@ def find_target(
         watchdog_s=settings.target.watchdog_s, load_hosts=load_hosts or {},
         generator_cpus=placement.generator_cpus if is_beside else frozenset(),
         token_directory=settings.load.token_directory,
-        tuned=frozenset(dimension.parameter for dimension in space.dimensions),
+        may_change=space.may_change | {
+            name for each in facts.values() for name, value in each.current.items()
+            if space.default().get(name, value) != value
+        },
     )  # fmt: skip
     return Found(
         target=target, facts=facts, space=space, space_facts=space_facts, machine=machine,

@@ -102,9 +102,9 @@ def plan_change(
     host = plugins.make_host(there.target.host)
     found = find_target(there, host)
     target, space = found.target, found.space
-    warnings = tuple(map(str, target.refuse_conflicts(chosen)))
-    _refuse_less_than_in_force(settings, space, chosen, host.name)
     config = space.complete(chosen)
+    warnings = tuple(map(str, target.refuse_conflicts(space.changes(config, derived=True))))
+    _refuse_less_than_in_force(settings, space, chosen, host.name)
     before = {path: host.read(path).content or b"" for path in (SYSCTL_FILE, TMPFILES_FILE, RULES_FILE)}
     files = with_lasting_values(target.files(config), reading.summary, before)
     risks = {

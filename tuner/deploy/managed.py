@@ -90,8 +90,8 @@ class ManagedTarget:
     """Document root of the site, where its address is another host's (a load balancer)."""
     requests: tuple[RequestKind, ...] = ()
     """The mix that the load sends, with its correct responses; empty for the URL alone."""
-    tuned: frozenset[str] = frozenset()
-    """Parameters that trials change."""
+    may_change: frozenset[str] = frozenset()
+    """Settings that trials may write otherwise than they were found."""
     load_places: tuple[LoadPlace, ...] = field(default=(), init=False)
     _lease: Lease | None = field(default=None, init=False)
     _written: Files = field(default_factory=dict, init=False)
@@ -137,13 +137,13 @@ class ManagedTarget:
     def refuse_conflicts(self, changed: Collection[str] = ()) -> tuple[Conflict, ...]:
         """Return what else changes this host and is only worth a warning.
 
-        `changed` are parameters, by default those that trials change. Raises TargetError naming what has to
+        `changed` are settings, by default those that trials may change. Raises TargetError naming what has to
         be stopped first.
         """
         pids = tuple(self._first_processes().values())
         names = [service.name for service in self.services if service.is_systemd]
         found = find_conflicts(
-            self.host, sorted(changed or self.tuned), sorted(self.files_read), pids=pids, services=names
+            self.host, sorted(changed or self.may_change), sorted(self.files_read), pids=pids, services=names
         )
         refused = [str(each) for each in found if each.is_refused]
         if refused:

@@ -75,7 +75,9 @@ def find_conflicts(
     Raises:
         TargetError: the host cannot be asked.
     """
-    keys = {name.replace(".", "/") for name in tuned if KERNEL_KEY.fullmatch(name)}
+    # An element of a vector is written with the whole of it: net.ipv4.tcp_rmem[1].
+    names = {name.partition("[")[0] for name in tuned}
+    keys = {name.replace(".", "/") for name in names if KERNEL_KEY.fullmatch(name)}
     keys |= {str(path.relative_to(KERNEL)) for path in files if path.is_relative_to(KERNEL)}
     own = [path for path in files if not any(path.is_relative_to(root) for root in (KERNEL, SYS))]
     inventory = take_inventory(host, own, pids, services)

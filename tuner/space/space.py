@@ -86,6 +86,15 @@ class Space:
         return self.rules.constraints
 
     @property
+    def may_change(self) -> frozenset[str]:
+        """Return the settings that trials may write: those that are tuned, and what follows from them."""
+        moved: dict[str, Item] = {each.identifier: each for each in self.parameters if not each.pinned}
+        for item in self.rules.order:
+            if not item.depends_on.isdisjoint(moved):
+                moved[item.identifier] = item
+        return frozenset(item.name for item in moved.values() if not item.internal)
+
+    @property
     def inert(self) -> dict[str, str]:
         """Return name → why it cannot act under the load; such parameters are not searched."""
         return {each.name: each.inert for each in self.parameters if each.inert and each.pinned}

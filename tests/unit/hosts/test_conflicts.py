@@ -215,6 +215,15 @@ def test_a_file_that_is_read_after_ours_at_boot_wins(path, line, wins):
     assert not any(each.is_refused for each in found)
 
 
+def test_elements_of_vectors_are_looked_for_as_the_whole_that_is_written():
+    lines = "net.ipv4.tcp_rmem = 4096 87380 16777216\nnet/ipv4/tcp_wmem = 1 2 3\nnet.ipv4.tcp_mem = 1 2 3\n"
+    there = host(sysctls=sysctls(**{"/etc/sysctl.d/99-tuning.conf": lines}))
+
+    found = find(there, "net.ipv4.tcp_rmem[1]", "net.ipv4.tcp_rmem[2]", "net.ipv4.tcp_wmem[2]")
+
+    assert [each.what.split()[0] for each in found] == ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"]
+
+
 def test_a_file_of_the_administrators_hides_the_vendors_of_the_same_name():
     files = {"/etc/sysctl.d/zz.conf": "", "/usr/lib/sysctl.d/zz.conf": "net.core.somaxconn = 1\n"}
 

@@ -147,6 +147,17 @@ class TestValuesInForce:
         assert space.default()["x"] == "bbr"
         assert space.dimensions[0].choices == ("cubic", "reno", "bbr")
 
+    def test_trials_may_write_what_is_tuned_and_what_follows_from_it(self, tmp_path):
+        more = (
+            "  near: {kind: int, low: x, high: 99, default: 50}\n"
+            "  far: {kind: int, low: 1, high: 99, default: near}\n"
+            "  other: {kind: int, low: 1, high: 99, default: 5}\n"
+            "derived:\n  'last[1]': {value: far + 1}\n"
+        )
+        space = load(with_parameter(INT, more), tmp_path, {"only": ["x"]})
+
+        assert space.may_change == {"x", "near", "far", "last[1]"}
+
     @pytest.mark.parametrize(("current", "value"), [(1, True), ("0", False), (True, True)])
     def test_a_bool_is_read_as_the_kernel_shows_it(self, tmp_path, current, value):
         assert one("kind: bool, default: current", tmp_path, current={"x": current}).default()["x"] is value
