@@ -73,5 +73,8 @@ def __getattr__(name: str) -> object:
     """Import what is used: everything at once would take a second, and `tuner --help` needs nothing."""
     for home, names in _HOMES.items():
         if name in names:
-            return getattr(import_module(home), name)
+            found = getattr(import_module(home), name)
+            if isinstance(found, type):
+                import_module("tuner.field_help").add_field_help(found)
+            return found
     raise AttributeError(f"module 'tuner' has no attribute {name!r}")

@@ -1,14 +1,22 @@
 """What scripts and notebooks import from `tuner`."""
 
+import functools
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 
 import pytest
 
 import tuner
+from tuner.field_help import read_fields
+
+PACKAGES_OF_RESULTS = (
+    "tuner.explain", "tuner.records", "tuner.report", "tuner.statistics.confirmation.paired_gain",
+)  # fmt: skip
 
 
 def test_every_public_name_can_be_imported_and_nothing_else_is_public():
@@ -30,6 +38,42 @@ def test_the_import_of_the_package_loads_none_of_its_modules():
 
 def test_a_public_name_says_what_it_does():
     assert all(getattr(tuner, name).__doc__ for name in tuner.__all__)
+
+
+def results() -> list[type]:
+    """Return the public dataclasses, and those that their fields hold: all that a script reads from them."""
+    found = [each for each in map(functools.partial(getattr, tuner), tuner.__all__) if is_dataclass(each)]
+    classes = {
+        each.__name__: each
+        for module in [*sys.modules.values()]
+        for each in vars(module).values()
+        if inspect.isclass(each) and is_dataclass(each) and each.__module__.startswith(PACKAGES_OF_RESULTS)
+    }
+    for each in found:  # which grows
+        named = {word for field in fields(each) for word in re.findall(r"\w+", str(field.type))}
+        found += [classes[name] for name in sorted(named & classes.keys()) if classes[name] not in found]
+    return found
+
+
+def test_every_field_and_property_of_a_result_has_a_sentence():
+    missing = [
+        f"{each.__name__}.{name}"
+        for each in results()
+        for name, said in (
+            *read_fields(each).items(),
+            *((name, one.__doc__) for name, one in vars(each).items() if isinstance(one, property)),
+        )
+        if not said
+    ]
+
+    assert {"Summary", "Gain", "Window", "Explanation"} <= {each.__name__ for each in results()}
+    assert missing == []
+
+
+def test_the_help_of_a_result_shows_its_fields():
+    told = pydoc.plain(pydoc.render_doc(tuner.Summary))
+
+    assert "gain: Ratio of the winner to the default, with its 95 % interval" in told
 
 
 def test_the_page_for_scripts_names_every_function():

@@ -41,9 +41,11 @@ class Reading:
     """A study as it stands."""
 
     settings: Study
+    """What the study file says."""
     space: Space
     """Around the host as it was when the study began."""
     summary: Summary
+    """What was measured so far, and the result."""
     setup: Setup | None = None
     """Where the target was looked at, too."""
     changed: str = ""

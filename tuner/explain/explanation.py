@@ -23,8 +23,11 @@ class Worth:
     """A factor on what the study maximizes, with its 95 % interval."""
 
     ratio: Ratio
+    """The factor: 1.1 is 10 % more."""
     low: Ratio
+    """Lower end of the interval."""
     high: Ratio
+    """Upper end of the interval."""
 
     @property
     def log(self) -> float:
@@ -48,8 +51,11 @@ class Line:
     """One change of the configuration that is explained."""
 
     parameter: str
+    """Name of the setting."""
     default: Scalar
+    """Its default."""
     value: Scalar
+    """Its value in the configuration."""
     worth: Worth
     """Its share of the gain by Shapley; the shares of all lines multiply to the gain."""
     alone: Worth
@@ -69,9 +75,11 @@ class Other:
     """One parameter that the configuration leaves at its default."""
 
     parameter: str
+    """Name of the parameter."""
     default: Scalar | None
     """None where it has none, because it is off."""
     finding: Finding
+    """Whether another value helps, harms, does nothing or is unknown."""
     value: Scalar | None = None
     """Where it helps or harms most for sure; None where neither is known."""
     effect: Worth | None = None
@@ -87,13 +95,17 @@ class Tolerance:
     """The range of a number in which the gain stays, all else as configured."""
 
     parameter: str
+    """Name of the parameter."""
     value: Scalar
     """As configured; it lies in the range."""
     low: Scalar
+    """Lower end of the range."""
     high: Scalar
+    """Upper end of the range."""
     is_open_below: bool
     """Whether `low` is the lowest value of the search, so that nobody knows what lies beyond."""
     is_open_above: bool
+    """Whether `high` is the highest value of the search."""
     loss: float
     """What is lost in the range at the most: 0.01 is 1 %."""
 
@@ -103,6 +115,7 @@ class Interaction:
     """What two lines give together beyond what each gives alone."""
 
     parameters: tuple[str, str]
+    """Names of both settings."""
     worth: Worth
     """Of both, over the product of each alone; above 1 they help each other."""
 
@@ -114,6 +127,7 @@ class Proof:
     pairs: int | None
     """More pairs; None where no number of them is likely to prove it."""
     seconds: float | None
+    """Time that these pairs take; None where `pairs` is."""
     noise: float
     """SD of the log ratio of a pair on this host: 0.05 is 5 %."""
     expected: Worth
@@ -172,6 +186,7 @@ class Explanation:
     others: tuple[Other, ...] = ()
     """What helps first, then what harms, what has no effect, what is unknown, what cannot act."""
     tolerances: tuple[Tolerance, ...] = ()
+    """For each number of the configuration, the range that keeps the gain."""
     interactions: tuple[Interaction, ...] = ()
     """Strongest first, only those that the starts tell from none."""
     conclusions: tuple[str, ...] = ()

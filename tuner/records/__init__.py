@@ -97,7 +97,9 @@ class Situation:
     changes: str
     """What is other than in the study's load: `connections`, `keepalive` or `clients`."""
     connections: int
+    """Open connections of the load."""
     keepalive: bool
+    """Whether connections are kept for the next request."""
     slow_clients: int = 0
     """Clients beside the load that send their header a byte a second."""
 
@@ -107,8 +109,11 @@ class Verdict:
     """One validity gate that did not pass."""
 
     gate: str
+    """Name of the check."""
     blame: Blame
+    """Whether the configuration or the environment is the cause."""
     reason: str
+    """What was found, with its figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,16 +123,23 @@ class Window:
     started_s: float
     """Seconds since the epoch."""
     duration_s: float
+    """Its length."""
     correct: int
+    """Responses with the expected status and body."""
     failures: Failures
+    """Requests that failed, by kind."""
     bytes: int = 0
+    """Bytes received, as the load generator counts them."""
     latency: Latency | None = None
+    """Response times; None where the load generator does not say."""
     connect_time: ConnectTime | None = None
+    """Time to connect; None where the load generator does not say."""
     generator_cpu: float = 0.0
     """CPU seconds of the generator per second and per CPU it may use, 0 to 1."""
     counters: Mapping[str, float] = field(default_factory=dict)
     """Differences of the target's counters over the window (measure/counters.py names them)."""
     verdicts: tuple[Verdict, ...] = ()
+    """The validity checks that it did not pass; empty for one that counts."""
     situation: str = ""
     """Name of the situation that it was measured in; empty under the study's own load."""
     parts: Mapping[str, "Window"] = field(default_factory=dict)
@@ -140,6 +152,7 @@ class Window:
 
     @property
     def goodput_rps(self) -> float:
+        """Return the correct responses per second."""
         return self.correct / self.duration_s if self.duration_s > 0 else 0.0
 
     @property
@@ -189,7 +202,9 @@ class Timing:
     """Where the seconds of one start went."""
 
     suggest_s: float = 0.0
+    """Choosing the configuration."""
     deploy_s: float = 0.0
+    """Writing, checking and starting it, until it answered."""
     load_s: float = 0.0
     """Warm-up and windows."""
     store_s: float = 0.0
@@ -203,6 +218,7 @@ class Failure:
     kind: str
     """Class of the failure, as errors.TrialFailed.kind names it."""
     reason: str
+    """What happened, in one or two sentences."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,12 +226,19 @@ class Start:
     """One fresh start of the server with one configuration: the replicate of all statistics."""
 
     number: int
+    """Number of the trial, from 0."""
     role: Role
+    """What it was made for: calibration, search, confirmation …"""
     config: Config
+    """Value of every setting."""
     state: State
+    """running, complete, pruned or failed."""
     started_s: float
+    """Seconds since the epoch."""
     windows: tuple[Window, ...] = ()
+    """What was counted, in order, windows that are not valid included."""
     failure: Failure | None = None
+    """Why it gave no measurement; None when it gave one."""
     arm: str = ""
     """Which side of a comparison it is: default, winner, or a configuration's name in a race."""
     block: int | None = None
@@ -223,6 +246,7 @@ class Start:
     steady: bool = True
     """False when the warm-up found no steady state; its variance is inflated."""
     timing: Timing = Timing()
+    """Where its seconds went."""
     session: str = ""
     """Which run of the tuner made it."""
     host: str = ""
@@ -293,17 +317,25 @@ class Fingerprint:
     """The machine and the programs of a study; it is continued only where they agree."""
 
     host: str
+    """Name of the machine."""
     kernel: str
+    """Release of its Linux kernel."""
     cpu: str
+    """Model of its processor."""
     cores: int
+    """Logical CPUs that may be used."""
     memory_mib: int
+    """Its memory in MiB."""
     servers: Mapping[str, str]
     """Server name → version."""
     generator: str
-    """Return and version of the load generator."""
+    """Name and version of the load generator."""
     co_located: bool
+    """Whether the load generator ran on the target itself."""
     server_cpus: tuple[int, ...]
+    """CPUs of the server."""
     generator_cpus: tuple[int, ...]
+    """CPUs of the load generator."""
 
 
 def is_censored(windows: Sequence[Window]) -> bool:

@@ -19,6 +19,7 @@ class Blend:
     """The loads of a study, and what counts of them together."""
 
     across: Across
+    """Whether the weighted mean counts, or the worst."""
     weights: Mapping[str, float]
     """Load → its weight; they sum to 1."""
     levels: Mapping[str, float] = field(default_factory=dict)

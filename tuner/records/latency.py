@@ -19,9 +19,11 @@ class Quantile:
     """One quantile of response times with its 95 % interval."""
 
     value_ms: float
+    """The quantile itself."""
     low_ms: float | None
     """None when the load generator gives no raw data to take an interval from."""
     high_ms: float | None
+    """Upper end of the interval; None as for `low_ms`."""
 
 
 def merge(latencies: Sequence[Latency]) -> Latency:

@@ -57,13 +57,19 @@ class Arm:
     """What the starts of one configuration gave together."""
 
     config: Config
+    """Value of every setting."""
     goodput_rps: float
     """Median over its starts."""
     latency_p99_ms: float | None
+    """99th percentile of the response times; None where it was not measured."""
     latency_corrected: bool
+    """Whether it counts the time that requests waited to be sent."""
     failures: int
+    """Failed requests of all its windows."""
     requests: int
+    """Requests of all its windows, failed ones included."""
     starts: int
+    """Trials that gave a measurement."""
     is_lower_bound: bool = False
     """Whether the load generator was the limit in most of the windows."""
     requests_per_cpu_s: float | None = None
@@ -83,12 +89,17 @@ class LoadSides:
     """Default and winner under one of several loads."""
 
     name: str
+    """Name of the load, as the study file gives it."""
     weight: float
     """Its share of what counts together."""
     workload: str
+    """What it sends, in words."""
     default: Arm
+    """The default under this load."""
     winner: Arm | None
+    """The winner under this load; None until one is confirmed."""
     gain: "Gain | None"
+    """Ratio of the winner to the default under this load; None without a winner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +107,13 @@ class HostSides:
     """Default and winner on one of several hosts."""
 
     host: str
+    """Name of the host, as the study file gives it."""
     default: Arm
+    """The default on this host."""
     winner: Arm | None
+    """The winner on this host; None until one is confirmed."""
     gain: "Gain | None"
+    """Ratio of the winner to the default on this host; None without a winner."""
     is_worst: bool
     """Whether the winner gives least there."""
 
@@ -108,8 +123,11 @@ class Comparison:
     """Two configurations measured in pairs; the gain is of the second over the first."""
 
     first: Arm
+    """The first configuration, as its trials measured it."""
     second: Arm
+    """The second configuration, likewise."""
     gain: "Gain"
+    """Ratio of the second to the first, with its 95 % interval."""
     reason: str = ""
     """Why the verdict is not "improved"; empty when it is."""
     lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -121,32 +139,49 @@ class Summary:
     """One study as it stands."""
 
     study: str
+    """Name of the study."""
     state: str
     """running, stopped or finished."""
     stop_reason: str
+    """Why it ended; empty while it has not."""
     preset: str
+    """quick, standard or thorough."""
     created: str
+    """Date and time at which it began, in UTC."""
     version: str
+    """Version of tuner that began it."""
     workload: str
+    """What the load generator sends, in words."""
     objective: str
+    """What is maximized, as the study file says it."""
     constraints: tuple[str, ...]
+    """The bounds of the study, as its file says them."""
     fingerprint: Fingerprint
+    """The machine and the programs that it was measured on."""
     space: "Space"
+    """What is tuned, with ranges, defaults and reasons."""
     starts: tuple[Start, ...]
+    """Every trial, in the order in which they began."""
     noise: "Noise"
+    """How much trials of one configuration scatter."""
     speedups: Mapping[int, Speedup]
+    """Trial number → its metric relative to the baseline at that time."""
     default: Arm
+    """The default (in managed mode the current configuration), over all its trials that are compared."""
     incumbent: tuple[Config, Speedup] | None
     """Best feasible configuration so far by posterior mean."""
     winner: Arm | None
     """The confirmed configuration; None until the confirmation is complete."""
     gain: "Gain | None"
+    """Ratio of the winner to the default, with its 95 % interval; None until it is confirmed."""
     changes: Mapping[str, tuple[Scalar, Scalar]]
     """Of the winner, or of the incumbent before: parameter → default and value."""
     explanation: Explanation | None
-    """None where nobody asked for it."""
+    """Effect of each setting, and of others; None where nobody asked for it."""
     mechanisms: tuple[Mechanism, ...]
+    """Counters of the machine that differ between default and winner."""
     timing: Mapping[str, float]
+    """Seconds spent in all, under load, on deploying and on suggesting."""
     metric: Metric = Metric.GOODPUT
     """What is maximized: where the load generator is the limit, not goodput."""
     latency: LatencyClaim | None = None

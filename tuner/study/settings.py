@@ -187,27 +187,37 @@ class Study:
     """One study file."""
 
     path: Path
+    """The study file."""
     name: str
+    """Its name; also that of the Optuna study."""
     servers: tuple[str, ...]
     """In a sandbox, those that accept connections stand behind each other, the one under load first."""
     space: tuple[str | Document, ...]
     """Names, paths and refinements, each of which knows its line."""
     target: TargetSettings
+    """The machine that is tuned, and how."""
     load: LoadSettings
     """The load, or the first of several."""
     content: str
     """`builtin`, or a document root."""
     objective: Objective
+    """What is maximized, and what is minimized beside it."""
     constraints: tuple[Constraint, ...]
+    """Bounds that the winner has to meet."""
     preset: str
+    """quick, standard or thorough."""
     minutes: float | None
+    """Wall time of the run; None for that of the preset."""
     trials: int | None
+    """Most configurations to try; None for the number of the preset."""
     storage: str
+    """sqlite, or the URL of a storage."""
     seed: int
+    """Random seed."""
     optimizer: str = DEFAULT_OPTIMIZER
+    """Its name, or the import path of an Optuna sampler."""
     line_price: float = 0.01
     """Gain that each changed setting has to bring to be shipped, as a share; at most a tenth of the gain."""
-    """A name, or the import path of an Optuna sampler."""
     targets: Targets | None = None
     """All machines of a study with several of them; `target` is the first, or that of a worker."""
     is_worker: bool = False

@@ -31,11 +31,15 @@ class Contest:
     """Configurations of one or several studies, measured against each other in interleaved blocks."""
 
     plan: ContestPlan
+    """Which configurations take part, and under which names."""
     workload: str
+    """What the load generator sends, in words."""
     metric: Metric
+    """What is compared."""
     spaces: Mapping[str, "Space"]
     """Of each study, by its name."""
     pairs: AllPairs
+    """Ratio of every configuration to every other."""
     arms: tuple[Arm, ...]
     """What the starts of each entrant gave, in the order of the plan."""
     cpu_us: tuple[float | None, ...]
@@ -45,7 +49,9 @@ class Contest:
     blocks: int
     """That hold every entrant which did not fail."""
     starts: int
+    """Trials of all configurations together."""
     seconds: float
+    """Wall time of all of it."""
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -21,14 +21,19 @@ class Curve:
     """Configurations measured under rising numbers of connections."""
 
     study: str
+    """Name of the study."""
     workload: str
     """The study's own; its number of connections is what is varied."""
     load_curve: LoadCurve
+    """Goodput, failures and p99 of each configuration at each number of connections."""
     starts: int
+    """Trials of all configurations together."""
     seconds: float
+    """Wall time of all of it."""
 
     @property
     def plan(self) -> CurvePlan:
+        """Return what was asked for."""
         return self.load_curve.plan
 
     @property
@@ -38,6 +43,7 @@ class Curve:
 
     @property
     def connections(self) -> tuple[int, ...]:
+        """Return the numbers of connections, rising."""
         return self.plan.connections
 
     def spots(self, name: str) -> tuple[Spot, ...]:

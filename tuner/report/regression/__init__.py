@@ -19,8 +19,11 @@ class AppliedSetting:
     """One setting of a winner, as it is wanted and as it was found."""
 
     name: str
+    """Name of the parameter."""
     server: str
+    """Server that it belongs to."""
     wanted: Scalar
+    """Value of the winner."""
     found: Scalar | None
     """None where it cannot be read back."""
     drift: str = ""
@@ -32,11 +35,13 @@ class Measurement:
     """Fresh pairs that ask a question which was settled before them."""
 
     finding: Finding
+    """What the pairs show."""
     comparison: Comparison | None
     """None where too few pairs came to be measured, because a side failed."""
     fault: str
     """What speaks against the second side, whatever the pairs say; may be empty."""
     most_pairs: int
+    """Pairs after which it ends without a finding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +49,23 @@ class Verification:
     """Whether what a study found is still in force, and still worth what it was."""
 
     study: str
+    """Name of the study."""
     place: str
     """Where that was looked at."""
     space: Space
+    """What the study tunes, around the host as it is now."""
     settings: tuple[AppliedSetting, ...]
+    """Each setting of the winner, as it was found."""
     changed: tuple[Difference, ...]
     """In what the surroundings differ from those of the study."""
     failure: str = ""
     """Why the winner does not run at all; empty where it does."""
     remarks: tuple[str, ...] = ()
+    """What else a reader has to know, a sentence each."""
     before: Gain
     """What the study measured."""
     measured: Measurement | None = None
+    """Fresh pairs of default and winner; None where they were not asked for."""
 
     @property
     def drifted(self) -> tuple[AppliedSetting, ...]:
@@ -118,18 +128,23 @@ class NonInferiority:
     """Whether something new is no slower than a baseline, by more than a margin."""
 
     study: str
+    """Name of the study."""
     sides: Mapping[str, str]
     """`baseline` and `new` → what was named so."""
     workload: str
+    """What the load generator sends, in words."""
     margin: float
     """Share that the new side may be slower."""
     measured: Measurement
+    """The pairs of both sides, and what they show."""
     changes: Mapping[str, tuple[Scalar | None, Scalar | None]] = field(default_factory=dict)
     """Setting → both values, where the configurations differ; None where a side does not have it."""
     notes: tuple[str, ...] = ()
+    """What else a reader has to know, a sentence each."""
 
     @property
     def finding(self) -> Finding:
+        """Return what the pairs show."""
         return self.measured.finding
 
     @property

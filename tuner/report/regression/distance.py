@@ -16,8 +16,11 @@ class Difference:
     """One part of the surroundings that is not as it was."""
 
     what: str
+    """Which part it is, such as kernel or nginx."""
     before: str
+    """As the study had it."""
     now: str
+    """As it is now."""
     meaning: str
     """What it may mean, a clause."""
 

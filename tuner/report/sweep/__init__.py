@@ -27,21 +27,30 @@ class Sweep:
     """The measured response of one parameter."""
 
     study: str
+    """Name of the study."""
     workload: str
+    """What the load generator sends, in words."""
     space: "Space"
+    """What the study tunes; the parameter is one of it."""
     sweeping: Sweeping
+    """The values that were tried, with the estimate and the interval of each."""
     arms: tuple[Arm, ...]
     """What the starts of each value gave, in the order of the plan's values."""
     metric: Metric
+    """What is measured."""
     starts: int
+    """Trials of all values together."""
     seconds: float
+    """Wall time of all of it."""
 
     @property
     def plan(self) -> SweepPlan:
+        """Return what was asked for."""
         return self.sweeping.plan
 
     @property
     def parameter(self) -> str:
+        """Return the name of the parameter."""
         return self.plan.parameter
 
     @property

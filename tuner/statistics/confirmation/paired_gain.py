@@ -54,11 +54,15 @@ class Gain:
     """What the winner gives over what the default gives, from pairs: goodput, or what else is maximized."""
 
     ratio: float
+    """The estimate: 1.34 is 34 % more."""
     low: float
     """Ends of the 95 % interval, which allows for a planned second look; both are ratios."""
     high: float
+    """Upper end of the interval."""
     pairs: int
+    """Pairs of trials that it rests on."""
     verdict: Verdict
+    """Whether the gain is proven."""
     p_sign_flip: float
     """Two-sided p of the exact sign-flip test that the ratio is 1."""
     hodges_lehmann: float
