@@ -3,7 +3,8 @@
 TunerError
 ├── UsageError          study file, space, unknown adapter                       exit 2
 ├── TargetError         not permitted, missing program                           exit 3
-│   └── Unreachable     there is no connection to it, or none any more
+│   ├── Unreachable     there is no connection to it, or none any more
+│   └── TooNoisy        other programs spoil what is measured; the study can be resumed
 ├── TrialFailed         the run goes on; class and reason are stored
 │   ├── ConfigRejected  the server's own check refused the configuration
 │   ├── NotReady        it was started and did not answer in time
@@ -40,6 +41,10 @@ class TargetError(TunerError):
 
 class Unreachable(TargetError):
     """There is no connection to the target, or none any more."""
+
+
+class TooNoisy(TargetError):
+    """Other programs on the host spoil what is measured."""
 
 
 class TrialFailed(TunerError):

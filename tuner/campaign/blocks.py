@@ -10,7 +10,7 @@ from functools import partial
 from itertools import count
 from random import Random
 
-from tuner.errors import TargetError
+from tuner.errors import TooNoisy
 from tuner.measure.gates.retries import LEAVE
 from tuner.records import Start, State
 
@@ -44,7 +44,7 @@ def measure_blocks(
         has_time: asked before each start.
 
     Raises:
-        TargetError: the environment spoils one start after the other.
+        TooNoisy: the environment spoils one start after the other.
     """
     failed: dict[str, str] = {}
     for block in count(first):
@@ -64,7 +64,7 @@ def measure_until_it_counts(make: Callable[[], Start], arm: str) -> str | None:
     """Make starts until one counts; returns why the arm failed, or None.
 
     Raises:
-        TargetError: the environment spoils one after the other.
+        TooNoisy: the environment spoils one after the other.
     """
     failures = spoiled = 0
     while True:
@@ -78,4 +78,4 @@ def measure_until_it_counts(make: Callable[[], Start], arm: str) -> str | None:
             return reason
         if spoiled == MAX_SPOILED:
             what = f"{arm} could not be measured {MAX_SPOILED} times in a row"
-            raise TargetError(f"host: too noisy, {what}: {reason} {LEAVE}")
+            raise TooNoisy(f"host: too noisy, {what}: {reason} {LEAVE}")

@@ -1,4 +1,4 @@
-"""The campaign: calibrate → search → race → simplify → other loads → confirm.
+"""The campaign: calibrate → search → race → simplify → robustness checks → confirm.
 
 Every stage asks the storage what is there already and does only what is missing, so that an interrupted
 study goes on with the same command.
@@ -48,8 +48,8 @@ def _run_stages(experiment: Experiment) -> str:
     verdict = NOTHING_BETTER
     while (winner := choose(experiment)) is not None:
         met = meet_other_loads(experiment, winner)
-        verdict = confirm(experiment, winner) if met.verdict == "holds" else f"not confirmed: {describe(met)}"
-        if met.verdict == "holds" and not speaks_against_winner(verdict):
+        verdict = f"not confirmed: {describe(met)}" if met.is_rejected else confirm(experiment, winner)
+        if not met.is_rejected and not speaks_against_winner(verdict):
             break
         refuse(experiment, winner, verdict)
     if winner is not None and verdict == CONFIRMED:
@@ -58,7 +58,7 @@ def _run_stages(experiment: Experiment) -> str:
 
 
 def choose(experiment: Experiment) -> Config | None:
-    """Return what is to be confirmed: the best that was not refused, made as small as it is good.
+    """Return what is to be confirmed: the best that was not rejected, made as small as it is good.
 
     None when nothing is better than the default, or there is no time left to prove that of another one.
     """
@@ -69,8 +69,9 @@ def choose(experiment: Experiment) -> Config | None:
     refused = experiment.storage.recall(REFUSALS) or ()
     if len(refused) >= MOST_REFUSALS:
         return None
-    # As planned, a confirmation takes all the time it is given: after a refusal, the fewest pairs will do.
-    is_late = bool(refused) and not experiment.schedule.has_time_to_confirm()
+    # As planned, a confirmation takes all the time it is given: after a rejection, the fewest pairs will do.
+    check_s = experiment.plan.other_loads_s
+    is_late = bool(refused) and not experiment.schedule.has_time_to_confirm(besides_s=check_s)
     return simplify(experiment, best[0].config) if best and not is_late else None
 
 

@@ -13,7 +13,7 @@ from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Leader, Progress
 from tuner.campaign.schedule import Schedule
 from tuner.campaign.start_runner import Starter
-from tuner.errors import TargetError
+from tuner.errors import TargetError, TooNoisy
 from tuner.measure.gates import HEALTHY, ControlFacts
 from tuner.measure.gates.retries import LEAVE
 from tuner.measure.start import NO_JUDGES, Judges
@@ -31,7 +31,7 @@ from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD, OTHER_LOA
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
 
-LEAST_PAUSE_S = 30.0
+LEAST_PAUSE_S = 20.0
 """Waiting so long for a noisy host to calm down pays, however little time is left."""
 LOOK_AGAIN_S = 0.5
 """Between two looks at what other workers are at, for each `LOOKING` hosts."""
@@ -335,7 +335,7 @@ class Experiment:
         return Leader(changes=changes, speedup=entry.posterior, starts=entry.starts)
 
     def _wait_out_noise(self) -> None:
-        """Wait until the host spoils no more windows. Raises TargetError when that takes too long."""
+        """Wait until the host spoils no more windows. Raises TooNoisy when that takes too long."""
         plan, retries = self.plan, self.starter.retries
         provable = detectable_gain(self.ranking().noise, pairs=plan.pairs, windows=plan.windows[1])
         left_s = max(LEAST_PAUSE_S, self.schedule.time_left_s())
@@ -343,7 +343,7 @@ class Experiment:
         if noisy is None:
             return
         if noisy.pause_s is None:
-            raise TargetError(f"{noisy.found} {noisy.advice}")
+            raise TooNoisy(f"{noisy.found} {noisy.advice}")
         self.progress.note(f"{noisy.found} {noisy.advice}")
         moment = self.clock.monotonic()
         with self.storage.crew.others_turn():
@@ -352,7 +352,7 @@ class Experiment:
         self.schedule.rest(rested_s)
         retries.rested(rested_s)
         if not is_quiet:
-            raise TargetError(f"{noisy.found} It did not pass within {noisy.pause_s:.0f} s. {LEAVE}")
+            raise TooNoisy(f"{noisy.found} It did not pass within {noisy.pause_s:.0f} s. {LEAVE}")
         if self._catch_up():
             raise PlanChanged
 

@@ -1,20 +1,24 @@
 """What starts cost, and how much of a study's time is left."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import fmean, median
 from typing import Protocol
 
 from tuner.campaign.prepare import Setup
+from tuner.errors import TooNoisy
+from tuner.measure.gates.retries import LEAVE
 from tuner.ports import Clock
 from tuner.records import Role, Start
 from tuner.statistics.confirmation.power import assurance, plan_pairs
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.ranking import Ranking
 from tuner.statistics.time_left import USUAL_STARTS, Outlook
-from tuner.study.facts import CONFIRMATION
+from tuner.study.facts import CONFIRMATION, OTHER_LOADS
 from tuner.study.presets import Plan
 from tuner.study.storage import Storage
 
+GRACE = (25.0, 0.1)
+"""Seconds, and share of a study's time, by which its last stages may take longer than planned."""
 WRAP_UP_S = 10.0
 """Kept back for the report and the exports."""
 PAIRED = {"other loads", "confirm", "latency"}
@@ -141,6 +145,23 @@ class Schedule:
         """Return the seconds that starts in a role have taken on this host: others work beside it."""
         return sum(cost_s(start) for start in self._study.own_starts() if start.role is role)
 
+    def limit(self, stage: str, planned_s: float) -> Callable[[], None]:
+        """Begin a stage that has to end: return what raises TooNoisy once it took far longer than planned.
+
+        A session that resumes a study has the planned time, however late it is.
+        """
+        least_s, share = GRACE
+        grace_s = max(least_s, share * 60 * self._study.plan.minutes)
+        latest_s = self._study.clock.monotonic() + max(planned_s, self.time_left_s()) + grace_s
+
+        def refuse_late() -> None:
+            if self._study.clock.monotonic() > latest_s:
+                raise TooNoisy(
+                    f"host: too noisy, {stage} takes far longer than the {planned_s:.0f} s planned. {LEAVE}"
+                )
+
+        return refuse_late
+
     def has_time_for(self, starts: int) -> bool:
         """Return whether so many starts leave the time that confirmation and fixed rate need."""
         return self.time_left_s() - starts * self.mean_cost_s() >= self._final_s()
@@ -167,23 +188,36 @@ class Schedule:
             window_s=self.window_s(),
         )
 
-    def has_time_to_confirm(self) -> bool:
-        """Return whether the rest of the campaign fits in the time left with the fewest pairs of all."""
-        return self.time_left_s() >= self._last_stages_s(self._study.plan.pairs, windows=1)
+    def has_time_to_confirm(self, *, besides_s: float) -> bool:
+        """Return whether the fewest pairs of a confirmation fit in the time left, besides something else."""
+        return self.time_left_s() >= besides_s + self._proof_s(self._study.plan.pairs, windows=1)
+
+    def has_spare_time(self, seconds: float) -> bool:
+        """Return whether so many seconds more leave the confirmation the time that it is likely to need."""
+        best = self._study.ranking().incumbent
+        pairs, windows = self.plan_confirmation(None if best is None else best.posterior)
+        return self.time_left_s() >= seconds + self._proof_s(pairs, windows)
 
     def _final_s(self) -> float:
-        """Return the seconds that other loads, confirmation, fixed rate and exports need, as things stand."""
-        best = self._study.ranking().incumbent
-        return self._last_stages_s(*self.plan_confirmation(None if best is None else best.posterior))
+        """Return the seconds that robustness checks, confirmation and exports need, as things stand.
 
-    def _last_stages_s(self, pairs: int, windows: int) -> float:
+        Until the first candidate has passed its check, a second one has time for its own.
+        """
+        best = self._study.ranking().incumbent
+        checks = 1 if self._study.storage.recall(OTHER_LOADS) else 2
+        proof_s = self._proof_s(*self.plan_confirmation(None if best is None else best.posterior))
+        return checks * self._study.plan.other_loads_s + proof_s
+
+    def _proof_s(self, pairs: int, windows: int) -> float:
+        """Return the seconds of the confirmation and all that follows it."""
         plan, each_s = self._study.plan, self.mean_cost_s()
-        if plan.confirm_s:
-            confirm_s = 2 * pairs * (self.mean_deploy_s() + self.warmup_s() + windows * self.window_s())
-        else:
-            confirm_s = 2 * plan.extend_to * each_s
+        confirm_s = self.pairs_s(pairs, windows) if plan.confirm_s else 2 * plan.extend_to * each_s
         rate_s = 2 * plan.rate_pairs * (each_s + plan.rate_window_s)
-        return plan.other_loads_s + confirm_s + rate_s + WRAP_UP_S
+        return confirm_s + rate_s + WRAP_UP_S
+
+    def pairs_s(self, pairs: int, windows: int) -> float:
+        """Return the seconds that pairs of the confirmation take when nothing spoils them."""
+        return 2 * pairs * (self.mean_deploy_s() + self.warmup_s() + windows * self.window_s())
 
 
 def cost_s(start: Start) -> float:

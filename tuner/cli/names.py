@@ -91,4 +91,5 @@ def configurations(given: dict[str, Any]) -> Iterable[str]:
     from tuner.study import load_study
 
     named = (entry for entry in load_study(Path(given["study"])).space if isinstance(entry, str))
-    return {"default", "winner", *(preset["name"] for name in named for preset in describe_presets(name))}
+    presets = (preset["name"] for name in named for preset in describe_presets(name))
+    return {"default", "winner", "candidate", *presets}

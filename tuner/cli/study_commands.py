@@ -36,7 +36,7 @@ from tuner.cli.printing import (
     show_progress,
     what_was_typed,
 )
-from tuner.errors import UsageError
+from tuner.errors import TooNoisy, UsageError
 
 if TYPE_CHECKING:
     from tuner.commands.outputs import Results
@@ -149,9 +149,15 @@ def run(
     except KeyboardInterrupt:
         say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
         sys.exit(INTERRUPTED)
+    except TooNoisy as noisy:
+        say(str(noisy))
+        reading = tuner.read(settings)
+        refuse_unmeasured(study, reading.summary)
+        _print_summary(study, reading.summary, write_results(reading), as_json=as_json)
+        sys.exit(noisy.exit_code)
     if ahead is None:
         remark(f"{study}: this study was finished before; here is its result.")
-    _print_summary(reading.summary, write_results(reading), as_json=as_json)
+    _print_summary(study, reading.summary, write_results(reading), as_json=as_json)
     sys.exit(verdict_code(reading.summary))
 
 
@@ -196,7 +202,7 @@ def show(
         write = result_as_markdown if form is Form.MARKDOWN else starts_as_csv
         print_text(write(reading.summary).rstrip("\n"))
         return
-    _print_summary(reading.summary, find_results(settings), as_json=False)
+    _print_summary(study, reading.summary, find_results(settings), as_json=False)
     for each in sweeps:
         print_text(f"sweep  {name_best(each)}")
     for curve in curves:
@@ -221,7 +227,7 @@ def refuse_unmeasured(study: Path, summary: "Summary") -> None:
     raise UsageError(f"{study}: nothing is measured yet, the study is {summary.state}.{why} {what_next}")
 
 
-def _print_summary(summary: "Summary", results: "Results | None", *, as_json: bool) -> None:
+def _print_summary(study: Path, summary: "Summary", results: "Results | None", *, as_json: bool) -> None:
     from tuner.report.summary_json import summary_json
     from tuner.report.terminal import final_screen
 
@@ -231,6 +237,8 @@ def _print_summary(summary: "Summary", results: "Results | None", *, as_json: bo
         make_console().print(
             final_screen(summary, report=results.report, exports=results.exports, warnings=results.lowered)
         )
+        if summary.found is not None:
+            remark(f"Next: tuner compare {study} default candidate")
 
 
 def explain(

@@ -1,7 +1,7 @@
 """Writes the report and the exports of a study into its folder."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tuner.campaign.prepare import prepare
@@ -22,7 +22,7 @@ from tuner.export.lowered import describe_lowered
 from tuner.ports import Config
 from tuner.report.contest import Contest
 from tuner.report.curve import Curve
-from tuner.report.summary import Comparison
+from tuner.report.summary import Comparison, as_candidate
 from tuner.report.sweep import Sweep
 from tuner.report.wording import say_unproven
 from tuner.study import Study
@@ -30,6 +30,8 @@ from tuner.study.facts import DIFFERENCES
 from tuner.study.folder import list_files, translated, write_file, write_named
 
 EXPORTS = "exports"
+CANDIDATE = "candidate"
+"""Folder below the exports of what was found and is not shipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,8 @@ def write_results(reading: Reading) -> Results:
 
 def _write_exports(reading: Reading, report: str) -> Results:
     winner = reading.summary.winner
+    if winner is None and reading.summary.found is not None:
+        return _write_candidate(reading, report)
     if winner is None or reading.summary.is_held_back:
         return Results(report=report, exports=())
     differences = find_differences(reading, reading.setup or prepare(reading.settings), winner.config)
@@ -62,6 +66,25 @@ def _write_exports(reading: Reading, report: str) -> Results:
     written = (path for form in forms for path in _write_format(reading, form, differences, None))
     return Results(
         report=report, exports=tuple(map(str, written)), lowered=_describe_lowered(reading, differences)
+    )
+
+
+def _write_candidate(reading: Reading, report: str) -> Results:
+    """Write what was found and is not shipped into a folder of its own, marked as what it is."""
+    candidate = replace(reading, summary=as_candidate(reading.summary))
+    if candidate.summary.is_held_back:
+        return Results(report=report, exports=())
+    config, folder = candidate.summary.chosen or {}, reading.settings.folder
+    differences = find_differences(candidate, reading.setup or prepare(reading.settings), config)
+    files = {
+        folder / EXPORTS / CANDIDATE / name: content
+        for form in formats_of(differences)
+        for name, content in export(candidate.summary, form, rendered=differences).items()
+    }
+    for path, content in files.items():
+        write_file(path, content, study_folder=folder)
+    return Results(
+        report=report, exports=tuple(map(str, files)), lowered=_describe_lowered(reading, differences)
     )
 
 

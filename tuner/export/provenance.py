@@ -23,6 +23,7 @@ def describe_origin(summary: "Summary") -> tuple[str, ...]:
     )
     lines = [
         f"{summary.study}: found by tuner {summary.version}, {summary.created}, preset {summary.preset}",
+        *describe_candidate(summary),
         describe_gain(summary),
         *([summary.reason] if summary.reason else []),
         *describe_age(summary),
@@ -47,6 +48,15 @@ def describe_capacity(summary: "Summary") -> list[str]:
         if server in winner:
             lines.append(f"capacity of {server} with these settings: {winner[server]}")
     return lines + [f"LESS CAPACITY than the default: {lack}" for lack in summary.lacks]
+
+
+def describe_candidate(summary: "Summary") -> list[str]:
+    """Return a line that marks what is no winner, with the reason."""
+    found = summary.found
+    if found is None:
+        return []
+    reason = found.reason.removeprefix("not confirmed: ")
+    return [f"CANDIDATE, NOT A WINNER: {say_speedup(found.speedup)} by estimate, not shipped: {reason}"]
 
 
 def describe_gain(summary: "Summary") -> str:

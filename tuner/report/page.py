@@ -87,9 +87,7 @@ def describe_verdict(summary: "Summary") -> Headline:
             text=f"{gain.verdict.capitalize()}. {summary.reason} Keep the default.",
         )  # fmt: skip
     if summary.state == "finished":
-        return Headline(
-            tone="plain", figure=capitalize(NOTHING_BETTER), text=f"{_say_end(summary)}Keep the default.",
-        )  # fmt: skip
+        return _describe_no_winner(summary)
     if summary.incumbent is None:
         return Headline(tone="open", figure="No result yet", text=f"The study is {summary.state}.")
     _, best = summary.incumbent
@@ -99,6 +97,19 @@ def describe_verdict(summary: "Summary") -> Headline:
         text=f"The study is {summary.state}. The best configuration stands at {say_speedup(best)}, shrunk "
         "for being the best of many; only a confirmation can tell what it is worth.",
     )
+
+
+def _describe_no_winner(summary: "Summary") -> Headline:
+    found = summary.found
+    if found is None:
+        return Headline(
+            tone="plain", figure=capitalize(NOTHING_BETTER), text=f"{_say_end(summary)}Keep the default.",
+        )  # fmt: skip
+    return Headline(
+        tone="plain", figure=f"Found {say_speedup(found.speedup)}, not shipped",
+        text=f"{capitalize(found.reason)}. {summary.reason} The figure is an estimate from all trials. No "
+        "pairs confirmed it. Keep the default, or compare the candidate again.",
+    )  # fmt: skip
 
 
 def _say_across(summary: "Summary") -> str:

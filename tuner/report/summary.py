@@ -27,7 +27,15 @@ from tuner.statistics.control_level import Speedup
 from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
 from tuner.statistics.mechanism import Mechanism, compare_mechanisms
 from tuner.statistics.pareto import Choice, find_front
-from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM, Ranking, as_controls, follow_incumbent, rank
+from tuner.statistics.ranking import (
+    DEFAULT_ARM,
+    WINNER_ARM,
+    Ranking,
+    as_controls,
+    config_key,
+    follow_incumbent,
+    rank,
+)
 from tuner.study.facts import (
     CONFIRMATION,
     EXPECTED_GAINS,
@@ -119,6 +127,17 @@ class HostSides:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The best that a finished study without a winner has found."""
+
+    config: Config
+    speedup: Speedup
+    """As all trials estimate it; no pairs confirmed it."""
+    reason: str
+    """Why it is not shipped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Two configurations measured in pairs; the gain is of the second over the first."""
 
@@ -187,7 +206,9 @@ class Summary:
     latency: LatencyClaim | None = None
     """Response times at a fixed rate; None when they were not measured."""
     refusals: tuple[Refusal, ...] = ()
-    """Finalists that were passed over, in order."""
+    """Finalists that were rejected, in order."""
+    found: Found | None = None
+    """What was found and is not shipped, of a finished study without a winner; None where nothing was."""
     other_loads: tuple[OtherLoads, ...] = ()
     """What candidates gave under loads that nothing was tuned on, in the order in which they came."""
     by_load: tuple[LoadSides, ...] = ()
@@ -237,9 +258,11 @@ class Summary:
 
     @property
     def chosen(self) -> Config | None:
-        """Return the winner's configuration, or the incumbent's before there is one."""
+        """Return the winner's configuration, or before there is one the incumbent's; or what was found."""
         if self.winner is not None:
             return self.winner.config
+        if self.found is not None:
+            return self.found.config
         return self.incumbent[0] if self.incumbent is not None else None
 
     def look_into(self, name: str) -> Depth:
@@ -288,8 +311,9 @@ def summarize(
     planned = storage.recall(CONFIRMATION)
     winner_config = planned.config if planned is not None and gain is not None else None
     finished, expected = storage.recall(VERDICT), storage.recall(EXPECTED_GAINS)
-    best = ranking.incumbent
-    chosen = winner_config or (best.config if best else default)
+    best, refusals = ranking.incumbent, storage.recall(REFUSALS) or ()
+    unshipped = _find_unshipped(refusals, ranking) if finished and winner_config is None else None
+    chosen = winner_config or (unshipped.config if unshipped else best.config if best else default)
     known = judge_feasibility(starts, settings.constraints, default, storage.hosts)
     confirmed = [start for start in starts if start.role is Role.CONFIRM]
     of_default = [start for start in confirmed if start.arm == DEFAULT_ARM] if gain else [
@@ -329,7 +353,8 @@ def summarize(
         timing=timing(starts),
         metric=storage.metric,
         latency=read_latency(storage, starts, default) if gain else None,
-        refusals=storage.recall(REFUSALS) or (),
+        refusals=refusals,
+        found=unshipped,
         other_loads=read_other_loads(storage, starts, default),
         by_load=_sides_by_load(settings, default, of_default, winner_config, of_winner, gain),
         across=describe_across(settings),
@@ -344,6 +369,17 @@ def summarize(
         assessments=known.assess(winner_config) if winner_config else (),
         expected_gain=left_to_gain(expected or ()),
     )  # fmt: skip
+
+
+def _find_unshipped(refusals: Sequence[Refusal], ranking: Ranking) -> Found | None:
+    """Return the best of what was rejected; None where none of it is better than the default."""
+    entries = {entry.key: entry for entry in ranking.entries}
+    rejected = [
+        Found(config=each.config, speedup=entries[key].posterior, reason=each.reason)
+        for each in refusals
+        if (key := config_key(each.config)) in entries and entries[key].posterior.log_ratio > 0
+    ]
+    return max(rejected, key=lambda each: each.speedup.log_ratio, default=None)
 
 
 def _sides_by_load(
@@ -538,14 +574,24 @@ def pick(summary: Summary, number: int) -> Summary:
     config = summary.front[number - 1].config
     if summary.is_winner(config):
         return summary
+    return _put_in_winners_place(summary, config)
+
+
+def as_candidate(summary: Summary) -> Summary:
+    """Return the summary with what was found in the winner's place. Raises UsageError without."""
+    if summary.found is None:
+        raise UsageError(f"{summary.study}: nothing was found that could be a candidate.")
+    return _put_in_winners_place(summary, summary.found.config)
+
+
+def _put_in_winners_place(summary: Summary, config: Config) -> Summary:
     measured = [
         start
         for start in summary.starts
         if dict(start.config) == dict(config) and start.role.is_under_study_load
     ]
-    changes = summary.space.changes(config)
     return replace(
-        summary, winner=gather_arm(config, measured), gain=None, changes=changes,
+        summary, winner=gather_arm(config, measured), gain=None, changes=summary.space.changes(config),
         mechanisms=(), latency=None, reason="", assessments=(), explanation=None,
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from tuner.ports import ConnectTime, Scalar
 from tuner.records import Start, Window
 from tuner.records.latency import Quantile
 from tuner.report.explanation.as_json import explanation_json, sensitivity_json
-from tuner.report.summary import P99, Arm, HostSides, LoadSides, Summary
+from tuner.report.summary import P99, Arm, Found, HostSides, LoadSides, Summary
 from tuner.report.wording import say_other_loads
 from tuner.space import describe_searched
 from tuner.statistics.confirmation.other_loads import OtherLoads, Side
@@ -62,6 +62,7 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "feasibility": [_assessment_json(each) for each in summary.assessments],
         "expected_gain": summary.expected_gain,
         "front": [_choice_json(summary, number, choice) for number, choice in enumerate(summary.front, 1)],
+        "found": None if summary.found is None else _found_json(summary, summary.found),
         "passed_over": [{"config": dict(each.config), "reason": each.reason} for each in summary.refusals],
         "other_loads": [_other_loads_json(summary, each) for each in summary.other_loads],
         "latency": None if latency is None else _latency_json(latency),
@@ -73,6 +74,14 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         "mechanisms": [each.sentence for each in summary.mechanisms],
         "trials": [_start_json(start, summary.speedups.get(start.number)) for start in summary.starts],
         "timing": dict(summary.timing),
+    }  # fmt: skip
+
+
+def _found_json(summary: Summary, found: Found) -> dict[str, Any]:
+    low, high = found.speedup.interval()
+    return {
+        "config": dict(found.config), "changes": _pairs(summary.space.changes(found.config)),
+        "speedup": found.speedup.ratio, "low": low, "high": high, "reason": found.reason,
     }  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from tuner.report.wording import (
     make_printable,
     say_age,
     say_comparison,
+    say_found,
     say_gain,
     say_lacks,
     say_metric,
@@ -73,7 +74,7 @@ def final_screen(
     if note := describe_limit(summary):
         parts.append(Text(note, style="dim"))
     parts += _other_loads(summary)
-    if summary.shipped and (summary.winner is not None or summary.state != "finished"):
+    if summary.shipped and (summary.winner or summary.found or summary.state != "finished"):
         parts += [Text(""), *_difference(summary)]
     parts += _capacity(summary)
     if summary.front:
@@ -101,6 +102,8 @@ def headline(summary: "Summary") -> Text:
         is_gain = summary.gain.verdict == "improved"
         verdict = ": " if is_gain else f": {summary.gain.verdict}, "
         return Text.assemble((name, "bold"), verdict, what, gain, PAIRED)
+    if summary.found is not None:
+        return Text.assemble((name, "bold"), ": ", (say_found(summary.found), "bold yellow"))
     if summary.state == "finished":
         reason = make_printable(summary.stop_reason)
         said = reason if reason.startswith(NOTHING_BETTER) else f"{NOTHING_BETTER} ({reason})"
@@ -238,20 +241,21 @@ def _difference(summary: "Summary") -> list[RenderableType]:
 
 
 def _other_loads(summary: "Summary") -> list[RenderableType]:
-    """Show how the winner fares under loads that it was not tuned on, and who was passed over."""
+    """Show how the winner fares under loads that it was not tuned on, and what was rejected."""
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)
     found = summary.winner_elsewhere
     for each in summary.other_loads:
-        if each.verdict != "holds" and each is not found:
-            table.add_row("passed over", Text(say_other_loads(each, "candidate"), style="yellow"))
-    elsewhere = [dict(each.config) for each in summary.other_loads if each.verdict != "holds"]
+        if each.is_rejected and each is not found:
+            table.add_row("rejected", Text(say_other_loads(each, "candidate"), style="yellow"))
+    elsewhere = [dict(each.config) for each in summary.other_loads if each.is_rejected]
     for refusal in summary.refusals:
         if dict(refusal.config) not in elsewhere:
             said = f"{', '.join(summary.show_changes(refusal.config))}: {refusal.reason}"
-            table.add_row("passed over", Text(make_printable(said), style="yellow"))
+            table.add_row("rejected", Text(make_printable(said), style="yellow"))
     if found is not None and (told := say_other_loads(found)):
-        table.add_row("other loads", Text(told, style="" if found.verdict == "holds" else "bold red"))
+        style = "bold red" if found.is_rejected else "yellow" if found.warnings else ""
+        table.add_row("other loads", Text(told, style=style))
     return [Text(""), table] if table.row_count else []
 
 

@@ -12,6 +12,7 @@ from tuner.study.presets import PRESETS
 
 if TYPE_CHECKING:
     from tuner.records.latency import Quantile
+    from tuner.report.summary import Found
     from tuner.statistics.age import Age, Trend
     from tuner.statistics.confirmation.other_loads import Faced, OtherLoads
     from tuner.statistics.confirmation.paired_gain import Gain
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 NOTHING = "–"
 NOTHING_BETTER = "nothing beat the default"
-"""How a study that has no winner ends."""
+"""How a study ends that found nothing."""
 LATER = "standard"
 """Preset whose windows begin later than those of a quick study."""
 MOST_RATIO = 1000
@@ -70,6 +71,12 @@ def say_gain(gain: "Gain") -> str:
     """Write a confirmed gain: 1.31× [1.27, 1.35], 6 pairs."""
     pairs = f"{gain.pairs} pair" if gain.pairs == 1 else f"{gain.pairs} pairs"
     return f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}, {pairs}"
+
+
+def say_found(found: "Found") -> str:
+    """Write what was found and is not shipped: found 1.41× [1.29, 1.54], not shipped: REASON."""
+    reason = found.reason.removeprefix("not confirmed: ")
+    return make_printable(f"found {say_speedup(found.speedup)}, an estimate, not shipped: {reason}")
 
 
 def say_unproven(gain: "Gain | None") -> str:
@@ -186,17 +193,18 @@ def say_metric(metric: Metric) -> str:
 def say_other_loads(found: "OtherLoads", name: str = "winner") -> str:
     """Write in one line how a candidate fares under loads that it was not tuned on; empty where it met none.
 
-    What it does not bear comes first, then where it holds, then slow clients with both figures, and last
-    what could not be tried.
+    What it does not bear comes first, then what got worse, then where it holds, then slow clients with both
+    figures, and last what could not be tried.
     """
     if found.failure is not None:
         return make_printable(f"does not run under other loads: {found.failure}")
-    bad = [_say_faced(each, name) for each in found.faced if each.finding != "holds"]
+    bad = [_say_faced(each, name) for each in found.faced if each.is_rejected]
+    worse = [_say_faced(each, name) for each in found.faced if each.is_warning]
     fine = [each for each in found.faced if each.finding == "holds"]
-    told = [_say_faced(each, name) for each in fine if each.is_doubtful or each.situation.slow_clients]
-    held = _say_held([each for each in fine if not each.is_doubtful and not each.situation.slow_clients])
+    slow = [_say_faced(each, name) for each in fine if each.situation.slow_clients]
+    held = _say_held([each for each in fine if not each.situation.slow_clients])
     left_out = [make_printable(f"not tried: {what} ({why})") for what, why in found.left_out.items()]
-    return "; ".join([*bad, *held, *told, *left_out])
+    return "; ".join([*bad, *worse, *held, *slow, *left_out])
 
 
 def _say_held(fine: "Sequence[Faced]") -> list[str]:
@@ -212,20 +220,17 @@ def _say_held(fine: "Sequence[Faced]") -> list[str]:
 
 def _say_faced(each: "Faced", name: str) -> str:
     """Write one situation with the figures of both sides."""
-    where = f"{'beside' if each.situation.slow_clients else 'with'} {each.situation.name}"
+    where = f"with {each.situation.name}"
     default, candidate = say_rate(each.default.goodput_rps), say_rate(each.candidate.goodput_rps)
     figures = f"default {default}, {name} {candidate} requests/s"
     ratio = f"{say_ratio(each.ratio)} {say_interval(each.low, each.high)}"
-    if each.finding == "fails":
-        rates = (say_percent(side.failure_rate, 2) for side in (each.candidate, each.default))
-        return "fails {}: {} of requests, with the default {}; {}".format(where, *rates, figures)
-    if each.finding == "loses":
-        return f"loses {where}: {figures} ({ratio})"
     settling = _say_settling(each, name)
-    if not each.is_doubtful:
+    if each.finding == "holds":
         return f"{where}: {figures}{settling}"
-    doubt = "a little slower" if each.is_slower else "undecided"
-    return f"{doubt} {where}: {figures} ({ratio}){settling}"
+    if each.finding in {"fails", "fails more"}:
+        rates = (say_percent(side.failure_rate, 2) for side in (each.candidate, each.default))
+        return "{} {}: {} of requests, default {}; {}".format(each.finding, where, *rates, figures)
+    return f"{each.finding} {where}: {figures} ({ratio}){settling}"
 
 
 def _say_settling(each: "Faced", name: str) -> str:

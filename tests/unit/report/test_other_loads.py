@@ -1,5 +1,6 @@
 """How the screen, the page and the JSON tell what candidates gave under other loads."""
 
+import math
 from dataclasses import replace
 from io import StringIO
 
@@ -7,13 +8,16 @@ import pytest
 from rich.console import Console
 
 from tests.unit.simulated_study import make_summary
+from tuner.export.provenance import describe_origin
 from tuner.records import Situation
 from tuner.report.page import render_report
 from tuner.report.rows import other_load_rows
+from tuner.report.summary import Found, as_candidate
 from tuner.report.summary_json import summary_json
 from tuner.report.terminal import final_screen
 from tuner.report.wording import say_other_loads
 from tuner.statistics.confirmation.other_loads import Faced, OtherLoads, Side
+from tuner.statistics.control_level import Speedup
 
 SUMMARY = make_summary(searches=6)
 FEW = Situation(name="25 connections", changes="connections", connections=25, keepalive=True)
@@ -23,7 +27,7 @@ SLOW = Situation(name="60 slow clients", changes="clients", connections=100, kee
 
 
 def side(goodput_rps, failed=0):
-    return Side(goodput_rps=goodput_rps, failed=failed, asked=10_000, failing_starts=0, starts=2)
+    return Side(goodput_rps=goodput_rps, failed=failed, asked=10_000)
 
 
 def faced(situation, candidate=8900.0, *, spread=0.2, finding="holds", failed=0):
@@ -50,7 +54,7 @@ EVERYWHERE = found(faced(FEW), faced(MANY), faced(CLOSE), faced(SLOW))
         (
             EVERYWHERE,
             (
-                "holds from 25 to 400 connections and with Connection: close; beside 60 slow clients: "
+                "holds from 25 to 400 connections and with Connection: close; with 60 slow clients: "
                 "default 9,100, winner 8,900 requests/s"
             ),
         ),
@@ -65,19 +69,23 @@ EVERYWHERE = found(faced(FEW), faced(MANY), faced(CLOSE), faced(SLOW))
         (
             found(faced(MANY, failed=200, finding="fails")),
             (
-                "fails with 400 connections: 2 % of requests, with the default 0 %; default 9,100, "
+                "fails with 400 connections: 2 % of requests, default 0 %; default 9,100, "
                 "winner 8,900 requests/s"
             ),
         ),
         (
-            found(faced(MANY, 8000)),
+            found(faced(MANY, 8000, finding="undecided")),
             "undecided with 400 connections: default 9,100, winner 8,000 requests/s (0.88× [0.73, 1.05])",
         ),
         (
-            found(faced(MANY, spread=0.01)),
+            found(faced(MANY, spread=0.01, finding="slower")),
+            ("slower with 400 connections: default 9,100, winner 8,900 requests/s (0.98× [0.97, 0.99])"),
+        ),
+        (
+            found(faced(FEW), faced(MANY, failed=50, finding="fails more")),
             (
-                "a little slower with 400 connections: default 9,100, winner 8,900 requests/s (0.98× "
-                "[0.97, 0.99])"
+                "fails more with 400 connections: 0.5 % of requests, default 0 %; default 9,100, winner "
+                "8,900 requests/s; holds with 25 connections"
             ),
         ),
         (
@@ -108,9 +116,11 @@ def test_a_winner_that_makes_room_for_slow_clients_more_slowly_is_called_so(defa
         candidate=replace(met.candidate, settling_s=winner_s),
     )  # fmt: skip
 
-    line = "beside 60 slow clients: default 9,100, winner 8,900 requests/s"
+    line = "with 60 slow clients: default 9,100, winner 8,900 requests/s"
     assert say_other_loads(found(slower)) == line + said
-    assert say_other_loads(found(replace(slower, ratio=0.9))).endswith(f"]){said}"), "undecided, too"
+    assert say_other_loads(found(replace(slower, finding="undecided"))).endswith(f"]){said}"), (
+        "undecided, too"
+    )
 
 
 def show(summary):
@@ -119,12 +129,12 @@ def show(summary):
     return console.export_text()
 
 
-def test_the_last_screen_says_where_the_winner_holds_and_who_was_passed_over():
+def test_the_last_screen_says_where_the_winner_holds_and_what_was_rejected():
     other = found(faced(MANY, 4550, finding="loses"), config={"sendfile": False})
 
     text = " ".join(show(replace(SUMMARY, other_loads=(other, EVERYWHERE))).split())
 
-    assert "passed over loses with 400 connections: default 9,100, candidate 4,550" in text
+    assert "rejected loses with 400 connections: default 9,100, candidate 4,550" in text
     assert "other loads holds from 25 to 400 connections and with Connection: close;" in text
 
 
@@ -163,3 +173,53 @@ def test_the_table_of_the_report_has_a_row_for_each_situation_and_for_what_is_le
         "winner", "400 connections", "9,100", "8,900", "0.98× [0.82, 1.17]", "0 % → 0 %", "holds",
     )  # fmt: skip
     assert rows[-1] == ("winner", "keep-alive", "–", "–", "–", "–", "ab cannot send that")
+
+
+def test_the_table_of_the_report_says_undecided_where_the_screen_does():
+    told = found(faced(MANY, 8000, finding="undecided"))
+
+    (row,) = other_load_rows(replace(SUMMARY, other_loads=(told,)))
+
+    assert row[-1] == "undecided"
+    assert say_other_loads(told).startswith("undecided with 400 connections")
+
+
+# A finished study whose only candidate was rejected
+
+REASON = (
+    "not confirmed: with 400 connections it serves 10 requests/s and fails 90 %, the default 9,100 and 0 %"
+)
+NOT_SHIPPED = replace(
+    SUMMARY, winner=None, gain=None, stop_reason=REASON,
+    found=Found(
+        config=SUMMARY.winner.config, speedup=Speedup(log_ratio=math.log(1.41), variance=0.002), reason=REASON
+    ),
+)  # fmt: skip
+
+
+def test_a_study_that_found_something_never_says_that_nothing_beat_the_default():
+    screen, page = " ".join(show(NOT_SHIPPED).split()), render_report(NOT_SHIPPED)
+
+    assert "found 1.41× [1.29, 1.54], an estimate, not shipped: with 400 connections it serves" in screen
+    assert all(name in screen for name in SUMMARY.changes)
+    assert "Found 1.41× [1.29, 1.54], not shipped" in page
+    assert "othing beat the default" not in screen + page
+
+
+def test_scripts_get_what_was_found_with_its_reason():
+    told = summary_json(NOT_SHIPPED)
+
+    assert told["winner"] is None
+    assert told["found"]["reason"] == REASON
+    assert told["found"]["changes"].keys() == SUMMARY.changes.keys()
+    assert summary_json(SUMMARY)["found"] is None
+
+
+def test_what_was_found_is_exported_as_a_candidate_and_marked_so():
+    marked = describe_origin(as_candidate(NOT_SHIPPED))
+
+    assert (
+        "CANDIDATE, NOT A WINNER: 1.41× [1.29, 1.54] by estimate, not shipped: with 400 connections it "
+        "serves 10 requests/s and fails 90 %, the default 9,100 and 0 %"
+    ) in marked
+    assert not any("CANDIDATE" in line for line in describe_origin(SUMMARY))

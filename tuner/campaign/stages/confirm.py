@@ -112,10 +112,18 @@ def _measure(experiment: Experiment, planned: Confirmation) -> str | None:
     plan = replace(experiment.plan, windows=(planned.windows, planned.windows))
     seed, hosts = experiment.setup.settings.seed, experiment.hosts
     pairings = _pairings(planned, experiment.default, hosts, seed)
+    refuse_late = experiment.schedule.limit(
+        "confirm", experiment.schedule.pairs_s(planned.pairs, planned.windows)
+    )
+
+    def make(opening: Opening) -> Start:
+        refuse_late()
+        return experiment.make(opening, plan=plan)
+
     failed = measure_pairs(
         pairings[experiment.host if hosts is not None else ""],
         experiment.starts,
-        lambda opening: experiment.make(opening, plan=plan),
+        make,
         lambda done, total: experiment.enter("confirm", done, total),
         is_taken=partial(experiment.is_taken, Role.CONFIRM),
         wait=experiment.wait_for_others,

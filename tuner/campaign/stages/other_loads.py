@@ -1,8 +1,7 @@
-"""The candidate under loads that it was not tuned on, beside the default, before it is confirmed.
+"""Robustness checks: the candidate and the default under loads that nothing was tuned on.
 
-What was tuned on one load alone may have been bought from others: few big processes beat many small ones
-until clients are slow, short queues are quick until connections come. A capacity that the space knows is
-guarded already; here it is looked at.
+A gain on one load may be bought from others: few big processes beat many small ones until clients are slow,
+short queues are quick until connections come. The space guards the capacity that it knows; this measures it.
 """
 
 import math
@@ -19,7 +18,12 @@ from tuner.measure.situations import WARM_UP_S, choose_situations, name_settling
 from tuner.ports import Config
 from tuner.records import Role, Situation, Start, State, Window
 from tuner.records.hosts import Hosts
-from tuner.statistics.confirmation.other_loads import OtherLoads, judge_situation
+from tuner.statistics.confirmation.other_loads import (
+    OUTAGE_SHARE,
+    Measured,
+    OtherLoads,
+    judge_situations,
+)
 from tuner.statistics.noise import pair_sd
 from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study.facts import OTHER_LOADS, REFUSALS, Meeting
@@ -30,11 +34,10 @@ CANDIDATE_ARM = "candidate"
 LEAST_WINDOW_S, MOST_WINDOW_S = 1.0, 2.0
 OVERHEAD_S = 0.2
 """Of one window, and of the slow clients: programs start, counters are read."""
-MOST_PAIRS = 8
-FAILURE_LIMIT = 0.01
-"""Of a study that bounds no failure rate: from there on a configuration is held not to bear a load."""
-RELATIVE_LIMIT = 0.001
-"""Of a study whose bound is what the default has: fewer failures are none that anybody would look for."""
+LEAST_PAIRS, MOST_PAIRS = 2, 8
+"""One pair rejects nothing: any start may go wrong."""
+MOST_EXTENSION = 3
+"""Pairs that may follow while it is not clear whether a candidate fails."""
 NOT_MEASURED = "it could not be measured in any pair"
 NOT_SERVED = "the default itself serves nothing there"
 
@@ -42,16 +45,42 @@ NOT_SERVED = "the default itself serves nothing there"
 def meet_other_loads(experiment: Experiment, config: Config) -> OtherLoads:
     """Measure a candidate and the default in situations that the study's load does not show.
 
-    What was measured of it already, in this session or in another, is not measured again. A plan without
-    time for this finds nothing and holds.
+    What was measured of it already, in this session or in another, is not measured again. While it is not
+    clear whether the candidate fails, another pair follows. A plan without time for this finds nothing.
     """
     storage, default, hosts = experiment.storage, experiment.default, experiment.hosts
     meetings = storage.recall(OTHER_LOADS) or ()
-    planned = _find(meetings, config)
-    if planned is None:
-        planned = _plan(experiment, config, meetings)
-        storage.remember(OTHER_LOADS, (*meetings, planned))
-    pairings = _pairings(planned, default, hosts)
+    planned = _find(meetings, config) or _plan(experiment, config, meetings)
+    most = planned.pairs + MOST_EXTENSION
+    while True:
+        _remember(storage, planned)
+        _measure(experiment, planned)
+        found = _judge(planned, experiment.starts, default, hosts)
+        # Of several hosts, each has numbers of its own for its pairs; together they have enough of them.
+        if hosts is not None or planned.pairs >= most or not _is_worth_a_pair(experiment, found):
+            return found
+        planned = replace(planned, pairs=planned.pairs + 1)
+
+
+def _remember(storage: Storage, planned: Meeting) -> None:
+    """Keep a plan, in the place of the one with fewer pairs where there is one."""
+    others = [each for each in storage.recall(OTHER_LOADS) or () if each.config != planned.config]
+    storage.remember(OTHER_LOADS, (*others, planned))
+
+
+def _is_worth_a_pair(experiment: Experiment, found: OtherLoads) -> bool:
+    """Return whether another pair may reject a candidate, or tell in spare time whether it fails more."""
+    schedule, made = experiment.schedule, sum(s.role is Role.OTHER_LOADS for s in experiment.own_starts())
+    pair_s = 2 * schedule.spent_s(Role.OTHER_LOADS) / max(1, made)
+    if found.is_open:
+        return schedule.has_time_to_confirm(besides_s=pair_s)
+    return found.is_unclear and schedule.has_spare_time(pair_s)
+
+
+def _measure(experiment: Experiment, planned: Meeting) -> None:
+    """Measure the pairs of a plan that are missing."""
+    hosts = experiment.hosts
+    pairings = _pairings(planned, experiment.default, hosts)
     own = pairings[experiment.host if hosts is not None else ""]
     if planned.situations and _failure(experiment.starts, own) is None:
         measure_pairs(
@@ -64,7 +93,6 @@ def meet_other_loads(experiment: Experiment, config: Config) -> OtherLoads:
         )
     while planned.situations and (missing := _find_missing(experiment.starts, pairings)):
         experiment.wait_for_hosts(missing)
-    return _judge(planned, experiment.starts, default, hosts)
 
 
 def _find_missing(starts: Sequence[Start], pairings: Mapping[str, Pairing]) -> list[str]:
@@ -110,7 +138,7 @@ def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> 
     longer = math.sqrt(own_s / window_s)
     return Meeting(
         config=dict(config), situations=situations, left_out=left_out,
-        pairs=max(1, min(MOST_PAIRS, wanted)) if plan.other_loads_s else 0,
+        pairs=max(LEAST_PAIRS, min(MOST_PAIRS, wanted)) if plan.other_loads_s else 0,
         first_block=count * sum(each.pairs for each in before),
         window_s=window_s, pair_sd=longer * pair_sd(noise, 1),
         failure_limit=_failure_limit(setup.settings.constraints),
@@ -118,11 +146,9 @@ def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> 
 
 
 def _failure_limit(constraints: Sequence[Constraint]) -> float:
-    """Return the bound of the failure rate; what is failing is besides held against the default, always."""
-    for each in constraints:
-        if each.metric == "failure_rate":
-            return RELATIVE_LIMIT if each.limit is None else each.limit
-    return FAILURE_LIMIT
+    """Return the share of failed requests that is an outage: the study's own bound where it is a number."""
+    bounds = (each.limit for each in constraints if each.metric == "failure_rate")
+    return min((limit for limit in bounds if limit is not None), default=OUTAGE_SHARE)
 
 
 def _pairings(meeting: Meeting, default: Config, hosts: Hosts | None) -> Mapping[str, Pairing]:
@@ -166,31 +192,31 @@ def _judge(meeting: Meeting, starts: Sequence[Start], default: Config, hosts: Ho
     """Judge all pairs together, and those of each host: what one shows against the candidate counts."""
     pairings = _pairings(meeting, default, hosts)
     together = _judge_pairs(meeting, starts, [*pairings.values()])
-    if hosts is None or together.verdict != "holds":
+    if hosts is None or together.is_rejected:
         return together
     apart = {host: _judge_pairs(meeting, starts, [each]) for host, each in pairings.items()}
-    against = (replace(each, host=host) for host, each in apart.items() if each.verdict != "holds")
+    against = (replace(each, host=host) for host, each in apart.items() if each.is_rejected)
     return next(against, together)
 
 
 def _judge_pairs(meeting: Meeting, starts: Sequence[Start], pairings: Sequence[Pairing]) -> OtherLoads:
     pairs = [pair for pairing in pairings for pair in _pairs(starts, pairing)]
-    faced, left_out = [], dict(meeting.left_out)
+    measured, left_out = [], dict(meeting.left_out)
     for situation in meeting.situations if meeting.pairs else ():
-        sides = [tuple(_windows(start, situation) for start in pair) for pair in pairs]
-        measured = [(own, theirs) for own, theirs in sides if own and theirs]
-        served = [pair for pair in measured if any(window.correct for window in pair[0])]
+        sides = [(_windows(own, situation), _windows(theirs, situation)) for own, theirs in pairs]
+        whole = [(own, theirs) for own, theirs in sides if own and theirs]
+        served = [pair for pair in whole if any(window.correct for window in pair[0])]
         if served:
-            faced.append(
-                judge_situation(
-                    situation, served, situations=len(meeting.situations), pair_sd=meeting.pair_sd,
-                    failure_limit=meeting.failure_limit, settling_s=_settling_s(pairs, situation),
-                )
-            )  # fmt: skip
+            settling_s = _settling_s(pairs, situation)
+            measured.append(Measured(situation=situation, pairs=served, settling_s=settling_s))
         else:
-            left_out[situation.name] = NOT_SERVED if measured else NOT_MEASURED
+            left_out[situation.name] = NOT_SERVED if whole else NOT_MEASURED
+    faced = judge_situations(
+        measured, situations=len(meeting.situations), pair_sd=meeting.pair_sd,
+        failure_limit=meeting.failure_limit,
+    )  # fmt: skip
     return OtherLoads(
-        config=meeting.config, faced=tuple(faced), left_out=left_out, pairs=len(pairs),
+        config=meeting.config, faced=faced, left_out=left_out, pairs=len(pairs),
         failure=next((found for each in pairings if (found := _failure(starts, each))), None),
     )  # fmt: skip
 

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuner.campaign.experiment import Experiment
-from tuner.ports import Config
+from tuner.ports import Config, Scalar
 from tuner.records import Role, Start
+from tuner.space.values import as_number
 from tuner.statistics.ranking import LIKELY, Entry, config_key
 from tuner.study.facts import REFUSALS, Refusal
 from tuner.study.storage import Opening
@@ -19,12 +20,13 @@ LEAST_WORTH = 0.0001
 def better(experiment: Experiment) -> list[Entry]:
     """Return what may be shipped and is better than the default by posterior mean, best first.
 
-    Where the default fails, better is whatever rather does not.
+    Where the default fails, better is whatever rather does not. After a rejection, what shares few settings
+    with the rejected configuration comes first.
     """
     space, ranking = experiment.setup.space, experiment.ranking()
     refused = list_refused(experiment)
     default_fails = ranking.feasibility.default_fails
-    return [
+    found = [
         entry
         for entry in ranking.entries
         if (entry.p_feasible >= LIKELY if default_fails else entry.posterior.log_ratio > 0)
@@ -32,6 +34,33 @@ def better(experiment: Experiment) -> list[Entry]:
         # Starts that were made before capacity was guarded may be in the storage.
         and (space.allows_less or not space.lacks(entry.config))
     ]
+    if not refused:
+        return found
+    return sorted(
+        found, key=lambda entry: -chance_to_pass(experiment, entry.config) * entry.posterior.log_ratio
+    )
+
+
+def chance_to_pass(experiment: Experiment, config: Config) -> float:
+    """Return the chance that a configuration lacks what others were rejected for; 1 where none was.
+
+    Which of its settings was to blame is not known: each of them may have been, with equal chances.
+    """
+    space, chance = experiment.setup.space, 1.0
+    for refusal in experiment.storage.recall(REFUSALS) or ():
+        blamed = space.changes(refusal.config)
+        shared = [name for name, change in blamed.items() if _is_alike(change, config.get(name))]
+        chance *= 1 - len(shared) / max(1, len(blamed))
+    return chance
+
+
+def _is_alike(change: tuple[Scalar, Scalar], value: Scalar | None) -> bool:
+    """Return whether a value is that of a change, or lies on the same side of the default."""
+    default, changed = (as_number(each) for each in change)
+    number = None if value is None else as_number(value)
+    if default is None or changed is None or number is None:
+        return value == change[1]
+    return number != default and (number > default) == (changed > default)
 
 
 def list_refused(experiment: Experiment) -> set[str]:
@@ -43,7 +72,7 @@ def refuse(experiment: Experiment, config: Config, reason: str) -> None:
     """Keep that a configuration is not shipped, whatever else becomes of the study."""
     refused = experiment.storage.recall(REFUSALS) or ()
     experiment.storage.remember(REFUSALS, (*refused, Refusal(config=dict(config), reason=reason)))
-    experiment.progress.note(f"{reason}; the next best follows")
+    experiment.progress.note(f"{reason}; another candidate follows while there is time")
 
 
 def measure_what_tells_most(

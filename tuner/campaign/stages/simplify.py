@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.progress import UNKNOWN
 from tuner.campaign.stages.promotion import find_unmet
-from tuner.campaign.stages.shortlist import better, list_refused, measure_what_tells_most
+from tuner.campaign.stages.shortlist import (
+    better,
+    chance_to_pass,
+    list_refused,
+    measure_what_tells_most,
+)
 from tuner.ports import Config
 from tuner.records import Role
 from tuner.statistics.ranking import config_key
@@ -84,7 +89,10 @@ def _reduce(experiment: Experiment, config: Config, names: set[str]) -> Config |
 
 
 def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) -> NDArray[np.float64]:
-    """Return minus the price of each configuration's lines, shape (n,), in log points."""
+    """Return minus the price of each configuration's lines, shape (n,), in log points.
+
+    After a rejection, that a configuration is likely to be rejected as well takes its share of the gain.
+    """
     space, posterior = experiment.setup.space, experiment.ranking().posterior
     gain = posterior.gain(finalist).log_ratio if posterior is not None else 0.0
     # Where the default fails, the gain is to bear the load; it has no price in log points.
@@ -96,7 +104,9 @@ def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) 
     def price_of(name: str) -> float:
         return min(price / UNHINTED_SHARE, most) if hinted and name not in hinted else price
 
-    return np.array([-math.fsum(map(price_of, space.changes(config))) for config in configs])
+    prices = np.array([math.fsum(map(price_of, space.changes(config))) for config in configs])
+    chances = np.array([chance_to_pass(experiment, config) for config in configs])
+    return -prices - max(gain, 0.0) * (1 - chances)
 
 
 def _choose(experiment: Experiment, finalist: Config, configs: Sequence[Config]) -> Config:

@@ -9,7 +9,7 @@ from tuner.campaign.pairs import Pairing, measure_pairs, read_starts
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress, Silence
 from tuner.campaign.start_runner import Starter
-from tuner.commands.session import name_session
+from tuner.commands.session import name_session, read
 from tuner.errors import TargetError, UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.measure.garbage_collection import short_collections
@@ -32,6 +32,9 @@ from tuner.study.lock import locked
 from tuner.study.open_storage import is_there, open_storage
 from tuner.study.presets import PRESETS, Plan
 from tuner.study.storage import Opening, Storage
+
+CANDIDATE = "candidate"
+"""What a study found and did not ship."""
 
 
 def compare(
@@ -234,7 +237,7 @@ def list_presets(space: Space) -> Mapping[str, tuple[Space, Preset]]:
 
 
 def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
-    """Turn `default`, `winner`, a preset's name or values into a whole, valid configuration.
+    """Turn `default`, `winner`, `candidate`, a preset's name or values into a whole, valid configuration.
 
     It may hold less than the default: to be measured is not to be shipped.
 
@@ -249,8 +252,10 @@ def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     if chosen in presets:
         space, preset = presets[chosen]
         return space.complete(preset.values)
+    if chosen == CANDIDATE:
+        return _find_candidate(settings)
     if chosen != WINNER_ARM:
-        known = [DEFAULT_ARM, WINNER_ARM, *presets]
+        known = [DEFAULT_ARM, WINNER_ARM, CANDIDATE, *presets]
         raise UsageError(
             f"{chosen!r} is no configuration. {suggest(chosen, known)} Or give a YAML file of values."
         )
@@ -259,6 +264,17 @@ def resolve(settings: Study, setup: Setup, chosen: Config | str) -> Config:
     if planned is None:
         raise UsageError(f"{settings.name}: there is no winner yet. Finish the study with `tuner run`.")
     return dict(planned.config)
+
+
+def _find_candidate(settings: Study) -> Config:
+    """Return what a study found and did not ship. Raises UsageError where there is no such thing."""
+    found = read(settings, with_explanation=False).summary.found
+    if found is None:
+        raise UsageError(
+            f"{settings.name}: there is no candidate: the study is not finished, or nothing was rejected. "
+            "`tuner show` says what it found."
+        )
+    return dict(found.config)
 
 
 def _complete(setup: Setup, values: Config) -> Config:

@@ -32,7 +32,7 @@ def is_candidate(config):
 
 
 def loses_with_many(config, situation):
-    return cached_files_win(config) - (0.4 if is_candidate(config) and situation.connections == 400 else 0.0)
+    return cached_files_win(config) - (1.4 if is_candidate(config) and situation.connections == 400 else 0.0)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_candidate_that_is_better_everywhere_holds(settings):
     assert [start.arm for start in of_other_loads(campaign)].count(CANDIDATE_ARM) == found.pairs == 2
 
 
-def test_a_candidate_that_loses_with_four_times_the_connections_loses(settings):
+def test_a_candidate_that_loses_most_of_its_goodput_with_four_times_the_connections_loses(settings):
     campaign = campaign_on(settings, SimulatedHost(worth_in=loses_with_many))
 
     found = meet_other_loads(campaign, CANDIDATE)
@@ -75,7 +75,7 @@ def test_a_candidate_that_loses_with_four_times_the_connections_loses(settings):
     assert {name: each.finding for name, each in named(found).items()} == dict.fromkeys(ALL, "holds") | {
         "400 connections": "loses"
     }
-    assert named(found)["400 connections"].ratio == pytest.approx(0.80, abs=0.04)
+    assert named(found)["400 connections"].ratio == pytest.approx(0.295, abs=0.02)
 
 
 def test_a_loss_of_a_few_percent_is_seen_and_accepted(settings):
@@ -87,19 +87,45 @@ def test_a_loss_of_a_few_percent_is_seen_and_accepted(settings):
     found = meet_other_loads(campaign, CANDIDATE)
 
     assert found.verdict == "holds"
-    assert any(each.is_slower for each in found.faced)
+    assert "slower" in {each.finding for each in found.warnings}
 
 
 def test_a_candidate_that_fails_requests_of_other_loads_fails(settings):
     host = SimulatedHost(
-        failure_rate_in=lambda config, situation: 0.02 * (is_candidate(config) and not situation.keepalive)
+        failure_rate_in=lambda config, situation: 0.2 * (is_candidate(config) and not situation.keepalive)
     )
 
     found = meet_other_loads(campaign_on(settings, host), CANDIDATE)
 
     assert found.verdict == "fails"
     assert named(found)["Connection: close"].finding == "fails"
-    assert named(found)["Connection: close"].candidate.failure_rate == pytest.approx(0.02, abs=0.001)
+    assert named(found)["Connection: close"].candidate.failure_rate == pytest.approx(0.2, abs=0.001)
+
+
+def test_more_failures_that_are_no_outage_are_told_and_reject_nothing(settings):
+    host = SimulatedHost(failure_rate_in=lambda config, _: 0.02 if is_candidate(config) else 0.001)
+
+    found = meet_other_loads(campaign_on(settings, host), CANDIDATE)
+
+    assert found.verdict == "holds"
+    assert {each.finding for each in found.warnings} == {"fails more"}
+
+
+def test_an_outage_that_comes_now_and_then_is_looked_at_again(settings):
+    """One start of two that serves nothing may be an accident; every second one of five is none."""
+    starts = iter(range(100))
+
+    def fails_every_other_time(config, situation):
+        is_now = situation.connections == 400 and is_candidate(config)
+        return 0.6 if is_now and next(starts) % 2 else 0.0
+
+    campaign = campaign_on(settings, SimulatedHost(failure_rate_in=fails_every_other_time))
+
+    found = meet_other_loads(campaign, CANDIDATE)
+
+    assert 2 < found.pairs <= 5
+    assert found.is_rejected or found.warnings
+    assert read_other_loads(campaign.storage, campaign.starts, campaign.default) == (found,)
 
 
 def test_failures_that_the_default_has_too_are_no_new_ones(settings):
