@@ -1,4 +1,4 @@
-"""How `make tune` ends for every way in which `tuner run` may; a stand-in takes tuner's place in the recipe."""
+"""How `make tune` ends, for each way in which `tuner run` may. A stand-in takes the place of tuner."""
 
 import subprocess
 import sys

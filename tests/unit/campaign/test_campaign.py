@@ -1,6 +1,8 @@
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from itertools import takewhile
+from random import Random
 
 import pytest
 
@@ -21,7 +23,7 @@ from tuner.campaign.campaign import calibrate, run_campaign
 from tuner.campaign.controls import measure_control
 from tuner.campaign.stages.confirm import read_gain
 from tuner.campaign.stages.search import try_next
-from tuner.errors import TargetError, UsageError
+from tuner.errors import TargetError, TooNoisy, UsageError
 from tuner.optimize.optimizer import Suggestion
 from tuner.optimize.optuna_samplers import STARTUP_TRIALS
 from tuner.records import Failure, Role, State
@@ -499,6 +501,24 @@ def test_a_host_that_spoils_nearly_every_window_is_given_up_after_one_pause(sett
         run_campaign(campaign)
     assert len(campaign.progress.notes) == 1
     assert "Waiting up to 120 s" in campaign.progress.notes[0]
+
+
+@pytest.mark.parametrize("from_s", [0, 100, 230, 270])
+@pytest.mark.parametrize("spoiled", [0.4, 1.0])
+def test_however_noisy_a_host_becomes_a_quick_study_ends_within_a_minute_of_its_time(
+    settings, from_s, spoiled
+):
+    host = SimulatedHost(sigma_start=0.02, sigma_window=0.04)
+    begun_s, luck = host.clock.time(), Random(1)  # noqa: S311 - no secret
+    host.is_spoiled = lambda time_s: time_s - begun_s > from_s and luck.random() < spoiled
+    plan = PRESETS["quick"]
+    campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=plan)
+    campaign.starter.wait_until_quiet = lambda most_s: host.clock.sleep(most_s) or False
+
+    with suppress(TooNoisy):
+        run_campaign(campaign)
+
+    assert host.clock.time() - begun_s <= 60 * plan.minutes + 60
 
 
 def test_all_goodputs_are_on_the_scale_of_the_host(settings):

@@ -175,7 +175,7 @@ def test_what_is_left_after_a_refusal_goes_to_the_next_best_however_many_pairs_w
 
     def fail_requests_of_the_first(config, situation):
         first = storage.recall(OTHER_LOADS)[0].config
-        return 0.05 if situation.changes == "connections" and config == first else 0.0
+        return 0.2 if situation.changes == "connections" and config == first else 0.0
 
     host.failure_rate_in = fail_requests_of_the_first
 
@@ -188,3 +188,27 @@ def test_what_is_left_after_a_refusal_goes_to_the_next_best_however_many_pairs_w
     assert config_key(planned.config) != config_key(refused.config)
     assert len([each for each in campaign.starts if each.role is Role.CONFIRM]) >= 2 * plan.pairs
     assert host.clock.time() - began_s < 60 * plan.minutes
+
+
+def two_settings_help(config):
+    return (0.18 if config["open_file_cache"] else 0.0) + (0.15 if config["multi_accept"] else 0.0)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_after_an_outage_a_quick_study_confirms_what_lacks_the_setting_to_blame(tmp_path, seed):
+    host = SimulatedHost(
+        worth=two_settings_help, seed=seed,
+        failure_rate_in=lambda config, load: 0.3 * bool(config["open_file_cache"] and not load.keepalive),
+    )  # fmt: skip
+    storage = open_in_memory(host.clock)
+    campaign = make_campaign(write_study(tmp_path, seed=seed), host, storage, plan=PRESETS["quick"])
+    began_s = host.clock.time()
+
+    assert run_campaign(campaign) == "confirmed"
+
+    refused, planned = storage.recall(REFUSALS), storage.recall(CONFIRMATION)
+    assert all(each.config["open_file_cache"] for each in refused)
+    assert len(refused) <= 2
+    assert planned.config["multi_accept"]
+    assert not planned.config["open_file_cache"]
+    assert host.clock.time() - began_s < 60 * PRESETS["quick"].minutes

@@ -64,8 +64,12 @@ def meet_other_loads(experiment: Experiment, config: Config) -> OtherLoads:
 
 def _remember(storage: Storage, planned: Meeting) -> None:
     """Keep a plan, in the place of the one with fewer pairs where there is one."""
-    others = [each for each in storage.recall(OTHER_LOADS) or () if each.config != planned.config]
-    storage.remember(OTHER_LOADS, (*others, planned))
+    meetings = storage.recall(OTHER_LOADS) or ()
+    if _find(meetings, planned.config) is None:
+        storage.remember(OTHER_LOADS, (*meetings, planned))
+        return
+    updated = (planned if each.config == planned.config else each for each in meetings)
+    storage.remember(OTHER_LOADS, tuple(updated))
 
 
 def _is_worth_a_pair(experiment: Experiment, found: OtherLoads) -> bool:

@@ -16,6 +16,9 @@ from tuner.study.storage import Opening
 LEAST_WORTH = 0.0001
 """Log points that another start is expected to bring; below, the race is decided."""
 
+BLAME = 0.7
+"""Probability that a setting is to blame for a rejection, whatever its value and the others; a judgement."""
+
 
 def better(experiment: Experiment) -> list[Entry]:
     """Return what may be shipped and is better than the default by posterior mean, best first.
@@ -44,13 +47,13 @@ def better(experiment: Experiment) -> list[Entry]:
 def chance_to_pass(experiment: Experiment, config: Config) -> float:
     """Return the chance that a configuration lacks what others were rejected for; 1 where none was.
 
-    Which of its settings was to blame is not known: each of them may have been, with equal chances.
+    Which setting was to blame is not known: each of the changed ones may have been, with equal chances.
     """
     space, chance = experiment.setup.space, 1.0
     for refusal in experiment.storage.recall(REFUSALS) or ():
         blamed = space.changes(refusal.config)
         shared = [name for name, change in blamed.items() if _is_alike(change, config.get(name))]
-        chance *= 1 - len(shared) / max(1, len(blamed))
+        chance *= 1 - BLAME * len(shared) / max(1, len(blamed))
     return chance
 
 

@@ -25,6 +25,7 @@ from tuner.campaign.stages.shortlist import (
 from tuner.ports import Config
 from tuner.records import Role
 from tuner.statistics.ranking import config_key
+from tuner.study.facts import REFUSALS
 from tuner.study.storage import Opening
 
 UNHINTED_SHARE = 0.25
@@ -70,10 +71,21 @@ def _candidates(experiment: Experiment, config: Config) -> list[Config]:
         for each in (*reduced.values(), *dropped):
             if each is not None:
                 found.setdefault(config_key(each), each)
-    for entry in better(experiment):
-        found.setdefault(entry.key, entry.config)
+    for each in (*_reduce_refused(experiment), *(entry.config for entry in better(experiment))):
+        found.setdefault(config_key(each), each)
     refused = list_refused(experiment)
     return [each for key, each in found.items() if key not in refused][:MOST_CANDIDATES]
+
+
+def _reduce_refused(experiment: Experiment) -> list[Config]:
+    """Return what is left of rejected configurations without one change, which may be to blame."""
+    space = experiment.setup.space
+    reduced = [
+        _reduce(experiment, refusal.config, {name})
+        for refusal in experiment.storage.recall(REFUSALS) or ()
+        for name in space.changes(refusal.config)
+    ]
+    return [each for each in reduced if each is not None]
 
 
 MOST_CANDIDATES = 30
@@ -91,7 +103,7 @@ def _reduce(experiment: Experiment, config: Config, names: set[str]) -> Config |
 def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) -> NDArray[np.float64]:
     """Return minus the price of each configuration's lines, shape (n,), in log points.
 
-    After a rejection, that a configuration is likely to be rejected as well takes its share of the gain.
+    After a rejection, each pays for the chance that it is rejected as well.
     """
     space, posterior = experiment.setup.space, experiment.ranking().posterior
     gain = posterior.gain(finalist).log_ratio if posterior is not None else 0.0
@@ -105,8 +117,10 @@ def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) 
         return min(price / UNHINTED_SHARE, most) if hinted and name not in hinted else price
 
     prices = np.array([math.fsum(map(price_of, space.changes(config))) for config in configs])
+    if posterior is None or not list_refused(experiment):
+        return -prices
     chances = np.array([chance_to_pass(experiment, config) for config in configs])
-    return -prices - max(gain, 0.0) * (1 - chances)
+    return -prices - np.maximum(posterior.gains(configs)[0], 0.0) * (1 - chances)
 
 
 def _choose(experiment: Experiment, finalist: Config, configs: Sequence[Config]) -> Config:
