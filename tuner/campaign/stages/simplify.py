@@ -120,7 +120,7 @@ def _bonus(experiment: Experiment, finalist: Config, configs: Sequence[Config]) 
     if posterior is None or not list_refused(experiment):
         return -prices
     chances = np.array([chance_to_pass(experiment, config) for config in configs])
-    return -prices - np.maximum(posterior.gains(configs)[0], 0.0) * (1 - chances)
+    return np.asarray(-prices - np.maximum(posterior.gains(configs)[0], 0.0) * (1 - chances))
 
 
 def _choose(experiment: Experiment, finalist: Config, configs: Sequence[Config]) -> Config:
