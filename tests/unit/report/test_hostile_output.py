@@ -200,7 +200,7 @@ def test_the_progress_cannot_be_steered_by_it(number):
 
 @every_payload
 def test_an_error_message_cannot_steer_the_terminal(number, monkeypatch, capsys):
-    def fail() -> None:
+    def fail(**_: object) -> None:
         raise Crashed(f"nginx: it ended: {marked(number)}")
 
     monkeypatch.setattr(cli, "app", fail)
