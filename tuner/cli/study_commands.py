@@ -152,8 +152,8 @@ def run(
     except TooNoisy as noisy:
         say(str(noisy))
         reading = tuner.read(settings)
-        refuse_unmeasured(study, reading.summary)
-        _print_summary(study, reading.summary, write_results(reading), as_json=as_json)
+        if as_json or any(start.counts for start in reading.summary.starts):
+            _print_summary(study, reading.summary, write_results(reading), as_json=as_json)
         sys.exit(noisy.exit_code)
     if ahead is None:
         remark(f"{study}: this study was finished before; here is its result.")

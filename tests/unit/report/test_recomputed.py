@@ -149,7 +149,7 @@ def test_a_verdict_other_than_improved_has_its_reason_wherever_it_is_shown(setti
     }
     console = Console(record=True, width=80, file=StringIO())
     console.print(final_screen(summary))
-    assert "passed over" in console.export_text()
+    assert "rejected" in console.export_text()
     assert [row[0] for row in constraint_rows(summary)] == ["every start works", "failure_rate <= default"]
 
 
