@@ -103,7 +103,8 @@ def headline(summary: "Summary") -> Text:
         verdict = ": " if is_gain else f": {summary.gain.verdict}, "
         return Text.assemble((name, "bold"), verdict, what, gain, PAIRED)
     if summary.found is not None:
-        return Text.assemble((name, "bold"), ": ", (say_found(summary.found), "bold yellow"))
+        said = say_found(summary.found.speedup, summary.found.reason)
+        return Text.assemble((name, "bold"), ": ", (said, "bold yellow"))
     if summary.state == "finished":
         reason = make_printable(summary.stop_reason)
         said = reason if reason.startswith(NOTHING_BETTER) else f"{NOTHING_BETTER} ({reason})"

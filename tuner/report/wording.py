@@ -12,7 +12,6 @@ from tuner.study.presets import PRESETS
 
 if TYPE_CHECKING:
     from tuner.records.latency import Quantile
-    from tuner.report.summary import Found
     from tuner.statistics.age import Age, Trend
     from tuner.statistics.confirmation.other_loads import Faced, OtherLoads
     from tuner.statistics.confirmation.paired_gain import Gain
@@ -73,10 +72,10 @@ def say_gain(gain: "Gain") -> str:
     return f"{say_ratio(gain.ratio)} {say_interval(gain.low, gain.high)}, {pairs}"
 
 
-def say_found(found: "Found") -> str:
+def say_found(speedup: "Speedup", reason: str) -> str:
     """Write what was found and is not shipped: found 1.41× [1.29, 1.54], not shipped: REASON."""
-    reason = found.reason.removeprefix("not confirmed: ")
-    return make_printable(f"found {say_speedup(found.speedup)}, an estimate, not shipped: {reason}")
+    why = reason.removeprefix("not confirmed: ")
+    return make_printable(f"found {say_speedup(speedup)}, an estimate, not shipped: {why}")
 
 
 def say_unproven(gain: "Gain | None") -> str:

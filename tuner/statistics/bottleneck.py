@@ -11,7 +11,7 @@ lies with 95 % probability, by the sign test (Thompson, Annals of Mathematical S
 asks for no distribution and forgives an odd window.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -49,14 +49,17 @@ class Bottleneck:
     @property
     def is_generator(self) -> bool:
         """Whether the load generator is surely the limit, or is where any better server would meet it."""
-        if self.server_most is None:
-            return False
-        has_reserve = self.server_most <= 1 - RESERVE
-        return self.generator_least >= (SATURATED if has_reserve else FULL)
+        return self.server_most is not None and is_limit(self.generator_least, self.server_most)
 
     def __str__(self) -> str:
         server = "" if self.server_busy is None else f", the server {100 * self.server_busy:.0f} % of its own"
         return f"the load generator used {100 * self.generator_busy:.0f} % of its CPUs{server}"
+
+
+def is_limit(generator_busy: float, server_busy: float) -> bool:
+    """Return whether a load generator is the limit, from how busy both are, as shares of their CPUs."""
+    has_reserve = server_busy <= 1 - RESERVE
+    return generator_busy >= (SATURATED if has_reserve else FULL)
 
 
 def find_bottleneck(windows: Sequence[Window]) -> Bottleneck:
@@ -68,7 +71,7 @@ def find_bottleneck(windows: Sequence[Window]) -> Bottleneck:
     if not windows:
         raise ValueError("bottleneck: there is no window. Measure the default first.")
     generator = sorted(window.generator_cpu for window in windows)
-    server = sorted(share for window in windows if (share := _server_busy(window)) is not None)
+    server = sorted(share for window in windows if (share := find_server_busy(window.counters)) is not None)
     is_read = len(server) == len(windows)
     outside = _outside(len(windows))
     return Bottleneck(
@@ -86,9 +89,8 @@ def _outside(count: int) -> int:
     return max(sure, default=0)
 
 
-def _server_busy(window: Window) -> float | None:
+def find_server_busy(counters: Mapping[str, float]) -> float | None:
     """Return the share of the server's CPUs that was not idle; a guest's stolen time counts as busy."""
-    counters = window.counters
     capacity_s = counters.get("server_cpus", 0.0) * counters.get("elapsed_s", 0.0)
     if "server_idle_s" not in counters or capacity_s <= 0:
         return None

@@ -33,7 +33,7 @@ HOST_SD = 0.5
 JUMP_SD = 0.5
 """Standard deviation of the level beforehand on either side of a confirmed jump."""
 FAR_BELOW = 0.7
-"""Log points below the median up to which no start is pulled up: half of its goodput."""
+"""Log points below the default and the median up to which no start is pulled up: half of its goodput."""
 OUTLIER_SD = 4.0
 OUTLIER_STARTS = 3
 """From so many starts of a configuration on, one that the others contradict is known for a stall."""
@@ -176,6 +176,7 @@ class Observations:
         points = encode(space, encoding, [start.config for start in told])
         values = np.array([logs.get(id(start), start.log_value or 0.0) for start in told])
         values -= walks.offset(moments)
+        of_default = np.array([start.role is Role.CONTROL for start in told])
         common = walks.covariances(moments, moments)
         columns = make_columns(space, encoding)
         interaction = _find_interaction(space, told, noise, encoding)
@@ -188,7 +189,7 @@ class Observations:
             encoding=encoding,
             columns=columns,
             points=points,
-            values=compress(values, FAR_BELOW),
+            values=_damp_disasters(values, of_default),
             apart=ObservationNoise(
                 own=_variances(
                     told, noise, points, values, drifted=noise.drift_per_s * np.ptp(moments.times)
@@ -217,6 +218,15 @@ class Observations:
             self.columns, self.points, self.values, self.apart,
             count=count, seed=seed, is_noise_known=self.is_noise_known,
         )  # fmt: skip
+
+
+def _damp_disasters(values: Array, of_default: NDArray[np.bool_]) -> Array:
+    """Pull up what is far below the default and the median: how bad the bad ones are is of no interest.
+
+    The default itself stays where it is, or large gains would shrink.
+    """
+    above = float(np.median(values)) - float(np.median(values[of_default]))
+    return compress(values, FAR_BELOW + max(0.0, above))
 
 
 def _find_interaction(

@@ -145,6 +145,18 @@ def test_a_saturated_generator_is_a_warning():
 
 
 @pytest.mark.parametrize(
+    ("generator", "server_idle", "is_limit"),
+    [(0.93, 0.03, False), (0.97, 0.03, False), (0.99, 0.03, True), (0.96, 0.3, True), (0.93, 0.3, False)],
+)
+def test_a_generator_that_is_busy_beside_a_full_server_is_no_limit(generator, server_idle, is_limit):
+    counters = {"server_cpus": 1.0, "elapsed_s": 5.0, "server_idle_s": 5.0 * server_idle}
+
+    verdicts = judge(window(generator_cpu=generator, counters=counters))
+
+    assert [each.gate for each in verdicts] == [Gate.SATURATED] * is_limit
+
+
+@pytest.mark.parametrize(
     ("cpus", "censored"),
     [((), False), ((0.89, 0.5), False), ((0.95, 0.89), False), ((0.95, 0.89, 1.0), True)],
 )

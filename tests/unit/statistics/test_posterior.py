@@ -288,3 +288,19 @@ class TestHints:
         at_s = bench.starts[-1].started_s
 
         assert with_hints.level(at_s)[0] == pytest.approx(without.level(at_s)[0], abs=0.02)
+
+
+@pytest.mark.parametrize("times", [3.0, 9.0, 50.0])
+def test_a_large_gain_over_the_default_is_not_pulled_down(times):
+    """Most of what was tried is far above the default, which is no disaster for that."""
+    bench = Bench().controls(5)
+    for connections in (1000, 2000, 4000, 8000, 16000):
+        config = SPACE.complete({"worker_connections": connections, "multi_accept": True})
+        bench.measure(config, extra=math.log(times) - worth(config)).measure(
+            config, extra=math.log(times) - worth(config)
+        )
+        bench.measure()
+
+    gain = bench.fit().gain(config)
+
+    assert gain.ratio == pytest.approx(times, rel=0.15)

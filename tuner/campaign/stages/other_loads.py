@@ -20,8 +20,8 @@ from tuner.records import Role, Situation, Start, State, Window
 from tuner.records.hosts import Hosts
 from tuner.statistics.confirmation.other_loads import (
     OUTAGE_SHARE,
-    Measured,
     OtherLoads,
+    SituationPairs,
     judge_situations,
 )
 from tuner.statistics.noise import pair_sd
@@ -212,7 +212,7 @@ def _judge_pairs(meeting: Meeting, starts: Sequence[Start], pairings: Sequence[P
         served = [pair for pair in whole if any(window.correct for window in pair[0])]
         if served:
             settling_s = _settling_s(pairs, situation)
-            measured.append(Measured(situation=situation, pairs=served, settling_s=settling_s))
+            measured.append(SituationPairs(situation=situation, pairs=served, settling_s=settling_s))
         else:
             left_out[situation.name] = NOT_SERVED if whole else NOT_MEASURED
     faced = judge_situations(

@@ -6,6 +6,7 @@ from dataclasses import fields
 from tuner.measure.gates.facts import WindowFacts, blamed, fault, percent, warning
 from tuner.measure.gates.host import no_ports_left
 from tuner.records import Gate, Verdict
+from tuner.statistics.bottleneck import find_server_busy, is_limit
 
 
 def generator(facts: WindowFacts) -> Verdict | None:
@@ -63,8 +64,10 @@ def _short(requests: int, duration_s: float, least_s: float) -> Verdict | None:
 
 
 def saturated(facts: WindowFacts) -> Verdict | None:
-    """Check that the generator had CPU to spare; on two cores, with one for it alone, it may not have."""
-    if facts.generator_cpu < facts.limits.generator_busy:
+    """Check that the generator was not the limit; one that is merely busy beside a full server is none."""
+    server_busy = find_server_busy(facts.counters)
+    is_full = facts.generator_cpu >= facts.limits.generator_busy
+    if not is_full or (server_busy is not None and not is_limit(facts.generator_cpu, server_busy)):
         return None
     return warning(
         Gate.SATURATED,

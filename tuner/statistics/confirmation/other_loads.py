@@ -159,7 +159,7 @@ def describe(met: OtherLoads) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class SituationPairs:
     """What was measured in one situation."""
 
     situation: Situation
@@ -170,7 +170,7 @@ class Measured:
 
 
 def judge_situations(
-    measured: Sequence[Measured], *, situations: int, pair_sd: float, failure_limit: float
+    measured: Sequence[SituationPairs], *, situations: int, pair_sd: float, failure_limit: float
 ) -> tuple[Faced, ...]:
     """Compare both sides in every situation.
 
@@ -198,8 +198,8 @@ def judge_situations(
 
 
 def _judge(
-    measured: Measured, of_default: FailureRate, of_candidate: FailureRate, *, alpha: float, pair_sd: float,
-    failure_limit: float,
+    measured: SituationPairs, of_default: FailureRate, of_candidate: FailureRate, *, alpha: float,
+    pair_sd: float, failure_limit: float,
 ) -> Faced:  # fmt: skip
     logs = [_log(theirs) - _log(own) for own, theirs in measured.pairs]
     mean, reach = fmean(logs), _reach(logs, pair_sd, alpha)
@@ -238,7 +238,7 @@ LARGEST_LOG = 700.0
 """What a float can hold."""
 
 
-def _side(measured: Measured, at: int, rate: FailureRate) -> Side:
+def _side(measured: SituationPairs, at: int, rate: FailureRate) -> Side:
     starts = [pair[at] for pair in measured.pairs]
     served = all(any(window.correct for window in windows) for windows in starts)
     return Side(

@@ -6,13 +6,18 @@ import pytest
 
 from tests.unit.starts import window
 from tuner.records import Situation
-from tuner.statistics.confirmation.other_loads import OUTAGE_SHARE, Measured, OtherLoads, judge_situations
+from tuner.statistics.confirmation.other_loads import (
+    OUTAGE_SHARE,
+    OtherLoads,
+    SituationPairs,
+    judge_situations,
+)
 
 MANY = Situation(name="400 connections", changes="connections", connections=400, keepalive=True)
 
 
 def judge_all(*situations, pair_sd=0.03, failure_limit=OUTAGE_SHARE):
-    measured = [Measured(situation=MANY, pairs=pairs) for pairs in situations]
+    measured = [SituationPairs(situation=MANY, pairs=pairs) for pairs in situations]
     return judge_situations(measured, situations=4, pair_sd=pair_sd, failure_limit=failure_limit)
 
 
