@@ -131,6 +131,7 @@ class Found:
     """The best that a finished study without a winner has found."""
 
     config: Config
+    """Every setting of it."""
     speedup: Speedup
     """As all trials estimate it; no pairs confirmed it."""
     reason: str
