@@ -222,7 +222,7 @@ def find_target(
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
         url=url, page=page, requests=mix, manner=manner, study=settings.name,
-        watchdog_s=settings.target.watchdog_s, load_hosts=load_hosts or {},
+        watchdog_s=settings.target.watchdog_s, logs_mib=settings.target.logs_mib, load_hosts=load_hosts or {},
         generator_cpus=placement.generator_cpus if is_beside else frozenset(),
         token_directory=settings.load.token_directory,
         may_change=space.may_change | {

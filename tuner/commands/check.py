@@ -1,7 +1,8 @@
 """`tuner check`: everything that can be refused is refused before anything runs."""
 
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from tuner.deploy.discovery import DiscoveredServer
 from tuner.deploy.managed import ManagedTarget
 from tuner.errors import TargetError, TrialFailed
 from tuner.hosts.conflicts import Conflict
+from tuner.hosts.disk_room import LogGrowth, measure_growth
 from tuner.interrupts import signals_interrupt
 from tuner.measure.rounds import run_round
 from tuner.measure.window import Load, run_counted_window, run_window
@@ -59,6 +61,10 @@ class Findings:
     conflicts: tuple[Conflict, ...] = ()
     unseen: tuple[str, ...] = ()
     """What a run needs and this check did not try."""
+    logs: tuple[LogGrowth, ...] = ()
+    """Of installed services, how fast the load fills disks."""
+    minutes: float = 0.0
+    """Wall time of the run."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -118,6 +124,7 @@ class Findings:
                 *left_out,
                 f"now        {measured}",
                 *capacity_lines(setup, "now"),
+                *(f"logs       {each.describe(self.minutes)}" for each in self.logs),
             ]
         else:
             versions = ", ".join(f"{name} {version}".strip() for name, version in found.servers.items())
@@ -167,7 +174,8 @@ class Findings:
             "not_tried": list(self.unseen),
         }
         if self.preview is not None:
-            return {**shown, "now": measured, "plan": self.preview.as_json()}
+            logs = {each.mount_point: each.as_json() for each in self.logs}
+            return {**shown, "now": measured, "logs": logs, "plan": self.preview.as_json()}
         return {
             **shown,
             "server_cpus": list(found.server_cpus),
@@ -221,7 +229,8 @@ def check_study(
                 )
                 if not is_managed:  # what has just started is warmed up first
                     run_window(deployment, setup.load, WINDOW_S)
-                window = measure_default(deployment, setup.load)
+                with _watching_logs(setup) as logs:
+                    window = measure_default(deployment, setup.load)
         except TrialFailed as failed:
             raise TargetError(_describe_failure(setup, failed)) from failed
         refuse_failures(settings, window)
@@ -236,7 +245,24 @@ def check_study(
     return Findings(
         setup=setup, window=window, deploy_s=deployment.duration_s, calibration=calibration,
         sees_host=sees_host, preview=seen, shows_plan=shows_plan, conflicts=conflicts, unseen=unseen,
+        logs=tuple(logs), minutes=plan.minutes,
     )  # fmt: skip
+
+
+@contextmanager
+def _watching_logs(setup: Setup) -> Iterator[list[LogGrowth]]:
+    """Add to the list, in the end, how fast the load filled the disks of a host with installed services."""
+    found: list[LogGrowth] = []
+    if not isinstance(setup.target, ManagedTarget):
+        yield found
+        return
+    room = setup.target.room
+    (before,) = setup.host.run_all([room.command])
+    began_s = time.monotonic()
+    yield found
+    took_s = time.monotonic() - began_s
+    (after,) = setup.host.run_all([room.command])
+    found += measure_growth(room, before, after, took_s)
 
 
 def capacity_lines(setup: Setup, name: str) -> list[str]:

@@ -88,6 +88,8 @@ class ManagedTarget:
     """CPUs of a generator on the target itself."""
     token_directory: PurePosixPath | None = None
     """Document root of the site, where its address is another host's (a load balancer)."""
+    logs_mib: int | None = None
+    """What the load may write to a disk in one session; None for a share of its room."""
     requests: tuple[RequestKind, ...] = ()
     """The mix that the load sends, with its correct responses; empty for the URL alone."""
     may_change: frozenset[str] = frozenset()
@@ -97,11 +99,11 @@ class ManagedTarget:
     _written: Files = field(default_factory=dict, init=False)
     _running: Config | None = field(default=None, init=False)
     """What the services run with; None when that is not known."""
-    _room: DiskRoom = field(init=False)
+    room: DiskRoom = field(init=False)
 
     def __post_init__(self) -> None:
         logs = (each.installation.log for each in self.servers)
-        self._room = DiskRoom.of(self.host.name, [log for log in logs if log is not None])
+        self.room = DiskRoom.of(self.host.name, [log for log in logs if log is not None], self.logs_mib)
 
     @property
     def services(self) -> tuple[Service, ...]:
@@ -201,10 +203,10 @@ class ManagedTarget:
             may_reload=partial(self._may_reload, config),
         )
         self._running, self._written = None, files
-        shown, *done = self.host.run_all([self._room.command, *(step.command for step in steps)])
+        shown, *done = self.host.run_all([self.room.command, *(step.command for step in steps)])
         # What the change met on the host is noted first: the way back needs it.
         lease.note_changed(done[:1])
-        self._room.look(shown)
+        self.room.look(shown)
         pids = activation.read_outcome(steps, done)
         deployment = self._observe(MappingProxyType(dict(config)), pids, began_s)
         self._running = deployment.config

@@ -16,6 +16,9 @@ RESERVE_SHARE = 0.05
 LEAST_RESERVE_BYTES = 16 * MIB
 """What originals may need."""
 MOST_RESERVE_BYTES = 1024 * MIB
+LEAST_ALLOWED_BYTES = 1024 * MIB
+ALLOWED_SHARE = 0.1
+"""Of the room at the beginning: so much a session may write there, unless its study says how much."""
 STARTS_AHEAD = 2
 """One start may write twice what those before it wrote: faster settings, a stage with longer loads."""
 USUALLY_WRITTEN = tuple(PurePosixPath(path) for path in ("/var/log", "/var/lib", "/var/cache", "/tmp"))  # noqa: S108 - asked for its size only
@@ -35,6 +38,11 @@ class Disk:
         """Return what the load never gets."""
         return int(min(max(RESERVE_SHARE * self.size_bytes, LEAST_RESERVE_BYTES), MOST_RESERVE_BYTES))
 
+    @property
+    def allowed_bytes(self) -> int:
+        """Return what a session may write that finds so much room."""
+        return int(max(ALLOWED_SHARE * self.free_bytes, LEAST_ALLOWED_BYTES))
+
 
 @dataclass(kw_only=True)
 class DiskRoom:
@@ -42,15 +50,19 @@ class DiskRoom:
 
     host_name: str
     directories: tuple[PurePosixPath, ...]
+    allowed_mib: int | None = None
+    """What a session may write to one disk; None for a share of the room that it finds."""
+    _allowed: dict[str, int] = field(default_factory=dict, init=False)
+    """By mount point; what is left of it falls with each start."""
     _free_bytes: dict[str, int] = field(default_factory=dict, init=False)
     _most_written: dict[str, int] = field(default_factory=dict, init=False)
     """By one start so far, in bytes, by mount point."""
 
     @classmethod
-    def of(cls, host_name: str, logs: Iterable[PurePosixPath]) -> "DiskRoom":
+    def of(cls, host_name: str, logs: Iterable[PurePosixPath], allowed_mib: int | None = None) -> "DiskRoom":
         """Return the room where these logs are, and where servers usually write."""
         places = dict.fromkeys((*(log.parent for log in logs), *USUALLY_WRITTEN))
-        return cls(host_name=host_name, directories=tuple(places))
+        return cls(host_name=host_name, directories=tuple(places), allowed_mib=allowed_mib)
 
     @property
     def command(self) -> Command:
@@ -60,14 +72,29 @@ class DiskRoom:
     def look(self, shown: Completed) -> None:
         """Read what the command printed before a start.
 
-        Raises TargetError while there is still room: the next starts would fill a disk.
+        Raises TargetError while there is still room: the next starts would fill a disk, or the session has
+        written what it may.
         """
-        for mount_point, disk in _read_disks(shown.stdout.decode(errors="replace")).items():
-            before = self._free_bytes.get(mount_point, disk.free_bytes)
-            written = max(self._most_written.get(mount_point, 0), before - disk.free_bytes)
+        for mount_point, disk in read_disks(shown).items():
+            last = self._free_bytes.get(mount_point, disk.free_bytes) - disk.free_bytes
+            written = max(self._most_written.get(mount_point, 0), last)
             self._free_bytes[mount_point], self._most_written[mount_point] = disk.free_bytes, written
             if disk.free_bytes < disk.reserve_bytes + STARTS_AHEAD * written:
                 raise TargetError(self._too_full(disk, written))
+            self._allowed[mount_point] = self._allowed.get(mount_point, self.allow(disk)) - max(last, 0)
+            if self._allowed[mount_point] < 0:
+                raise TargetError(self._too_much(mount_point))
+
+    def allow(self, disk: Disk) -> int:
+        """Return how many bytes a session may write that finds a disk so."""
+        return disk.allowed_bytes if self.allowed_mib is None else self.allowed_mib * MIB
+
+    def _too_much(self, mount_point: str) -> str:
+        return (
+            f"{self.host_name}: the load has filled {mount_point} with what this run may write there, as "
+            "access logs do: stopped. Look at the logs, and rotate them (`logrotate --force "
+            "/etc/logrotate.conf`); then run the same command again, or allow more with `target.logs_mib:`."
+        )
 
     def _too_full(self, disk: Disk, written: int) -> str:
         left = f"{_mib(disk.free_bytes)} of {_mib(disk.size_bytes)} left"
@@ -82,9 +109,47 @@ class DiskRoom:
         )
 
 
-def _read_disks(printed: str) -> Mapping[str, Disk]:
+def read_disks(shown: Completed) -> Mapping[str, Disk]:
     """Read `df -Pk` (POSIX df), by mount point; lines that are none of its own are passed over."""
-    return {disk.mount_point: disk for disk in _disks(printed)}
+    return {disk.mount_point: disk for disk in _disks(shown.stdout.decode(errors="replace"))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogGrowth:
+    """How much a load writes to one disk, as one look before and one after a window tell."""
+
+    mount_point: str
+    bytes_per_s: float
+    allowed_bytes: int
+
+    def describe(self, minutes: float) -> str:
+        """Return what a run of so many minutes under this load may write, and where it ends."""
+        whole = self.bytes_per_s * 60 * minutes
+        early = ", long before its time" if whole > self.allowed_bytes else ""
+        return (
+            f"about {_mib(self.bytes_per_s * 60)} a minute under load on {self.mount_point}, up to "
+            f"{_mib(whole)} in a run at this rate; it ends when it has written {_mib(self.allowed_bytes)}{early} "
+            "(target.logs_mib)"
+        )
+
+    def as_json(self) -> Mapping[str, float]:
+        """Return the figures for scripts."""
+        return {"mib_per_minute": self.bytes_per_s * 60 / MIB, "allowed_mib": self.allowed_bytes / MIB}
+
+
+def measure_growth(
+    room: DiskRoom, before: Completed, after: Completed, duration_s: float
+) -> tuple[LogGrowth, ...]:
+    """Return how fast each disk was filled between two looks, where it was."""
+    later = read_disks(after)
+    return tuple(
+        LogGrowth(
+            mount_point=name, bytes_per_s=(disk.free_bytes - later[name].free_bytes) / duration_s,
+            allowed_bytes=room.allow(disk),
+        )
+        for name, disk in read_disks(before).items()
+        if name in later and disk.free_bytes > later[name].free_bytes
+    )  # fmt: skip
 
 
 def _disks(printed: str) -> Iterator[Disk]:
@@ -94,5 +159,5 @@ def _disks(printed: str) -> Iterator[Disk]:
             yield Disk(mount_point=words[5], size_bytes=int(words[1]) * KIB, free_bytes=int(words[3]) * KIB)
 
 
-def _mib(count: int) -> str:
+def _mib(count: float) -> str:
     return f"{count / MIB:,.0f} MiB"

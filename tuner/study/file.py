@@ -43,7 +43,7 @@ KEYS = (
     "source",
 )  # fmt: skip
 SERVER_KEYS = ("name", "backend", *OPTIONS)
-TARGET_KEYS = ("host", "mode", "watchdog_s")
+TARGET_KEYS = ("host", "mode", "watchdog_s", "logs_mib")
 LOAD_KEYS = (
     "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command", "result",
     "script", "token_directory", "requests", "content", "requests_total", "time_limit_s", "tls", "streams",
@@ -53,6 +53,7 @@ BUDGET_KEYS = ("preset", "minutes", "trials")
 ENCODINGS = ("gzip",)
 EXPORTED = "settings"
 """Key of the values in an export as json, server by server."""
+MOST_LOGS_MIB = 2**20
 MOST_STREAMS = 100
 """What every server has to allow for (RFC 9113, section 6.5.2: no less than 100 is recommended)."""
 
@@ -274,6 +275,7 @@ def _read_target(fields: Fields, keys: Keys) -> TargetSettings:
         host=fields.text((*keys, "host"), "local"),
         mode=fields.choice((*keys, "mode"), "sandbox", ("sandbox", "managed")),
         watchdog_s=fields.number((*keys, "watchdog_s"), 120.0, float, low=5, high=3600),
+        logs_mib=fields.number((*keys, "logs_mib"), None, int, low=1, high=MOST_LOGS_MIB),
     )
 
 

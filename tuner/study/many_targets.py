@@ -42,7 +42,7 @@ def read_targets(fields: Fields, read_target: Callable[[Fields, Keys], TargetSet
         )  # fmt: skip
     entries = tuple(_read_entry(fields, index, read_target) for index in range(len(given)))
     _refuse_twice(fields, [each.host for each in entries])
-    for key in ("mode", "watchdog_s"):
+    for key in ("mode", "watchdog_s", "logs_mib"):
         values = list(dict.fromkeys(str(getattr(each, key)) for each in entries))
         if len(values) > 1:
             raise fields.wrong(keys, f"`{key}` is {' and '.join(values)}", "Make it the same for all hosts")

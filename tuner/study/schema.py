@@ -19,7 +19,7 @@ from tuner.records.blend import Across
 from tuner.records.hosts import AcrossHosts
 from tuner.space import available_spaces
 from tuner.space.schema import DIALECT, FLAG, SpaceFile, tidy
-from tuner.study.file import ENCODINGS, HOST_URL, MOST_STREAMS, NAME
+from tuner.study.file import ENCODINGS, HOST_URL, MOST_LOGS_MIB, MOST_STREAMS, NAME
 from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS
 from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
 from tuner.study.loads.mix import METHODS, MOST_BYTES, MOST_KINDS, SHA256
@@ -98,6 +98,11 @@ class TargetEntry(_Entry):
     watchdog_s: float = Field(
         120, ge=5, le=3600,
         description="Managed: the target puts itself back after so many seconds without a sign of life.",
+    )  # fmt: skip
+    logs_mib: int | None = Field(
+        None, ge=1, le=MOST_LOGS_MIB,
+        description="Managed: most MiB of logs that one run may add to a disk; by default a tenth of its "
+        "free room, at least 1024. `tuner check` says how fast they grow.",
     )  # fmt: skip
 
 

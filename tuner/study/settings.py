@@ -40,6 +40,8 @@ class TargetSettings:
     mode: str = "sandbox"
     watchdog_s: float = 120.0
     """In managed mode: without a sign of life from the tuner for so long, the target puts itself back."""
+    logs_mib: int | None = None
+    """In managed mode: MiB that the load may write to a disk in one run; None for a tenth of its room."""
 
     @property
     def is_managed(self) -> bool:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuner.errors import TargetError
-from tuner.hosts.disk_room import DiskRoom
+from tuner.hosts.disk_room import Disk, DiskRoom, measure_growth
 from tuner.ports import Completed
 
 LOGS = [PurePosixPath("/var/log/nginx/error.log")]
@@ -77,3 +77,30 @@ def test_no_disk_is_filled_by_starts_that_write_up_to_twice_as_much_as_before(st
             room.look(shown(log=free))
         except TargetError:
             break
+
+
+def test_a_session_writes_what_its_study_allows_and_no_more():
+    room = DiskRoom.of("web", LOGS, allowed_mib=100)
+    for free in (900, 860, 890, 850):  # rotated in between
+        room.look(shown(log=free))
+    with pytest.raises(TargetError, match=r"web: the load has filled /var/log .* `target.logs_mib:`"):
+        room.look(shown(log=829))
+
+
+def test_without_a_number_it_is_a_share_of_the_room_or_a_gigabyte():
+    room = DiskRoom.of("web", LOGS)
+
+    assert room.allow(Disk(mount_point="/", size_bytes=10**12, free_bytes=50 * 2**30)) == 5 * 2**30
+    assert room.allow(Disk(mount_point="/", size_bytes=10**12, free_bytes=2**30)) == 2**30
+
+
+def test_how_fast_logs_grow_is_said_with_where_a_run_ends():
+    room = DiskRoom.of("web", LOGS, allowed_mib=500)
+
+    (growth,) = measure_growth(room, shown(log=600, lib=300), shown(log=598, lib=301), duration_s=2.0)
+
+    assert growth.describe(minutes=5) == (
+        "about 60 MiB a minute under load on /var/log, up to 300 MiB in a run at this rate; it ends when it "
+        "has written 500 MiB (target.logs_mib)"
+    )
+    assert "500 MiB, long before its time" in growth.describe(minutes=75)
