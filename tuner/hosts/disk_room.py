@@ -125,10 +125,10 @@ class LogGrowth:
     def describe(self, minutes: float) -> str:
         """Return what a run of so many minutes under this load may write, and where it ends."""
         whole = self.bytes_per_s * 60 * minutes
-        early = ", long before its time" if whole > self.allowed_bytes else ""
+        limit = f"{_mib(self.allowed_bytes)}{', before its time' if whole > self.allowed_bytes else ''}"
         return (
             f"about {_mib(self.bytes_per_s * 60)} a minute under load on {self.mount_point}, up to "
-            f"{_mib(whole)} in a run at this rate; it ends when it has written {_mib(self.allowed_bytes)}{early} "
+            f"{_mib(whole)} in a run at this rate; it ends when it has written {limit} "
             "(target.logs_mib)"
         )
 
