@@ -204,7 +204,7 @@ def test_a_managed_study_ends_in_a_winner_that_is_exported_applied_and_undone(
     kept = tuner.run("confirm", *where)
     assert kept.returncode == 0, kept.stderr
     assert in_force(study, host)[CASES[server].parameter] == winner
-    undone = tuner.run("apply", study, *where, "--undo")
+    undone = tuner.run("apply", study, *where, "--undo", "--yes")
     assert undone.returncode == 0, undone.stderr
     assert look_at(host) == before
     assert host.status_of(CASES[server].page, port=CASES[server].port) == 200

@@ -161,15 +161,31 @@ def test_a_winner_is_applied_kept_and_taken_back(finished, tuner: CommandLine, w
     kept = tuner.run("confirm", *where)
     restored = tuner.run("restore", *where)
     still = look_at(web)
-    undone = tuner.run("apply", study, *where, "--undo")
+    undo = ("apply", study, *where, "--undo")
+    shown = tuner.run(*undo, "--dry-run")
+    unasked = tuner.run(*undo)
+    other = tuner.write("other.yaml", text=STUDY.format(url=web.ssh_url, more="").replace("web", "other", 1))
+    of_other = tuner.run("apply", other, *where, "--undo", "--yes")
+    unchanged = look_at(web)
+    undone = tuner.run(*undo, "--yes")
 
     assert in_force != before
     assert kept.returncode == 0, kept.stderr
     assert "Nothing to restore" in restored.stderr
-    assert still == in_force
+    assert still == unchanged == in_force
+    assert shown.returncode == 0, shown.stderr
+    assert "/etc/nginx/nginx.conf" in shown.stdout
+    assert "Nothing was changed" in shown.stderr
+    assert unasked.returncode == 2
+    assert "Agree with --yes" in unasked.stderr
+    assert of_other.returncode == 2
+    assert "is of the study" in of_other.stderr
     assert undone.returncode == 0, undone.stderr
     assert look_at(web) == before
-    assert "nothing was applied" in tuner.run("apply", study, *where, "--undo").stderr
+    assert "nothing was applied" in tuner.run(*undo).stderr
+    never_ran = tuner.run("apply", other, *where, "--undo")
+    assert never_ran.returncode == 2
+    assert "never ran" in never_ran.stderr
 
 
 @pytest.mark.alone

@@ -1,5 +1,7 @@
 import os
+import signal
 import stat
+import subprocess
 import sys
 from pathlib import Path, PurePosixPath
 
@@ -243,3 +245,28 @@ def test_a_pipe_or_a_device_in_the_place_of_a_file_is_refused_at_once(tmp_path: 
     for path in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(TargetError, match=r"cannot be read: it is not a file"):
             LocalHost().read(PurePosixPath(path))
+
+
+ROOT_STEP = """\
+import pathlib, sys
+from tuner.adapters.hosts.local import LocalHost
+script = "trap : PIPE; touch began; until [ -e go ]; do sleep 0.01; done; echo is heard; touch done"
+done = LocalHost().run(("sh", "-c", script), timeout_s=30, as_root=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_what_root_has_begun_comes_to_its_end_whatever_signal_ends_the_tuner(
+    tmp_path: Path, number: signal.Signals
+):
+    with subprocess.Popen([sys.executable, "-c", ROOT_STEP], cwd=tmp_path, stderr=subprocess.PIPE) as tuner:
+        wait_until((tmp_path / "began").exists)
+        tuner.send_signal(number)
+        if number != signal.SIGINT:
+            tuner.wait()
+        (tmp_path / "go").touch()
+        tuner.wait()
+        assert number != signal.SIGINT or (tmp_path / "done").exists()
+
+    wait_until((tmp_path / "done").exists)
+    assert tuner.returncode == -number

@@ -8,7 +8,7 @@ import pytest
 from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTING, PrivateHost
 from tests.integration.test_keeper import IN_EACH_SHELL, LONG_S, armed, change
 from tests.integration.waiting import wait_until
-from tuner.errors import RestoreFailed
+from tuner.errors import RestoreFailed, TargetError
 from tuner.ports import ABSENT, Files
 from tuner.restore.journal import Journal
 from tuner.restore.lease import Lease
@@ -237,3 +237,66 @@ def test_a_service_is_not_stopped_while_a_file_that_it_needs_cannot_be_read(
     machine.sh(f"umount --lazy {CONFIGURATION}")
     lease.restore()
     assert machine.everything() == before
+
+
+class Renamed:
+    """A host under another name, as the same address written in another way."""
+
+    def __init__(self, host: PrivateHost, name: str) -> None:
+        self._host, self.name = host, name
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._host, name)
+
+
+def test_a_restore_under_another_name_does_not_end_a_run_from_the_same_machine(
+    machine: PrivateHost, journal: Journal
+):
+    lease = armed(machine, journal, watchdog_s=4)
+    change(lease, machine, CHANGES)
+    changed = machine.everything()
+
+    with (
+        Journal(journal.directory) as same_side,
+        pytest.raises(TargetError, match="another tuner is at work"),
+    ):
+        restore_host(Renamed(machine, "ssh://root@web1"), same_side)
+    with (
+        Journal(journal.directory.parent / "other") as other,
+        pytest.raises(TargetError, match="A tuner is at"),
+    ):
+        restore_host(Renamed(machine, "ssh://root@web1"), other)
+
+    assert machine.everything() == changed
+    lease.restore()
+
+
+def test_originals_are_found_under_another_name_of_the_machine_and_of_no_other_machine(
+    machine: PrivateHost, journal: Journal
+):
+    lease = armed(machine, journal)
+    change(lease, machine, CHANGES)
+    lease._heartbeat.stop()
+    journal.close()
+    machine.sh("kill -9 $(cat /var/lib/tuner/run/watchdog); rm -r /var/lib/tuner")
+
+    with Journal(journal.directory) as later:
+        assert set(restore_host(Renamed(machine, "ssh://root@web1"), later)) >= set(CHANGES)
+    assert not list(journal.directory.glob("*.journal"))
+
+
+def test_originals_of_a_machine_are_not_put_on_another_one_that_got_its_name(
+    machine: PrivateHost, journal: Journal
+):
+    lease = armed(machine, journal)
+    change(lease, machine, CHANGES)
+    lease._heartbeat.stop()
+    journal.close()
+    machine.sh("kill -9 $(cat /var/lib/tuner/run/watchdog); rm -r /var/lib/tuner")
+    machine.sh("echo 0123456789abcdef0123456789abcdef > /srv/id; mount --bind /srv/id /etc/machine-id")
+    there = machine.everything()
+
+    with Journal(journal.directory) as later, pytest.raises(TargetError, match="of another machine"):
+        restore_host(machine, later)
+
+    assert machine.everything() == there

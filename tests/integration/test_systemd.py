@@ -20,7 +20,7 @@ from tuner.deploy.managed import ManagedTarget
 from tuner.ports import Service
 from tuner.restore.journal import Journal
 from tuner.restore.lease import Lease
-from tuner.restore.recovery import confirm, restore_host, undo
+from tuner.restore.recovery import confirm, find_applied, restore_host, undo
 from tuner.space import Space
 from tuner.study import load_study
 
@@ -146,16 +146,19 @@ def test_what_is_applied_outlives_a_restart_once_it_was_confirmed(
         lasting = {SYSCTL_FILE: f"{SOMAXCONN} = 5000\n".encode()}
         with target.held_by(lease), target.deploy(config, files={**target.files(config), **lasting}):
             pass
-        journal.discard(target.host.name)
-    assert web.show_unit("tuner-watchdog-apply", "ActiveState") == "active"
-    confirm(target.host)
+        assert web.show_unit("tuner-watchdog-apply", "ActiveState") == "active"
+        confirm(target.host, journal)
 
     web = own_bed.restart(web)
 
     web.wait_until_it_answers(80)
     assert open_files_of(web) > 4000
     assert web.run(["sysctl", "-n", SOMAXCONN]).stdout == b"5000\n"
-    assert undo(plugins.make_host(web.ssh_url)) != ()
+    host = plugins.make_host(web.ssh_url)
+    with Journal(tmp_path / "state") as journal:
+        applied = find_applied(host, journal)
+        assert applied is not None
+        assert undo(host, journal, applied) != ()
     assert look_at(web) == before
     assert open_files_of(web) == 2000
 

@@ -60,8 +60,7 @@ def keep(web: TestHost) -> None:
     """Confirm what was applied, as the command does."""
     target = plugins.make_host(web.ssh_url)
     with open_journal() as journal:
-        confirm(target)
-        journal.discard(target.name)
+        confirm(target, journal)
 
 
 def name_drifted(found: Verification) -> set[str]:

@@ -19,7 +19,7 @@ from tuner.ports import Files
 from tuner.restore.journal import Journal
 from tuner.restore.keeper import requests
 from tuner.restore.lease import Lease
-from tuner.restore.recovery import confirm, restore_host, undo
+from tuner.restore.recovery import confirm, restore_host
 
 WATCHDOG_S = 1.0
 LONG_S = 120.0
@@ -246,42 +246,4 @@ def test_an_apply_that_nobody_confirms_is_taken_back(machine: PrivateHost, journ
 
     assert "it was not confirmed in time" in machine.log()
     with pytest.raises(TargetError, match=r"Nothing waits to be confirmed \(it was not confirmed in time\)"):
-        confirm(machine)
-
-
-def test_what_was_confirmed_stays_until_it_is_undone(machine: PrivateHost, journal: Journal):
-    before = machine.everything()
-    changed(machine, journal, purpose="apply", watchdog_s=LONG_S)
-    confirm(machine)
-    journal.discard(machine.name)
-    applied = machine.everything()
-    assert restore_host(machine, journal) == ()
-
-    lease = Lease(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
-    lease.arm([DEMO])
-    lease.note_changed(machine.run_all((lease.command_to_change({CONFIGURATION: b"demo 3\n"}),)))
-    machine.sh(RESTART)
-    assert lease.restore() == (CONFIGURATION,)
-    assert machine.everything().replace("started", "") == applied
-
-    lease = Lease(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
-    lease.arm([DEMO])
-    lease.note_changed(machine.run_all((lease.command_to_change({CONFIGURATION: b"demo 4\n"}),)))
-    confirm(machine)
-    assert set(undo(machine)) == set(CHANGES)  # both applies
-
-    assert machine.everything() == before
-    assert undo(machine) == ()
-
-
-def test_an_undo_does_not_overwrite_what_somebody_else_wrote_since(machine: PrivateHost, journal: Journal):
-    changed(machine, journal, purpose="apply", watchdog_s=LONG_S)
-    confirm(machine)
-    machine.sh(f"echo demo of the operator > {CONFIGURATION}")
-
-    ended = machine.run(requests.step("undo", "apply").argv, timeout_s=20)
-
-    assert ended.returncode == 24
-    assert b"it was changed after tuner had applied it" in ended.stdout
-    assert machine.read(CONFIGURATION).content == b"demo of the operator\n"
-    assert machine.read(SETTING).content == b"4096\n"
+        confirm(machine, journal)

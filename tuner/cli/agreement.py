@@ -14,6 +14,7 @@ from tuner.cli.printing import say
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
+    from tuner.restore.recovery import LastApply
     from tuner.study import Study
 
 
@@ -42,6 +43,17 @@ def agree_to_apply(settings: "Study", place: str) -> None:
     servers = ", ".join(settings.servers)
     _refuse_without_terminal(f"apply: it changes and restarts {servers} on {place}.")
     _ask(f"Change and restart {servers} on {place}?")
+
+
+def agree_to_undo(applied: "LastApply", place: str) -> None:
+    """Ask before what was applied is taken back."""
+    restarted = f" and restart {', '.join(applied.services)}" if applied.services else ""
+    files = ", ".join(map(str, applied.paths))
+    said = (
+        f"put back {files}{restarted} on {place} (applied for {applied.study or 'a study'}, {applied.since})"
+    )
+    _refuse_without_terminal(f"apply --undo: it would {said}.")
+    _ask(f"{said[0].upper()}{said[1:]}?")
 
 
 def agree_to_let_go(place: str, troubles: str, *, yes: bool) -> None:

@@ -1,14 +1,18 @@
 """The commands on a host: put a winner into service, keep it, put originals back."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import tuner
-from tuner.cli.agreement import agree_to_apply, agree_to_let_go
+from tuner.cli.agreement import agree_to_apply, agree_to_let_go, agree_to_undo
 from tuner.cli.arguments import AsJson, StudyPath, read_duration, read_study
 from tuner.cli.printing import print_files, print_json, print_text, say
 from tuner.errors import RestoreFailed
+from tuner.interrupts import signals_interrupt
+
+if TYPE_CHECKING:
+    from tuner.study import Study
 
 
 def apply(  # noqa: PLR0913, PLR0917 - the command's options
@@ -20,22 +24,20 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
     confirm_within: Annotated[
         str, typer.Option(help="Time until the host takes it back: 90s, 10m, 2h.")
     ] = "10m",
-    undo: Annotated[bool, typer.Option("--undo", help="Take back what was applied.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take back what was applied last.")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="With --undo: leave what somebody has changed since.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what it would change, and end.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before it is changed.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Put the winner on a host for good; it is taken back unless `tuner confirm` comes in time."""
     settings = read_study(study)
-    from tuner import plugins
-
     place = host or settings.target.host
     if undo:
-        from tuner.restore.recovery import undo as undo_host
-
-        paths = undo_host(plugins.make_host(place))
-        print_files(paths, as_json=as_json, host=place)
-        say(f"{place}: {len(paths)} originals put back." if paths else f"{place}: nothing was applied.")
+        with signals_interrupt():
+            _undo(settings, place, accepts=accept, is_dry=dry_run, yes=yes, as_json=as_json)
         return
     from tuner.commands.apply import apply_winner, plan_change
 
@@ -50,7 +52,8 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
         return
     if not yes:
         agree_to_apply(settings, place)
-    applied = apply_winner(reading, host_name=host, url=url, confirm_within_s=within_s)
+    with signals_interrupt():
+        applied = apply_winner(reading, host_name=host, url=url, confirm_within_s=within_s)
     for warning in applied.warnings:
         say(warning)
     of_host = "" if place == "local" else f" --host {place}"
@@ -64,6 +67,34 @@ def apply(  # noqa: PLR0913, PLR0917 - the command's options
     )
 
 
+def _undo(settings: "Study", place: str, *, accepts: bool, is_dry: bool, yes: bool, as_json: bool) -> None:
+    from tuner import plugins
+    from tuner.commands.apply import find_own_apply
+    from tuner.restore.journal import open_journal
+    from tuner.restore.recovery import undo
+
+    host = plugins.make_host(place)
+    with open_journal() as journal:
+        applied = find_own_apply(settings, host, journal)
+        if applied is None:
+            print_files((), as_json=as_json, host=place)
+            say(f"{place}: nothing was applied.")
+            return
+        if is_dry:
+            print_files(applied.paths, as_json=as_json, host=place, changed_since=dict(applied.changed))
+            for path, versions in applied.changed.items():
+                say(f"{place}: {path} was changed since it was applied ({versions}): an undo refuses it.")
+            say(f"{place}: --undo puts these {len(applied.paths)} originals back. Nothing was changed.")
+            return
+        if not yes:
+            agree_to_undo(applied, place)
+        paths = undo(host, journal, applied, accepts=accepts, warn=say)
+    print_files(paths, as_json=as_json, host=place)
+    say(f"{place}: {len(paths)} originals put back.")
+    if applied.earlier:
+        say(f"{place}: {applied.earlier} applied before that stay; run the same again to take back the last.")
+
+
 def confirm(
     host: Annotated[str, typer.Option(help="Where it was applied.")] = "local", as_json: AsJson = False
 ) -> None:
@@ -72,10 +103,8 @@ def confirm(
     from tuner.restore.journal import open_journal
     from tuner.restore.recovery import confirm as confirm_host
 
-    target = plugins.make_host(host)
-    with open_journal() as journal:
-        confirm_host(target)
-        journal.discard(target.name)
+    with signals_interrupt(), open_journal() as journal:
+        confirm_host(plugins.make_host(host), journal, say)
     if as_json:
         print_json({"host": host, "kept": True})
     say(f"{host}: what was applied stays.")
@@ -97,7 +126,7 @@ def restore(
 
     target = plugins.make_host(host)
     let_go: tuple[str, ...] = ()
-    with open_journal() as journal:
+    with signals_interrupt(), open_journal() as journal:
         try:
             restored = restore_host(target, journal, say)
         except RestoreFailed as error:
@@ -107,6 +136,6 @@ def restore(
             restored, let_go = accept_host(target, journal, say)
             for sentence in let_go:
                 say(sentence)
-    restored = (*restored, *remove_tokens(target))
+        restored = (*restored, *remove_tokens(target))
     print_files(restored, as_json=as_json, host=host, accepted=list(let_go))
     say(f"{len(restored)} originals put back." if restored else "Nothing to restore.")

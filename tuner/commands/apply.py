@@ -18,10 +18,12 @@ from tuner.export.provenance import comment, describe_origin
 from tuner.interrupts import uninterrupted
 from tuner.ports import Config, Files, Host
 from tuner.report.summary import Summary
-from tuner.restore.journal import open_journal
+from tuner.restore.journal import Journal, open_journal
 from tuner.restore.lease import Lease
+from tuner.restore.recovery import LastApply, find_applied
 from tuner.space import Space
 from tuner.study import Study, TargetSettings
+from tuner.study.open_storage import is_there
 
 PURPOSE = "apply"
 SYSCTL_FILE = PurePosixPath("/etc/sysctl.d/99-tuner.conf")
@@ -142,6 +144,28 @@ def apply_winner(
         # From here on the host alone decides: by its deadline, `tuner confirm`, or `tuner apply --undo`. The
         # copy here stays until it has: the host may lose what it keeps.
     return Applied(files=tuple(files), warnings=change.warnings)
+
+
+def find_own_apply(settings: Study, host: Host, journal: Journal) -> LastApply | None:
+    """Return what was applied last on a host, if it is of this study; None when nothing is applied there.
+
+    Raises:
+        UsageError: it is of another study, or there is none and this study never ran.
+        TargetError: nothing was ever applied there, or root is needed.
+    """
+    applied = find_applied(host, journal)
+    if applied is not None and applied.study in {settings.name, ""}:
+        return applied
+    if applied is not None:
+        raise UsageError(
+            f"{settings.path}: what was applied last on {host.name} is of the study {applied.study}, not of "
+            f"{settings.name}. Name the file of that study."
+        )
+    if not is_there(settings.storage_url):
+        raise UsageError(
+            f"{settings.path}: this study never ran, and nothing is applied on {host.name}. Run it first."
+        )
+    return None
 
 
 def _refuse_less_than_in_force(settings: Study, space: Space, chosen: Config, host: str) -> None:

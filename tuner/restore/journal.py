@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from tuner.errors import RestoreFailed, TargetError
 from tuner.ports import FileState, Host
@@ -48,6 +48,11 @@ class HostRecord:
     made: tuple[PurePosixPath, ...]
     """Directories, parents first."""
 
+    def say(self, word: str) -> str:
+        """Return what the plan says of `purpose`, `session`, `study` …; empty where it does not."""
+        lines = (line.partition(" ") for line in self.plan.splitlines())
+        return next((value for key, _, value in lines if key == word), "")
+
 
 class Journal:
     """Originals of one or more hosts in a state directory; each host's are locked from the first use on."""
@@ -68,6 +73,10 @@ class Journal:
     def path(self, host_name: str) -> Path:
         """Return the file that holds a host's originals."""
         return self.directory / f"{quote(host_name, safe='')}.journal"
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the hosts of which something is recorded."""
+        return tuple(unquote(path.stem) for path in sorted(self.directory.glob("*.journal")))
 
     def claim(self, host_name: str) -> None:
         """Lock a host's originals. Raises TargetError when another tuner is at work on it from here."""

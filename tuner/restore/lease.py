@@ -80,7 +80,7 @@ class Lease:
             RestoreFailed: what the target had lost cannot be put back.
         """
         self._journal.claim(self._host.name)
-        return_what_was_lost(self._host, self._journal)
+        identity = return_what_was_lost(self._host, self._journal)
         command = requests.arming(
             self._purpose,
             session=self._session,
@@ -95,7 +95,7 @@ class Lease:
         self._may_be_armed = not is_refusal(completed)
         reply = read_reply(self._host.name, completed)
         # What an earlier run has left here is back, or confirmed: the target was asked.
-        plan = requests.plan_to_keep(self._purpose, self._session, command, reply)
+        plan = requests.plan_to_keep(self._purpose, self._session, identity, command, reply)
         self._journal.begin(self._host.name, plan)
         self._has_begun = True
         self._refuse_changed(files or {})
@@ -183,7 +183,7 @@ class Lease:
             if reply is None or "lost" in reply:
                 if not self._has_begun:
                     return ()  # it was never armed, so nothing was changed
-                self._keeper.give_back(self._journal.read(self._host.name))
+                self._keeper.give_back(self._journal.read(self._host.name), takes_back=True)
                 reply = self._keeper.ask(command, warn) or {}
         except TargetError as error:
             told = (
@@ -249,4 +249,8 @@ class Lease:
     def _owner(self) -> tuple[tuple[str, str], ...]:
         user = os.environ.get("USER") or os.geteuid()
         by = f"{user}@{platform.node()} (process {os.getpid()})"
-        return (("by", by), ("controller", controller_name(self._journal)), ("study", self._study))
+        return (
+            ("by", by),
+            ("controller", controller_name(self._journal, self._host)),
+            ("study", self._study),
+        )

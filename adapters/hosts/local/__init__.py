@@ -30,11 +30,12 @@ class LocalHost(commands.LocalRunner):
 
     def _run_one(self, step: Step) -> Completed:
         commands.require_usable(step)
-        # sudo allows the very command that was asked for, hence nothing between. It does not die with us:
-        # that is forgotten where rights change (prctl(2)), and what root has begun comes to its end.
-        before = commands.SUDO if step.as_root and os.geteuid() != 0 else DIES_WITH_THE_TUNER
-        # Who acts as root administers the machine, and starts its services.
-        return commands.run_to_end(replace(step, enters=before), may_leave_daemons=step.as_root)
+        if not step.as_root:
+            return commands.run_to_end(replace(step, enters=DIES_WITH_THE_TUNER))
+        # What root has begun comes to its end: a service that was stopped would stay so. sudo allows the very
+        # command that was asked for, hence nothing between.
+        before = commands.SUDO if os.geteuid() != 0 else ()
+        return commands.run_to_end(replace(step, enters=before), ends_by_itself=True)
 
     def _start(self, step: Step) -> Process:
         commands.require_usable(step)

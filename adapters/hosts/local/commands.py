@@ -87,28 +87,29 @@ class StartedProcess(RunningProcess):
                     self._tail.add(data)
 
 
-def run_to_end(step: Step, *, is_entered: bool = False, may_leave_daemons: bool = False) -> Completed:
+def run_to_end(step: Step, *, is_entered: bool = False, ends_by_itself: bool = False) -> Completed:
     """Run a command to its end, or kill it and all its descendants at the deadline.
 
     Args:
         step: the command.
         is_entered: whether it is a child of the program that is run, nsenter.
-        may_leave_daemons: whether what it leaves behind when it ends goes on: a daemon that was started is in
-            the command's group until it has made its own (setsid(2)).
+        ends_by_itself: whether no interrupt ends it before its time, as what root has begun on a host; and
+            what it leaves behind goes on: a daemon is in its group until it has made its own (setsid(2)).
     """
     began_s = time.monotonic()
     command = step.command
     with _as_file(step.stdin) as source:
         popen = spawn(command, stdin=source, stderr=subprocess.PIPE)
     out, err = Tail(), Tail()
+    outputs, deadline_s = {popen.stdout: out, popen.stderr: err}, began_s + step.timeout_s
     ended = False
     try:
-        ended = _collect(
-            popen, {popen.stdout: out, popen.stderr: err}, began_s + step.timeout_s, spares=may_leave_daemons
-        )
+        ended = _collect(popen, outputs, deadline_s, spares=ends_by_itself)
     finally:
+        if not ended and ends_by_itself:
+            ended = _collect(popen, outputs, deadline_s, spares=True)
         if not ended and command[:1] == SUDO[:1]:
-            _end_sudo(popen, step.asked, began_s + step.timeout_s)
+            _end_sudo(popen, step.asked)
         elif not ended:
             processes.kill_tree(popen.pid, is_entrance=is_entered)
         # wait4 gives the CPU time of the command and of the descendants that it waited for.
@@ -128,13 +129,8 @@ def run_to_end(step: Step, *, is_entered: bool = False, may_leave_daemons: bool 
     )
 
 
-def _end_sudo(popen: "subprocess.Popen[bytes]", asked: Argv, deadline_s: float) -> None:
-    """End a command of root's, which this user may not kill. Raises TargetError when it runs on.
-
-    An interrupt does not end it before its time: what was begun on a host comes to its end.
-    """
-    if processes.wait_for_end(popen.pid, max(0.0, deadline_s - time.monotonic())):
-        return
+def _end_sudo(popen: "subprocess.Popen[bytes]", asked: Argv) -> None:
+    """End a command of root's, which this user may not kill. Raises TargetError when it runs on."""
     # sudo hands it on, and killed itself it would leave the command behind.
     processes.send(popen.pid, signal.SIGTERM)
     if processes.wait_for_end(popen.pid, KILLED_S):

@@ -65,17 +65,32 @@ class Keeper:
             warn(f"{self.host.name}: {warning}")
         return reply
 
-    def give_back(self, record: HostRecord) -> str:
+    def give_back(self, record: HostRecord, *, takes_back: bool = False) -> str:
         """Send the controller's copy of what the host may have lost. Returns the keeper's word for it.
 
         `adopted`: it had lost it. `present`: it has it, and has yet to put it back. `nothing`: all is back.
+
+        An apply is only given back where `takes_back`: whoever confirmed it may have done so elsewhere.
 
         Raises TargetError when the keeper cannot be installed, or another tuner has taken the host.
         """
         if not record.originals:
             return NOTHING
+        if not takes_back and self.has_lost_apply(record):
+            raise TargetError(
+                f"{self.host.name}: it has lost what it knew of the apply of {record.say('study')} (since "
+                f"{record.say('since')}), which somebody may have confirmed. Keep it with: tuner confirm. "
+                "Take it back with: tuner apply STUDY --undo"
+            )
         reply = read_reply(self.host.name, self.send_whole(requests.adoption(record)))
         return next((word for word in (ADOPTED, PRESENT) if word in reply), NOTHING)
+
+    def has_lost_apply(self, record: HostRecord) -> bool:
+        """Check whether a record is of an apply of which its host knows nothing any more, done or not."""
+        if record.say("purpose") != "apply":
+            return False
+        reply = self.ask(requests.step("knows", "apply", record.say("session")))
+        return reply is None or "known" not in reply
 
 
 def paths_back(reply: Reply) -> tuple[PurePosixPath, ...]:

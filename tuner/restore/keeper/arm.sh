@@ -9,8 +9,7 @@ arm() { # PROGRAM_SUM
         fail "$REFUSED" 'The request was cut off. Try again.'
     take_lock 30
     refuse_others
-    sum=$(sha256sum < "$program")
-    [ "${sum%% *}" = "$1" ] || fail "$OTHER_VERSION" 'This is another version of the keeper. Install yours.'
+    require_program "$1"
     shorten_log
     wait_for_watchdog_end
     if ! write_plan; then
@@ -64,7 +63,8 @@ write_plan() { # what the request says, on disk
     done < "$request"
     case $session in '' | *[!0-9a-f]*) fail "$REFUSED" 'The request has no session.' ;; esac
     printf 'since %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >> "$state/owner"
-    { tail -n "$SESSIONS" "$state/sessions" 2> /dev/null; printf '%s\n' "$session"; } > "$state/sessions.new" &&
+    # All that ever began: a controller may come back with the copy of any of them.
+    { cat "$state/sessions" 2> /dev/null; printf '%s\n' "$session"; } > "$state/sessions.new" &&
         sync "$state/sessions.new" && mv -f "$state/sessions.new" "$state/sessions" || return
     for file in "$state/services"/*; do
         [ -e "$file" ] && write_whether_it_runs "$file"
@@ -148,10 +148,14 @@ tell_plan() { # the controller keeps it as well
     printf 'since\t%s\n' "$since"
 }
 
+knows() { # SESSION: one that began here, whatever became of it
+    read_word adopted "$state/adopted"
+    [ "$adopted" != "$1" ] && ! is_finished "$1" || echo known
+}
+
 adopt() { # PROGRAM_SUM SESSION HEAD_BYTES SIZE: the plan and what is known of originals, then their contents
     case $2 in '' | *[!0-9a-f]*) fail "$REFUSED" 'The request has no session.' ;; esac
-    sum=$(sha256sum < "$program")
-    [ "${sum%% *}" = "$1" ] || fail "$OTHER_VERSION" 'This is another version of the keeper. Install yours.'
+    require_program "$1"
     mkdir -p "$state" && chmod 0700 "$home" "$state" "$program" || fail "$FAILED" "$state: cannot be made."
     receive "$3" "$4"
     take_lock 300

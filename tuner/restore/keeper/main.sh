@@ -9,7 +9,6 @@ status() {
             [ ! -e "$entry" ] || { read_entry "$entry" && printf 'kept\t%s\n' "$real"; }
         done
     fi
-    [ ! -d "$home/applied/journal" ] || printf 'applied\t%s\n' "$(ls "$home/applied/journal" | wc -l)"
 }
 
 words() { # PATH: whoever may write beside a log may put a link or a pipe in its place
@@ -41,7 +40,7 @@ main() {
     shift 2
     case $step in
         arm | change | activate | beat | restore | accept | adopt) "$step" "$@" ;;
-        confirm | undo | status | boot | watch | guard | nap | words) "$step" "$@" ;;
+        confirm | applied | undo | knows | status | boot | watch | guard | nap | words) "$step" "$@" ;;
         *) echo "The keeper has no step $step." >&2; exit "$REFUSED" ;;
     esac
     ended=$?

@@ -15,6 +15,7 @@ ENDED: Final = 23
 INCOMPLETE: Final = 24
 REJECTED: Final = 25
 SERVICE_FAILED: Final = 26
+CHANGED: Final = 29
 REFUSALS: Final = range(20, 28)
 """Statuses with which `arm` has taken nothing."""
 NOT_INSTALLED: Final = (2, 126, 127)
@@ -24,6 +25,8 @@ LAST_LINE: Final = "end\t2"
 
 An empty or a cut keeper exits with 0 as well, and prints nothing."""
 SHOWN_BYTES: Final = 200
+NO_SUCH_STEP: Final = b"The keeper has no step"
+"""As a keeper of an earlier version says it."""
 
 Reply = dict[str, list[str]]
 """The first word of a line → what follows it, once for each such line."""
@@ -60,7 +63,12 @@ def read_reply(host_name: str, completed: Completed, *, also: int | None = None)
         case code if code == REJECTED:
             raise ConfigRejected(f"{host_name}: {said}")
         case code if code == INCOMPLETE:
-            raise RestoreFailed(_describe_troubles(host_name, reply.get("trouble", []), said))
+            raise RestoreFailed(_describe_troubles(host_name, _name_troubles(reply) or said))
+        case code if code == CHANGED:
+            raise RestoreFailed(
+                f"{host_name}: {_name_troubles(reply)}. Nothing was changed. Keep what you need of both "
+                "versions. Then take back the rest with: tuner apply STUDY --undo --accept"
+            )
         case code if code in NOT_INSTALLED:
             raise TargetError(f"{host_name}: the keeper is not at {PROGRAM} ({said}). Begin again.")
         case code:
@@ -108,7 +116,7 @@ def is_refusal(completed: Completed) -> bool:
 
 def needs_installation(completed: Completed) -> bool:
     """Check whether the keeper is absent, of another version, empty or cut."""
-    is_other = completed.returncode in (*NOT_INSTALLED, OTHER_VERSION)
+    is_other = completed.returncode in (*NOT_INSTALLED, OTHER_VERSION) or NO_SUCH_STEP in completed.stderr
     return is_other or (completed.returncode == 0 and not _has_end(completed))
 
 
@@ -125,8 +133,11 @@ def _joined(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
 
 
-def _describe_troubles(host_name: str, troubles: Sequence[str], said: str) -> str:
-    told = "; ".join("{} ({})".format(*trouble.partition("\t")[::2]) for trouble in troubles) or said
+def _name_troubles(reply: Reply) -> str:
+    return "; ".join("{} ({})".format(*each.partition("\t")[::2]) for each in reply.get("trouble", []))
+
+
+def _describe_troubles(host_name: str, told: str) -> str:
     return (
         f"{host_name}: not everything could be put back: {told}. The originals are kept in {DIRECTORY}. "
         "Remove the cause, then run: tuner restore (or give up what is left with: tuner restore --accept)"

@@ -34,7 +34,18 @@ RESTORE_TIMEOUT_S: Final = 600.0
 LOG_TIMEOUT_S: Final = 10.0
 DEFAULT_WATCHDOG_S: Final = 120.0
 
-SOURCES = ("state", "originals", "files", "change", "services", "restore", "watchdog", "arm", "main")
+SOURCES = (
+    "state",
+    "originals",
+    "files",
+    "change",
+    "services",
+    "restore",
+    "applied",
+    "watchdog",
+    "arm",
+    "main",
+)
 """Shell files of the keeper, in their order; the first explains it, the last runs it."""
 ABSENT: Final = "absent"
 """The checksum of a file that is not there."""
@@ -116,14 +127,20 @@ def checksum(content: bytes | None) -> str:
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()
 
 
-def plan_to_keep(purpose: str, session: str, command: Command, reply: Mapping[str, Sequence[str]]) -> str:
+OF_CONTROLLER: Final = frozenset({"purpose", "session", "identity"})
+"""Words of a plan that a target is not sent."""
+
+
+def plan_to_keep(
+    purpose: str, session: str, identity: str, command: Command, reply: Mapping[str, Sequence[str]]
+) -> str:
     """Return the plan of a session, as `adoption` sends it to a target that has lost it.
 
-    `command` armed the target; in its reply the keeper says which services ran, what answered how, and which
-    boot it is.
+    `command` armed the target, which is the machine `identity`; in its reply the keeper says which services
+    ran, what answered how, and which boot it is.
     """
     told = {word: dict(line.partition(" ")[::2] for line in reply.get(word, ())) for word in ("ran", "along")}
-    lines = [f"purpose {purpose}", f"session {session}"]
+    lines = [f"purpose {purpose}", f"session {session}", f"identity {identity}"]
     for line in command.stdin.decode(errors="surrogateescape").splitlines():
         word, _, value = line.partition(" ")
         if word not in {"session", "url", "end"}:
@@ -136,9 +153,7 @@ def plan_to_keep(purpose: str, session: str, command: Command, reply: Mapping[st
 
 def adoption(record: HostRecord) -> Command:
     """Return the command that gives a target back what it has lost."""
-    plan = [line.partition(" ") for line in record.plan.splitlines()]
-    named = {word: value for word, _, value in plan if word in {"purpose", "session"}}
-    lines = [f"{word} {value}" for word, _, value in plan if word not in named]
+    lines = [line for line in record.plan.splitlines() if line.partition(" ")[0] not in OF_CONTROLLER]
     if not record.plan:  # of a version that kept originals only
         lines = [f"ticking {_ticking(DEFAULT_WATCHDOG_S)}"]
     head = "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
@@ -149,8 +164,8 @@ def adoption(record: HostRecord) -> Command:
             head += f"written {each if each == ABSENT else f'{each}  -'}\n".encode()  # as sha256sum prints it
         head += _describe_original(original)
         contents += original.state.content or b""
-    purpose = named.get("purpose", "run")
-    session = named.get("session") or hashlib.sha256(head + contents).hexdigest()[:16]
+    purpose = record.say("purpose") or "run"
+    session = record.say("session") or hashlib.sha256(head + contents).hexdigest()[:16]
     arguments = (purpose, checksum(program()), session)
     return _step_with_contents("adopt", *arguments, head=head, contents=contents, timeout_s=RESTORE_TIMEOUT_S)
 

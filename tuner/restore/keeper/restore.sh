@@ -215,58 +215,6 @@ give_up() { # move what is not back to where nobody looks for work, and say wher
     log 'let go, as agreed'
 }
 
-confirm() {
-    take_lock 300
-    if [ ! -e "$state/session" ] && [ ! -e "$state/confirmed" ]; then
-        read_word why "$state/ended"
-        fail "$ENDED" "Nothing waits to be confirmed${why:+ (${why#* })}. Run: tuner apply"
-    fi
-    true > "$state/confirmed" && sync "$state/confirmed" "$state" ||
-        fail "$FAILED" "$state: cannot be written, so it is not confirmed. Make room, and confirm again."
-    finish_confirm
-    log 'confirmed'
-}
-
-finish_confirm() { # the originals of the first apply stay, for `undo`
-    read_word session "$state/session" &&
-        printf '%s it was confirmed\n' "$session" > "$state/ended" && sync "$state/ended"
-    rm -f "$state/session"
-    mkdir -p "$home/applied/journal" "$home/applied/services"
-    for source in "$journal"/[0-9]*; do
-        [ -e "$source" ] && read_entry "$source" || continue
-        applied=$(sum_of "$real")
-        if find_entry "$real" "$home/applied/journal"; then
-            printf '%s\n' "$applied" > "$entry/after"
-            rm -rf "$source"
-        else
-            printf '%s\n' "$applied" > "$source/after"
-            number=$(ls "$home/applied/journal" | tail -n 1)
-            sync "$source/after" "$source"
-            mv -T "$source" "$home/applied/journal/$((${number:-10000} + 1))"
-        fi
-    done
-    for file in "$state/services"/*; do
-        [ ! -e "$file" ] || mv -f "$file" "$home/applied/services/"
-    done
-    sync "$home/applied/journal" "$home/applied/services" "$home/applied" "$journal"
-    finish
-}
-
-undo() {
-    take_lock 300
-    refuse_others
-    state=$home/applied journal=$home/applied/journal
-    [ -d "$journal" ] || { echo nothing; return 0; }
-    log 'undoing what was applied'
-    restore_files
-    reload_units
-    restore_services yes
-    [ "$troubles" = 0 ] || return "$INCOMPLETE"
-    rm -rf "$state"
-    sync "$home"
-    log 'what was applied is undone'
-}
-
 boot() {
     [ -e "$state/owner" ] || return 0
     # A container that was restarted has the boot id of its host as before.

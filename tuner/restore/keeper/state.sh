@@ -11,7 +11,9 @@
 #   restore run|apply hand CONTROLLER        put everything back, by hand
 #   accept run|apply CONTROLLER              the same, and let go of what cannot be put back
 #   adopt run|apply SUM SESSION HEAD SIZE    take the controller's copy of what this machine has lost; on stdin
-#   confirm apply, undo apply                keep what was applied; take it back later
+#   confirm apply, applied apply SUM         keep what was applied; say what was, and what changed since
+#   undo apply WHICH [accept]                take it back; accept: leave what somebody has changed since
+#   knows run|apply SESSION                  whether that session began here
 #   status run|apply, boot run|apply         what is going on; put files back after a reboot
 #   watch run|apply, guard run|apply         the watchdog, and the process of it that counts
 #   words run|apply PATH                     print the end of a server's log
@@ -32,6 +34,7 @@
 #   confirmed, ended, restarted              the apply was confirmed; why the session ended; services are done
 #   adopted                                  the session whose originals came back from the controller
 # Of all purposes:
+#   applied/NUMBER                           what was confirmed: its journal, services, urls and owner, each apply's own
 #   kept/TIME-PURPOSE                        originals that somebody has agreed to leave
 # Needs util-linux (flock, setsid) and coreutils. Values are never read by a shell, except the lines of stop
 # and start commands, which the controller quotes.
@@ -40,7 +43,7 @@ umask 077
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 PROTOCOL=2
-BUSY=20 OTHER_VERSION=21 REFUSED=22 ENDED=23 INCOMPLETE=24 REJECTED=25 SERVICE_FAILED=26 FAILED=27 FOREIGN=28
+BUSY=20 OTHER_VERSION=21 REFUSED=22 ENDED=23 INCOMPLETE=24 REJECTED=25 SERVICE_FAILED=26 FAILED=27 FOREIGN=28 CHANGED=29
 newline='
 '
 twenty='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'
@@ -55,7 +58,6 @@ WORDS_BYTES=65536
 READ_END='exec < "$1" && [ -f /proc/self/fd/0 ] && [ "$(stat -L -c %h /proc/self/fd/0)" = 1 ] &&
     [ "$(readlink "/proc/$$/fd/0")" = "$2" ] && exec tail -c "$3"'
 SAID_BYTES=65536
-SESSIONS=100
 SYSTEMD_UNIT=/etc/systemd/system/tuner-restore.service
 SYSTEMD_LINK=/etc/systemd/system/multi-user.target.wants/tuner-restore.service
 CRON_FILE=/etc/cron.d/tuner-restore
@@ -139,6 +141,11 @@ require_session() {
     fail "$ENDED" "This session has ended ($why); nothing was changed. Look into $home/log, then begin again."
 }
 
+require_program() { # SUM
+    sum=$(sha256sum < "$program")
+    [ "${sum%% *}" = "$1" ] || fail "$OTHER_VERSION" 'This is another version of the keeper. Install yours.'
+}
+
 require_number() {
     case $1 in '' | *[!0-9]*) fail "$REFUSED" 'The request has no number where it must. Try again.' ;; esac
 }
@@ -175,6 +182,5 @@ has_systemd() {
 }
 
 is_finished() { # SESSION, when it is not the one that has this machine
-    { while read -r line; do [ "$line" != "$1" ] || return 0; done < "$state/sessions"; } 2> /dev/null
-    return 1
+    grep -qsxF -e "$1" "$state/sessions"
 }

@@ -112,7 +112,7 @@ def test_a_target_that_lost_everything_is_told_plan_and_originals_in_one_request
     )
     answer = {"ran": ["nginx yes"], "answered": ["200 http://web1/"], "boot": ["b1"], "since": ["today"]}
     record = HostRecord(
-        plan=requests.plan_to_keep("run", "0a", command, answer),
+        plan=requests.plan_to_keep("run", "0a", "machine boot 1:2", command, answer),
         originals=(
             Original(path=CONF, state=FileState(content=b"a\n", mode=0o640, uid=7, gid=8)),
             Original(path=SETTING, state=FileState(content=b"4096\n")),
