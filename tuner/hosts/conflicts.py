@@ -258,9 +258,18 @@ def _containers(inventory: Inventory, keys: set[str]) -> Iterator[Conflict]:
 def _read_only(inventory: Inventory, keys: set[str], files: Sequence[PurePosixPath]) -> Iterator[Conflict]:
     places = {KERNEL / key: "Leave the kernel's keys out, or give the container the right." for key in keys}
     places |= dict.fromkeys(files, "Mount it for writing: mount -o remount,rw.")
+    unwritable: dict[tuple[PurePosixPath, str], list[PurePosixPath]] = {}
     for path, remedy in sorted(places.items()):
-        if "ro" in inventory.options_at(path):
-            yield Conflict(what="it can only be read", where=str(path), remedy=remedy, is_refused=True)
+        mount = inventory.mount_of(path)
+        if "ro" in inventory.mounts.get(mount, ()):
+            unwritable.setdefault((mount, remedy), []).append(path)
+    for (mount, remedy), (first, *others) in unwritable.items():
+        yield Conflict(
+            what="it can only be read",
+            where=f"{first} and {len(others)} more files below {mount}" if others else str(first),
+            remedy=remedy,
+            is_refused=True,
+        )
 
 
 def _confinement(inventory: Inventory, files: Sequence[PurePosixPath]) -> Iterator[Conflict]:

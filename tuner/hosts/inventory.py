@@ -105,10 +105,9 @@ class Inventory:
     along: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Service → units that systemd stops and restarts with it."""
 
-    def options_at(self, path: PurePosixPath) -> frozenset[str]:
-        """Return the options of the mount that a path is on."""
-        points = [point for point in (path, *path.parents) if point in self.mounts]
-        return self.mounts[points[0]] if points else frozenset()
+    def mount_of(self, path: PurePosixPath) -> PurePosixPath:
+        """Return where the mount is that a path is on."""
+        return next((point for point in (path, *path.parents) if point in self.mounts), PurePosixPath("/"))
 
 
 def take_inventory(

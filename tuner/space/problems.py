@@ -1,6 +1,5 @@
 """Errors in files of the user: place, fault with the value, remedy, and the nearest known name."""
 
-import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from tuner.errors import UsageError
 
 LISTED_NAMES = 12
 SHOWN_CHARACTERS = 80
+LETTERS_PER_ERROR = 3
+"""A name with one wrong letter in three, or fewer, is taken for a typing error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +60,29 @@ def quote(value: object) -> str:
 def suggest(name: str, known: Iterable[str]) -> str:
     """Return a sentence with the nearest known name, or with those there are."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6) or difflib.get_close_matches(
-        name.lower(), names, n=1, cutoff=0.5
-    )
+    # A short word is near to many others: auth is no typing error for path.
+    bound = max(1, len(name) // LETTERS_PER_ERROR)
+    ranks = {each: _distance(name.lower(), each.lower()) for each in names}
+    near = [each for each in names if ranks[each] <= bound]
     if near:
-        return f"Did you mean {near[0]}?"
+        return f"Did you mean {min(near, key=ranks.__getitem__)}?"
     if not names:
         return "There are none."
     listed = ", ".join(names[:LISTED_NAMES])
     return f"Known are {listed}{', …' if len(names) > LISTED_NAMES else ''}."
+
+
+def _distance(name: str, other: str) -> int:
+    """Count letters that are wrong, missing, too many or swapped; a part of a word counts as one."""
+    is_part = min(len(name), len(other)) >= LETTERS_PER_ERROR and (name in other or other in name)
+    if is_part or (len(name) > 1 and other.startswith(name)):
+        return int(name != other)
+    rows = [list(range(len(other) + 1))]
+    for index, letter in enumerate(name):
+        row = [index + 1]
+        for column, wanted in enumerate(other):
+            row.append(min(rows[-1][column] + (letter != wanted), rows[-1][column + 1] + 1, row[-1] + 1))
+            if index and column and (letter, name[index - 1]) == (other[column - 1], wanted):
+                row[-1] = min(row[-1], rows[-2][column - 1] + 1)
+        rows.append(row)
+    return rows[-1][-1]

@@ -276,6 +276,18 @@ def test_what_can_only_be_read_is_refused_by_name(mount, refused):
     assert [each.where for each in found if each.is_refused] == ([refused] if refused else [])
 
 
+def test_files_below_one_mount_that_can_only_be_read_are_one_sentence():
+    there = host(mounts=f"{MOUNTS}/dev/sda2 /etc ext4 ro,relatime 0 0\n")
+    files = [PurePosixPath("/etc/nginx", name) for name in ("nginx.conf", "mime.types", "sites/a")]
+
+    (conflict,) = find_conflicts(there, [], [*files, PurePosixPath("/srv/x")])
+
+    assert str(conflict) == (
+        "it can only be read (/etc/nginx/mime.types and 2 more files below /etc). "
+        "Mount it for writing: mount -o remount,rw."
+    )
+
+
 def test_what_is_mounted_last_counts():
     layers = "/dev/a /etc ext4 ro 0 0\n/dev/b /etc ext4 rw 0 0\n"
 

@@ -66,7 +66,7 @@ def test_versions_are_compared_by_number_and_an_unknown_one_is_the_newest(versio
         ("floor + 1", "uses floor, which is not known. floor is a function: write floor"),
         ("version >= 2", "uses version, which is not known. Compare versions with at_least"),
         ("mode == off", "uses off, which is not known. .*single quotes"),
-        ("mix(1, 2)", "calls 'mix', which is not a function here. Did you mean min"),
+        ("mix(1, 2)", "calls 'mix', which is not a function here. Did you mean max"),
         ("eval('1')", "calls 'eval', which is not a function"),
         ("__import__('os')", "calls '__import__', which is not a function"),
         ("cores.real", "uses Attribute, which this language does not have"),

@@ -21,7 +21,7 @@ INT = "kind: int, low: 1, high: 9, default: 3"
         ("kind: int, low: max(1, 2), high: 9, default: 3", "Quote an expression that holds a comma"),
         (f"{INT}, step: 0", "step '0' is not a number above 0"),
         (f"{INT}, step: 0.5", "step 0.5 of an int is not whole"),
-        (f"{INT}, scale: logarithmic", "'logarithmic' is none of linear, log. Known are linear, log"),
+        (f"{INT}, scale: logarithmic", "'logarithmic' is none of linear, log. Did you mean log"),
         (f"{INT}, risk: dangerous", "'dangerous' is none of safe, semantic, risky"),
         (f"{INT}, risk: rsky", "Did you mean risky"),
         (f"{INT}, apply: now", "'now' is none of live, reload, restart"),
