@@ -28,7 +28,13 @@ from tuner.deploy.arrangement import (
     split_packaged,
 )
 from tuner.deploy.deployment import Target
-from tuner.deploy.discovery import choose_url, find_installed, read_page
+from tuner.deploy.discovery import (
+    aim_servers,
+    choose_url,
+    describe_requests,
+    find_installed,
+    read_page,
+)
 from tuner.deploy.managed import ManagedTarget
 from tuner.deploy.mix import learn_mix, origin_of
 from tuner.deploy.readiness import ANSWER_S, Answer, request
@@ -212,6 +218,9 @@ def find_target(
     manner = manner_of(settings.load)
     page = read_page(host, url, manner=manner, servers=adapters.values())
     mix = _learn_from(host, url, settings)
+    source = next(iter((load_hosts or {}).values()), host)
+    kinds = [kind for each in settings.all_loads for kind in each.requests]
+    servers = aim_servers(servers, describe_requests(source, url, kinds), host)
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
     allowed = machine.allowed

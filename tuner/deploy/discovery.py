@@ -1,14 +1,16 @@
 """Finds the installed servers of a study on a host, where they answer, and with what page."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+from tuner.deploy.load_target import resolve
 from tuner.deploy.readiness import OK, Answer, Manner, Page, read_answer, waiting_request
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
+from tuner.hosts.url import parse_url
 from tuner.kit.programs import quote_check
 from tuner.ports import (
     BackendServer,
@@ -17,8 +19,11 @@ from tuner.ports import (
     Host,
     Installation,
     InstalledServer,
+    RequestKind,
+    SentRequest,
     Server,
     Service,
+    SiteServer,
 )
 from tuner.restore.keeper import requests
 from tuner.restore.recovery import describe_use
@@ -86,6 +91,45 @@ def choose_url(settings: Study, servers: tuple[DiscoveredServer, ...]) -> str:
     address = "127.0.0.1" if settings.target.host == LOCAL else urlsplit(settings.target.host).hostname
     shown = f"[{address}]" if address and ":" in address else address
     return f"http://{shown}:{port}{path}"
+
+
+def aim_servers(
+    servers: Sequence[DiscoveredServer], requests: Sequence[SentRequest], host: Host
+) -> tuple[DiscoveredServer, ...]:
+    """Return the servers with the settings of those sites and paths that answer the load."""
+    return tuple(
+        replace(each, installation=each.adapter.aim(host, each.installation, requests))
+        if isinstance(each.adapter, SiteServer)
+        else each
+        for each in servers
+    )
+
+
+def describe_requests(source: Host, text: str, kinds: Iterable[RequestKind]) -> tuple[SentRequest, ...]:
+    """Return what reaches the servers: the requests of a mix, or one for the URL.
+
+    Args:
+        source: where the load comes from, which knows the address of the URL's host.
+        text: the URL.
+        kinds: the requests of the mix.
+    """
+    url = parse_url(text)
+    addresses = (url.address,) if url.address else resolve(source, url.host)
+    is_named = url.scheme == "https" and url.address is None
+    sent = SentRequest(
+        scheme=url.scheme, addresses=tuple(map(str, addresses)), port=url.port, host=url.host,
+        server_name=url.host if is_named else "", path=url.rest,
+    )  # fmt: skip
+    mix = [
+        replace(sent, path=kind.path, method=kind.method, host=_host_of(kind, sent.host)) for kind in kinds
+    ]
+    return tuple(mix) or (sent,)
+
+
+def _host_of(kind: RequestKind, otherwise: str) -> str:
+    """Return the host that a request names: that of its header, without the port, or else the URL's."""
+    named = next((value for name, value in kind.headers.items() if name.lower() == "host"), otherwise)
+    return named if named == otherwise else (urlsplit(f"//{named}").hostname or "")
 
 
 def read_page(host: Host, url: str, *, manner: Manner, servers: Iterable[Server] = ()) -> Page:

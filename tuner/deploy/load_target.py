@@ -111,16 +111,30 @@ def _interface_addresses(listed: str) -> tuple[Network, ...]:
     return tuple(ipaddress.IPv6Network(bytes.fromhex(words[0])) for words in columns if words)
 
 
+def resolve(source: Host, name: str) -> tuple[Address, ...]:
+    """Return the addresses that a host knows for a name, in the order in which they are tried."""
+    try:
+        return tuple(_resolved(source.run_all((_ask_addresses(name),))[0]))
+    except ValueError as error:
+        raise _unreadable(source, name, error) from error
+
+
+def _ask_addresses(name: str) -> Command:
+    return Command(argv=("getent", "ahosts", name), may_fail=True)
+
+
+def _unreadable(source: Host, name: str, error: ValueError) -> TargetError:
+    return TargetError(f"{source.name}: what getent tells of {name} cannot be read: {error}. Look there.")
+
+
 def _doubt(url: Url, target: NetworkView, source: Host) -> str | None:
     """Return why load from one host may arrive elsewhere, or None when it arrives at the target."""
-    asks = () if url.address else (Command(argv=("getent", "ahosts", url.host), may_fail=True),)
+    asks = () if url.address else (_ask_addresses(url.host),)
     done = source.run_all((*asks, *ASK_NETWORK))
     try:
         addresses = [url.address] if url.address else _resolved(done[0])
     except ValueError as error:
-        raise TargetError(
-            f"{source.name}: what getent tells of {url.host} cannot be read: {error}. Look there."
-        ) from error
+        raise _unreadable(source, url.host, error) from error
     here = _network(source.name, done[len(asks) :])
     if not addresses:
         return f"the name {url.host} cannot be resolved"

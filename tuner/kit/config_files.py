@@ -36,6 +36,11 @@ def matches(path: PurePosixPath, pattern: PurePosixPath) -> bool:
     return len(path.parts) == len(pattern.parts) and all(map(_fits, path.parts, pattern.parts))
 
 
+def has_wildcard(pattern: PurePosixPath) -> bool:
+    """Return whether a pattern may name other paths than the one that is written."""
+    return not _WILDCARDS.isdisjoint(str(pattern))
+
+
 def _fits(part: str, wanted: str) -> bool:
     return part == wanted or (fnmatchcase(part, wanted) and (part[0] != "." or wanted[0] == "."))
 

@@ -4,7 +4,7 @@ What every adapter has is `Server`. One that can start a private instance is a `
 change the installed service is an `InstalledServer`; an adapter is one of them or both.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import ClassVar, Protocol, runtime_checkable
@@ -171,6 +171,23 @@ class Installation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SentRequest:
+    """One request of the load, as it reaches an installed server."""
+
+    scheme: str
+    addresses: tuple[str, ...]
+    """Where the client connects to, in the order in which it tries; none when that is not known."""
+    port: int
+    host: str
+    """The host that it names: a name, or an address without brackets."""
+    server_name: str = ""
+    """The name in the handshake of TLS; empty without TLS, and where the client connects to an address."""
+    path: str = "/"
+    """Path and query."""
+    method: str = "GET"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
     """What a configuration needs of whatever starts the server; None where it makes no difference."""
 
@@ -273,4 +290,16 @@ class InstalledServer(Server, Protocol):
             config: what was asked.
             installation: as it was found.
             pid: the service's first process; 0 where there is none.
+        """
+
+
+@runtime_checkable
+class SiteServer(InstalledServer, Protocol):
+    """An installed server whose settings may differ from site to site, and from path to path."""
+
+    def aim(self, host: Host, installation: Installation, requests: Sequence[SentRequest]) -> Installation:
+        """Return the installation with the settings that act on these requests; others are withheld.
+
+        `facts.current`, `facts.withheld` and what `rewrite` changes are then those of the site and the path
+        that answer. `host` is asked which files there are; nothing is changed.
         """

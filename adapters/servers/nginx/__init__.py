@@ -1,11 +1,12 @@
 """nginx (https://nginx.org/en/docs/): a private instance as Debian packages it, or the installed service."""
 
 import re
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
 
 from tuner.adapters.servers.nginx.config import CONFIG_FILE, write_configuration
-from tuner.adapters.servers.nginx.installation import find_installed, read_build
+from tuner.adapters.servers.nginx.installation import aim_installation, find_installed, read_build
 from tuner.adapters.servers.nginx.read_back import read_printed
 from tuner.adapters.servers.nginx.rewrite import rewrite_files
 from tuner.adapters.servers.nginx.running import read_running
@@ -26,11 +27,12 @@ from tuner.ports import (
     Files,
     Host,
     Installation,
-    InstalledServer,
     Needs,
     PrivateServer,
     Process,
+    SentRequest,
     Site,
+    SiteServer,
 )
 
 # `nginx -t` prints "nginx: [warn] …" before the error log is open, "date [warn] pid#tid: …" afterwards.
@@ -97,6 +99,9 @@ class Nginx:
         facts, printed = self._detect(host)
         return find_installed(host, facts, read_build(printed))
 
+    def aim(self, host: Host, installation: Installation, requests: Sequence[SentRequest]) -> Installation:
+        return aim_installation(host, installation, requests)
+
     def rewrite(self, config: Config, installation: Installation) -> Files:
         return rewrite_files(config, installation)
 
@@ -139,4 +144,4 @@ def _name_missing(modules: frozenset[str]) -> str:
 
 if TYPE_CHECKING:
     _private: PrivateServer = Nginx()
-    _installed: InstalledServer = Nginx()
+    _installed: SiteServer = Nginx()

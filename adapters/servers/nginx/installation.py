@@ -1,25 +1,25 @@
 """Find the installed nginx: its files, what they say, and how it is started."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tuner.adapters.servers.nginx.rewrite import Layout
+from tuner.adapters.servers.nginx.follow import DIRECTORY, FILE
+from tuner.adapters.servers.nginx.layout import Layout
 from tuner.adapters.servers.nginx.syntax import ENCODING, Directive, read_directives
-from tuner.adapters.servers.nginx.tree import join_files
+from tuner.adapters.servers.nginx.tree import join_files, read_tree
 from tuner.errors import TargetError
-from tuner.kit.config_files import matches
+from tuner.kit.config_files import list_matching
 from tuner.kit.programs import decode
 from tuner.kit.services import describe_service, probe_service
-from tuner.ports import Facts, Files, Host, Installation
+from tuner.ports import Facts, Files, Host, Installation, SentRequest
 
 TIMEOUT_S = 20.0
 MASTER_TITLE = "nginx: master process"
 _DUMPED = re.compile(rb"^# configuration file (/.*):$", re.MULTILINE)
 _EMERGENCY = re.compile(r"\[emerg\] .*")
 _NOT_PERMITTED = "(13: Permission denied)"
-_WILDCARDS = frozenset("*?[")
 
 
 def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Installation:
@@ -36,20 +36,59 @@ def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Instal
     main = prefix / build.get("conf-path", "conf/nginx.conf")
     check = (program, "-t", "-c", str(main))
     files = _read_files(host, main, _ask_names(host, program, main) or _gather_names(host, main))
-    layout = Layout(join_files(main, files))
+    layout = Layout(join_files(main, files), files, build)
     pid_file = prefix / _first_argument(layout.main, "pid", build.get("pid-path", "logs/nginx.pid"))
     log = _first_argument(layout.main, "error_log", build.get("error-log-path", "logs/error.log"))
     service = describe_service(
         "nginx", host.run_all(probe_service("nginx")), check=check, start=(program, "-c", str(main)),
         reload=(program, "-s", "reload", "-c", str(main)), title=MASTER_TITLE, pid_file=pid_file,
     )  # fmt: skip
-    return Installation(
-        facts=replace(facts, current=layout.read(facts)),
+    installation = Installation(
+        facts=facts,
         files=files,
         service=service,
-        port=layout.listening.port if layout.listening else None,
         log=None if log == "stderr" or log.startswith(("syslog:", "memory:")) else prefix / log,
     )
+    return _with_layout(installation, layout)
+
+
+def aim_installation(host: Host, installation: Installation, requests: Sequence[SentRequest]) -> Installation:
+    """Return the installation with the settings that act on these requests."""
+    known: dict[PurePosixPath, str | None] = {}
+
+    def look(path: PurePosixPath) -> str | None:
+        if path not in known:
+            known[path] = look_at(host, path)
+        return known[path]
+
+    layout = layout_of(installation).aim(requests, look)
+    return _with_layout(installation, layout)
+
+
+def layout_of(installation: Installation) -> Layout:
+    """Return what was read of an installation, or read it."""
+    if isinstance(installation.layout, Layout):
+        return installation.layout
+    return Layout(read_tree(installation), installation.files, {})
+
+
+def _with_layout(installation: Installation, layout: Layout) -> Installation:
+    current, withheld = layout.read(installation.facts)
+    return replace(
+        installation,
+        facts=replace(installation.facts, current=current, withheld=withheld),
+        port=layout.port,
+        passes_to=layout.passes_to,
+        layout=layout,
+    )
+
+
+def look_at(host: Host, path: PurePosixPath) -> str | None:
+    """Return what a path is; None where nobody may look."""
+    done = host.run(("env", "LC_ALL=C", "stat", "-L", "-c", "%F", "--", str(path)), timeout_s=TIMEOUT_S)
+    if done.returncode != 0:
+        return None if b"Permission denied" in done.stderr else ""
+    return DIRECTORY if b"directory" in done.stdout else FILE
 
 
 def read_build(printed: str) -> dict[str, str]:
@@ -84,21 +123,12 @@ def _gather_names(host: Host, main: PurePosixPath) -> tuple[PurePosixPath, ...]:
         flat = [each for top in read_directives(text, name) for each in (top, *top.walk())]
         for each in flat:
             if each.name == "include" and each.arguments:
-                new = [path for path in _list(host, main.parent / each.arguments[0]) if path not in found]
+                new = [
+                    path for path in list_matching(host, main.parent / each.arguments[0]) if path not in found
+                ]
                 found |= dict.fromkeys(new)
                 pending += new
     return tuple(found)
-
-
-def _list(host: Host, pattern: PurePosixPath) -> list[PurePosixPath]:
-    wild = [index for index, part in enumerate(pattern.parts) if _WILDCARDS & set(part)]
-    if not wild:
-        return [pattern]
-    root = PurePosixPath(*pattern.parts[: wild[0]])
-    depth = str(len(pattern.parts) - wild[0])
-    argv = ("find", "-L", str(root), "-mindepth", depth, "-maxdepth", depth, "-type", "f", "-print0")
-    printed = host.run(argv, timeout_s=TIMEOUT_S).stdout.decode(ENCODING)
-    return [path for name in printed.split("\0") if name and matches(path := PurePosixPath(name), pattern)]
 
 
 def _read_files(host: Host, main: PurePosixPath, names: tuple[PurePosixPath, ...]) -> Files:

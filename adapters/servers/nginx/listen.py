@@ -1,11 +1,12 @@
-"""The sockets of an installed nginx, and the options that its `listen` directives give them.
+"""The addresses where an installed nginx listens, the servers behind each, and the options of their sockets.
 
 A socket's options may stand in one `listen` of its address only (ngx_http_add_addresses: "duplicate listen
 options"). All sockets of the tested port are given the same.
 """
 
+import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tuner.adapters.servers.nginx.syntax import Directive
@@ -13,13 +14,16 @@ from tuner.adapters.servers.nginx.values import FLAG, Count, Size
 from tuner.ports import Config, Scalar
 
 PORT = 80
+PORT_OF_USERS = 8000
 NO_HTTP = frozenset({"ssl", "quic", "proxy_protocol"})
-WILDCARDS = frozenset({"*", "0.0.0.0", "[::]"})  # noqa: S104 - names that are read, not bound
+ANY, ANY_SIX = "0.0.0.0", "::"  # noqa: S104 - names that are read, not bound
+_ANY_ADDRESS = frozenset({ANY, ANY_SIX})
+_LOOPBACK = ("127.0.0.1", "::1")
 # Options that ngx_http_core_listen takes for those of the socket itself.
 _SOCKET_OPTION = re.compile(
     r"(?:setfib|fastopen|backlog|rcvbuf|sndbuf|accept_filter|ipv6only|so_keepalive)=.*|deferred|bind|reuseport"
 )
-_ADDRESS = re.compile(r"(?:(?P<host>\[[^]]*\]|[^:]*):)?(?P<port>\d+)")
+_ADDRESS = re.compile(r"(?:(?P<host>\[[^]]*\]|[^:]*):)?(?P<first>\d+)(?:-(?P<last>\d+))?")
 
 DEFAULTS: Mapping[str, Scalar] = {
     "listen_backlog": 511, "listen_reuseport": False, "listen_deferred": False, "listen_sndbuf": 0,
@@ -31,42 +35,102 @@ OPTIONS = ("listen_backlog", "listen_sndbuf", "listen_deferred", "listen_reusepo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """One `listen` of one server."""
+    """One address and port of one server."""
 
     server: Directive
-    directive: Directive
+    directive: Directive | None
+    """Its `listen`; None where the server has none."""
     host: str
+    """An address without brackets, or a name as it is written."""
     port: int
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """Return what follows the address."""
+        return () if self.directive is None else self.directive.arguments[1:]
+
+    @property
     def has_options(self) -> bool:
-        return any(_SOCKET_OPTION.fullmatch(word) for word in self.directive.arguments[1:])
+        return any(_SOCKET_OPTION.fullmatch(word) for word in self.words)
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether HTTP is spoken there in the clear."""
+        is_old_tls = any(each.arguments[:1] == ("on",) for each in self.server.inside("ssl"))
+        return not is_old_tls and NO_HTTP.isdisjoint(self.words)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listening:
-    """What is known of the server that is tested: the default one of the plain HTTP port."""
-
-    server: Directive
-    port: int
-    carriers: tuple[Directive, ...]
-    """For each of the port's sockets the `listen` that has its options, or is to have them; may be none."""
-
-
-def find_listening(http: Directive) -> Listening | None:
-    """Find the default server of the plain HTTP port, 80 if there is such; None when all is TLS or UNIX."""
-    servers = http.inside("server")
-    listeners = [found for server in servers for found in _read_listeners(server)]
-    plain = [each for each in listeners if not NO_HTTP & set(each.directive.arguments)]
-    # Without a `listen` a server listens on port 80 (ngx_http_core_server); there is no word to change.
-    silent = [server for server in servers if not server.inside("listen")]
-    if not plain:
-        return Listening(server=silent[0], port=PORT, carriers=()) if silent else None
-    chosen = min(
-        plain, key=lambda each: (each.port != PORT, "default_server" not in each.directive.arguments)
+def read_listeners(http: Directive) -> tuple[Listener, ...]:
+    """Return every address and port of every server, in the order of the configuration."""
+    found = [each for server in http.inside("server") for each in _read_listeners(server)]
+    said = {each.port for each in found if each.directive is not None}
+    # One port of root's and one of users' is only where nobody else has it.
+    return tuple(
+        each for each in found if each.directive or each.port != PORT_OF_USERS or each.port not in said
     )
-    carriers = () if silent else _find_carriers([each for each in listeners if each.port == chosen.port])
-    return Listening(server=chosen.server, port=chosen.port, carriers=carriers)
+
+
+def group_of(listeners: Sequence[Listener], address: str, port: int, name: str = "") -> tuple[Listener, ...]:
+    """Return the listeners that a connection to an address reaches; none where nothing listens there.
+
+    The address itself comes before a wildcard (ngx_http_init_connection).
+
+    Args:
+        listeners: all of them.
+        address: where the connection goes; empty when that is not known.
+        port: where it goes.
+        name: the host as the client calls it.
+    """
+    there = [each for each in listeners if each.port == port]
+    wildcard = ANY_SIX if ":" in address else ANY
+    is_name = _plain_address(name) == name and any(map(str.isalpha, name)) and ":" not in name
+    for host in (address, name if is_name else "", wildcard):
+        if host and (found := tuple(each for each in there if each.host == host)):
+            return found
+    takes_both = any("ipv6only=off" in each.words for each in there if each.host == ANY_SIX)
+    if not address or (wildcard == ANY and takes_both):
+        return tuple(each for each in there if each.host == ANY_SIX)
+    return ()
+
+
+def socket_of(listeners: Sequence[Listener], group: Sequence[Listener]) -> tuple[Listener, ...]:
+    """Return the listeners of the socket that accepts for an address: a wildcard's, unless it has its own."""
+    first = group[0]
+    wildcard = ANY_SIX if ":" in first.host else ANY
+    shared = tuple(each for each in listeners if (each.host, each.port) == (wildcard, first.port))
+    return tuple(group) if any(each.has_options for each in group) or not shared else shared
+
+
+def default_of(group: Sequence[Listener]) -> Directive:
+    """Return the default server of an address: the one that says so, or else the first."""
+    return min(group, key=lambda each: {"default_server", "default"}.isdisjoint(each.words)).server
+
+
+def find_plain(listeners: Sequence[Listener]) -> Listener | None:
+    """Return the default listener for plain HTTP, on port 80 if there is one; None where there is none."""
+    plain = [each for each in listeners if each.is_plain]
+    return min(
+        plain,
+        key=lambda each: (each.port != PORT, each.directive is None, "default_server" not in each.words),
+        default=None,
+    )
+
+
+def find_carriers(listeners: Sequence[Listener]) -> tuple[Directive, ...]:
+    """Return for each socket of a port the `listen` that has its options, or is to have them; may be none.
+
+    An address without options of its own has no socket beside the wildcard's; one with options has, which
+    is left to its owner, and so are then all.
+    """
+    bound = [each for each in listeners if each.host in _ANY_ADDRESS] or list(listeners)
+    if any(each.has_options for each in listeners if each not in bound):
+        return ()
+    carriers: dict[str, Directive] = {}
+    for each in sorted(bound, key=lambda each: not each.has_options):
+        if each.directive is None:  # there is no word to change
+            return ()
+        carriers.setdefault(each.host, each.directive)
+    return tuple(carriers.values())
 
 
 def read_options(carriers: Sequence[Directive]) -> dict[str, Scalar]:
@@ -92,31 +156,34 @@ def write_options(words: Sequence[str], changed: Config) -> list[str]:
     return [*kept, *(option for option in written.values() if option)]
 
 
-def _read_listeners(server: Directive) -> list[Listener]:
-    found: list[Listener] = []
-    for directive in server.inside("listen"):
+def _read_listeners(server: Directive) -> Iterator[Listener]:
+    given = server.inside("listen")
+    if not given:
+        # As ngx_http_core_server has it, for root and for other users.
+        for port in (PORT, PORT_OF_USERS):
+            yield Listener(server=server, directive=None, host=ANY, port=port)
+    for directive in given:
         address = directive.arguments[0] if directive.arguments else ""
-        if address.startswith("unix:"):
-            continue
-        parts = _ADDRESS.fullmatch(address)
-        host, port = (parts["host"] or "*", int(parts["port"])) if parts else (address, PORT)
-        found.append(Listener(server=server, directive=directive, host=host, port=port))
-    return found
+        if not address.startswith("unix:"):
+            for host, port in _read_address(address):
+                yield Listener(server=server, directive=directive, host=host, port=port)
 
 
-def _find_carriers(listeners: Sequence[Listener]) -> tuple[Directive, ...]:
-    """Pick one `listen` for each socket.
+def _read_address(address: str) -> Iterator[tuple[str, int]]:
+    parts = _ADDRESS.fullmatch(address)
+    written = (parts["host"] or "*") if parts else address
+    first, last = (int(parts["first"]), int(parts["last"] or parts["first"])) if parts else (PORT, PORT)
+    hosts = _LOOPBACK if written == "localhost" else (_plain_address(written),)
+    for port in range(first, last + 1):
+        yield from ((host, port) for host in hosts)
 
-    An address without options of its own has no socket beside the wildcard's; one with options has, which
-    is left to its owner, and so are then all.
-    """
-    bound = [each for each in listeners if each.host in WILDCARDS] or list(listeners)
-    if any(each.has_options for each in listeners if each not in bound):
-        return ()
-    carriers: dict[str, Directive] = {}
-    for each in sorted(bound, key=lambda each: not each.has_options):
-        carriers.setdefault("*" if each.host == "0.0.0.0" else each.host, each.directive)  # noqa: S104
-    return tuple(carriers.values())
+
+def _plain_address(written: str) -> str:
+    """Return an address as Python writes it, the wildcard as its number, and names as they are."""
+    try:
+        return str(ipaddress.ip_address(written.strip("[]")))
+    except ValueError:
+        return ANY if written == "*" else written
 
 
 def _read_options(words: Sequence[str]) -> dict[str, Scalar]:

@@ -6,6 +6,7 @@ functions of src/core/nginx.c, src/event/ngx_event.c and src/http/ngx_http_core_
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from tuner.adapters.servers.nginx.values import (
@@ -22,8 +23,41 @@ from tuner.ports import Config, Facts, Scalar
 
 MAIN, EVENTS, HTTP = "", "events", "http"
 SSL, V2, GZIP_STATIC = "http_ssl_module", "http_v2_module", "http_gzip_static_module"
-PACKAGED_LOG = "/var/log/nginx/access.log"
-"""Where nginx logs that is not told where: --http-log-path of Debian, Ubuntu and Red Hat."""
+
+
+class Scope(StrEnum):
+    """From which server block nginx takes a setting of `http`."""
+
+    SOCKET = "socket"
+    """The default server of the socket that accepts."""
+    ADDRESS = "address"
+    """The default server of the address that the client connects to."""
+    CONNECTION = "connection"
+    """The one that the handshake of TLS names, else the default server: before a request is read."""
+    REQUEST = "request"
+    """The one that the request names, and its location."""
+
+
+# Before it knows a name (ngx_http_add_listening, ngx_http_init_connection, ngx_http_alloc_request); sessions
+# of TLS are looked up in the context that the handshake began with (SSL_set_SSL_CTX(3)).
+_SCOPES = {
+    "connection_pool_size": Scope.SOCKET,
+    "ssl_session_cache": Scope.ADDRESS,
+    "ssl_session_timeout": Scope.ADDRESS,
+    **dict.fromkeys(
+        (
+            "client_header_buffer_size", "client_header_timeout", "request_pool_size",
+            "http2_max_concurrent_streams", "ssl_buffer_size", "ssl_session_tickets",
+        ),
+        Scope.CONNECTION,
+    ),
+}  # fmt: skip
+
+
+def scope_of(setting: "Setting") -> Scope:
+    """Return from which server block a setting of `http` is taken."""
+    return _SCOPES.get(setting.directive, Scope.REQUEST)
+
 
 Words = tuple[str, ...]
 """The arguments of a directive, as nginx reads them."""
@@ -255,7 +289,8 @@ class AccessLog:
         kind = Choice(words={"on": "on", "off": "off"})
         if kind.write("access_log", values["access_log"]) == "off":
             return ("off",)
-        path, form, *rest = _complete_log(words)
+        # The format has to be named before options can follow.
+        path, form, *rest = words if words and len(words) > 1 else (*(words or ()), "combined")
         if "access_log_buffer" not in values:
             return (path, form, *rest)
         size = Size(suffix="k").write("access_log_buffer", values["access_log_buffer"])
@@ -267,13 +302,6 @@ class AccessLog:
         if not any(word.startswith("buffer=") for word in rest):
             rest = ["buffer=", *rest]
         return (path, form, *(f"buffer={size}" if word.startswith("buffer=") else word for word in rest))
-
-
-def _complete_log(words: Words | None) -> Words:
-    """Add the format, which has to be named before options can follow."""
-    if not words or words[0] == "off":
-        return (PACKAGED_LOG, "combined")
-    return words if len(words) > 1 else (*words, "combined")
 
 
 def _one(

@@ -52,9 +52,9 @@ class Word:
         return _ESCAPED.sub(lambda escaped: _ESCAPES.get(escaped[1], escaped[1]), text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Directive:
-    """One directive, with what is in its block if it has one."""
+    """One directive, with what is in its block if it has one; equal to itself alone."""
 
     path: PurePosixPath
     words: tuple[Word, ...]

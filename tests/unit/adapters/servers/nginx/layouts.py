@@ -9,6 +9,7 @@ from tuner.testing.fakes import MemoryHost, completed
 
 ROOT = PurePosixPath("/etc/nginx")
 MAIN = ROOT / "nginx.conf"
+ACCESS_LOG = "/var/log/nginx/access.log"
 FOLDER = Path(__file__).parent / "installed"
 CPUS = PurePosixPath("/sys/devices/system/cpu/online")
 # Of those that distributions build it with, the ones that have settings.
@@ -93,7 +94,7 @@ def make_host(
         if argv[1] == "-V":
             paths = "--conf-path=/etc/nginx/nginx.conf --pid-path=/run/nginx.pid"
             built = f"nginx version: nginx/{version}\nconfigure arguments: --prefix=/usr/share/nginx {paths}"
-            logs = f"--error-log-path=/var/log/nginx/error.log {MODULES}"
+            logs = f"--http-log-path={ACCESS_LOG} --error-log-path=/var/log/nginx/error.log {MODULES}"
             return completed(argv, stderr=f"{built} {logs}".encode())
         dumped = b"".join(b"# configuration file %s:\n%s\n" % (bytes(path), files[path]) for path in files)
         return completed(argv, stdout=dumped)
