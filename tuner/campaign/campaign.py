@@ -8,6 +8,7 @@ from tuner.campaign.controls import measure_control
 from tuner.campaign.experiment import Experiment, PlanChanged
 from tuner.campaign.generator_room import give_generator_room
 from tuner.campaign.metric import settle_metric
+from tuner.campaign.pace import settle_pace
 from tuner.campaign.stages.confirm import CONFIRMED, confirm, find_planned, speaks_against_winner
 from tuner.campaign.stages.fixed_rate import compare_latency
 from tuner.campaign.stages.other_loads import find_met, meet_other_loads
@@ -86,5 +87,6 @@ def calibrate(experiment: Experiment) -> None:
     ):
         experiment.enter("calibrate", done, wanted)
         measure_control(experiment)
+        settle_pace(experiment)
         give_generator_room(experiment)
     settle_metric(experiment)

@@ -27,7 +27,7 @@ from tuner.statistics.noise import detectable_gain
 from tuner.statistics.observations import LEARNS_FROM
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, Entry, Ranking, as_controls, rank
 from tuner.statistics.steady import declines
-from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD, OTHER_LOADS, MovedLoad
+from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD, OTHER_LOADS, PACE, MovedLoad, Pace
 from tuner.study.presets import Plan
 from tuner.study.storage import Opening, Storage
 
@@ -65,8 +65,10 @@ class Experiment:
         clock: Clock = time,
     ) -> None:
         """Take up the study where its storage left it."""
-        moved = storage.recall(MOVED_LOAD)
+        moved, pace = storage.recall(MOVED_LOAD), storage.recall(PACE)
         setup = setup if moved is None else setup.move(moved)
+        if pace is not None:
+            setup, plan = setup.at_pace(pace), plan.paced(pace.window_s)
         self.clock = clock
         self.setup = setup
         self.plan = plan
@@ -107,6 +109,14 @@ class Experiment:
         """Go on with the load generator in another place; what was measured so far was another load."""
         self.storage.remember(MOVED_LOAD, moved)
         self._move(moved)
+        self.starts.clear()
+        self._ranked = None
+
+    def set_pace(self, pace: Pace) -> None:
+        """Go on with longer windows; what was measured so far cannot be compared with them."""
+        self.storage.remember(PACE, pace)
+        self.setup, self.plan = self.setup.at_pace(pace), self.plan.paced(pace.window_s)
+        self.starter = replace(self.starter, setup=self.setup, plan=self.plan)
         self.starts.clear()
         self._ranked = None
 

@@ -58,7 +58,7 @@ from tuner.space import (
 )
 from tuner.space.problems import in_file
 from tuner.study import Study
-from tuner.study.facts import MovedLoad
+from tuner.study.facts import MovedLoad, Pace
 
 T = TypeVar("T", SandboxTarget, ManagedTarget)
 
@@ -97,6 +97,10 @@ class Setup:
             load=_with_threads(self.load, moved.threads),
             fixed_rate=None if self.fixed_rate is None else _with_threads(self.fixed_rate, moved.threads),
         )
+
+    def at_pace(self, pace: Pace) -> "Setup":
+        """Return the setup with a load that knows how long the application takes for a response."""
+        return replace(self, load=replace(self.load, response_s=pace.response_s))
 
 
 def _with_threads(load: Load, threads: int) -> Load:

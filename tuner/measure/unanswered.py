@@ -23,6 +23,8 @@ WAITED = 0.75
 """Part of the time so far in which a client has to have heard nothing, for it opens its connections first."""
 MOST_PATIENCE_S = 5.0
 """A client that has heard nothing for so long gives up, however long the window is."""
+PATIENT_RESPONSES = 4
+"""A slow application has forgotten a client that has waited for so many usual response times."""
 LOOK_S = 5.0
 COUNT = (
     "sh", "-c",
@@ -49,7 +51,9 @@ def is_watched(generator: LoadGenerator, workload: Workload) -> bool:
     A generator says of itself `keeps_asking`; at a fixed rate clients pause.
     """
     asks = getattr(generator, "keeps_asking", False) and workload.rate_rps is None
-    return asks and workload.connections >= LEAST_CONNECTIONS and workload.duration_s > 2 * LEAD_S
+    look_at_s = workload.duration_s - LEAD_S
+    is_in_time = look_at_s > max(LEAD_S, _patience_s(workload))
+    return asks and workload.connections >= LEAST_CONNECTIONS and is_in_time
 
 
 def count_unanswered(place: LoadPlace, workload: Workload, ended: Event) -> int:
@@ -63,7 +67,7 @@ def count_unanswered(place: LoadPlace, workload: Workload, ended: Event) -> int:
     look_at_s = workload.duration_s - LEAD_S
     if ended.wait(look_at_s):
         return 0
-    least_ms = round(1000 * WAITED * min(look_at_s, MOST_PATIENCE_S))
+    least_ms = round(1000 * _patience_s(workload))
     try:
         counted = place.host.run(
             (*COUNT, f"dport = :{_port(workload.url)}{_to_address(workload.url)}", str(least_ms)),
@@ -75,6 +79,12 @@ def count_unanswered(place: LoadPlace, workload: Workload, ended: Event) -> int:
         return 0
     printed = counted.stdout.strip()
     return int(printed) if printed.isdigit() else 0
+
+
+def _patience_s(workload: Workload) -> float:
+    """Return for how long a client has to have heard nothing: some response times of a slow application."""
+    usual_s = WAITED * min(workload.duration_s - LEAD_S, MOST_PATIENCE_S)
+    return max(usual_s, PATIENT_RESPONSES * workload.response_s)
 
 
 def add_unanswered(result: LoadResult, count: int) -> LoadResult:

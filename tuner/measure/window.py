@@ -18,6 +18,10 @@ from tuner.ports import Failures, Host, LoadGenerator, LoadResult, Workload
 from tuner.records import Window
 
 
+MOST_REST = 2
+"""So many lengths of a window are waited, at the most, for a slow application to answer what it was asked."""
+
+
 class LoadShape(Protocol):
     """The part of a study's load section that a window needs."""
 
@@ -78,6 +82,8 @@ class Load:
     """Requests after which each counted window ends; None where windows have the plan's length."""
     time_limit_s: float = 60.0
     """Of a window that ends after so many requests."""
+    response_s: float = 0.0
+    """How long the default takes for a response, where that is long; 0 where nobody has to know."""
     name: str = ""
     """Of several loads."""
     beside: tuple["Load", ...] = ()
@@ -127,6 +133,8 @@ def run_window(
     }
     shares = spread(share_out(workload, places))
     quota = find_quota(deployment.host, groups["server"][0]) if groups["server"] else None
+    # What the clients of the window before have asked for and nobody reads is still being answered.
+    time.sleep(min(load.response_s, MOST_REST * duration_s))
     around = partial(take, deployment.host, namespace_pid=deployment.network_pid, groups=groups, quota=quota)
     started_s, began_s = time.time(), time.monotonic()
     before = around()
@@ -192,6 +200,7 @@ def describe_workload(
         requests=deployment.requests,
         body_bytes=deployment.body_bytes,
         response_bytes=deployment.response_bytes,
+        response_s=load.response_s,
     )
 
 

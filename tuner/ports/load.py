@@ -62,6 +62,8 @@ class Workload:
     """Length of the correct body; None accepts any."""
     response_bytes: int | None = None
     """Bytes of one whole correct response, header included, as probed in this start."""
+    response_s: float = 0.0
+    """How long a response usually takes, where that is long; 0 where it is not known."""
     directory: PurePosixPath = PurePosixPath("/tmp")  # noqa: S108 - a default for parsing only
     """Where the generator may put its script and its raw data."""
 

@@ -247,6 +247,20 @@ def _moved_from_json(data: dict[str, Any]) -> MovedLoad:
 MOVED_LOAD: Fact[MovedLoad] = Fact("moved_load", _moved_from_json, asdict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Windows as a slow application needs them."""
+
+    window_s: float
+    response_s: float
+    """Of the default under the study's load; 0 while it is not known."""
+    since: int
+    """Number of the first trial with it; those before had shorter windows."""
+
+
+PACE: Fact[Pace] = Fact("pace", lambda data: Pace(**data), asdict)
+
+
 def _blend_from_json(data: dict[str, Any]) -> Blend:
     return Blend(**{**data, "across": Across(data["across"])})
 
@@ -304,7 +318,7 @@ CURVE: Fact[CurvePlan] = Fact("curve", _curve_from_json, asdict)
 """Likewise, of a load curve."""
 
 PLANS: tuple[Fact[Any], ...] = (
-    METRIC, BLEND, MOVED_LOAD, IS_SEARCHED, FINALIST, REFUSALS, OTHER_LOADS, CONFIRMATION, FIXED_RATE,
+    METRIC, BLEND, MOVED_LOAD, PACE, IS_SEARCHED, FINALIST, REFUSALS, OTHER_LOADS, CONFIRMATION, FIXED_RATE,
     VERDICT,
 )  # fmt: skip
 """What the stages of a campaign plan and settle; where another worker has changed any of it, a campaign goes

@@ -53,14 +53,16 @@ class Plan:
         takes a generator with one CPU a good part of a second besides.
         """
         least_s = next((seconds for many, seconds in LEAST_WINDOWS_S if connections >= many), 0.0)
-        if not least_s:
-            return self
+        return self.paced(least_s) if least_s else self
+
+    def paced(self, window_s: float) -> "Plan":
+        """Return the plan with windows, and warm-ups, of so many seconds at the least."""
         return replace(
             self,
-            window_s=max(self.window_s, least_s),
-            slice_s=max(self.slice_s, least_s),
-            warmup_s=max(self.warmup_s, least_s),
-            warmup_max_s=max(self.warmup_max_s, least_s),
+            window_s=max(self.window_s, window_s),
+            slice_s=max(self.slice_s, window_s),
+            warmup_s=max(self.warmup_s, window_s),
+            warmup_max_s=max(self.warmup_max_s, window_s),
         )
 
     def on(self, hosts: int) -> "Plan":

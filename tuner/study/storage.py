@@ -47,6 +47,7 @@ from tuner.study.facts import (
     METRIC,
     MOVED_LOAD,
     OTHER_HOSTS,
+    PACE,
     PLANS,
     VERSION,
     Fact,
@@ -274,11 +275,9 @@ class Storage:
         trials = self._read_trials()
         for trial in trials:
             self._ids[trial.number] = trial.identity
-        moved = self.recall(MOVED_LOAD)
+        since = max((each.since for each in (self.recall(MOVED_LOAD), self.recall(PACE)) if each), default=0)
         return tuple(
-            self._read(trial)
-            for trial in trials
-            if is_start(trial.attributes) and (moved is None or trial.number >= moved.since)
+            self._read(trial) for trial in trials if is_start(trial.attributes) and trial.number >= since
         )
 
     def _judge(self, start: Start) -> Start:

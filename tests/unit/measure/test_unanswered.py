@@ -117,3 +117,9 @@ def test_a_slow_window_counts_those_in_vain_as_timeouts():
 
     assert sent.result is not None
     assert sent.result.failures == Failures(timeout=37)
+
+
+def test_clients_of_a_slow_application_have_patience():
+    """Four usual response times: in a window that is no longer, nobody has waited in vain."""
+    assert not is_watched(Wrk(), workload(duration_s=3.0, response_s=1.0))
+    assert is_watched(Wrk(), workload(duration_s=6.0, response_s=1.0))

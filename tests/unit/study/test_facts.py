@@ -25,7 +25,7 @@ FIRST_FORMAT = json.loads(Path(__file__).with_name("first_format.json").read_tex
 LATER = (
     facts.BLEND, facts.DIFFERENCES, facts.FORMAT, facts.METRIC, facts.MOVED_LOAD, facts.REFUSALS,
     facts.OTHER_LOADS, facts.SWEEP, facts.CONTEST, facts.CURVE, facts.OTHER_HOSTS, facts.HOSTS,
-    facts.PLANNED, facts.BEGUN_AGAIN,
+    facts.PLANNED, facts.BEGUN_AGAIN, facts.PACE,
 )  # fmt: skip
 """What that tuner did not write."""
 LEFT_ALONE = {"race", "simplify"}

@@ -1,0 +1,60 @@
+"""Longer windows for slow applications, by what the first trial of the default shows.
+
+In a closed loop a client waits for one response after the other, so that a response takes as long as all
+clients together take for one each (Little, Operations Research 9, 1961): connections / throughput. Windows
+have to be longer than that, or most clients are cut off in the middle of their first response.
+"""
+
+import math
+
+from tuner.campaign.experiment import Experiment
+from tuner.records import Role, Start, State
+from tuner.study.facts import PACE, Pace
+
+RESPONSE_TIMES, RESPONSES = 20, 200
+"""A window has so many response times, or so many responses: whichever comes first."""
+LEAST_RESPONSE_TIMES = 1.5
+MOST_WINDOW_S = 30.0
+MOST_SHARE = 1 / 75
+"""Of a study's time, for one window: a study needs some sixty of them."""
+GROWTH = 3.0
+"""A default that answers nothing in one window gets one that is so many times as long."""
+
+
+def settle_pace(experiment: Experiment) -> None:
+    """Make windows longer, where the first trial of the default shows that they are too short."""
+    if _is_settled(experiment):
+        return
+    longest_s = min(MOST_WINDOW_S, MOST_SHARE * 60 * experiment.plan.minutes)
+    now_s = experiment.plan.window_s
+    shape, control = experiment.setup.load.shape, experiment.own_starts()[-1]
+    response_s, wanted_s = _needed_s(control, shape.connections * shape.streams, now_s)
+    window_s = float(min(math.ceil(wanted_s), math.floor(max(longest_s, now_s))))
+    if window_s <= now_s:
+        return
+    since = max(start.number for start in (*experiment.starts, *experiment.pending)) + 1
+    experiment.set_pace(Pace(window_s=window_s, response_s=response_s, since=since))
+    said = f"a response takes {response_s:.1f} s" if response_s else "no response came in time"
+    experiment.progress.note(f"{said}: each window lasts {window_s:.0f} s, and the calibration begins anew")
+
+
+def _is_settled(experiment: Experiment) -> bool:
+    """Return whether windows have the length that they keep, or one that nobody but the study may change."""
+    load, pace, starts = experiment.setup.load, experiment.storage.recall(PACE), experiment.own_starts()
+    is_paced = pace is not None and pace.response_s > 0
+    is_late = len(experiment.controls()) > 1 or any(start.role is not Role.CONTROL for start in starts)
+    is_by_time = load.requests_total is None and not load.beside and experiment.hosts is None
+    return is_paced or is_late or not is_by_time or not starts
+
+
+def _needed_s(control: Start, clients: int, window_s: float) -> tuple[float, float]:
+    """Return the response time of the default and the length of a window for it; 0 for what is not known."""
+    windows = control.valid_windows
+    correct, lasted_s = sum(each.correct for each in windows), sum(each.duration_s for each in windows)
+    if not correct:
+        is_silent = control.state is State.FAILED and control.failure and control.failure.kind == "stalled"
+        return 0.0, GROWTH * window_s if is_silent else window_s
+    throughput = correct / lasted_s
+    response_s = clients / throughput
+    enough_s = min(RESPONSE_TIMES * response_s, RESPONSES / throughput)
+    return response_s, max(enough_s, LEAST_RESPONSE_TIMES * response_s)
