@@ -17,7 +17,6 @@ from tuner.measure.sending import send, share_out, split_in_two
 from tuner.ports import Failures, Host, LoadGenerator, LoadResult, Workload
 from tuner.records import Window
 
-
 MOST_REST = 2
 """So many lengths of a window are waited, at the most, for a slow application to answer what it was asked."""
 
