@@ -135,7 +135,7 @@ def _commands(service: Service | None) -> dict[str, Argv]:
 
 
 def _refuse_checked(server: DiscoveredServer, completed: Completed) -> None:
-    refusals = tuple(each for each in server.adapter.refusals(completed) if each not in server.known_refusals)
+    refusals = server.read_refusals(completed)
     if completed.returncode == 0 and not refusals:
         return
     raise ConfigRejected(f"{server.name}: the configuration is refused: {quote_check(refusals, completed)}")

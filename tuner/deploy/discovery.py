@@ -11,7 +11,7 @@ from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.url import parse_url
-from tuner.kit.programs import quote_check
+from tuner.kit.programs import drop_lines, quote_check
 from tuner.ports import (
     BackendServer,
     Command,
@@ -42,9 +42,15 @@ class DiscoveredServer:
     adapter: InstalledServer
     installation: Installation
     known_refusals: frozenset[str] = frozenset()
-    """What its own check says of the configuration as it was found: no trial is refused for that."""
+    """What its own check says of the configuration as it was found, without numbers of lines: no trial is
+    refused for that."""
     limits: UnitLimits = UNLIMITED
     """The limits of its systemd unit."""
+
+    def read_refusals(self, checked: Completed) -> tuple[str, ...]:
+        """Return what its check says that it did not say of the configuration as it was found."""
+        said = self.adapter.refusals(checked)
+        return tuple(each for each in said if drop_lines(each) not in self.known_refusals)
 
     def quote_log(self, host: Host) -> str:
         """Return the lines of its log that explain a failure, or else the last ones."""
@@ -184,16 +190,37 @@ def read_pid(completed: Completed) -> int | None:
     return int(text) if completed.returncode == 0 and is_id and int(text) > 0 else None
 
 
+def _describe_stopped(host: Host, service: Service) -> str:
+    """Say that a service does not run, or that its pid file does not say as which process."""
+    if used := " ".join(describe_use(host)):
+        return f"{service.name} does not run. {used} Wait for that to end."
+    found = (
+        host.run(("pgrep", "-o", "-f", "--", service.title), timeout_s=ANSWER_S) if service.title else None
+    )
+    pid = None if found is None or service.is_systemd else read_pid(found)
+    start = " ".join(service.start)
+    if pid is None:
+        return f"{service.name} does not run. Start it first: {start}"
+    return (
+        f"{service.name} runs as process {pid}, and {service.pid_file} does not say so. End that process, "
+        f"and start the service: {start}"
+    )
+
+
 def _find(host: Host, name: str, adapter: InstalledServer) -> DiscoveredServer:
     installation = adapter.find(host)
     service = installation.service
     if service is None:
         return DiscoveredServer(name=name, adapter=adapter, installation=installation)
+    if service.stays:
+        raise TargetError(
+            f"{host.name}: {service.name} cannot be restarted: its start command would not return "
+            f"({service.stays}). Let it run as a daemon, or under systemd; or tune a private instance "
+            "(target: {mode: sandbox})."
+        )
     pid = read_pid(host.run_all([first_process(service)])[0])
     if pid is None:
-        used = " ".join(describe_use(host))
-        remedy = f"{used} Wait for that to end." if used else f"Start it first: {' '.join(service.start)}"
-        raise TargetError(f"{host.name}: {service.name} does not run. {remedy}")
+        raise TargetError(f"{host.name}: {_describe_stopped(host, service)}")
     refusals: tuple[str, ...] = ()
     if service.check is not None:
         checked = host.run(service.check, timeout_s=ANSWER_S * 4, as_root=True)
@@ -208,6 +235,6 @@ def _find(host: Host, name: str, adapter: InstalledServer) -> DiscoveredServer:
         name=name,
         adapter=adapter,
         installation=installation,
-        known_refusals=frozenset(refusals),
+        known_refusals=frozenset(map(drop_lines, refusals)),
         limits=limits,
     )

@@ -10,6 +10,12 @@ from tuner.ports import Completed, Facts, FileReader, Host
 COMMAND_TIMEOUT_S = 10.0
 MAX_COMPLAINTS = 20
 QUOTED_REFUSALS = 5
+# FILE:LINE, also with a column; `line N`. The port of a URL stays, as that is no path.
+_LINE = re.compile(
+    r"(?P<path>(?<![:/\w])/[^\s:'\"\[\]()]+|[\w.-]+\.(?:conf|cfg|ya?ml|ini|inc)\b)(?::\d+)+"
+    r"|\bline:? \d+(?:,? column:? \d+)?",
+    re.IGNORECASE,
+)
 ONLINE_CPUS = PurePosixPath("/sys/devices/system/cpu/online")
 
 
@@ -93,6 +99,11 @@ def quote_check(refusals: Sequence[str], checked: Completed) -> str:
     printed = (checked.stderr.strip() or checked.stdout).decode(errors="replace")
     said = refusals or [line.strip() for line in printed.splitlines() if line.strip()]
     return " / ".join(said[-QUOTED_REFUSALS:]) or "it said nothing"
+
+
+def drop_lines(sentence: str) -> str:
+    """Return a sentence of a check without the numbers of lines, which move when a line is added above."""
+    return _LINE.sub(lambda found: f"{found['path'] or ''}", sentence)
 
 
 def find_complaints(log: bytes, *, about: re.Pattern[str], prefix: re.Pattern[str]) -> tuple[str, ...]:

@@ -72,6 +72,7 @@ def describe_service(
         reload=reload,
         is_systemd=is_systemd,
         pid_file=pid_file,
+        title=title,
     )
 
 

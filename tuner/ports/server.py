@@ -145,6 +145,10 @@ class Service:
     is_systemd: bool = False
     pid_file: PurePosixPath = PurePosixPath()
     """Holds the id of its first process while it runs; systemd's own answer is taken where there is one."""
+    title: str = ""
+    """What the command line of its first process has in it; empty where that is not known."""
+    stays: str = ""
+    """What keeps its start command from returning, with its place; empty where it returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from tuner.ports import Facts, Files, Host, Installation, SentRequest
 TIMEOUT_S = 20.0
 MASTER_TITLE = "nginx: master process"
 _DUMPED = re.compile(rb"^# configuration file (/.*):$", re.MULTILINE)
+_IN_FOREGROUND = re.compile(rb"daemon\s+off\s*;")
 _EMERGENCY = re.compile(r"\[emerg\] .*")
 _NOT_PERMITTED = "(13: Permission denied)"
 
@@ -46,7 +47,9 @@ def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Instal
     installation = Installation(
         facts=facts,
         files=files,
-        service=service,
+        service=replace(
+            service, stays="" if service.is_systemd else _find_foreground(host, layout, pid_file)
+        ),
         log=None if log == "stderr" or log.startswith(("syslog:", "memory:")) else prefix / log,
     )
     return _with_layout(installation, layout)
@@ -89,6 +92,19 @@ def look_at(host: Host, path: PurePosixPath) -> str | None:
     if done.returncode != 0:
         return None if b"Permission denied" in done.stderr else ""
     return DIRECTORY if b"directory" in done.stdout else FILE
+
+
+def _find_foreground(host: Host, layout: Layout, pid_file: PurePosixPath) -> str:
+    """Return what keeps nginx in the foreground: a directive, or the option with which it was started."""
+    for directive in layout.main.inside("daemon"):
+        if directive.arguments[:1] == ("off",):
+            return f"`daemon off;` in {layout.place(directive)}"
+    pid = (host.read(pid_file).content or b"").strip()
+    if pid.isdigit():
+        started = host.read(PurePosixPath("/proc", pid.decode(), "cmdline")).content or b""
+        if _IN_FOREGROUND.search(started):
+            return f"process {pid.decode()} was started with `-g 'daemon off;'`"
+    return ""
 
 
 def read_build(printed: str) -> dict[str, str]:

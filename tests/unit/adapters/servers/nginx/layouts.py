@@ -9,6 +9,7 @@ from tuner.testing.fakes import MemoryHost, completed
 
 ROOT = PurePosixPath("/etc/nginx")
 MAIN = ROOT / "nginx.conf"
+PID_FILE = PurePosixPath("/run/nginx.pid")
 ACCESS_LOG = "/var/log/nginx/access.log"
 FOLDER = Path(__file__).parent / "installed"
 CPUS = PurePosixPath("/sys/devices/system/cpu/online")
