@@ -111,7 +111,7 @@ def _range(space: Space, name: str, default: Config, point: Point) -> TunedRange
         space.decode({**point, **{each.name: _end_of(each, end) for each in own}}).get(name)
         for end in ("lowest", "highest")
     ]
-    shown = [space.show(name, value) for value in ends if value is not None]
+    shown = [space.show(name, value) for value in ends if value is not None] or ["only where others allow it"]
     if parameter.is_numeric:
         values = " to ".join(dict.fromkeys(shown)) + "".join(f", or {label}" for label in parameter.special)
     else:

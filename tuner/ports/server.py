@@ -167,6 +167,8 @@ class Installation:
     """Where it answers; None when that cannot be told, or when it does not speak HTTP (php-fpm)."""
     log: PurePosixPath | None = None
     """Its error log."""
+    sites: tuple[str, ...] = ()
+    """URLs of its virtual hosts by their names, as its files give them: `http://shop.example/`."""
     passes_to: tuple[str, ...] = ()
     """Addresses of the servers behind it that answer the requests of the load, as its files name them
     (`unix:/run/php/php8.2-fpm.sock`, `127.0.0.1:9000`); for an installation that was aimed at requests."""

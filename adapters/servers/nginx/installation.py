@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from tuner.adapters.servers.nginx.follow import DIRECTORY, FILE
 from tuner.adapters.servers.nginx.layout import Layout
+from tuner.adapters.servers.nginx.servers import list_sites
 from tuner.adapters.servers.nginx.syntax import ENCODING, Directive, read_directives
 from tuner.adapters.servers.nginx.tree import join_files, read_tree
 from tuner.errors import TargetError
@@ -81,6 +82,7 @@ def _with_layout(installation: Installation, layout: Layout) -> Installation:
         installation,
         facts=replace(installation.facts, current=current, withheld=withheld),
         port=layout.port,
+        sites=list_sites(layout.listeners),
         passes_to=layout.passes_to,
         layout=layout,
     )

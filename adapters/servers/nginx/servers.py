@@ -4,6 +4,7 @@ As ngx_http_find_virtual_server (src/http/ngx_http_request.c) and the hashes of 
 (src/http/ngx_http.c) choose them: https://nginx.org/en/docs/http/server_names.html.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from tuner.adapters.servers.nginx.listen import (
@@ -17,6 +18,11 @@ from tuner.adapters.servers.nginx.patterns import matches_pattern
 from tuner.adapters.servers.nginx.settings import Scope
 from tuner.adapters.servers.nginx.syntax import Directive
 from tuner.ports import SentRequest
+
+_PLAIN_NAME = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+", re.IGNORECASE)
+NOT_ASKED = frozenset({"quic", "proxy_protocol"})
+"""Options of a `listen` where no load generator can ask."""
+STANDARD_PORTS = {"http": 80, "https": 443}
 
 Servers = Mapping[Scope, Directive]
 """The server block from which the settings of each scope are taken."""
@@ -44,6 +50,19 @@ def find_servers(listeners: Sequence[Listener], request: SentRequest) -> tuple[S
         Scope.REQUEST: answering,
     }
     return found, tuple(each for each in listeners if each.port == group[0].port)
+
+
+def list_sites(listeners: Sequence[Listener]) -> tuple[str, ...]:
+    """Return the URL of each server by its first plain name; those without one are left out."""
+    found: dict[str, None] = {}
+    for each in listeners:
+        scheme = "http" if each.is_plain else "https"
+        names = [name for given in each.server.inside("server_name") for name in given.arguments]
+        name = next(filter(_PLAIN_NAME.fullmatch, names), None)
+        if name is not None and NOT_ASKED.isdisjoint(each.words):
+            port = "" if each.port == STANDARD_PORTS[scheme] else f":{each.port}"
+            found[f"{scheme}://{name.lower()}{port}/"] = None
+    return tuple(found)
 
 
 def _find_group(listeners: Sequence[Listener], request: SentRequest) -> tuple[Listener, ...]:

@@ -355,3 +355,18 @@ def test_a_zero_that_nginx_would_take_and_then_serve_nobody_is_refused(name):
 def test_a_name_that_is_no_setting_never_reaches_a_file(name):
     with pytest.raises(ConfigRejected, match="Take it out of the space"):
         Nginx().rewrite({name: "on"}, find("debian-12"))
+
+
+def test_each_virtual_host_has_an_address_by_its_first_plain_name():
+    text = (
+        "events { } http {"
+        " server { listen 80 default_server; server_name _; }"
+        " server { listen 80; server_name *.wild.test ~^a Shop.test www.shop.test; }"
+        " server { listen 8080; listen 443 ssl; server_name img.test; }"
+        " server { listen 444 quic; server_name quic.test; }"
+        " }"
+    )
+
+    sites = find("debian-12", files_of(text)).sites
+
+    assert sites == ("http://shop.test/", "http://img.test:8080/", "https://img.test/")
