@@ -19,7 +19,7 @@ NUMBERS = {"int_parsing": "a whole number", "float_parsing": "a number"}
 
 def explain_input(error: typer.BadParameter) -> UsageError:
     """Return the message for a refused command line: where, what is wrong, and which help to read."""
-    context, said = error.ctx, error.format_message()
+    context, said = error.ctx, " ".join(error.format_message().split())
     command = "tuner" if context is None else context.command_path
     if found := OF_PARAMETER.fullmatch(said):
         where, wrong = found["where"].replace("'", ""), _say_number(error) or found["wrong"]

@@ -199,7 +199,9 @@ def _read_servers(fields: Fields, target: TargetSettings) -> tuple[tuple[str, ..
     entries = [_read_server(fields, index) for index in range(len(given))] if isinstance(given, list) else []
     servers = tuple(name for name, _ in entries)
     if not servers or len(set(servers)) < len(servers):
-        raise fields.wrong(("servers",), f"{quote(given)} is not a list of adapters", "Name each once")
+        raise fields.wrong(
+            ("servers",), f"{quote(given)} is not a list of adapters", "Write `servers: [nginx]`, each once"
+        )
     backends = {name: backend for name, backend in entries if backend}
     if backends and target.is_managed:
         raise fields.wrong(
@@ -399,6 +401,12 @@ def _read_load_path(fields: Fields, target: TargetSettings, default: str) -> str
     path = fields.text(keys, default)
     if target.is_managed and "://" in path:
         return parse_url(path, where=fields.where(keys)).text
+    if "://" in path:
+        raise fields.wrong(
+            keys,
+            f"{quote(path)} is the address of an installed server",
+            "Write `target: {mode: managed}` to tune that, or the path alone for a private instance",
+        )
     return read_path(fields, keys, default)
 
 

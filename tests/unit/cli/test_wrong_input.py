@@ -20,6 +20,7 @@ from tuner.errors import UsageError
         ("run study.yaml --trials 3.5", "--trials: '3.5' is not a whole number. See: tuner run -h"),
         ("gate study.yaml", "gate: missing option '--baseline'. See: tuner gate -h"),
         ("compare study.yaml default", "compare: missing argument 'B'. See: tuner compare -h"),
+        ("corpus", "corpus: missing argument 'action'. Choose from: add, list. See: tuner corpus -h"),
         ("run study.yaml --quik", "run: no such option: --quik"),
         ("cpmpare", "no such command 'cpmpare'. Did you mean 'compare'? See: tuner -h"),
     ],
