@@ -200,7 +200,7 @@ def _read_servers(fields: Fields, target: TargetSettings) -> tuple[tuple[str, ..
     servers = tuple(name for name, _ in entries)
     if not servers or len(set(servers)) < len(servers):
         raise fields.wrong(
-            ("servers",), f"{quote(given)} is not a list of adapters", "Write `servers: [nginx]`, each once"
+            ("servers",), f"{quote(given)} is not a list of adapters", "Write `servers: [NAME]`, each once"
         )
     backends = {name: backend for name, backend in entries if backend}
     if backends and target.is_managed:

@@ -248,7 +248,7 @@ def test_where_the_load_comes_from_belongs_to_what_is_measured(study):
         ("study: a\nservers: nginx\nspace: [nginx]\n", ":2: servers: 'nginx' is not a list"),
         (
             "study: a\nservers: []\nspace: [nginx]\n",
-            "is not a list of adapters. Write `servers: [nginx]`, each once",
+            "list of adapters. Write `servers: [NAME]`",
         ),
         ("study: a\nservers: [nginx, nginx]\nspace: [nginx]\n", "each once"),
         ("study: a\nservers: [nginx, {name: nginx}]\nspace: [nginx]\n", "each once"),
