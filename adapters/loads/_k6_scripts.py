@@ -29,6 +29,7 @@ export function handleSummary(data) {
 HTTP = (
     """\
 // Written by tuner.
+import crypto from 'k6/crypto';
 import http from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 
@@ -53,12 +54,20 @@ function kindOf(response) {
   if (/EOF|connection reset|connection was closed/.test(response.error)) return 'read';
   if (response.status === 0 || response.error_code === 1000) return 'other';
   if (response.status < 200 || response.status > 299) return 'status';
-  const length = response.body === null ? 0 : response.body.byteLength;
-  return settings.bodyBytes !== null && length !== settings.bodyBytes ? 'length' : 'correct';
+  return isRight(response.body) ? 'correct' : 'length';
+}
+
+function isRight(body) {
+  // A text is looked into, anything else is only as long as its bytes.
+  if (settings.contains !== '') return body !== null && body.includes(settings.contains);
+  if (settings.sha256 !== '') return crypto.sha256(body === null ? '' : body, 'hex') === settings.sha256;
+  const length = body === null ? 0 : body.byteLength;
+  return settings.bodyBytes === null ? length >= settings.leastBytes : length === settings.bodyBytes;
 }
 
 export default function () {
-  const asked = { timeout: settings.timeout, responseType: 'binary', redirects: 0 };
+  const responseType = settings.contains === '' ? 'binary' : 'text';
+  const asked = { timeout: settings.timeout, responseType, redirects: 0, headers: settings.headers };
   const response = http.get(settings.url, asked);
   const kind = kindOf(response);
   counters[kind].add(1);
@@ -88,7 +97,8 @@ for (const kind of kinds) counters[kind] = new Counter(`tuner_${kind}`);
 export default async function () {
   let outcome;
   try {
-    outcome = await iterate({ url: settings.url, connections: settings.connections });
+    const { url, connections, headers } = settings;
+    outcome = await iterate({ url, connections, headers });
   } catch (error) {
     console.error(`tuner: the script threw: ${error}`);
     outcome = false;

@@ -98,11 +98,12 @@ def make_client() -> Client:
 class Sender:
     """Keeps the connections of one process busy until a window ends."""
 
-    def __init__(self, url: str, *, is_kept: bool) -> None:
+    def __init__(self, url: str, *, is_kept: bool, headers: Sequence[str] = ()) -> None:
         parts = urlsplit(url)
         self._address = (parts.hostname or "", parts.port or 80)
         self._uri = parse_uri(urlunsplit(parts._replace(scheme="ws", path=parts.path or "/")))
         self._is_kept = is_kept
+        self._headers = [line.split(": ", 1) for line in headers]
         self._selector = selectors.DefaultSelector()
         self.tally = Tally()
 
@@ -163,7 +164,12 @@ class Sender:
             raise OSError(failed, os.strerror(failed))
         self.tally.connects_ms.append((time.perf_counter() - connection.since_s) * 1000)
         protocol = connection.protocol
-        protocol.send_request(protocol.connect())
+        handshake = protocol.connect()
+        for name, value in self._headers:
+            if name in handshake.headers:
+                del handshake.headers[name]
+            handshake.headers[name] = value
+        protocol.send_request(handshake)
         connection.state = "upgrading"
         self._selector.modify(connection.socket, selectors.EVENT_READ, connection)
         self._send(connection, b"".join(protocol.data_to_send()))
@@ -264,10 +270,12 @@ class Sender:
             client.connection = None
 
 
-def send(url: str, connections: int, seconds: float, *, is_kept: bool) -> dict[str, Any]:
+def send(
+    url: str, connections: int, seconds: float, *, is_kept: bool, headers: Sequence[str] = ()
+) -> dict[str, Any]:
     """Run one process's part of a window; return its counts as JSON values."""
     gc.disable()
-    sender = Sender(url, is_kept=is_kept)
+    sender = Sender(url, is_kept=is_kept, headers=headers)
     took_s = sender.run(connections, seconds)
     tally = sender.tally
     return {
@@ -309,6 +317,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--close", action="store_true", help="a new connection for each message")
+    parser.add_argument("--header", action="append", default=[], help="of each handshake, as `Name: value`")
     parser.add_argument("url")
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -317,7 +326,9 @@ def main() -> None:
         options.connections // options.processes + (number < options.connections % options.processes)
         for number in range(options.processes)
     ]
-    arguments = [(options.url, share, options.seconds, options.close) for share in shares]
+    arguments = [
+        (options.url, share, options.seconds, options.close, tuple(options.header)) for share in shares
+    ]
     if len(arguments) == 1:
         parts = [_send(*arguments[0])]
     else:
@@ -326,8 +337,14 @@ def main() -> None:
     sys.stdout.write(json.dumps(add_up(parts)) + "\n")
 
 
-def _send(url: str, connections: int, seconds: float, is_closed: bool) -> dict[str, Any]:  # noqa: FBT001
-    return send(url, connections, seconds, is_kept=not is_closed)
+def _send(
+    url: str,
+    connections: int,
+    seconds: float,
+    is_closed: bool,  # noqa: FBT001
+    headers: Sequence[str],
+) -> dict[str, Any]:
+    return send(url, connections, seconds, is_kept=not is_closed, headers=headers)
 
 
 if __name__ == "__main__":

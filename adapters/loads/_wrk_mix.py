@@ -1,12 +1,14 @@
-"""The script with which wrk sends a mix of requests, and how its counts are read.
+"""The script with which wrk looks at every response, of a mix or of one page, and how its counts are read.
 
 wrk does not tell which request a response belongs to. So responses are sorted by status and length, and no
 more of a sort are taken for correct than requests that want it were sent: what is above that was the answer
-to another request. A response() function costs wrk some 2 µs of CPU for each response, which is why one kind
-of request is sent without it.
+to another request. Where one kind of request may have any length, all of its status are one sort. A response
+of a sort has to pass one of its tests: a least length, a text that it contains, or the whole body. A
+response() function costs wrk some 2 µs of CPU for each response, so one page of a known length is sent
+without it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tuner.kit.load_output import series, table, whole
 from tuner.ports import Failures, RequestKind
@@ -22,6 +24,7 @@ SCRIPT = """\
 local order = {%(order)s}
 local kinds = {%(kinds)s}
 local sorts = {%(sorts)s}
+local tests = {%(tests)s}
 local threads = {}
 local texts = {}
 local position = 0
@@ -50,6 +53,16 @@ function request()
   return texts[kind]
 end
 
+local function passes(list, body)
+  if #list == 0 then return true end
+  for _, test in ipairs(list) do
+    if (not test.length or #body == test.length) and #body >= (test.least or 0)
+      and (not test.text or body:find(test.text, 1, true))
+      and (not test.content or body == test.content) then return true end
+  end
+  return false
+end
+
 function response(status, headers, body)
   local lengths = sorts[status]
   if not lengths then
@@ -57,7 +70,7 @@ function response(status, headers, body)
     return
   end
   local sort = lengths[#body] or lengths[-1]
-  if sort then got[sort] = got[sort] + 1 else wrong[2] = wrong[2] + 1 end
+  if sort and passes(tests[sort], body) then got[sort] = got[sort] + 1 else wrong[2] = wrong[2] + 1 end
 end
 
 function mix()
@@ -86,8 +99,14 @@ def write_script(kinds: Sequence[RequestKind]) -> str:
         "order": ", ".join(str(index + 1) for index in order_of([each.weight for each in kinds])),
         "kinds": ", ".join(_write_kind(each, _sort_of(each, sorts)) for each in kinds),
         "sorts": ", ".join(f"[{status}] = {{{', '.join(lengths)}}}" for status, lengths in by_status.items()),
+        "tests": ", ".join(f"{{{_write_tests(kinds, sort)}}}" for sort in sorts),
         "count": len(sorts),
     }
+
+
+def write_headers(headers: Mapping[str, str]) -> str:
+    """Write the part of the script that adds headers to every request."""
+    return "".join(f"wrk.headers[{_quote(name)}] = {_quote(value)}\n" for name, value in headers.items())
 
 
 def order_of(weights: Sequence[float]) -> tuple[int, ...]:
@@ -136,6 +155,26 @@ def _sort_of(kind: RequestKind, sorts: Sequence[tuple[int, int]]) -> int:
     return next(number for number, sort in enumerate(sorts, start=1) if sort in wanted)
 
 
+def _write_tests(kinds: Sequence[RequestKind], sort: tuple[int, int]) -> str:
+    """Write the tests of a sort; none where one kind of it takes whatever has its status and length."""
+    status, length = sort
+    own = (each for each in kinds if each.status == status and length in (ANY, each.body_bytes))
+    tests = [", ".join(_write_test(each, has_length=length != ANY)) for each in own]
+    return ", ".join(f"{{{each}}}" for each in dict.fromkeys(tests)) if all(tests) else ""
+
+
+def _write_test(kind: RequestKind, *, has_length: bool) -> Iterator[str]:
+    """Yield what a body has to pass; nothing where any is right."""
+    if kind.body_bytes is not None and not has_length:
+        yield f"length = {kind.body_bytes}"
+    if kind.body.least_bytes and kind.body_bytes is None:
+        yield f"least = {kind.body.least_bytes}"
+    if kind.body.contains:
+        yield f"text = {_quote(kind.body.contains)}"
+    if kind.body.content is not None:
+        yield f"content = {_quote(kind.body.content)}"
+
+
 def _write_kind(kind: RequestKind, sort: int) -> str:
     # Without a body wrk announces no length, and a server may wait for it (RFC 9110, section 8.6).
     body = '""' if kind.method in {"POST", "PUT", "PATCH"} else "nil"
@@ -147,7 +186,8 @@ def _write_headers(headers: Mapping[str, str]) -> str:
     return "{" + ", ".join(f"[{_quote(name)}] = {_quote(value)}" for name, value in headers.items()) + "}"
 
 
-def _quote(text: str) -> str:
+def _quote(text: str | bytes) -> str:
     """Write a text as Lua reads it: only printable ASCII stands for itself."""
-    plain = (chr(byte) if byte in _PLAIN else f"\\{byte:03}" for byte in text.encode())
+    content = text.encode() if isinstance(text, str) else text
+    plain = (chr(byte) if byte in _PLAIN else f"\\{byte:03}" for byte in content)
     return f'"{"".join(plain)}"'

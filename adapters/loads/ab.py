@@ -6,7 +6,8 @@ What ab counts, by its source (httpd 2.4 support/ab.c):
   goes on, without it the run ends there and its counts are lost. -r it is.
 * `Failed requests` counts one request several times; `Receive` alone is once for each that broke.
   `Exceptions` is the same failure seen by poll(). `Connect` are attempts that never became a request.
-* `Length` differs from the *first* response: `Document Length` tells whether that one was right.
+* `Length` differs from the *first* response: `Document Length` tells whether that one was right. With -l it
+  counts none, and the length reads `Variable`.
 * `Non-2xx responses` counts headers, so it can exceed `Complete requests` by those under way at the end.
 * -t is looked at when something happens on a connection. When nothing does, SIGINT ends the run one second
   later, upon which ab prints all its counts. -s is set beyond that: upon it ab would print nothing.
@@ -31,7 +32,14 @@ from pathlib import PurePosixPath
 from typing import ClassVar
 
 from tuner.kit.latency import latency_of_quantiles
-from tuner.kit.load_command import Ability, interrupted_after, is_whole, refuse_unsendable, with_path
+from tuner.kit.load_command import (
+    Ability,
+    header_options,
+    interrupted_after,
+    is_whole,
+    refuse_unsendable,
+    with_path,
+)
 from tuner.kit.load_output import (
     gave_up,
     own_fault,
@@ -52,13 +60,13 @@ MOST_RPS = 250_000
 
 _NUMBER = r"(\d{1,16})"
 _COUNTS = {
-    "document": re.compile(rf"^Document Length: +{_NUMBER} bytes\n", re.MULTILINE),
     "complete": re.compile(rf"^Complete requests: +{_NUMBER}\n", re.MULTILINE),
     "failed": re.compile(rf"^Failed requests: +{_NUMBER}\n", re.MULTILINE),
     "transferred": re.compile(rf"^Total transferred: +{_NUMBER} bytes\n", re.MULTILINE),
     "html": re.compile(rf"^HTML transferred: +{_NUMBER} bytes\n", re.MULTILINE),
 }
 _OPTIONAL_COUNTS = {
+    "document": re.compile(rf"^Document Length: +{_NUMBER} bytes\n", re.MULTILINE),
     "write": re.compile(rf"^Write errors: +{_NUMBER}\n", re.MULTILINE),
     "status": re.compile(rf"^Non-2xx responses: +{_NUMBER}\n", re.MULTILINE),
 }
@@ -91,11 +99,13 @@ class Ab:
         return dict.fromkeys(self.outputs(workload), b"")
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload, able=(Ability.COUNT,))
+        refuse_unsendable(self.name, workload, able=(Ability.COUNT, Ability.HEADERS))
         seconds = math.ceil(workload.duration_s)
         argv = (
             *("ab", "-q", "-r"),
             *(("-k",) if workload.keepalive else ()),
+            *(("-l",) if workload.body_bytes is None else ()),
+            *header_options(workload, "-H"),
             *("-c", str(workload.connections)),
             *("-s", str(2 * seconds + 10)),
             *_end(workload, seconds),
@@ -200,7 +210,11 @@ def _judge(counts: Mapping[str, int], workload: Workload) -> tuple[int, Failures
     apart = refused + unsent + broken
     unusual = min(counts["length"], complete)
     expected = workload.body_bytes
-    if expected is None or counts["document"] == expected:
+    if expected is None:
+        # Of the total alone it can be told that bodies were empty.
+        is_short = counts["html"] < (complete - apart) * workload.body.least_bytes
+        failed = complete if is_short else max(apart, unusual)
+    elif counts["document"] == expected:
         failed = max(apart, unusual)
     else:
         # The first response was wrong, and so are all that are like it.

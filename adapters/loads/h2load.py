@@ -37,7 +37,7 @@ from tuner.adapters.loads._h2load_log import Log, lost_connections, read_log, st
 from tuner.errors import UsageError
 from tuner.kit.bodies import Totals, has_wrong_bodies
 from tuner.kit.latency import latency_of_samples
-from tuner.kit.load_command import Ability, ended_after, refuse_unsendable, with_path
+from tuner.kit.load_command import Ability, ended_after, header_options, refuse_unsendable, with_path
 from tuner.kit.load_output import gave_up, reading, text_of, unreadable, version_in
 from tuner.ports import (
     H2,
@@ -108,7 +108,7 @@ class H2load:
         return {_log_path(workload): b""}
 
     def command(self, workload: Workload) -> Argv:
-        able = (Ability.RATE, Ability.COUNT, Ability.ENCODING, Ability.STREAMS)
+        able = (Ability.RATE, Ability.COUNT, Ability.ENCODING, Ability.STREAMS, Ability.HEADERS)
         refuse_unsendable(self.name, workload, protocols=tuple(_PROTOCOLS), able=able)
         if not workload.keepalive:
             raise UsageError(
@@ -124,6 +124,7 @@ class H2load:
             *_PROTOCOLS[workload.protocol],
             *((f"--max-concurrent-streams={workload.streams}",) if workload.streams > 1 else ()),
             *((f"--header=accept-encoding: {workload.accept_encoding}",) if workload.accept_encoding else ()),
+            *header_options(workload, "--header"),
             *(
                 ()
                 if workload.rate_rps is None

@@ -3,8 +3,9 @@
 k6 runs JavaScript for each request and needs many times the CPU of wrk: take it for what wrk cannot send.
 
 A script of the user's own exports one default function. It is called over and over, with
-`{url, connections}`, and may return a promise. A call that throws or gives `false` has failed, any other was
-right; what a call took is its latency. `options` of the script are ignored, as the workload decides them.
+`{url, connections, headers}`, and may return a promise. A call that throws or gives `false` has failed, any
+other was right; what a call took is its latency. `options` of the script are ignored, as the workload decides
+them.
 
 What to know of k6, from its manual and behaviour:
 
@@ -17,6 +18,7 @@ What to know of k6, from its manual and behaviour:
 * http_req_duration holds failed requests, too; the latencies here are those of correct responses.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -82,7 +84,7 @@ class K6:
         return {workload.directory / "k6.js": main.encode(), **own}
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload, able=(Ability.RATE,))
+        refuse_unsendable(self.name, workload, able=(Ability.RATE, Ability.HEADERS, Ability.BODIES))
         if workload.duration_s < LEAST_S:
             raise UsageError(
                 f"load generator k6: a window of {workload.duration_s:g} s is too short. Use 1 s or more."
@@ -139,16 +141,22 @@ def _settings(workload: Workload) -> str:
             "preAllocatedVUs": workload.connections,
             "maxVUs": workload.connections,
         }
+    body = workload.body
     settings = {
         "url": workload.url,
         "connections": workload.connections,
+        "headers": dict(workload.headers),
         "bodyBytes": workload.body_bytes,
+        "leastBytes": body.least_bytes,
+        "contains": body.contains,
+        "sha256": "" if body.content is None else hashlib.sha256(body.content).hexdigest(),
         "timeout": length,
         "marker": RESULT,
         "percentiles": TRENDS,
         "options": {
             "scenarios": {"load": {**scenario, "duration": length, "gracefulStop": "0s"}},
             "noConnectionReuse": not workload.keepalive,
+            "insecureSkipTLSVerify": not workload.verifies,
             "summaryTrendStats": ("count", "min", "avg", "max", *TRENDS),
         },
     }

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from tuner.kit.bodies import Totals, has_wrong_bodies
 from tuner.kit.latency import latency_of_quantiles
-from tuner.kit.load_command import Ability, refuse_unsendable
+from tuner.kit.load_command import Ability, header_options, refuse_unsendable
 from tuner.kit.load_output import (
     gave_up,
     json_object,
@@ -89,7 +89,9 @@ class Oha:
         return {}
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload, protocols=(HTTP1, H2C, H2), able=(Ability.RATE,))
+        refuse_unsendable(
+            self.name, workload, protocols=(HTTP1, H2C, H2), able=(Ability.RATE, Ability.HEADERS)
+        )
         is_http2 = workload.protocol != HTTP1
         patience_s = min(workload.duration_s, MOST_PATIENCE_S)
         rate_rps = workload.rate_rps
@@ -102,6 +104,8 @@ class Oha:
             *(("--http2",) if is_http2 else ("--redirect", "0")),
             *(() if workload.keepalive else ("--disable-keepalive",)),
             *(("--cacert", str(workload.certificate)) if workload.certificate else ()),
+            *(() if workload.verifies else ("--insecure",)),
+            *header_options(workload, "-H"),
             workload.url,
         )
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from tuner.errors import UsageError
 from tuner.kit.latency import latency_of_samples
-from tuner.kit.load_command import ended_after, refuse_unsendable
+from tuner.kit.load_command import Ability, ended_after, header_options, refuse_unsendable
 from tuner.kit.load_output import json_object, positive, reading, real, table, text_of, unreadable, whole
 from tuner.ports import (
     FAILURE_KINDS,
@@ -55,7 +55,7 @@ class WebSocket:
         return {}
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload)
+        refuse_unsendable(self.name, workload, able=(Ability.HEADERS,))
         if workload.url.startswith("https:"):
             raise UsageError(
                 "load generator websocket: it sends nothing over TLS. Load an http:// address instead."
@@ -66,6 +66,7 @@ class WebSocket:
             *("--processes", str(min(workload.threads, workload.connections))),
             *("--seconds", f"{workload.duration_s:g}"),
             *(() if workload.keepalive else ("--close",)),
+            *header_options(workload, "--header"),
             workload.url,
         )
         return ended_after(workload.duration_s + GRACE_S, argv)

@@ -11,7 +11,8 @@ What wrk counts, by its source (wrk.c, stats.c, script.c of 4.1.0; 4.2.0 has the
   the load have done so.
 * `errors.read` are resets and responses that end before their length.
 * A response() function in the script, called for every response, was measured to add about 2 µs of CPU to the
-  19 µs that a request of 2 kB costs over loopback, so single responses are looked at only in a mix.
+  19 µs that a request of 2 kB costs over loopback, so single responses are looked at only in a mix, and where
+  totals cannot tell a correct page: it varies, or is judged by what it contains.
 * Latencies are "corrected": samples are made up for every latency above twice the mean cycle (stats_correct).
 """
 
@@ -21,8 +22,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import ClassVar
+from urllib.parse import urlsplit, urlunsplit
 
-from tuner.adapters.loads._wrk_mix import read_mix, write_script
+from tuner.adapters.loads._wrk_mix import read_mix, write_headers, write_script
 from tuner.kit.bodies import Totals, has_wrong_responses
 from tuner.kit.latency import latency_of_quantiles
 from tuner.kit.load_command import Ability, interrupted_after, is_whole, refuse_unsendable
@@ -40,7 +42,7 @@ from tuner.kit.load_output import (
     version_in,
     whole,
 )
-from tuner.ports import Argv, Completed, Failures, Files, Latency, LoadResult, Workload
+from tuner.ports import Argv, Completed, Failures, Files, Latency, LoadResult, RequestKind, Workload
 
 # wrk's percentile(100) looks for one sample more than there are and returns 0: `max` stands for it.
 _GRID = (
@@ -86,11 +88,16 @@ class Wrk:
 
     def files(self, workload: Workload) -> Files:
         grid = ", ".join(f"{quantile:.5f}" for quantile in _GRID)
-        mix = write_script(workload.requests) if workload.requests else ""
-        return {_script_path(workload): (mix + _SCRIPT % grid).encode()}
+        kinds = _kinds_to_look_at(workload)
+        # Requests of a mix have headers of their own.
+        headers = "" if workload.requests else write_headers(workload.headers)
+        mix = write_script(kinds) if kinds else ""
+        return {_script_path(workload): (headers + mix + _SCRIPT % grid).encode()}
 
     def command(self, workload: Workload) -> Argv:
-        refuse_unsendable(self.name, workload, able=(Ability.MIX, Ability.ENCODING))
+        refuse_unsendable(
+            self.name, workload, able=(Ability.MIX, Ability.ENCODING, Ability.HEADERS, Ability.BODIES)
+        )
         seconds = math.ceil(workload.duration_s)
         argv = (
             "wrk",
@@ -126,6 +133,15 @@ class Wrk:
         return gave_up(completed, workload, unable.group(0).strip(), own_fault(unable.group(0)))
 
 
+def _kinds_to_look_at(workload: Workload) -> tuple[RequestKind, ...]:
+    """Return the kinds of requests of which every response is looked at; none where totals tell enough."""
+    if workload.requests or not workload.body.needs_look:
+        return workload.requests
+    parts = urlsplit(workload.url)
+    path = urlunsplit(("", "", parts.path or "/", parts.query, ""))
+    return (RequestKind(path=path, body_bytes=workload.body_bytes, body=workload.body),)
+
+
 def _script_path(workload: Workload) -> PurePosixPath:
     return workload.directory / "wrk.lua"
 
@@ -138,7 +154,7 @@ def _threads(workload: Workload) -> int:
 
 def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
     errors = {kind: whole(count) for kind, count in table(summary["errors"]).items()}
-    if workload.requests:
+    if _kinds_to_look_at(workload):
         return _result_of_mix(summary, errors, workload)
     requests, received = whole(summary["requests"]), whole(summary["bytes"])
     late = errors["timeout"]
@@ -169,7 +185,7 @@ def _result(summary: Mapping[str, object], workload: Workload) -> LoadResult:
 def _result_of_mix(
     summary: Mapping[str, object], errors: Mapping[str, int], workload: Workload
 ) -> LoadResult:
-    """Read the counts of a mix, of which every response was looked at."""
+    """Read the counts of a load of which every response was looked at."""
     requests = whole(summary["requests"])
     correct, wrong = read_mix(summary["mix"])
     unheard = errors["timeout"] + _unanswered(requests, errors, workload)

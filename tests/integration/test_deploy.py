@@ -16,7 +16,7 @@ from tuner.deploy.content import open_content
 from tuner.deploy.sandbox import Deadlines, SandboxTarget
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.hosts.placement import place
-from tuner.ports import FileState
+from tuner.ports import FileState, RequestKind
 
 SOMAXCONN = PurePosixPath("/proc/sys/net/core/somaxconn")
 
@@ -34,6 +34,7 @@ def plan() -> SandboxTarget:
         split=split,
         content=open_content("builtin", "/index.html"),
         placement=place(os.sched_getaffinity(0)),
+        page=RequestKind(path="/index.html", body_bytes=615),
         deadlines=Deadlines(listen_s=5, answer_s=1, retry_s=0),
     )
 
@@ -161,7 +162,7 @@ def test_a_document_root_is_served_from_a_directory_that_others_cannot_reach(
     tmp_path.chmod(0o700)
     content = open_content(str(tmp_path / "www"), "/index.html")
 
-    with replace(plan, content=content).deploy({}) as deployment:
+    with replace(plan, content=content, page=replace(plan.page, body_bytes=12)).deploy({}) as deployment:
         assert deployment.body_bytes == 12
         shared = deployment.sandbox.directory / "shared" / "index.html"
         assert deployment.sandbox.read(shared).content == b"hello, world"
@@ -174,7 +175,7 @@ def test_a_page_that_grew_since_it_was_looked_at_is_not_ready(plan: SandboxTarge
 
     with (
         pytest.raises(NotReady, match="answered 200 with 11 bytes, where 200 with 5 bytes was expected"),
-        replace(plan, content=content).deploy({}),
+        replace(plan, content=content, page=replace(plan.page, body_bytes=content.body_bytes)).deploy({}),
     ):
         pass
 

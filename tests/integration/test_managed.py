@@ -216,3 +216,20 @@ def test_what_cannot_be_put_back_is_told_and_can_be_later(web: TestHost, tmp_pat
         restore_host(plugins.make_host(web.ssh_url), journal)
 
     assert look_at(web) == before
+
+
+def test_a_page_that_is_replaced_during_a_run_is_learned_again(web: TestHost, tmp_path: Path):
+    page = web.root / "var/www/html/index.html"
+    target, space = find(web, tmp_path)
+    configurations = [space.complete({"worker_processes": workers}) for workers in (3, 4)]
+    lengths = []
+
+    with target.hold(print):
+        for config in (*configurations, space.default()):
+            page.write_bytes(page.read_bytes() + b"<!-- -->")
+            with target.deploy(config) as deployment:
+                lengths.append(deployment.body_bytes)
+
+    # What changes again and again has no length of its own.
+    assert lengths[0] == len(page.read_bytes()) - 16
+    assert lengths[1:] == [None, None]

@@ -14,7 +14,7 @@ from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import Crashed, NotReady
 from tuner.hosts.placement import place
 from tuner.plugins import make_private_server
-from tuner.ports import Config, FileState, LoadResult, Scalar, Workload
+from tuner.ports import Config, FileState, LoadResult, RequestKind, Scalar, Workload
 
 FRONTS = ("apache", "h2o", "nginx")
 STATIC_TCP: Config = {
@@ -33,7 +33,8 @@ def target(front: str, content: Content) -> SandboxTarget:
 
     return SandboxTarget(
         host=host, servers=servers, facts=facts, chain=link(facts, {}), split=split, content=content,
-        placement=place(os.sched_getaffinity(0)), path=content.path,
+        placement=place(os.sched_getaffinity(0)),
+        page=RequestKind(path=content.path, body_bytes=content.body_bytes),
     )  # fmt: skip
 
 
@@ -99,7 +100,8 @@ def test_a_page_that_begins_to_fail_with_status_200_is_no_goodput(front: str, pa
 def send(deployment: Deployment) -> LoadResult:
     workload = Workload(
         url=deployment.url, connections=2, keepalive=True, duration_s=0.5, body_bytes=deployment.body_bytes,
-        response_bytes=deployment.response_bytes, directory=deployment.load_places[0].directory,
+        response_bytes=deployment.response_bytes, body=deployment.body,
+        directory=deployment.load_places[0].directory,
     )  # fmt: skip
     load, host = Wrk(), deployment.host
     for path, written in load.files(workload).items():

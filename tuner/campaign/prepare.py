@@ -1,8 +1,9 @@
 """Everything that a start needs, found and checked once, before anything runs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
@@ -16,6 +17,7 @@ from tuner.campaign.prepare_load import (
 from tuner.deploy.arrangement import (
     expect_lengths,
     expect_loads,
+    expect_page,
     find_application,
     find_packaged,
     find_ready_paths,
@@ -29,6 +31,7 @@ from tuner.deploy.arrangement import (
 )
 from tuner.deploy.deployment import Target
 from tuner.deploy.discovery import (
+    AskingServices,
     aim_servers,
     choose_url,
     describe_requests,
@@ -36,8 +39,8 @@ from tuner.deploy.discovery import (
     read_page,
 )
 from tuner.deploy.managed import ManagedTarget
-from tuner.deploy.mix import learn_mix, origin_of
-from tuner.deploy.readiness import ANSWER_S, Answer, request
+from tuner.deploy.pages import Page, Pages
+from tuner.deploy.readiness import ANSWER_S, Manner, split_origin
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import NotReady, TargetError, UsageError
 from tuner.hosts.connection_room import UNBOUNDED, ConnectionRoom, add_rooms, find_room, read_ports
@@ -190,7 +193,7 @@ def _make_sandbox_target(settings: Study, host: Host) -> Found[SandboxTarget]:
         host=host, servers={**servers, **beside}, facts=all_facts, content=content, chain=chain,
         split=partial(split_packaged, space, find_packaged(chain, space, facts_from_json(space_facts))),
         placement=placement, manner=manner_of(settings.load), has_tls=settings.load.tls,
-        path=settings.load.path,
+        page=expect_page(settings.load, settings.load.path, content),
         requests=expect_lengths(settings.load, content), ready=find_ready_paths(settings),
         wanted=expect_loads(settings, content), statuses=find_statuses(backends, chain.front),
     )  # fmt: skip
@@ -219,22 +222,24 @@ def find_target(
         adapters = {name: plugins.make_installed_server(name) for name in settings.servers}
     servers = find_installed(host, adapters)
     url = choose_url(settings, servers)
-    manner = manner_of(settings.load)
-    page = read_page(host, url, manner=manner, servers=adapters.values())
-    mix = _learn_from(host, url, settings)
+    manner, mix = manner_of(settings.load), settings.load.requests
+    _require_readable(manner.certificate, {settings.target.host: host, **(load_hosts or {})})
+    page = expect_page(settings.load, split_origin(url)[1])
+    kinds = mix if page in mix else (page, *mix)
+    learner = Pages()
+    pages = _learn_pages(host, url, manner, kinds, learner, adapters.values())
     source = next(iter((load_hosts or {}).values()), host)
-    kinds = [kind for each in settings.all_loads for kind in each.requests]
     servers = aim_servers(servers, describe_requests(source, url, kinds), host)
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
     allowed = machine.allowed
     placement = beside(allowed, read_cores(host, allowed)) if is_beside else apart(allowed)
     space, space_facts = _load_space(
-        settings, host, machine, facts, loopback=is_beside, page_bytes=page.body_bytes
+        settings, host, machine, facts, loopback=is_beside, page_bytes=pages[0].kind.body_bytes
     )
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
-        url=url, page=page, requests=mix, manner=manner, study=settings.name,
+        url=url, kinds=kinds, mix=len(mix), pages=pages, learner=learner, manner=manner, study=settings.name,
         watchdog_s=settings.target.watchdog_s, logs_mib=settings.target.logs_mib, load_hosts=load_hosts or {},
         generator_cpus=placement.generator_cpus if is_beside else frozenset(),
         token_directory=settings.load.token_directory,
@@ -249,15 +254,29 @@ def find_target(
     )  # fmt: skip
 
 
-def _learn_from(host: Host, url: str, settings: Study) -> tuple[RequestKind, ...]:
-    """Learn a mix from the installed servers. Raises TargetError where they answer otherwise than it says."""
+def _require_readable(certificate: PurePosixPath | None, hosts: Mapping[str, Host]) -> None:
+    """Raise TargetError where the file is missing by which the server's certificate is checked."""
+    for host in hosts.values() if certificate else ():
+        if host.run(("test", "-r", str(certificate)), timeout_s=ANSWER_S).returncode:
+            raise TargetError(
+                f"load.ca: {certificate} cannot be read on {host.name}. Copy it there, to the same path, or "
+                "correct the path."
+            )
 
-    def ask(kind: RequestKind) -> Answer:
-        asked = f"{origin_of(url)}{kind.path}"
-        return request(host, asked, kind=kind, manner=manner_of(settings.load), timeout_s=ANSWER_S)
 
+def _learn_pages(
+    host: Host,
+    url: str,
+    manner: Manner,
+    kinds: Sequence[RequestKind],
+    learner: Pages,
+    servers: Iterable[Server],
+) -> tuple[Page, ...]:
+    """Learn what installed servers answer. Raises TargetError for another answer than the study says."""
+    ask = AskingServices(host=host, url=url, manner=manner)
+    first = read_page(host, ask.url_of(kinds[0]), manner=manner, kind=kinds[0], servers=servers)
     try:
-        return learn_mix(ask, settings.load.requests)
+        return learner.learn(kinds, ask, first=first)
     except NotReady as error:
         raise TargetError(f"{host.name}: before anything is changed: {error}") from error
 

@@ -64,7 +64,8 @@ def prepare_fixed_rate(load: Load, settings: Study, hosts: Mapping[str, Host]) -
     if generator is None:
         return None
     try:
+        generator.command(example_workload(load.shape))
         find_generators(generator, hosts)
-    except TargetError:
+    except (TargetError, UsageError):
         return None
     return replace(load, generator=generator, requests_total=None)

@@ -20,7 +20,7 @@ from tuner.hosts.disk_room import LogGrowth, measure_growth
 from tuner.interrupts import signals_interrupt
 from tuner.measure.rounds import run_round
 from tuner.measure.window import Load, run_counted_window, run_window
-from tuner.ports import Host
+from tuner.ports import FAILURE_KINDS, Host
 from tuner.records import Role, Start, State, Window
 from tuner.restore.recovery import describe_use
 from tuner.space import facts_from_json
@@ -65,6 +65,8 @@ class Findings:
     """Of installed services, how fast the load fills disks."""
     minutes: float = 0.0
     """Wall time of the run."""
+    judged: tuple[str, ...] = ()
+    """A sentence for each request whose correct response is not known by its length."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -80,7 +82,15 @@ class Findings:
             for name, options in self.setup.settings.options.items()
             if "read_back" not in options.commands
         )
-        return (*seen, *gates, *named, *unproven, *self._bounds_above(), *map(str, self.conflicts))
+        unverified = (
+            f"load.verify: false: the certificate of {each.path} is not checked, so whatever answers at this "
+            "address is taken for the server"
+            for each in self.setup.settings.all_loads
+            if not each.verifies
+        )
+        return (
+            *seen, *gates, *named, *unproven, *unverified, *self._bounds_above(), *map(str, self.conflicts),
+        )  # fmt: skip
 
     def _bounds_above(self) -> Iterator[str]:
         """Yield a sentence for each bound that the default broke in the window that was measured."""
@@ -140,6 +150,7 @@ class Findings:
                 f"default    started in {self.deploy_s:.2f} s, {measured}",
                 *capacity_lines(setup, "default"),
             ]
+        lines += [f"page       {each}" for each in self.judged]
         lines += [f"warning    {each}" for each in self.warnings]
         lines += [f"not tried  {each}" for each in self.unseen]
         if self.calibration is not None:
@@ -172,6 +183,7 @@ class Findings:
             "capacity": {"default": setup.space.capacity(setup.space.default())},
             "warnings": list(self.warnings),
             "not_tried": list(self.unseen),
+            "judged": list(self.judged),
         }
         if self.preview is not None:
             logs = {each.mount_point: each.as_json() for each in self.logs}
@@ -233,7 +245,7 @@ def check_study(
                     window = measure_default(deployment, setup.load)
         except TrialFailed as failed:
             raise TargetError(_describe_failure(setup, failed)) from failed
-        refuse_failures(settings, window)
+        refuse_failures(settings, window, expected=deployment.expected)
         calibration = None
         if measure_noise:
             from tuner.measure.calibrate import calibrate
@@ -246,6 +258,7 @@ def check_study(
         setup=setup, window=window, deploy_s=deployment.duration_s, calibration=calibration,
         sees_host=sees_host, preview=seen, shows_plan=shows_plan, conflicts=conflicts, unseen=unseen,
         logs=tuple(logs), minutes=plan.minutes,
+        judged=(*deployment.judged, *(said for each in deployment.asked.values() for said in each.judged)),
     )  # fmt: skip
 
 
@@ -300,18 +313,39 @@ def _describe_window(window: Window) -> str:
     return f"{rates} requests/s, {window.failures.total} failures"
 
 
-def refuse_failures(settings: Study, window: Window) -> None:
+def refuse_failures(settings: Study, window: Window, *, expected: str) -> None:
     """Raise TargetError when the default fails more requests than a study can be based on.
 
-    A study that looks for what fails less can be based on any.
+    A study that looks for what fails less can be based on any. `expected` says which answer is right.
     """
     seeks = any(each.metric == FAILURE_RATE and each.is_sought for each in settings.constraints)
     if _worst_failure_rate(window) > MOST_FAILURES and not seeks:
+        failed, asked = window.failures.total, window.correct + window.failures.total
         raise TargetError(
-            f"load: {window.failures.total} of {window.correct + window.failures.total} requests of the "
-            f"default fail ({window.failures}). Lower `connections:` in {settings.path}, or look for what "
-            f"bears them: `constraints: [{FAILURE_RATE} <= 0.001 {UNLIKE_DEFAULT}]`."
+            f"{settings.path}: load: {failed:,} of {asked:,} requests of the default failed: "
+            f"{window.failures.describe()}. {_suggest(window, expected)}"
         )
+
+
+def _suggest(window: Window, expected: str) -> str:
+    """Return what was expected and seen, and what can help, by the kind of most failures."""
+    failures = window.failures
+    most = max(FAILURE_KINDS, key=lambda kind: int(getattr(failures, kind)))
+    if most == "length":
+        answered = window.correct + failures.length + failures.status
+        return (
+            f"Expected was {expected}; the answers had {window.bytes / max(1, answered):,.0f} bytes on "
+            "average, maybe with headers. For a page that may change, write `body: any` under `load:`."
+        )
+    if most == "status":
+        return (
+            f"Expected was {expected}. See the log of the server and of what is behind it, or correct "
+            "`load.path:` or `load.headers:`."
+        )
+    return (
+        "Lower `connections:`, or look for a configuration that serves them: "
+        f"`constraints: [{FAILURE_RATE} <= 0.001 {UNLIKE_DEFAULT}]`."
+    )
 
 
 def _look_around(setup: Setup, plan: Plan) -> tuple[Preview | None, tuple[Conflict, ...]]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tuner.deploy.discovery import DiscoveredServer, first_process, read_pid
-from tuner.deploy.readiness import Answer, Manner, Page, read_answer, waiting_request
+from tuner.deploy.pages import AnotherPage, Page
+from tuner.deploy.readiness import Answer, Manner, read_answer, split_origin, waiting_request
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import RELOAD
 from tuner.errors import ConfigRejected, Crashed, NotReady
@@ -37,6 +38,7 @@ class Step:
     kind: Kind
     command: Command
     server: DiscoveredServer | None = None
+    page: Page | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,8 @@ class Activation:
     request: Callable[..., Command]
     """Returns the command by which the target's keeper checks, reloads or restarts a service."""
     url: str
-    page: Page
+    pages: Sequence[Page]
+    """What has to be answered as with the original configuration; the first is waited for."""
     manner: Manner
 
     def steps(
@@ -70,8 +73,7 @@ class Activation:
         for server, service in services:
             verb = "reload" if service.reload is not None and may_reload(server) else "restart"
             steps.append(Step(kind=Kind.ACTIVATE, command=self.request(verb, service.name), server=server))
-        ask = waiting_request(self.url, manner=self.manner, timeout_s=READY_S)
-        steps.append(Step(kind=Kind.ANSWER, command=ask))
+        steps += [Step(kind=Kind.ANSWER, command=self._ask(page), page=page) for page in self.pages]
         steps += [
             Step(kind=Kind.PID, command=first_process(service), server=server) for server, service in services
         ]
@@ -83,7 +85,8 @@ class Activation:
         Raises:
             ConfigRejected: a server's own check refuses the files.
             Crashed: a service does not stop or start.
-            NotReady: another page came than the original configuration gives, or a process is not found.
+            AnotherPage: another page came than the original configuration gives.
+            NotReady: a process is not found.
             TargetError: the target has ended the session.
         """
         pids: dict[str, int] = {}
@@ -91,8 +94,8 @@ class Activation:
             server = step.server
             if step.kind in (Kind.CHECK, Kind.ACTIVATE):
                 self._refuse_failure(step, completed)
-            if step.kind is Kind.ANSWER:
-                self._refuse_answer(read_answer(completed, protocol=self.manner.protocol))
+            if step.page is not None:
+                self._refuse_answer(step.page, read_answer(completed, protocol=self.manner.protocol))
             if step.kind is Kind.PID and server is not None:
                 pid = read_pid(completed)
                 if pid is None:
@@ -119,12 +122,18 @@ class Activation:
             return f"{self.host.name}: {how}"
         return f"{step.server.name}: {how} Its log says: {step.server.quote_log(self.host)}"
 
-    def _refuse_answer(self, answer: Answer) -> None:
+    def _url_of(self, page: Page) -> str:
+        return f"{split_origin(self.url)[0]}{page.kind.path}"
+
+    def _ask(self, page: Page) -> Command:
+        return waiting_request(self._url_of(page), manner=self.manner, timeout_s=READY_S, kind=page.kind)
+
+    def _refuse_answer(self, page: Page, answer: Answer) -> None:
         try:
-            self.page.refuse_another(answer, self.url)
-        except NotReady as error:
+            page.refuse_another(answer, self._url_of(page))
+        except AnotherPage as error:
             logs = [f"{server.name} says: {server.quote_log(self.host)}" for server, _ in self._services()]
-            raise NotReady(" ".join((str(error), *logs))) from error
+            raise AnotherPage(" ".join((str(error), *logs))) from error
 
 
 def _commands(service: Service | None) -> dict[str, Argv]:

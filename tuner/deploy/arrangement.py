@@ -14,7 +14,19 @@ from tuner.deploy.chain import Chain, link
 from tuner.deploy.content import Content, open_content
 from tuner.deploy.readiness import Manner
 from tuner.errors import TargetError, UsageError
-from tuner.ports import H2, H2C, HTTP, HTTP1, TLS, WEBSOCKET, Config, Facts, LoadGenerator, RequestKind
+from tuner.ports import (
+    H2,
+    H2C,
+    HTTP,
+    HTTP1,
+    TLS,
+    WEBSOCKET,
+    BodyCheck,
+    Config,
+    Facts,
+    LoadGenerator,
+    RequestKind,
+)
 from tuner.space import Space, SpaceFacts, describe_spaces, load_space
 from tuner.study import LoadSettings, Study
 from tuner.study.loads.builtin_loads import BUILTIN
@@ -64,12 +76,12 @@ def find_ready_paths(settings: Study) -> Mapping[str, str]:
 
 
 def find_statuses(backends: Mapping[str, str], front: str) -> Collection[int]:
-    """Return what is a correct answer to a plain request for the page that is waited for.
+    """Return what is a correct answer, too, to a plain request for the page that is waited for.
 
     A server of WebSockets may say that it wants one (RFC 6455, section 4.4; RFC 9110, section 15.5.22).
     """
     wants_another = (HTTPStatus.BAD_REQUEST, HTTPStatus.UPGRADE_REQUIRED)
-    return (HTTPStatus.OK, *(wants_another if backends.get(front) == WEBSOCKET else ()))
+    return wants_another if backends.get(front) == WEBSOCKET else ()
 
 
 def refuse_other_protocol(settings: Study, generator: LoadGenerator, protocol: str) -> None:
@@ -120,15 +132,25 @@ def require_offer(settings: Study, name: str, facts: Facts) -> None:
 
 def manner_of(load: LoadSettings) -> Manner:
     """Return how single requests are sent to see what the load will get."""
-    return Manner(keepalive=load.keepalive, protocol=load.protocol, accept_encoding=load.accept_encoding)
+    return Manner(
+        keepalive=load.keepalive, protocol=load.protocol, accept_encoding=load.accept_encoding,
+        certificate=load.certificate, verifies=load.verifies,
+    )  # fmt: skip
+
+
+def expect_page(load: LoadSettings, path: str, content: Content | None = None) -> RequestKind:
+    """Return what is waited for: the request of the mix with a path, or a request for that path alone."""
+    alone = RequestKind(path=path, headers=load.headers, body=load.body)
+    page = next((each for each in load.requests if each.path == path), alone)
+    return page if content is None or load.accept_encoding else _expect_length(page, content)
 
 
 def expect_loads(settings: Study, content: Content) -> Mapping[str, Wanted]:
     """Return what the other loads of a study with several ask for: load → pages and their lengths."""
     return {
         each.name: Wanted(
-            path=each.load.path, manner=manner_of(each.load), requests=expect_lengths(each.load, content),
-            body_bytes=content.lengths.get(each.load.path),
+            page=expect_page(each.load, each.load.path, content), manner=manner_of(each.load),
+            requests=expect_lengths(each.load, content),
         )
         for each in settings.loads[1:]
     }  # fmt: skip
@@ -136,12 +158,15 @@ def expect_loads(settings: Study, content: Content) -> Mapping[str, Wanted]:
 
 def expect_lengths(load: LoadSettings, content: Content) -> tuple[RequestKind, ...]:
     """Return the mix with the length of those responses that are files, and so known before any start."""
-    return tuple(
-        replace(each, body_bytes=content.lengths.get(each.path))
-        if (each.method, each.status, each.body_bytes, dict(each.headers)) == ("GET", HTTPStatus.OK, None, {})
-        else each
-        for each in load.requests
-    )
+    return tuple(_expect_length(each, content) for each in load.requests)
+
+
+def _expect_length(kind: RequestKind, content: Content) -> RequestKind:
+    is_file = (kind.method, kind.status, kind.body_bytes) == ("GET", HTTPStatus.OK, None)
+    is_open = kind.body.check in {BodyCheck.ANY, BodyCheck.CONTAINS}
+    if not is_file or is_open or kind.headers:
+        return kind
+    return replace(kind, body_bytes=content.lengths.get(kind.path))
 
 
 def split_packaged(space: Space, packaged: Mapping[str, Config], config: Config, server: str) -> Config:

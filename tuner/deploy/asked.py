@@ -1,22 +1,28 @@
 """What each of several loads asks of the servers of one study."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tuner.deploy.pages import Page
 from tuner.deploy.readiness import Manner
-from tuner.ports import RequestKind
+from tuner.ports import ANY_BODY, Body, RequestKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """What a load will ask for, as far as that is known before any start."""
 
-    path: str
+    page: RequestKind
+    """What is asked for; of a mix, what is waited for."""
     manner: Manner
     """How it asks."""
-    body_bytes: int | None
-    """Length of the correct body; None where it is learned."""
     requests: tuple[RequestKind, ...] = ()
-    """The mix; empty for the path alone."""
+    """The mix; empty for the page alone."""
+
+    @property
+    def kinds(self) -> tuple[RequestKind, ...]:
+        """Return all that is asked for."""
+        return self.requests or (self.page,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,4 +32,17 @@ class Asked:
     url: str
     body_bytes: int | None
     response_bytes: int | None
+    body: Body = ANY_BODY
     requests: tuple[RequestKind, ...] = ()
+    judged: tuple[str, ...] = ()
+    """A sentence for each request whose correct response is not known by its length."""
+
+    @classmethod
+    def of(cls, url: str, pages: Sequence[Page], *, is_mix: bool) -> "Asked":
+        """Return what is asked for, of pages that were learned."""
+        first = pages[0]
+        return cls(
+            url=url, body_bytes=first.kind.body_bytes, response_bytes=first.response_bytes,
+            body=first.kind.body, requests=tuple(each.kind for each in pages) if is_mix else (),
+            judged=tuple(each.said for each in pages if each.said),
+        )  # fmt: skip

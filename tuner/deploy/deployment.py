@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 from typing import Protocol, Self
 
 from tuner.deploy.asked import Asked
+from tuner.deploy.readiness import describe_right
 from tuner.hosts.load_places import LoadPlace
-from tuner.ports import Config, CpuSet, Lookable, RequestKind
+from tuner.ports import ANY_BODY, Body, Config, CpuSet, Lookable, RequestKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,14 +37,26 @@ class Deployment(ABC):
     """Length of the correct body; None when it differs from response to response."""
     response_bytes: int | None
     """Header and body of one correct response of this start; None like `body_bytes`."""
+    body: Body = ANY_BODY
     certificate: PurePosixPath | None = None
     """File that the server's certificate is checked by; None for those that the system trusts."""
+    verifies: bool = True
+    """Whether the server's certificate is checked."""
+    judged: tuple[str, ...] = ()
+    """A sentence for each request whose correct response is not known by its length."""
     requests: tuple[RequestKind, ...] = ()
     """The mix of the load, with the correct responses of this start; empty for the URL alone."""
     asked: Mapping[str, Asked] = field(default_factory=dict)
     """Load → what it asks for, of the others where there are several."""
     duration_s: float
     """Time from the request to deploy until it was in force."""
+
+    @property
+    def expected(self) -> str:
+        """Return which answer is right, in words."""
+        if self.requests:
+            return "what each of `requests:` has to get"
+        return describe_right(RequestKind(path="/", body_bytes=self.body_bytes, body=self.body))
 
     def under(self, name: str) -> Self:
         """Return the deployment as one of several loads asks it; the first one has no name here."""
@@ -52,7 +65,7 @@ class Deployment(ABC):
             return self
         return replace(
             self, url=asked.url, body_bytes=asked.body_bytes, response_bytes=asked.response_bytes,
-            requests=asked.requests,
+            body=asked.body, requests=asked.requests,
         )  # fmt: skip
 
     @abstractmethod

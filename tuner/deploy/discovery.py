@@ -6,7 +6,17 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from tuner.deploy.load_target import resolve
-from tuner.deploy.readiness import OK, Answer, Manner, Page, read_answer, waiting_request
+from tuner.deploy.readiness import (
+    Answer,
+    Manner,
+    explain_wrong,
+    is_right,
+    read_answer,
+    request,
+    request_often,
+    split_origin,
+    waiting_request,
+)
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
@@ -30,7 +40,6 @@ from tuner.restore.recovery import describe_use
 from tuner.study import Study
 
 LOCAL = "local"
-ASKED_TWICE = 2
 ANSWER_S = 5.0
 
 
@@ -138,31 +147,48 @@ def _host_of(kind: RequestKind, otherwise: str) -> str:
     return named if named == otherwise else (urlsplit(f"//{named}").hostname or "")
 
 
-def read_page(host: Host, url: str, *, manner: Manner, servers: Iterable[Server] = ()) -> Page:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskingServices:
+    """Asks installed services on their host as the load does."""
+
+    host: Host
+    url: str
+    """Of the page that is waited for; every other path is at its origin."""
+    manner: Manner
+    servers: Sequence[Server] = ()
+
+    def url_of(self, kind: RequestKind) -> str:
+        return f"{split_origin(self.url)[0]}{kind.path}"
+
+    def once(self, kind: RequestKind) -> Answer:
+        """Ask for one request. Raises TargetError when a program of the servers failed."""
+        url = self.url_of(kind)
+        answer = request(self.host, url, kind=kind, manner=self.manner, timeout_s=ANSWER_S)
+        _refuse_page_errors(self.host, url, answer.body, self.servers)
+        return answer
+
+    def often(self, kind: RequestKind, times: int, seconds: float) -> Sequence[Answer]:
+        return request_often(
+            self.host, self.url_of(kind), kind=kind, manner=self.manner, times=times, seconds=seconds
+        )
+
+
+def read_page(
+    host: Host, url: str, *, manner: Manner, kind: RequestKind | None = None, servers: Iterable[Server] = ()
+) -> Answer:
     """Request the page as the original configuration serves it.
 
-    Raises TargetError when it does not answer with 200, or shows that a program of the servers failed.
+    Raises TargetError when it answers otherwise than the study says, or shows that a program of the servers
+    failed.
     """
-    ask = waiting_request(url, manner=manner, timeout_s=ANSWER_S)
-    done = host.run_all([ask] * ASKED_TWICE)
-    answers = [read_answer(completed, protocol=manner.protocol) for completed in done]
-    if len(answers) < ASKED_TWICE:
-        answers.append(Answer(status=0, body_bytes=0, response_bytes=0, said="it answered only once"))
-    first, second = answers
-    for answer in answers:
-        if answer.status != OK:
-            came = f"{answer.status}" if answer.status else f"no answer ({answer.said})"
-            raise TargetError(
-                f"{host.name}: {url} gives {came} before anything is changed, where 200 is needed. Correct "
-                "load.path, or the server."
-            )
-    _refuse_page_errors(host, url, first.body, servers)
-    is_same = first.body_bytes == second.body_bytes
-    return Page(
-        status=OK,
-        body_bytes=first.body_bytes if is_same else None,
-        response_bytes=first.response_bytes if first.response_bytes == second.response_bytes else None,
-    )
+    kind = kind or RequestKind(path=split_origin(url)[1])
+    ask = waiting_request(url, manner=manner, timeout_s=ANSWER_S, kind=kind)
+    (completed,) = host.run_all([ask])
+    answer = read_answer(completed, protocol=manner.protocol)
+    if not is_right(kind, answer):
+        raise TargetError(f"{host.name}: before anything is changed: {explain_wrong(kind, answer, url)}")
+    _refuse_page_errors(host, url, answer.body, servers)
+    return answer
 
 
 def _refuse_page_errors(host: Host, url: str, page: bytes, servers: Iterable[Server]) -> None:

@@ -5,17 +5,19 @@ The lease keeps the originals and puts them back.
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from tuner.deploy.activation import Activation
+from tuner.deploy.asked import Asked
 from tuner.deploy.deployment import Deployment
-from tuner.deploy.discovery import DiscoveredServer, first_process, read_pid
+from tuner.deploy.discovery import AskingServices, DiscoveredServer, first_process, read_pid
 from tuner.deploy.load_target import check_load_target
-from tuner.deploy.readiness import Manner, Page
+from tuner.deploy.pages import AnotherPage, Page, Pages
+from tuner.deploy.readiness import Manner, describe_right
 from tuner.deploy.systemd_limits import raise_limits, touches_units
 from tuner.errors import Crashed, NotEffective, TargetError
 from tuner.hosts.conflicts import Conflict, find_conflicts
@@ -78,7 +80,13 @@ class ManagedTarget:
     apply_of: Callable[[str], str]
     """Returns what a changed parameter needs: live, reload or restart."""
     url: str
-    page: Page
+    kinds: tuple[RequestKind, ...]
+    """What is asked for, as the study says; the first is waited for."""
+    mix: int
+    """How many of the last of them are the mix that the load sends; 0 for the page alone."""
+    pages: tuple[Page, ...]
+    """The same with the correct responses, as the original configuration gives them."""
+    learner: Pages
     manner: Manner
     study: str
     watchdog_s: float
@@ -90,8 +98,6 @@ class ManagedTarget:
     """Document root of the site, where its address is another host's (a load balancer)."""
     logs_mib: int | None = None
     """What the load may write to a disk in one session; None for a share of its room."""
-    requests: tuple[RequestKind, ...] = ()
-    """The mix that the load sends, with its correct responses; empty for the URL alone."""
     may_change: frozenset[str] = frozenset()
     """Settings that trials may write otherwise than they were found."""
     load_places: tuple[LoadPlace, ...] = field(default=(), init=False)
@@ -100,6 +106,7 @@ class ManagedTarget:
     _running: Config | None = field(default=None, init=False)
     """What the services run with; None when that is not known."""
     room: DiskRoom = field(init=False)
+    _warn: Callable[[str], None] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         logs = (each.installation.log for each in self.servers)
@@ -123,6 +130,7 @@ class ManagedTarget:
     @contextmanager
     def hold(self, warn: Callable[[str], None]) -> Iterator[None]:
         """Lease the host for a session; leaving it puts everything back, whatever happened."""
+        self._warn = warn
         for conflict in self.refuse_conflicts():
             warn(str(conflict))
         with self._open_load(), open_journal() as journal:
@@ -191,11 +199,23 @@ class ManagedTarget:
                 f"{self.host.name}: nothing is changed before the host is held. Call hold() first."
             )
         began_s = time.monotonic()
-        lease.check_alive()
         files = self.files(config) if files is None else files
+        try:
+            pids = self._activate(lease, config, files)
+        except AnotherPage:
+            if not self._has_changed(lease, config):
+                raise
+            pids = self._activate(lease, config, files)
+        deployment = self._observe(MappingProxyType(dict(config)), pids, began_s)
+        self._running = deployment.config
+        yield deployment
+
+    def _activate(self, lease: Lease, config: Config, files: Files) -> dict[str, int]:
+        """Write files and put them into force; return the first process of each service."""
+        lease.check_alive()
         activation = Activation(
             host=self.host, servers=self.servers, request=lease.command_to_activate, url=self.url,
-            page=self.page, manner=self.manner,
+            pages=self.pages, manner=self.manner,
         )  # fmt: skip
         steps = activation.steps(
             lease.command_to_change(files),
@@ -207,10 +227,26 @@ class ManagedTarget:
         # What the change met on the host is noted first: the way back needs it.
         lease.note_changed(done[:1])
         self.room.look(shown)
-        pids = activation.read_outcome(steps, done)
-        deployment = self._observe(MappingProxyType(dict(config)), pids, began_s)
-        self._running = deployment.config
-        yield deployment
+        return activation.read_outcome(steps, done)
+
+    def _has_changed(self, lease: Lease, config: Config) -> bool:
+        """Return whether the original configuration, too, gives another page now; it is learned then.
+
+        A page that somebody replaced meanwhile is not the fault of the configuration that met it first.
+        """
+        if config != self.original:
+            with suppress(AnotherPage):
+                self._activate(lease, self.original, {})
+                return False
+        adapters = tuple(each.adapter for each in self.servers)
+        ask = AskingServices(host=self.host, url=self.url, manner=self.manner, servers=adapters)
+        before, self.pages = self.pages, self.learner.learn(self.kinds, ask)
+        if self.pages == before:
+            return False
+        if self._warn is not None:
+            right = "; ".join(f"{each.kind.path}: {describe_right(each.kind)}" for each in self.pages)
+            self._warn(f"{self.host.name}: a page was replaced meanwhile. A right answer is now: {right}.")
+        return True
 
     @contextmanager
     def deploy_default(self, default: Config) -> Iterator[ManagedDeployment]:  # noqa: ARG002
@@ -233,11 +269,14 @@ class ManagedTarget:
     def _observe(self, config: Config, pids: Mapping[str, int], began_s: float) -> ManagedDeployment:
         watched = self._watch(pids)
         effective = self._await_effect(watched, config, pids)
+        pages = self.pages[-self.mix :] if self.mix else self.pages
+        asked = Asked.of(self.url, pages, is_mix=bool(self.mix))
         return ManagedDeployment(
             target=self, host=watched, network_pid=next(iter(pids.values()), 1), server_pids=pids,
             server_cpus=frozenset(), load_places=self.load_places, config=config, effective=effective,
-            url=self.url,
-            requests=self.requests, body_bytes=self.page.body_bytes, response_bytes=self.page.response_bytes,
+            url=self.url, requests=asked.requests, body_bytes=asked.body_bytes, body=asked.body,
+            response_bytes=asked.response_bytes, judged=asked.judged,
+            certificate=self.manner.certificate, verifies=self.manner.verifies,
             duration_s=time.monotonic() - began_s,
         )  # fmt: skip
 

@@ -3,25 +3,39 @@
 import re
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from urllib.parse import urlsplit, urlunsplit
 
 from tuner.errors import NotReady
 from tuner.ports import H2, H2C, HTTP1, Argv, Command, Completed, Host, RequestKind, Sandbox, Upstream
 
 WAITING = """\
 left=$1
-curl=$2
+status=$2
 shift 2
-until "$curl" --fail "$@" >/dev/null 2>&1; do
+until "$@" 2>&1 >/dev/null | grep -q "^$status "; do
   left=$((left - 1))
   [ "$left" -gt 0 ] || break
   sleep 0.05
 done
-exec "$curl" "$@"
+exec "$@"
 """
-"""Run by sh with the number of tries, curl and its arguments: waits on the host itself, in one round trip."""
-COUNT = re.compile(r"[0-9]{1,15}", re.ASCII)
+"""Run by sh with the number of tries, a status, curl and its arguments: waits on the host itself for that
+status, in one round trip."""
+WRITTEN = (
+    "%{stderr}\n%{http_code} %{size_download} %{size_header} %{http_version} "
+    "%header{transfer-encoding}|%{redirect_url}"
+)
+COUNTS = re.compile(
+    r"(?P<status>[0-9]{1,15}) (?P<body>[0-9]{1,15}) (?P<header>[0-9]{1,15}) (?P<version>[0-9.]+)"
+    r"(?: (?P<coding>[^|]*)\|(?P<location>.*))?",
+    re.ASCII,
+)
+"""What curl writes of each answer; before its release 7.84 it leaves the coding as it stands there."""
+DISCARDED = "/dev/null"
+MOST_ARGUMENT_LETTERS = 60_000
+"""Of URLs on one command line: over SSH it is one argument, of 128 KiB at most (MAX_ARG_STRLEN)."""
 RETRY_PAUSE_S = 0.05
 ANSWER_S = 5.0
 POLL_S = 0.003
@@ -32,9 +46,11 @@ ACCEPTS_CONNECTIONS = 1 << 16
 """__SO_ACCEPTCON of include/linux/net.h, among the flags of /proc/net/unix."""
 EXCERPT_BYTES = 300
 OK = 200
+HTTP_OK, HTTP_ERROR, UNAUTHORIZED = 200, 400, 401
 WRONG_CERTIFICATE = 60
 """How curl ends when a certificate is not the one, or does not name the host (libcurl-errors(3))."""
 HTTP2 = "2"
+PLAIN, INDEX = RequestKind(path="/"), RequestKind(path="/index.html")
 PASSING = frozenset({0, 502, 503, 504})
 """No answer, or a gateway whose backend may still be starting: worth asking again for a moment."""
 
@@ -48,6 +64,8 @@ class Manner:
     """HTTP1, H2C or H2."""
     certificate: PurePosixPath | None = None
     """File that the server's certificate has to be, or to be signed by; None for those the system trusts."""
+    verifies: bool = True
+    """Whether the server's certificate is checked at all."""
     accept_encoding: str = ""
     """Of GET requests for the page."""
 
@@ -65,28 +83,57 @@ class Answer:
     """Beginning of the body, or what went wrong."""
     body: bytes = b""
     """As it is read: when it came compressed, it is longer than `body_bytes`."""
+    location: str = ""
+    """URL that a redirect leads to."""
+    is_chunked: bool = False
+    """Whether it came in chunks, so that the bytes on the wire were more than `response_bytes`."""
 
     @property
-    def missing(self) -> str:
-        return f"no answer ({self.said})"
+    def seen(self) -> str:
+        """Return what came, in words."""
+        if not self.status:
+            return f"no answer ({self.said})"
+        return f"{self.status} with {self.body_bytes} bytes"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """The correct response, as the original configuration gives it."""
+def is_right(kind: RequestKind, answer: Answer) -> bool:
+    """Return whether an answer has the status and the body that are correct for a request."""
+    body = kind.body
+    return (
+        answer.status == kind.status
+        and kind.body_bytes in {None, answer.body_bytes}
+        and (kind.body_bytes is not None or answer.body_bytes >= body.least_bytes)
+        and body.contains.encode() in answer.body
+        and body.content in {None, answer.body}
+    )
 
-    status: int
-    body_bytes: int | None
-    """None when it differs from response to response."""
-    response_bytes: int | None
 
-    def refuse_another(self, answer: Answer, url: str) -> None:
-        """Raise NotReady when an answer is not this page."""
-        if answer.status == self.status and self.body_bytes in {None, answer.body_bytes}:
-            return
-        came = f"{answer.status} with {answer.body_bytes} bytes" if answer.status else answer.missing
-        wanted = _describe(self.status, self.body_bytes)
-        raise NotReady(f"{url} gave {came}, where the original configuration gives {wanted}.")
+def describe_right(kind: RequestKind) -> str:
+    """Return which answer is correct for a request, in words."""
+    if kind.body.content is not None:
+        return f"{kind.status} with the same {kind.body_bytes} bytes"
+    if kind.body_bytes is not None:
+        return f"{kind.status} with {kind.body_bytes} bytes"
+    if kind.body.contains:
+        return f"{kind.status} with a body that contains {kind.body.contains!r}"
+    return f"{kind.status} with a body" if kind.body.least_bytes else f"{kind.status}"
+
+
+def suggest_redirected(url: str, answer: Answer) -> str:
+    """Return the sentences about a redirect: where it leads, and what to write; empty for another answer."""
+    if not answer.location:
+        return ""
+    origin, path = split_origin(url)
+    target = answer.location
+    there, rest = split_origin(target)
+    write = rest if there == origin else target
+    return f"load.path: {path} answers {answer.status} to {target}. Set load.path to {write}."
+
+
+def split_origin(url: str) -> tuple[str, str]:
+    """Return the part of a URL before its path, and its path with the query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}", urlunsplit(("", "", parts.path or "/", parts.query, ""))
 
 
 def await_listener(
@@ -127,87 +174,113 @@ def _has_unix_listener(sandbox: Sandbox, path: str) -> bool:
 
 
 def await_answer(
-    ask: Callable[[], Answer],
-    *,
-    body_bytes: int | None,
-    url: str,
-    retry_s: float,
-    statuses: Collection[int] = (OK,),
+    ask: Callable[[], Answer], kind: RequestKind, *, url: str, retry_s: float, statuses: Collection[int] = ()
 ) -> Answer:
     """Ask until the answer is what the load will expect.
 
-    A body of None bytes accepts any; a missing answer, or a gateway's excuse, is asked for again for
-    `retry_s`. Raises NotReady when the answer is another; names both.
+    A missing answer, or a gateway's excuse, is asked for again for `retry_s`. Other `statuses` than that of
+    the request are right as well. Raises NotReady when the answer is another; names both.
     """
     deadline_s = time.monotonic() + retry_s
     while True:
         answer = ask()
-        if answer.status in statuses and body_bytes in {None, answer.body_bytes}:
+        if is_right(kind, answer) or answer.status in statuses:
             return answer
         if answer.status not in PASSING or time.monotonic() > deadline_s:
             break
         time.sleep(POLL_S)
-    wanted = _describe(OK, body_bytes)
+    raise NotReady(explain_wrong(kind, answer, url))
+
+
+def explain_wrong(kind: RequestKind, answer: Answer, url: str) -> str:
+    """Return why an answer is not the right one, and what to do."""
+    if redirected := suggest_redirected(url, answer):
+        return redirected
+    wanted = describe_right(kind)
     if answer.status == 0:
-        raise NotReady(f"{url} gave {answer.missing}, where {wanted} was expected.")
-    raise NotReady(
-        f"{url} answered {answer.status} with {answer.body_bytes} bytes, where {wanted} was expected: "
-        f"{answer.said!r}. Correct load.path or content, or let the server's user read the page."
+        return f"{url} gave {answer.seen}, where {wanted} was expected."
+    return (
+        f"{url} answered {answer.seen}, where {wanted} was expected: {answer.said!r}. "
+        f"{_suggest(kind, answer)}"
     )
 
 
-def _describe(status: int, body_bytes: int | None) -> str:
-    return f"{status}" if body_bytes is None else f"{status} with {body_bytes} bytes"
+def _suggest(kind: RequestKind, answer: Answer) -> str:
+    if answer.status == kind.status and kind.body.contains:
+        return "Correct `body: contains`, or the page."
+    if answer.status == UNAUTHORIZED:
+        return "Write what it asks for among `load.headers:`, as Authorization or Cookie."
+    if HTTP_OK <= answer.status < HTTP_ERROR and answer.status != kind.status:
+        return (
+            f"Correct load.path, or expect it: `requests: [{{path: {kind.path}, status: {answer.status}}}]`."
+        )
+    return "Correct load.path or content, or let the server's user read the page."
 
 
-def waiting_request(url: str, *, manner: Manner, timeout_s: float) -> Command:
-    """Return the command that asks until there is an answer; `read_answer` parses what it prints."""
+def waiting_request(url: str, *, manner: Manner, timeout_s: float, kind: RequestKind) -> Command:
+    """Return the command that asks until the status is right; `read_answer` parses what it prints."""
     tries = max(1, round(timeout_s / RETRY_PAUSE_S))
-    asked = _curl(url, *_accepting(manner.accept_encoding), manner=manner, timeout_s=ANSWER_S)
+    asked = _curl(url, *_options_of(kind, manner), manner=manner, timeout_s=ANSWER_S)
     return Command(
-        argv=("sh", "-c", WAITING, "wait", str(tries), *asked),
+        argv=("sh", "-c", WAITING, "wait", str(tries), str(kind.status), *asked),
         timeout_s=timeout_s + 2 * ANSWER_S,
     )
 
 
-def request(
-    host: Host, url: str, *, manner: Manner, timeout_s: float, kind: RequestKind | None = None
-) -> Answer:
-    """Send one request from a host, or from inside a sandbox, with curl: GET, unless it is of another kind.
+def request(host: Host, url: str, *, manner: Manner, timeout_s: float, kind: RequestKind = PLAIN) -> Answer:
+    """Send one request from a host, or from inside a sandbox, with curl.
 
     Raises TargetError when curl is missing.
     """
-    more = _accepting(manner.accept_encoding) if kind is None else _options_of(kind)
-    command = _curl(url, *more, manner=manner, timeout_s=timeout_s)
+    command = _curl(url, *_options_of(kind, manner), manner=manner, timeout_s=timeout_s)
     return read_answer(host.run(command, timeout_s=timeout_s + 1), protocol=manner.protocol)
 
 
-def _accepting(encoding: str) -> Argv:
-    """Return curl's options for an answer that may come compressed; its lengths stay those on the wire."""
-    return ("--compressed", "--header", f"Accept-Encoding: {encoding}") if encoding else ()
+def request_often(
+    host: Host, url: str, *, manner: Manner, kind: RequestKind, times: int, seconds: float
+) -> tuple[Answer, ...]:
+    """Send the same request again and again, over one connection where it is kept; bodies are not read.
+
+    Returns as many answers as came in so many seconds.
+    """
+    times = max(1, min(times, MOST_ARGUMENT_LETTERS // (len(url) + len(DISCARDED) + 2)))
+    again = ("--output", DISCARDED, url) * (times - 1)
+    options = ("--output", DISCARDED, *_options_of(kind, manner))
+    command = _curl(url, *options, manner=manner, timeout_s=seconds, others=again)
+    done = host.run(("timeout", f"{seconds:g}", *command), timeout_s=seconds + ANSWER_S)
+    lines = done.stderr.decode(errors="replace").splitlines()
+    counts = (COUNTS.fullmatch(line) for line in lines)
+    return tuple(_answer_of(found) for found in counts if found is not None and int(found["status"]))
 
 
-def _options_of(kind: RequestKind) -> Argv:
-    """Return curl's options for method and headers; an empty body is one whose length is announced."""
-    headers = (f"{name}: {value}" if value else f"{name};" for name, value in kind.headers.items())
+def _options_of(kind: RequestKind, manner: Manner) -> Argv:
+    """Return curl's options for method and headers; an empty body is one whose length is announced.
+
+    The lengths of an answer that comes compressed stay those on the wire.
+    """
+    headers = dict(kind.headers)
+    is_coded = any(name.lower() == "accept-encoding" for name in headers)
+    if manner.accept_encoding and not is_coded:
+        headers["Accept-Encoding"] = manner.accept_encoding
+    lines = (f"{name}: {value}" if value else f"{name};" for name, value in headers.items())
     body = ("--data-raw", "") if kind.method in {"POST", "PUT", "PATCH"} else ()
-    is_coded = any(name.lower() == "accept-encoding" for name in kind.headers)
     return (
-        "--request", kind.method, *body, *(("--compressed",) if is_coded else ()),
-        *(word for header in headers for word in ("--header", header)),
+        *(() if kind.method == "GET" else ("--request", kind.method)), *body,
+        *(("--compressed",) if is_coded or manner.accept_encoding else ()),
+        *(word for line in lines for word in ("--header", line)),
     )  # fmt: skip
 
 
-def _curl(url: str, *more: str, manner: Manner, timeout_s: float) -> Argv:
+def _curl(url: str, *more: str, manner: Manner, timeout_s: float, others: Argv = ()) -> Argv:
     kept = ("--header", f"Connection: {'keep-alive' if manner.keepalive else 'close'}")
     return (
         "curl", "--disable", "--silent", "--show-error", "--globoff", "--noproxy", "*",
         _PROTOCOLS[manner.protocol], "--max-time", f"{timeout_s:g}",
         *(("--cacert", str(manner.certificate)) if manner.certificate else ()),
+        *(() if manner.verifies else ("--insecure",)),
         # HTTP/2 has no such header (RFC 9113, section 8.2.2).
         *(kept if manner.protocol == HTTP1 else ()), *more,
-        "--write-out", "%{stderr}\n%{http_code} %{size_download} %{size_header} %{http_version}",
-        "--", url,
+        "--write-out", WRITTEN, *others, "--", url,
     )  # fmt: skip
 
 
@@ -221,19 +294,28 @@ def read_answer(completed: Completed, *, protocol: str = HTTP1) -> Answer:
     go on with it without a word.
     """
     trouble, _, counts = completed.stderr.decode(errors="replace").rpartition("\n")
-    *fields, version = counts.split() or [""]
-    are_counts = len(fields) == 3 and all(COUNT.fullmatch(field) for field in fields)  # noqa: PLR2004
-    if completed.returncode != 0 or not are_counts:
+    found = COUNTS.fullmatch(counts)
+    if completed.returncode != 0 or found is None:
         return _no_answer(_describe_trouble(completed.returncode, trouble.strip()))
-    if protocol != HTTP1 and version != HTTP2:
-        return _no_answer(f"it speaks HTTP/{version} where {protocol} was asked for")
-    status, body_bytes, header_bytes = (int(field) for field in fields)
-    return Answer(
-        status=status,
-        body_bytes=body_bytes,
-        response_bytes=header_bytes + body_bytes,
+    if protocol != HTTP1 and found["version"] != HTTP2:
+        return _no_answer(f"it speaks HTTP/{found['version']} where {protocol} was asked for")
+    return replace(
+        _answer_of(found),
         said=completed.stdout[:EXCERPT_BYTES].decode(errors="replace"),
         body=completed.stdout,
+    )
+
+
+def _answer_of(counts: re.Match[str]) -> Answer:
+    body_bytes = int(counts["body"])
+    coding, location = counts["coding"] or "", counts["location"] or ""
+    return Answer(
+        status=int(counts["status"]),
+        body_bytes=body_bytes,
+        response_bytes=int(counts["header"]) + body_bytes,
+        said="",
+        location=location,
+        is_chunked=coding.lower() == "chunked",
     )
 
 
@@ -244,5 +326,8 @@ def _no_answer(said: str) -> Answer:
 def _describe_trouble(status: int, trouble: str) -> str:
     said = trouble or f"curl ended with status {status}"
     if status == WRONG_CERTIFICATE:
-        return f"its certificate is not the expected one: {said.splitlines()[0]}"
+        return (
+            f"its certificate is not the expected one: {said.splitlines()[0]}. Set `load.ca:` to the file "
+            "that signed it, or `load.verify: false`"
+        )
     return said

@@ -15,7 +15,7 @@ from tuner.deploy.certificate import make_certificate
 from tuner.deploy.chain import Chain, endpoint
 from tuner.deploy.content import Content
 from tuner.deploy.deployment import Deployment
-from tuner.deploy.mix import learn_mix, origin_of
+from tuner.deploy.pages import Pages
 from tuner.deploy.server_log import LOG_TAIL_BYTES, quote_words, tail_command
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady
 from tuner.hosts.load_places import LoadPlace
@@ -164,6 +164,33 @@ class SandboxDeployment(Deployment):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Asking:
+    """Asks the servers in a sandbox as one of the loads does."""
+
+    target: "SandboxTarget"
+    sandbox: Sandbox
+    started: Sequence[Instance]
+    manner: readiness.Manner
+
+    def url_of(self, kind: RequestKind) -> str:
+        return f"{readiness.split_origin(self.target.url)[0]}{kind.path}"
+
+    def once(self, kind: RequestKind) -> readiness.Answer:
+        """Ask for one request. Raises NotReady when its program failed."""
+        answer = readiness.request(
+            self.sandbox, self.url_of(kind), kind=kind, manner=self.manner,
+            timeout_s=self.target.deadlines.answer_s,
+        )  # fmt: skip
+        self.target.refuse_page_errors(self.sandbox, self.started, answer)
+        return answer
+
+    def often(self, kind: RequestKind, times: int, seconds: float) -> Sequence[readiness.Answer]:
+        return readiness.request_often(
+            self.sandbox, self.url_of(kind), kind=kind, manner=self.manner, times=times, seconds=seconds
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxTarget:
     """Private instances of servers: what stays the same from start to start of one study."""
 
@@ -179,21 +206,24 @@ class SandboxTarget:
     """How the load asks."""
     has_tls: bool = False
     """Whether it does so over TLS."""
-    path: str = "/index.html"
+    page: RequestKind = readiness.INDEX
+    """What is waited for."""
     requests: tuple[RequestKind, ...] = ()
-    """The mix that the load sends; empty for the path alone."""
+    """The mix that the load sends; empty for the page alone."""
     wanted: Mapping[str, Wanted] = field(default_factory=dict)
     """Load → what it asks for, of the others where there are several."""
     ready: Mapping[str, str] = field(default_factory=dict)
     """Server → the path that it answers with 200 when it is ready; the others are as soon as they listen."""
-    statuses: Collection[int] = (HTTPStatus.OK,)
-    """What is a correct answer to the request that waits for all of them."""
+    statuses: Collection[int] = ()
+    """What else is a correct answer to the request that waits for all of them."""
     deadlines: Deadlines = Deadlines()
+    pages: Pages = field(default_factory=Pages, compare=False, repr=False)
+    """What earlier starts showed of the pages."""
 
     @property
     def url(self) -> str:
         """What is requested, seen from inside the sandbox."""
-        return f"{'https' if self.has_tls else 'http'}://127.0.0.1:{self.chain.port}{self.path}"
+        return f"{'https' if self.has_tls else 'http'}://127.0.0.1:{self.chain.port}{self.page.path}"
 
     def hold(self, warn: Callable[[str], None]) -> AbstractContextManager[None]:  # noqa: ARG002
         """Do nothing: each deployment has a sandbox of its own."""
@@ -229,7 +259,8 @@ class SandboxTarget:
                 started.append(each.start(sandbox, self.placement.server_cpus))
                 running.callback(each.ask_to_end, sandbox, self.deadlines.stop_s)
             answer = self._await_ready(sandbox, started, manner)
-            mix = learn_mix(partial(self._ask, sandbox, started, manner), self.requests)
+            own = Wanted(page=self.page, manner=manner, requests=self.requests)
+            first = self._learn(sandbox, started, own, manner.certificate, first=answer)
             asked = {
                 name: self._learn(sandbox, started, each, manner.certificate)
                 for name, each in self.wanted.items()
@@ -248,7 +279,8 @@ class SandboxTarget:
                 server_pids={each.name: each.process.pid for each in started if each.process},
                 server_cpus=self.placement.server_cpus,
                 config=MappingProxyType(dict(config)), effective=effective, url=self.url,
-                asked=asked, requests=mix, body_bytes=answer.body_bytes, response_bytes=answer.response_bytes,
+                asked=asked, requests=first.requests, body_bytes=first.body_bytes, body=first.body,
+                response_bytes=first.response_bytes, judged=first.judged,
                 certificate=manner.certificate, duration_s=time.monotonic() - began_s,
             )  # fmt: skip
 
@@ -286,32 +318,25 @@ class SandboxTarget:
         started: Sequence[Instance],
         wanted: Wanted,
         certificate: PurePosixPath | None,
+        *,
+        first: readiness.Answer | None = None,
     ) -> Asked:
-        """Ask once for all that one of several loads asks for. Raises NotReady for another response."""
-        manner = replace(wanted.manner, certificate=certificate)
-        ask = partial(self._ask, sandbox, started, manner)
-        url = f"{origin_of(self.url)}{wanted.path}"
-        # How long a compressed page is, is the server's own affair.
-        length = None if manner.accept_encoding else wanted.body_bytes
-        page = readiness.await_answer(
-            lambda: ask(RequestKind(path=wanted.path)), body_bytes=length, url=url,
-            retry_s=self.deadlines.retry_s,
-        )  # fmt: skip
-        return Asked(
-            url=url, body_bytes=page.body_bytes, response_bytes=page.response_bytes,
-            requests=learn_mix(ask, wanted.requests),
-        )  # fmt: skip
-
-    def _ask(
-        self, sandbox: Sandbox, started: Sequence[Instance], manner: readiness.Manner, kind: RequestKind
-    ) -> readiness.Answer:
-        """Ask for one request of the mix. Raises NotReady when its program failed."""
-        answer = readiness.request(
-            sandbox, f"{origin_of(self.url)}{kind.path}", kind=kind, manner=manner,
-            timeout_s=self.deadlines.answer_s,
-        )  # fmt: skip
-        self._refuse_page_errors(sandbox, started, answer)
-        return answer
+        """Ask for all that a load asks for. Raises NotReady for another response than the study says."""
+        ask = _Asking(
+            target=self,
+            sandbox=sandbox,
+            started=started,
+            manner=replace(wanted.manner, certificate=certificate),
+        )
+        page, url = wanted.page, ask.url_of(wanted.page)
+        if first is not None and first.status in self.statuses:
+            return Asked(url=url, body_bytes=None, response_bytes=None)
+        if first is None:
+            first = readiness.await_answer(
+                lambda: ask.once(page), page, url=url, retry_s=self.deadlines.retry_s
+            )
+        pages = self.pages.learn(wanted.kinds, ask, first=first if wanted.kinds[0] == page else None)
+        return Asked.of(url, pages, is_mix=bool(wanted.requests))
 
     def _check_alive(self, sandbox: Sandbox, started: Sequence[Instance]) -> None:
         for each in started:
@@ -322,10 +347,13 @@ class SandboxTarget:
     ) -> readiness.Answer:
         """Wait for the listeners, then request the page once, as the load will."""
         deadlines, check_alive = self.deadlines, partial(self._check_alive, sandbox, started)
+        page = self.page
 
         def ask() -> readiness.Answer:
             check_alive()
-            return readiness.request(sandbox, self.url, manner=manner, timeout_s=deadlines.answer_s)
+            return readiness.request(
+                sandbox, self.url, manner=manner, timeout_s=deadlines.answer_s, kind=page
+            )
 
         try:
             for each in (each for each in started if each.name in self.chain.ports):
@@ -333,12 +361,10 @@ class SandboxTarget:
                     sandbox, each.endpoint, timeout_s=deadlines.listen_s, check_alive=check_alive
                 )
                 self._await_own_answer(sandbox, each, check_alive)
-            # How long a compressed page is, is the server's own affair.
-            length = None if manner.accept_encoding else self.content.body_bytes
             answer = readiness.await_answer(
-                ask, body_bytes=length, url=self.url, retry_s=deadlines.retry_s, statuses=self.statuses
+                ask, page, url=self.url, retry_s=deadlines.retry_s, statuses=self.statuses
             )
-            self._refuse_page_errors(sandbox, started, answer)
+            self.refuse_page_errors(sandbox, started, answer)
             self._refuse_another_page(answer)
         except NotReady as error:
             check_alive()
@@ -355,6 +381,8 @@ class SandboxTarget:
     def _refuse_another_page(self, answer: readiness.Answer) -> None:
         """Raise NotReady for a page that is not the study's, once it is read as clients read it."""
         content = self.content
+        if self.page.path != content.path or self.page.status != HTTPStatus.OK or self.page.method != "GET":
+            return
         if content.body not in {None, answer.body}:
             raise NotReady(f"{self.url} answered with another page of the right length: {answer.said!r}.")
         if self.manner.accept_encoding and content.body_bytes not in {None, len(answer.body)}:
@@ -377,9 +405,9 @@ class SandboxTarget:
             plain = readiness.Manner(keepalive=False)
             return readiness.request(sandbox, url, manner=plain, timeout_s=self.deadlines.answer_s)
 
-        readiness.await_answer(ask, body_bytes=None, url=url, retry_s=self.deadlines.listen_s)
+        readiness.await_answer(ask, readiness.PLAIN, url=url, retry_s=self.deadlines.listen_s)
 
-    def _refuse_page_errors(
+    def refuse_page_errors(
         self, sandbox: Sandbox, started: Sequence[Instance], answer: readiness.Answer
     ) -> None:
         """Raise NotReady when a program behind the page failed, whatever the status: it is no reference."""

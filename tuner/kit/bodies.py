@@ -36,7 +36,8 @@ def has_wrong_responses(totals: Totals, workload: Workload) -> bool:
     if totals.answered == 0:
         return False
     if workload.response_bytes is None:
-        least = totals.answered * ((workload.body_bytes or 0) + LEAST_HEADER_BYTES)
+        body_bytes = workload.body.least_bytes if workload.body_bytes is None else workload.body_bytes
+        least = totals.answered * (body_bytes + LEAST_HEADER_BYTES)
         return totals.received_bytes < least
     tolerance = workload.response_bytes * RELATIVE_TOLERANCE + HEADER_TOLERANCE_BYTES
     return not _is_plausible(totals, workload, workload.response_bytes, tolerance)
@@ -44,9 +45,9 @@ def has_wrong_responses(totals: Totals, workload: Workload) -> bool:
 
 def has_wrong_bodies(totals: Totals, workload: Workload) -> bool:
     """Return the same for bytes that are counted without headers."""
-    if totals.answered == 0 or workload.body_bytes is None:
-        return False
-    return not _is_plausible(totals, workload, workload.body_bytes, 0)
+    if workload.body_bytes is None:
+        return totals.received_bytes < totals.answered * workload.body.least_bytes
+    return totals.answered > 0 and not _is_plausible(totals, workload, workload.body_bytes, 0)
 
 
 def _is_plausible(totals: Totals, workload: Workload, expected_bytes: int, tolerance_bytes: float) -> bool:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from urllib.parse import urlsplit, urlunsplit
 
 from tuner.errors import UsageError
-from tuner.ports import HTTP1, Argv, Workload
+from tuner.ports import HTTP1, Argv, BodyCheck, Workload
 
 KILL_AFTER_S = 5
 
@@ -21,6 +21,9 @@ class Ability(StrEnum):
     ENCODING = "encoding"
     STREAMS = "streams"
     """Several requests at once on one connection."""
+    HEADERS = "headers"
+    BODIES = "bodies"
+    """Looks into the body of each response."""
 
 
 def refuse_unsendable(
@@ -75,6 +78,13 @@ def _find_beyond(workload: Workload, able: Collection[Ability]) -> Iterator[str]
             f"it does not ask for {workload.accept_encoding}. Use wrk or h2load, or leave "
             "`load.accept_encoding:` out."
         )
+    if workload.headers and Ability.HEADERS not in able:
+        yield "it sends headers of its own only. Write them in its command, or take another generator."
+    if workload.body.check in {BodyCheck.CHECKSUM, BodyCheck.CONTAINS} and Ability.BODIES not in able:
+        yield (
+            f"it does not look into bodies, so `body: {workload.body.check}` cannot be judged. Use wrk or "
+            "k6, or write `body: any` or `body: length`."
+        )
     if workload.requests and Ability.MIX not in able:
         yield "it sends one kind of request, not a mix. Use wrk, or ask for one path."
     if workload.requests_total is not None and Ability.COUNT not in able:
@@ -109,6 +119,12 @@ def ended_after(seconds: float, argv: Argv) -> Argv:
 
 def _limits(seconds: float) -> Argv:
     return ("--foreground", f"--kill-after={KILL_AFTER_S}", f"{seconds:.3f}")
+
+
+def header_options(workload: Workload, option: str) -> Argv:
+    """Return the options that add the load's headers, each as one argument after its option."""
+    lines = (f"{name}: {value}" for name, value in workload.headers.items())
+    return tuple(word for line in lines for word in (option, line))
 
 
 def with_path(url: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -14,7 +15,7 @@ from tuner.measure.counters import difference, find_quota, take
 from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
 from tuner.measure.processes import find_interrupt_threads, find_own_process
 from tuner.measure.sending import send, share_out, split_in_two
-from tuner.ports import Failures, Host, LoadGenerator, LoadResult, Workload
+from tuner.ports import ANY_BODY, Body, Failures, Host, LoadGenerator, LoadResult, Workload
 from tuner.records import Window
 
 MOST_REST = 2
@@ -36,6 +37,10 @@ class LoadShape(Protocol):
     def streams(self) -> int: ...
     @property
     def accept_encoding(self) -> str: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def body(self) -> Body: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,9 @@ class FixedShape:
     protocol: str
     streams: int = 1
     accept_encoding: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Body = ANY_BODY
+    """How the study wants bodies to be judged."""
 
 
 def copy_shape(shape: LoadShape) -> FixedShape:
@@ -55,14 +63,7 @@ def copy_shape(shape: LoadShape) -> FixedShape:
     return FixedShape(
         connections=shape.connections, keepalive=shape.keepalive, threads=shape.threads,
         protocol=shape.protocol, streams=shape.streams, accept_encoding=shape.accept_encoding,
-    )  # fmt: skip
-
-
-def make_example(shape: LoadShape) -> Workload:
-    """Return a workload of this shape, to see what a load generator would make of it."""
-    return Workload(
-        url="http://127.0.0.1/", connections=shape.connections, keepalive=shape.keepalive, duration_s=1.0,
-        threads=max(1, min(shape.threads, shape.connections)), protocol=shape.protocol,
+        headers=shape.headers, body=shape.body,
     )  # fmt: skip
 
 
@@ -155,6 +156,7 @@ def run_window(
         asked_s=duration_s, result=result, counters=counters, generator_cpu=sent.busy, lost=sent.lost,
         problem=sent.problem, problems_in_row=problems_before + 1, control=control,
         not_effective=deployment.no_longer_effective(), requests_total=requests_total,
+        expected=deployment.expected,
         local_ports=DEFAULT_PORTS * len({share.workload.url for share in shares}),
     )  # fmt: skip
     return replace(window, verdicts=judge(facts))
@@ -195,9 +197,12 @@ def describe_workload(
         protocol=load.shape.protocol,
         streams=load.shape.streams,
         accept_encoding=load.shape.accept_encoding,
+        headers=load.shape.headers,
         certificate=deployment.certificate,
+        verifies=deployment.verifies,
         requests=deployment.requests,
         body_bytes=deployment.body_bytes,
+        body=deployment.body,
         response_bytes=deployment.response_bytes,
         response_s=load.response_s,
     )
@@ -208,7 +213,7 @@ def example_workload(shape: LoadShape) -> Workload:
     return Workload(
         url="http://127.0.0.1/", connections=shape.connections, keepalive=shape.keepalive, duration_s=1.0,
         threads=max(1, min(shape.threads, shape.connections)), protocol=shape.protocol,
-        streams=shape.streams, accept_encoding=shape.accept_encoding,
+        streams=shape.streams, accept_encoding=shape.accept_encoding, headers=shape.headers, body=shape.body,
     )  # fmt: skip
 
 

@@ -21,11 +21,14 @@ from tuner.ports.host import (
     Sandbox,
 )
 from tuner.ports.load import (
+    ANY_BODY,
     FAILURE_KINDS,
     H2,
     H2C,
     HTTP1,
     TLS,
+    Body,
+    BodyCheck,
     ConnectTime,
     Failures,
     Latency,
@@ -60,6 +63,7 @@ from tuner.ports.server import (
 
 __all__ = [
     "ABSENT",
+    "ANY_BODY",
     "FAILURE_KINDS",
     "FASTCGI",
     "H2",
@@ -72,6 +76,8 @@ __all__ = [
     "Argv",
     "Backend",
     "BackendServer",
+    "Body",
+    "BodyCheck",
     "Certificate",
     "Clock",
     "Command",

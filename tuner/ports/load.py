@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import ClassVar, Protocol
 
@@ -14,6 +15,39 @@ H2 = "h2"
 """HTTP/2 over TLS (RFC 9113, section 3.2)."""
 TLS = "tls"
 """HTTP/1.1 over TLS, among what a server may offer; on the wire it is HTTP1."""
+
+
+class BodyCheck(StrEnum):
+    """How the body of a response is judged."""
+
+    LEARNED = "learned"
+    """By its length where all responses are alike, otherwise by what they have in common."""
+    ANY = "any"
+    LENGTH = "length"
+    CHECKSUM = "checksum"
+    CONTAINS = "contains"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """What tells a correct body from another one, beside its length."""
+
+    check: BodyCheck = BodyCheck.LEARNED
+    contains: str = ""
+    """Text that every correct body contains; ASCII when it was learned."""
+    content: bytes | None = None
+    """The correct body, where each response is compared with it."""
+    least_bytes: int = 0
+    varies: bool = False
+    """Whether responses differ in length, so that a total says nothing about a single one."""
+
+    @property
+    def needs_look(self) -> bool:
+        """Return whether each response has to be looked at to be judged."""
+        return self.varies or bool(self.contains) or self.content is not None
+
+
+ANY_BODY = Body()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +63,7 @@ class RequestKind:
     """Length of the correct body; None accepts any."""
     sha256: str = ""
     """Checksum of the correct body; empty accepts any. Looked at once in each start, not under load."""
+    body: Body = ANY_BODY
     weight: float = 1.0
     """Its share of the mix, relative to the others."""
 
@@ -54,12 +89,17 @@ class Workload:
     """Requests at once on each connection; more than one with HTTP/2 alone."""
     accept_encoding: str = ""
     """Value of that header in every request; empty for requests without it."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Sent with the URL alone; the requests of a mix have their own."""
     certificate: PurePosixPath | None = None
     """File that the server's certificate can be checked by; None for those that the system trusts."""
+    verifies: bool = True
+    """Whether a generator that can check the server's certificate does."""
     requests: tuple[RequestKind, ...] = ()
     """The mix that is sent; empty for GET of the URL alone."""
     body_bytes: int | None = None
     """Length of the correct body; None accepts any."""
+    body: Body = ANY_BODY
     response_bytes: int | None = None
     """Bytes of one whole correct response, header included, as probed in this start."""
     response_s: float = 0.0
@@ -84,7 +124,22 @@ class Failures:
     def total(self) -> int:
         return sum(getattr(self, kind) for kind in FAILURE_KINDS)
 
+    def describe(self) -> str:
+        """Return the counts by kind in words, the most frequent first."""
+        counts = {words: getattr(self, kind) for kind, words in FAILED.items()}
+        most_first = sorted(counts.items(), key=lambda each: -each[1])
+        return ", ".join(f"{count:,} {words}" for words, count in most_first if count) or "none"
 
+
+FAILED: Mapping[str, str] = {
+    "connect": "not connected",
+    "read": "broken off",
+    "write": "not sent",
+    "timeout": "not answered in time",
+    "status": "answered with another status",
+    "length": "answered with another body",
+    "other": "failed otherwise",
+}
 FAILURE_KINDS = tuple(each.name for each in fields(Failures))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from tuner.errors import UsageError
 from tuner.hosts.url import parse_url
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZERS
-from tuner.ports import H2, H2C, HTTP1, Scalar
+from tuner.ports import H2, H2C, HTTP1, Body, Scalar
 from tuner.space import available_spaces, is_path, suggest_space
 from tuner.space.problems import problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
@@ -17,7 +17,7 @@ from tuner.study.databases.storage_url import show_url
 from tuner.study.fields import Fields, Keys
 from tuner.study.loads.builtin_loads import BUILTIN, read_builtin_load
 from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
-from tuner.study.loads.mix import read_mix, read_path
+from tuner.study.loads.mix import read_body, read_load_headers, read_mix, read_path, refuse_packed
 from tuner.study.loads.several_loads import read_across, read_entries
 from tuner.study.many_targets import OF_TARGETS, read_targets, refuse_shared_load
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
@@ -47,7 +47,7 @@ TARGET_KEYS = ("host", "mode", "watchdog_s", "logs_mib")
 LOAD_KEYS = (
     "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command", "result",
     "script", "token_directory", "requests", "content", "requests_total", "time_limit_s", "tls", "streams",
-    "accept_encoding",
+    "accept_encoding", "headers", "body", "ca", "verify",
 )  # fmt: skip
 BUDGET_KEYS = ("preset", "minutes", "trials")
 ENCODINGS = ("gzip",)
@@ -299,6 +299,8 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
     mix = read_mix(fields) if builtin is None else builtin.requests
     page = _read_load_path(fields, target, builtin.path if builtin else mix[0].path if mix else "/index.html")
     protocol = fields.choice(("load", "protocol"), HTTP1, (HTTP1, H2, H2C))
+    encoding = _read_encoding(fields, has_mix=bool(mix))
+    certificate, verifies = _read_verification(fields, path, target, page)
     return LoadSettings(
         generator=fields.text(("load", "generator"), DEFAULT_GENERATOR),
         hosts=hosts,
@@ -314,7 +316,11 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
         protocol=protocol,
         tls=_read_tls(fields, target, protocol, page),
         streams=_read_streams(fields, protocol),
-        accept_encoding=_read_encoding(fields, has_mix=bool(mix)),
+        accept_encoding=encoding,
+        headers=read_load_headers(fields),
+        body=_read_load_body(fields, encoding, has_mix=bool(mix)),
+        certificate=certificate,
+        verifies=verifies,
         command=fields.texts(("load", "command"), ()),
         result=fields.mapping(("load", "result")),
         script=None if script is None else (path.parent / str(script)),
@@ -376,6 +382,43 @@ def _read_encoding(fields: Fields, *, has_mix: bool) -> str:
             keys, "each request of a mix has headers of its own", "Write `headers:` among `requests:`"
         )
     return fields.choice(keys, ENCODINGS[0], ENCODINGS)
+
+
+def _read_load_body(fields: Fields, encoding: str, *, has_mix: bool) -> Body:
+    """Read how responses to the path are judged; scripts and commands judge them on their own."""
+    keys = ("load", "body")
+    body = read_body(fields, keys)
+    if fields.value(keys) is None:
+        return body
+    if has_mix:
+        raise fields.wrong(keys, "each request of a mix has a body of its own", "Write it among `requests:`")
+    for other in ("script", "command"):
+        if fields.value(("load", other)) is not None:
+            raise fields.wrong(keys, f"your {other} judges the responses", "Leave it out")
+    refuse_packed(fields, keys, body, encoding)
+    return body
+
+
+def _read_verification(
+    fields: Fields, path: Path, target: TargetSettings, page: str
+) -> tuple[PurePosixPath | None, bool]:
+    """Read by what the certificate of an installed server is checked, and whether it is."""
+    ca, verifies = fields.text(("load", "ca"), ""), fields.truth(("load", "verify"), default=True)
+    for key in ("ca", "verify"):
+        if fields.value(("load", key)) is None:
+            continue
+        if not target.is_managed:
+            raise fields.wrong(
+                ("load", key), "private instances have a certificate of their own, which is checked",
+                "Leave it out, or write `target: {mode: managed}`",
+            )  # fmt: skip
+        if not page.startswith("https://"):
+            raise fields.wrong(
+                ("load", key), f"{page} is asked for without TLS", "Write its URL: path: https://HOST/…"
+            )
+    if ca and not verifies:
+        raise fields.wrong(("load", "ca"), "`ca:` beside `verify: false`", "Leave one of them out")
+    return PurePosixPath((path.parent / ca).resolve()) if ca else None, verifies
 
 
 def _read_load_hosts(fields: Fields, target: TargetSettings) -> tuple[str, ...]:

@@ -22,7 +22,15 @@ from tuner.space.schema import DIALECT, FLAG, SpaceFile, tidy
 from tuner.study.file import ENCODINGS, HOST_URL, MOST_LOGS_MIB, MOST_STREAMS, NAME
 from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS
 from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
-from tuner.study.loads.mix import METHODS, MOST_BYTES, MOST_KINDS, SHA256
+from tuner.study.loads.mix import (
+    BODIES,
+    CONTAINS,
+    METHODS,
+    MOST_BYTES,
+    MOST_KINDS,
+    MOST_TEXT_LETTERS,
+    SHA256,
+)
 from tuner.study.loads.several_loads import LEAST_LOADS, MOST_LOADS
 from tuner.study.loads.several_loads import NAME as LOAD_NAME
 from tuner.study.many_targets import LEAST_TARGETS, MOST_TARGETS, OF_TARGETS, REFUSE, UNLIKE
@@ -66,6 +74,25 @@ Generator = Annotated[str, _suggest(plugins.adapter_names(plugins.Kind.LOAD_GENE
 Application = Annotated[str, _suggest(plugins.adapter_names(plugins.Kind.BACKEND))]
 SpaceName = Annotated[str, _suggest(available_spaces())]
 SitePath = Annotated[str, WithJsonSchema(_PATH)]
+Headers = dict[str, Text]
+BodyOf = Annotated[
+    str,
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(BODIES)},
+                {
+                    "type": "object",
+                    "properties": {
+                        CONTAINS: {"type": "string", "minLength": 1, "maxLength": MOST_TEXT_LETTERS}
+                    },
+                    "required": [CONTAINS],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
 
 
 class _Entry(BaseModel):
@@ -117,7 +144,7 @@ class RequestEntry(_Entry):
 
     path: SitePath = Field(description="What is asked for; begins with /.")
     method: Annotated[str, _text_of(*METHODS)] = Field("GET", description="HTTP method.")
-    headers: dict[str, Text] = Field(default={}, description="Headers by name.")
+    headers: Headers = Field(default={}, description="Headers by name.")
     status: int = Field(200, ge=200, le=599, description="Status of a correct response.")
     bytes: int | None = Field(
         None, ge=0, le=MOST_BYTES, description="Length of its body; learned at each start when left out."
@@ -125,6 +152,7 @@ class RequestEntry(_Entry):
     sha256: Annotated[str, _form(SHA256.pattern)] | None = Field(
         None, description="Checksum of its body; looked at once in each start."
     )
+    body: BodyOf | None = Field(None, description="How its body is judged; learned when left out.")
     weight: float = Field(1, ge=0, le=1e9, description="Share of the mix, relative to the others.")
 
 
@@ -158,6 +186,16 @@ class LoadEntry(_Entry):
     accept_encoding: Annotated[str, _text_of(*ENCODINGS)] | None = Field(
         None, description="Clients that take compressed pages."
     )
+    headers: Headers = Field(
+        default={}, description="Headers of every request, by name; values are not shown."
+    )
+    body: BodyOf | None = Field(
+        None, description="How the body of a response is judged; learned from several when left out."
+    )
+    ca: Text | None = Field(
+        None, description="Managed: file on the target by which the server's certificate is checked."
+    )
+    verify: Flag = Field(True, description="Managed: false accepts any certificate.")  # noqa: FBT003
     requests: list[RequestEntry] | None = Field(
         None, min_length=1, max_length=MOST_KINDS, description="A mix: kinds of requests, each at its share."
     )

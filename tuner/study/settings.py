@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
-from tuner.ports import H2, HTTP1, TLS, RequestKind, Scalar
+from tuner.ports import ANY_BODY, H2, HTTP1, TLS, Body, RequestKind, Scalar
 from tuner.records.blend import Across, Blend
 from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.space.yaml_text import Document
@@ -15,7 +15,7 @@ from tuner.study.backend import BackendSettings
 from tuner.study.databases.storage_url import SHARED, sqlite_url
 from tuner.study.folder import DATABASE
 from tuner.study.loads.builtin_loads import BUILTIN_LOADS
-from tuner.study.loads.mix import define_mix, describe_mix
+from tuner.study.loads.mix import define_body, define_mix, describe_headers, describe_mix, hide_secrets
 from tuner.study.objective import Constraint, Objective
 from tuner.study.server_options import ServerOptions
 
@@ -95,6 +95,14 @@ class LoadSettings:
     """Requests at once on each connection, over HTTP/2."""
     accept_encoding: str = ""
     """What each request accepts its answer in: gzip, or nothing special."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """In every request of the load."""
+    body: Body = ANY_BODY
+    """How the bodies of responses to the path are judged."""
+    certificate: PurePosixPath | None = None
+    """Managed: file by which the server's certificate is checked; None for those that the system trusts."""
+    verifies: bool = True
+    """Managed: whether the server's certificate is checked at all."""
     command: tuple[str, ...] = ()
     """Of the generator `command`: its argv with {url}, {connections}, {duration_s}, {directory}, {threads}
     and {certificate}, the file that a private server's certificate is checked by."""
@@ -164,6 +172,8 @@ class LoadSettings:
             *((f"{self.streams} requests at once on each",) if self.streams > 1 else ()),
             *(("over TLS",) if self.offer == TLS else ()),
             *((f"accepts {self.accept_encoding}",) if self.accept_encoding else ()),
+            *((f"headers {describe_headers(self.headers)}",) if self.headers else ()),
+            *(() if self.verifies else ("certificates not checked",)),
             *(() if self.requests_total is None else (f"windows of {self.requests_total:,} requests",)),
         )
         return ", ".join(
@@ -324,6 +334,8 @@ class Study:
             "load.result": str(load.result or ""),
             "load.script": load.script.name if load.script else "",
             **({"load.requests": define_mix(load.requests)} if load.requests else {}),
+            **({"load.headers": str(hide_secrets(load.headers))} if load.headers else {}),
+            **({"load.body": define_body(load.body).strip()} if define_body(load.body) else {}),
             **({"load.time_limit_s": f"{load.time_limit_s:g}"} if load.requests_total else {}),
             **({"loads": self._define_loads()} if self.loads else {}),
             **(
@@ -342,6 +354,7 @@ class Study:
         parts = (
             f"{each.load.threads} threads, {define_mix(each.load.requests)}, {each.load.command}, "
             f"{each.load.result}, {each.load.script}, {each.load.time_limit_s:g} s"
+            f"{define_body(each.load.body)}"
             for each in self.loads
         )
         return f"{self.describe_load()}; {'; '.join(parts)}"

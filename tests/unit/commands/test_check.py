@@ -13,6 +13,7 @@ from tuner.measure import calibrate as calibrate_module
 from tuner.measure import counters
 from tuner.measure import start as start_module
 from tuner.measure import window as load_module
+from tuner.ports import Failures
 from tuner.space import SpaceFacts, load_space
 
 
@@ -93,10 +94,35 @@ def test_the_calibration_is_part_of_the_findings(settings, monkeypatch):
 
 
 def test_a_default_that_fails_more_than_one_request_in_a_hundred_is_refused(settings):
-    refuse_failures(settings, window(990, failed=10))
+    refuse_failures(settings, window(990, failed=10), expected="200")
 
-    with pytest.raises(TargetError, match=r"20 of 1000 requests of the default fail .*status=20.* Lower"):
-        refuse_failures(settings, window(980, failed=20))
+    with pytest.raises(TargetError, match=r"20 of 1,000 requests of the default failed: 20 answered with"):
+        refuse_failures(settings, window(980, failed=20), expected="200")
+
+
+@pytest.mark.parametrize(
+    ("failures", "said"),
+    [
+        (
+            Failures(length=7, status=3),
+            r"7 answered with another body, .* Expected was 200 with 600 bytes; .* `body: any` under",
+        ),
+        (
+            Failures(status=3),
+            r"3 answered with another status\. Expected was 200 with 600 bytes\. See the log",
+        ),
+        (Failures(timeout=3), r"3 not answered in time\. Lower `connections:`, or look for a configuration"),
+    ],
+)  # fmt: skip
+def test_failures_name_their_kind_what_was_expected_and_what_can_help(settings, failures, said):
+    answered = 10 + failures.length + failures.status
+    failing = replace(window(10, failed=0), failures=failures, bytes=200 * answered)
+
+    with pytest.raises(TargetError, match=said) as refused:
+        refuse_failures(settings, failing, expected="200 with 600 bytes")
+
+    assert "Failures(" not in str(refused.value)
+    assert ("connections" in str(refused.value)) is bool(failures.timeout)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
@@ -10,6 +11,8 @@ from tuner.testing.fakes import SANDBOX_PID, MemorySandbox, completed, curl_gets
 
 URL = "http://127.0.0.1:8080/index.html"
 KEPT = Manner(keepalive=True)
+ANY_PAGE = RequestKind(path="/index.html")
+PAGE = replace(ANY_PAGE, body_bytes=5)
 
 
 def answering(*answers: Answer) -> Callable[[], Answer]:
@@ -60,13 +63,13 @@ def test_waiting_for_a_listener_ends_at_once_when_the_server_is_gone():
 
 
 def test_the_right_answer_is_given_back():
-    assert await_answer(answering(answer(200)), body_bytes=5, url=URL, retry_s=0) == answer(200)
-    assert await_answer(answering(answer(200)), body_bytes=None, url=URL, retry_s=0) == answer(200)
+    assert await_answer(answering(answer(200)), PAGE, url=URL, retry_s=0) == answer(200)
+    assert await_answer(answering(answer(200)), ANY_PAGE, url=URL, retry_s=0) == answer(200)
 
 
 def test_a_page_that_is_404_names_both_what_came_and_what_was_expected():
     with pytest.raises(NotReady) as raised:
-        await_answer(answering(answer(404, 9, "Not found")), body_bytes=5, url=URL, retry_s=3600)
+        await_answer(answering(answer(404, 9, "Not found")), PAGE, url=URL, retry_s=3600)
 
     assert f"{URL} answered 404 with 9 bytes, where 200 with 5 bytes was expected: 'Not found'" in str(
         raised.value
@@ -75,26 +78,26 @@ def test_a_page_that_is_404_names_both_what_came_and_what_was_expected():
 
 def test_a_body_of_another_length_is_not_ready():
     with pytest.raises(NotReady, match="answered 200 with 4 bytes, where 200 with 5 bytes"):
-        await_answer(answering(answer(200, 4)), body_bytes=5, url=URL, retry_s=3600)
+        await_answer(answering(answer(200, 4)), PAGE, url=URL, retry_s=3600)
 
 
 @pytest.mark.parametrize("status", [0, 502, 503, 504])
 def test_a_backend_that_is_still_starting_is_asked_again(status: int):
     ask = answering(answer(status), answer(status), answer(200))
 
-    assert await_answer(ask, body_bytes=5, url=URL, retry_s=3600).status == 200
+    assert await_answer(ask, PAGE, url=URL, retry_s=3600).status == 200
 
 
 def test_a_server_that_keeps_answering_503_is_not_ready():
     with pytest.raises(NotReady, match="answered 503"):
-        await_answer(answering(answer(503)), body_bytes=None, url=URL, retry_s=0)
+        await_answer(answering(answer(503)), ANY_PAGE, url=URL, retry_s=0)
 
 
 def test_a_server_that_never_answers_is_not_ready():
     silent = Answer(status=0, body_bytes=0, response_bytes=0, said="curl: (28) Operation timed out")
 
     with pytest.raises(NotReady, match=r"gave no answer \(curl: \(28\) Operation timed out\)"):
-        await_answer(answering(silent), body_bytes=5, url=URL, retry_s=0)
+        await_answer(answering(silent), PAGE, url=URL, retry_s=0)
 
 
 def test_a_request_counts_header_and_body():
@@ -161,19 +164,20 @@ def test_the_certificate_is_checked_by_its_file_and_another_one_is_named_as_the_
     assert "--cacert" in sandbox.ran[0]
     assert "/own/certificate.pem" in sandbox.ran[0]
     assert found.said == (
-        "its certificate is not the expected one: curl: (60) SSL certificate problem: self-signed certificate"
+        "its certificate is not the expected one: curl: (60) SSL certificate problem: self-signed "
+        "certificate. Set `load.ca:` to the file that signed it, or `load.verify: false`"
     )
 
 
 @pytest.mark.parametrize(
     ("manner", "kind"),
     [
-        (Manner(keepalive=True, accept_encoding="gzip"), None),
+        (Manner(keepalive=True, accept_encoding="gzip"), ANY_PAGE),
         (KEPT, RequestKind(path="/", headers={"Accept-encoding": "gzip"})),
     ],
 )
 def test_an_answer_that_may_be_compressed_is_unpacked_and_counted_as_it_came(
-    manner: Manner, kind: RequestKind | None
+    manner: Manner, kind: RequestKind
 ):
     packed = completed(stdout=b"hello hello hello", stderr=b"\n200 9 100 1.1")
     sandbox = MemorySandbox(commands={"curl": lambda *_: packed})

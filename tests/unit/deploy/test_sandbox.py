@@ -12,7 +12,7 @@ from tuner.deploy.asked import Wanted
 from tuner.deploy.builtin_pages import BUILTIN_PAGE
 from tuner.deploy.chain import link
 from tuner.deploy.content import Content, open_content
-from tuner.deploy.readiness import Manner
+from tuner.deploy.readiness import INDEX, Manner
 from tuner.deploy.sandbox import Deadlines, SandboxTarget
 from tuner.errors import ConfigRejected, Crashed, NotEffective, NotReady, TargetError
 from tuner.hosts.placement import place
@@ -65,9 +65,10 @@ def plan(
 ) -> SandboxTarget:
     host = MemoryHost(
         files={SOMAXCONN: FileState(content=b"4096\n")},
-        commands={"curl": curl, "tail": tail, "ss": listing, sys.executable: check},
+        commands={"curl": curl, "timeout": curl, "tail": tail, "ss": listing, sys.executable: check},
         programs={sys.executable: program},
     )
+    content = content or open_content("builtin", "/index.html")
     servers: Mapping[str, Any] = {"page": PageServer(), "kernel": KernelSettings()}
     facts = {name: server.detect(host) for name, server in servers.items()}
     return SandboxTarget(
@@ -76,7 +77,8 @@ def plan(
         facts=facts,
         chain=link(facts, {}),
         split=split,
-        content=content or open_content("builtin", "/index.html"),
+        content=content,
+        page=RequestKind(path=content.path, body_bytes=content.body_bytes),
         placement=place({0, 1}),
         deadlines=HASTY,
     )
@@ -100,7 +102,7 @@ def plan_in_two(config: Mapping[str, Any], *, page: bytes = BUILTIN_PAGE) -> San
     return replace(
         single, servers={"page": PageServer(), "programs": Programs()}, facts=facts, chain=link(facts, {}),
         split=lambda _, name: config if name == "programs" else {},
-        content=Content(directory=None, path="/index.html", body_bytes=None),
+        content=Content(directory=None, path="/index.html", body_bytes=None), page=INDEX,
     )  # fmt: skip
 
 
@@ -124,24 +126,25 @@ def test_a_deployment_runs_answers_and_is_in_force():
 
 def test_every_one_of_several_loads_is_asked_for_once_and_learned():
     wanted = {
-        "other": Wanted(
-            path="/b", manner=Manner(keepalive=False), body_bytes=None, requests=(RequestKind(path="/c"),)
-        )
+        "b": Wanted(page=RequestKind(path="/b"), manner=Manner(keepalive=False)),
+        "c": Wanted(
+            page=RequestKind(path="/b"), manner=Manner(keepalive=False), requests=(RequestKind(path="/c"),)
+        ),
     }
     site_plan = replace(plan(), wanted=wanted)
 
     with site_plan.deploy({}) as deployment:
-        other = deployment.under("other")
+        page, mix = deployment.under("b"), deployment.under("c")
 
-    assert deployment.asked.keys() == {"other"}
-    assert (other.url, other.body_bytes, other.response_bytes) == ("http://127.0.0.1:8080/b", 615, 815)
-    assert other.requests == (RequestKind(path="/c", body_bytes=615),)
+    assert deployment.asked.keys() == {"b", "c"}
+    assert (page.url, page.body_bytes, page.response_bytes) == ("http://127.0.0.1:8080/b", 615, 815)
+    assert (mix.url, mix.requests) == (page.url, (RequestKind(path="/c", body_bytes=615),))
     closing = [argv for argv in host_of(site_plan).sandboxes[0].ran if "Connection: close" in argv]
     assert {argv[-1].removeprefix("http://127.0.0.1:8080") for argv in closing} == {"/b", "/c"}
 
 
 def test_a_page_of_another_load_that_is_of_another_length_is_not_ready():
-    wanted = {"other": Wanted(path="/b", manner=Manner(keepalive=True), body_bytes=7)}
+    wanted = {"other": Wanted(page=RequestKind(path="/b", body_bytes=7), manner=Manner(keepalive=True))}
 
     with (
         pytest.raises(NotReady, match="where 200 with 7 bytes was expected"),
@@ -280,7 +283,7 @@ def test_a_compressed_page_may_have_any_length_but_no_other_content():
     manner = Manner(keepalive=True, accept_encoding="gzip")
     packed = completed(stdout=BUILTIN_PAGE, stderr=b"\n200 300 200 1.1")
     other = completed(stdout=BUILTIN_PAGE.upper(), stderr=b"\n200 300 200 1.1")
-    site_plan = replace(plan(curl=lambda *_: packed), manner=manner)
+    site_plan = replace(plan(curl=lambda *_: packed), manner=manner, page=INDEX)
 
     with site_plan.deploy({}) as deployment:
         assert (deployment.body_bytes, deployment.response_bytes) == (300, 500)
@@ -297,7 +300,7 @@ def test_a_compressed_file_of_an_old_page_is_no_page_of_the_study():
 
     with (
         pytest.raises(NotReady, match="a page of 3 bytes when it is unpacked, where 615 bytes"),
-        replace(plan(curl=lambda *_: old, content=content), manner=manner).deploy({}),
+        replace(plan(curl=lambda *_: old, content=content), manner=manner, page=INDEX).deploy({}),
     ):
         pass
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tuner.kit.bodies import Totals, has_wrong_bodies, has_wrong_responses
-from tuner.ports import Workload
+from tuner.ports import Body, Workload
 
 WORKLOAD = Workload(
     url="http://x/", connections=10, keepalive=True, duration_s=5, body_bytes=1000, response_bytes=1250
@@ -69,3 +69,11 @@ def test_bodies_alone_are_counted_to_the_byte():
 
 def test_bodies_of_unknown_length_are_never_wrong():
     assert not has_wrong_bodies(replace(ALL_RIGHT, received_bytes=5), replace(WORKLOAD, body_bytes=None))
+
+
+def test_bodies_of_any_length_may_still_not_be_empty():
+    varying = replace(WORKLOAD, body_bytes=None, response_bytes=None, body=Body(least_bytes=1))
+
+    assert has_wrong_bodies(replace(ALL_RIGHT, received_bytes=ALL_RIGHT.answered - 1), varying)
+    assert not has_wrong_bodies(replace(ALL_RIGHT, received_bytes=ALL_RIGHT.answered), varying)
+    assert has_wrong_responses(replace(ALL_RIGHT, received_bytes=17 * ALL_RIGHT.answered), varying)

@@ -232,7 +232,7 @@ def test_failed_requests_warn_above_one_in_a_thousand_and_are_blamed_above_one_i
     verdicts = judge(window(failing(timeout=failures)))
 
     assert [verdict.blame for verdict in verdicts] == ([] if blame is None else [blame])
-    assert all(f"timeout {failures:,}" in verdict.reason for verdict in verdicts)
+    assert all(f"({failures:,} not answered in time)" in verdict.reason for verdict in verdicts)
 
 
 def test_a_server_that_answers_503_is_blamed_however_fast_it_is():

@@ -13,7 +13,7 @@ from tuner.commands.contests.interleaved import Interleaved, open_beside, refuse
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.measure.garbage_collection import short_collections
-from tuner.measure.window import Load, copy_shape, make_example
+from tuner.measure.window import Load, copy_shape, example_workload
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.report.curve import Curve, gather_curve
@@ -126,7 +126,7 @@ def _settle_connections(setup: Setup, connections: Sequence[int]) -> tuple[int, 
 
 def _refuse_fixed_load(load: Load, counts: Sequence[int]) -> None:
     """Raise UsageError for a load generator that sends the same whatever it is asked for."""
-    examples = [make_example(replace(copy_shape(load.shape), connections=count)) for count in counts]
+    examples = [example_workload(replace(copy_shape(load.shape), connections=count)) for count in counts]
     sent = {(load.generator.command(each), str(load.generator.files(each))) for each in examples}
     if len(sent) < len(counts):
         raise UsageError(

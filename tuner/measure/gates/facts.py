@@ -46,6 +46,8 @@ class WindowFacts:
     control: ControlFacts = HEALTHY
     not_effective: tuple[str, ...] = ()
     """One sentence for each setting that is not, or no longer, in force as asked."""
+    expected: str = "the page"
+    """Which answer is right, in words."""
     local_ports: int = DEFAULT_PORTS
     """Ports that connections of the generator may use."""
     limits: Thresholds = field(default=DEFAULTS)

@@ -1,7 +1,6 @@
 """Gates for what the load generator and the server did in a window. Pure."""
 
 import math
-from dataclasses import fields
 
 from tuner.measure.gates.facts import WindowFacts, blamed, fault, percent, warning
 from tuner.measure.gates.host import no_ports_left
@@ -86,7 +85,8 @@ def body(facts: WindowFacts) -> Verdict | None:
         return None
     return blamed(
         Gate.BODY,
-        f"{wrong:,} of {answered:,} responses have a wrong length; this configuration serves something else",
+        f"{wrong:,} of {answered:,} responses had another body than {facts.expected}; this configuration "
+        "serves something else, or the page changes (`body: any` under `load:`)",
     )
 
 
@@ -100,8 +100,7 @@ def errors(facts: WindowFacts) -> Verdict | None:
     rate = failed / asked if asked else 1.0
     if rate <= facts.limits.errors_warning:
         return None
-    kinds = {each.name: getattr(result.failures, each.name) for each in fields(result.failures)}
-    named = ", ".join(f"{kind} {count:,}" for kind, count in kinds.items() if count) or "nothing was answered"
+    named = result.failures.describe() if failed else "nothing was answered"
     said = f"{failed:,} of {asked:,} requests failed, {percent(rate, 2)} ({named})"
     if facts.requests_total is not None and result.aborted is not None:
         said += f"; the generator gave up: {result.aborted}"

@@ -1,18 +1,28 @@
-"""Reads `load.requests:`, the kinds of requests that a load mixes, each with its correct response."""
+"""Reads which requests a load sends, and which responses are correct: `requests:`, `headers:`, `body:`."""
 
 import re
 from collections.abc import Mapping
 
-from tuner.ports import RequestKind
+from tuner.ports import ANY_BODY, Body, BodyCheck, RequestKind
 from tuner.space.problems import quote
 from tuner.study.fields import Fields, Keys
 
-KEYS = ("path", "method", "headers", "status", "bytes", "sha256", "weight")
+KEYS = ("path", "method", "headers", "status", "bytes", "sha256", "body", "weight")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """HEAD is none: wrk waits for the body that its header announces."""
 TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 """RFC 9110, section 5.6.2."""
-SET_BY_TUNER = frozenset({"connection", "host", "content-length", "transfer-encoding"})
+SET_BY_TUNER = frozenset(
+    {"connection", "content-length", "expect", "keep-alive", "te", "transfer-encoding", "upgrade"}
+)
+MOST_HEADER_LETTERS = 4000
+"""Of one value: ab has 8 KiB for a whole request (support/ab.c)."""
+HARMLESS = frozenset({"accept", "accept-encoding", "accept-language", "cache-control", "host", "user-agent"})
+"""Headers whose values are shown; any other may hold a secret."""
+CONTAINS = "contains"
+BODIES = tuple(each.value for each in BodyCheck if each not in {BodyCheck.LEARNED, BodyCheck.CONTAINS})
+"""What `body:` says in one word."""
+MOST_TEXT_LETTERS = 1000
 SHA256 = re.compile(r"[0-9a-f]{64}")
 MOST_KINDS = 100
 MOST_BYTES = 2**40
@@ -43,7 +53,8 @@ def read_mix(fields: Fields) -> tuple[RequestKind, ...]:
             f"{quote(given)} is not a list of requests",
             "Write `- {path: /index.html, weight: 1}` lines",
         )
-    kinds = [_read_kind(Fields(fields.document.below((*keys, index)))) for index in range(len(given))]
+    shared = read_headers(fields, ("load", "headers"))
+    kinds = [_read_kind(Fields(fields.document.below((*keys, index))), shared) for index in range(len(given))]
     total = sum(each.weight for each in kinds)
     if total <= 0:
         raise fields.wrong(
@@ -68,38 +79,129 @@ def describe_mix(kinds: tuple[RequestKind, ...]) -> str:
 def define_mix(kinds: tuple[RequestKind, ...]) -> str:
     """Return all that makes two mixes comparable."""
     return "; ".join(
-        f"{each.weight:g} {each.method} {each.path} {dict(sorted(each.headers.items()))} "
-        f"{each.status} {each.body_bytes} {each.sha256}"
+        f"{each.weight:g} {each.method} {each.path} {hide_secrets(each.headers)} "
+        f"{each.status} {each.body_bytes} {each.sha256}{define_body(each.body)}"
         for each in kinds
     )
 
 
-def _read_kind(own: Fields) -> RequestKind:
+def hide_secrets(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers by name, without the values that may be secrets."""
+    return {
+        name: value if name.lower() in HARMLESS else "(hidden)" for name, value in sorted(headers.items())
+    }
+
+
+def describe_headers(headers: Mapping[str, str]) -> str:
+    """Return headers in one line, by name alone where the value may be a secret."""
+    shown = (f"{name}: {value}" if name.lower() in HARMLESS else name for name, value in headers.items())
+    return ", ".join(shown)
+
+
+def define_body(body: Body) -> str:
+    """Return how a study wants bodies to be judged; empty where it says nothing."""
+    if body.check is BodyCheck.LEARNED:
+        return ""
+    return f" body {body.check}" + (f" {quote(body.contains)}" if body.contains else "")
+
+
+def read_headers(fields: Fields, keys: Keys) -> Mapping[str, str]:
+    """Read headers by name. Raises UsageError for what could not stand in a request, or would break it."""
+    headers = fields.mapping(keys) or {}
+    for name, value in headers.items():
+        own: Keys = (*keys, name)
+        if not TOKEN.fullmatch(name):
+            raise fields.wrong(own, f"{quote(name)} is no name of a header", "Use letters, digits and -")
+        if name.lower() in SET_BY_TUNER:
+            raise fields.wrong(own, f"{name} is set by the load generator", "Leave it out")
+        if not isinstance(value, str) or not value.isascii() or not value.isprintable():
+            raise fields.wrong(own, "the value of a header is one line of ASCII text", "Write it in quotes")
+        if len(value) > MOST_HEADER_LETTERS:
+            raise fields.wrong(
+                own, f"{len(value)} letters are too many for a header", f"Use {MOST_HEADER_LETTERS} or fewer"
+            )
+    if len({name.lower() for name in headers}) < len(headers):
+        raise fields.wrong(keys, f"{', '.join(headers)}: a header comes twice", "Write each once")
+    return {str(name): str(value) for name, value in headers.items()}
+
+
+def read_load_headers(fields: Fields) -> Mapping[str, str]:
+    """Read `load.headers:`, which every request of the load has."""
+    keys: Keys = ("load", "headers")
+    headers = read_headers(fields, keys)
+    for name, value in headers.items():
+        if name.lower() == "accept-encoding":
+            raise fields.wrong(
+                (*keys, name), f"{name} has a key of its own", "Write `load.accept_encoding: gzip`"
+            )
+        if not value.strip():
+            raise fields.wrong((*keys, name), "a header without a value", "Write one, or leave it out")
+    return headers
+
+
+def read_body(fields: Fields, keys: Keys) -> Body:
+    """Read how bodies are judged: one word, or `contains:` with a text."""
+    given = fields.value(keys)
+    if given is None:
+        return ANY_BODY
+    if not isinstance(given, Mapping):
+        if given not in BODIES:
+            raise fields.wrong(
+                keys,
+                f"{quote(given)} is no way to judge a body",
+                f"Write {', '.join(BODIES)}, or {{contains: TEXT}}",
+            )
+        return Body(check=BodyCheck(str(given)))
+    fields.refuse_unknown(keys, (CONTAINS,))
+    text = fields.text((*keys, CONTAINS), "")
+    if not text or len(text) > MOST_TEXT_LETTERS:
+        raise fields.wrong(
+            keys, f"{quote(text)} is no text to look for", f"Write 1 to {MOST_TEXT_LETTERS} letters"
+        )
+    return Body(check=BodyCheck.CONTAINS, contains=text)
+
+
+def refuse_packed(fields: Fields, keys: Keys, body: Body, accepted: str) -> None:
+    """Raise UsageError where a body is to be looked into, and may come compressed."""
+    if accepted and body.check in {BodyCheck.CONTAINS, BodyCheck.CHECKSUM}:
+        raise fields.wrong(
+            keys,
+            f"`{body.check}` cannot be judged in a compressed body",
+            "Leave accept_encoding out, or write `body: any`",
+        )
+
+
+def _read_kind(own: Fields, shared: Mapping[str, str]) -> RequestKind:
     own.refuse_unknown((), KEYS)
     if own.value(("path",)) is None:
         raise own.wrong((), "a request without `path:`", "Write the path that it asks for")
     sha256 = own.text(("sha256",), "")
     if sha256 and not SHA256.fullmatch(sha256):
         raise own.wrong(("sha256",), f"{quote(sha256)} is no SHA-256", "Write what sha256sum prints")
+    body, body_bytes = read_body(own, ("body",)), own.number(("bytes",), None, int, low=0, high=MOST_BYTES)
+    allowed = {
+        "bytes": (BodyCheck.LENGTH, BodyCheck.CHECKSUM),
+        "sha256": (BodyCheck.CHECKSUM, BodyCheck.LENGTH),
+    }
+    for key, checks in allowed.items():
+        if own.value((key,)) is not None and body.check not in (BodyCheck.LEARNED, *checks):
+            raise own.wrong((key,), f"`{key}:` beside `body: {body.check}`", "Leave one of them out")
+    headers = _join_headers(shared, read_headers(own, ("headers",)))
+    accepted = {name.lower(): value for name, value in headers.items()}.get("accept-encoding", "")
+    refuse_packed(own, ("body",), body, accepted)
     return RequestKind(
         path=read_path(own, ("path",), "/"),
         method=own.choice(("method",), "GET", METHODS),
-        headers=_read_headers(own),
+        headers=headers,
         status=own.number(("status",), 200, int, low=200, high=599),
-        body_bytes=own.number(("bytes",), None, int, low=0, high=MOST_BYTES),
+        body_bytes=body_bytes,
         sha256=sha256,
+        body=body,
         weight=own.number(("weight",), 1.0, float, low=0, high=1e9),
     )
 
 
-def _read_headers(own: Fields) -> Mapping[str, str]:
-    headers = own.mapping(("headers",)) or {}
-    for name, value in headers.items():
-        keys: Keys = ("headers", name)
-        if not TOKEN.fullmatch(name):
-            raise own.wrong(keys, f"{quote(name)} is no name of a header", "Use letters, digits and -")
-        if name.lower() in SET_BY_TUNER:
-            raise own.wrong(keys, f"{name} is set by the load generator", "Leave it out")
-        if not isinstance(value, str) or not value.isascii() or not value.isprintable():
-            raise own.wrong(keys, f"{quote(value)} is no value of a header", "Write one line of ASCII text")
-    return {str(name): str(value) for name, value in headers.items()}
+def _join_headers(shared: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the headers of the load with those of one request, which take their place."""
+    names = {name.lower() for name in own}
+    return {**{name: value for name, value in shared.items() if name.lower() not in names}, **own}

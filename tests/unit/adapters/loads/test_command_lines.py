@@ -8,9 +8,10 @@ from tuner.adapters.loads.command import Command
 from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.k6 import K6
 from tuner.adapters.loads.oha import Oha
+from tuner.adapters.loads.websocket import WebSocket
 from tuner.adapters.loads.wrk import Wrk
 from tuner.errors import UsageError
-from tuner.ports import Completed, LoadGenerator, Workload
+from tuner.ports import Body, BodyCheck, Completed, LoadGenerator, Workload
 
 WORKLOAD = Workload(
     url="http://127.0.0.1:8080/index.html",
@@ -65,7 +66,8 @@ def test_ab_gets_its_number_of_requests_after_its_time_limit():
 
     assert argv.index("-t") < argv.index("-n")
     assert {"-r", "-k", "-q"} <= set(argv)
-    assert "-l" not in argv
+    assert "-l" in argv
+    assert "-l" not in Ab().command(replace(WORKLOAD, body_bytes=5))
     assert argv[argv.index("ab") - 1] == "6.000"
 
 
@@ -283,3 +285,49 @@ def test_versions_are_found(load: LoadGenerator, printed: bytes, version: str):
     completed = Completed(argv=(), returncode=0, stdout=printed, stderr=b"", duration_s=0.1)
 
     assert load.read_version(completed) == version
+
+
+HEADERS = {"Authorization": "Bearer a'b", "Accept-Language": "de"}
+
+
+@pytest.mark.parametrize(
+    ("load", "option"),
+    [(Ab(), "-H"), (Oha(), "-H"), (H2load(), "--header"), (WebSocket(), "--header")],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_headers_are_single_arguments(load: LoadGenerator, option: str):
+    argv = load.command(replace(WORKLOAD, headers=HEADERS))
+
+    lines = [argv[index + 1] for index, word in enumerate(argv) if word == option]
+    assert lines == ["Authorization: Bearer a'b", "Accept-Language: de"]
+
+
+def test_wrk_and_k6_have_headers_in_their_scripts_as_texts_and_on_no_command_line():
+    workload = replace(WORKLOAD, headers={"X": '"] = os.exit() --', "Y": "`${1}`"})
+
+    (lua,), (javascript,) = Wrk().files(workload).values(), K6().files(workload).values()
+
+    assert b'wrk.headers["X"] = "\\034] = os.exit() --"\n' in lua
+    assert b'"Y": "`${1}`"' in javascript
+    assert not any("os.exit" in word for word in Wrk().command(workload))
+
+
+def test_a_command_of_the_users_own_is_told_that_it_has_its_own_headers():
+    command = Command(["a", "{url}", "{duration_s}"], {"json": {"correct": "/ok"}})
+
+    with pytest.raises(UsageError, match="it sends headers of its own only"):
+        command.command(replace(WORKLOAD, headers=HEADERS))
+
+
+@pytest.mark.parametrize("check", [BodyCheck.CONTAINS, BodyCheck.CHECKSUM])
+@pytest.mark.parametrize("load", [Ab(), H2load(), Oha()], ids=lambda load: load.name)
+def test_who_sees_no_body_says_who_does(load: LoadGenerator, check: BodyCheck):
+    with pytest.raises(UsageError, match=f"{load.name}: it does not look into bodies.* Use wrk or k6, or"):
+        load.command(replace(WORKLOAD, body=Body(check=check)))
+
+
+def test_certificates_are_not_checked_where_the_study_says_so():
+    workload = replace(WORKLOAD, url="https://127.0.0.1/", verifies=False)
+
+    assert "--insecure" in Oha().command(workload)
+    assert b'"insecureSkipTLSVerify": true' in b"".join(K6().files(workload).values())

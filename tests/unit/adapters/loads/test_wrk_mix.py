@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 from itertools import cycle, islice
 
 import pytest
@@ -9,7 +10,7 @@ from tuner.adapters.loads._wrk_mix import order_of, read_mix, write_script
 from tuner.adapters.loads.ab import Ab
 from tuner.adapters.loads.wrk import Wrk
 from tuner.errors import UsageError
-from tuner.ports import Failures, RequestKind, Workload
+from tuner.ports import Body, Failures, RequestKind, Workload
 
 PAGE = RequestKind(path="/a", body_bytes=10, weight=3)
 
@@ -69,3 +70,32 @@ def test_a_load_generator_of_one_kind_of_request_refuses_a_mix():
     assert Wrk().command(workload)
     with pytest.raises(UsageError, match=r"ab: it sends one kind of request, not a mix\. Use wrk, or ask"):
         Ab().command(workload)
+
+
+def varying(**more: object) -> RequestKind:
+    return RequestKind(path="/a", body=Body(varies=True, **more))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "tests"),
+    [
+        ([varying()], "{{}}"),
+        ([varying(least_bytes=1, contains='a"b')], '{{{least = 1, text = "a\\034b"}}}'),
+        ([varying(least_bytes=1), PAGE], "{{{least = 1}, {length = 10}}}"),
+        ([varying(least_bytes=1), RequestKind(path="/b")], "{{}}"),
+        ([replace(PAGE, body=Body(content=b"\0"))], '{{{content = "\\000"}}}'),
+    ],
+)
+def test_a_body_of_any_length_has_to_pass_a_test(kinds: list[RequestKind], tests: str):
+    assert f"local tests = {tests}\n" in write_script(kinds)
+
+
+def test_a_page_that_varies_is_sent_by_its_path_and_looked_at():
+    workload = Workload(
+        url="http://a/b?c=d", connections=1, keepalive=True, duration_s=1.0, body=Body(varies=True)
+    )
+    (script,) = Wrk().files(workload).values()
+
+    assert b'path = "/b?c=d"' in script
+    assert b"function response(" in script
+    assert b"function response(" not in b"".join(Wrk().files(replace(workload, body=Body())).values())

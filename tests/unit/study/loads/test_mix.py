@@ -88,9 +88,16 @@ def test_what_changes_something_on_an_installed_service_asks_for_trust(study):
         ("    - {path: /a, status: 99}\n", "99 is out of range"),
         ("    - {path: /a, bytes: many}\n", "is not a whole number"),
         ("    - {path: /a, sha256: abc}\n", "'abc' is no SHA-256. Write what sha256sum prints"),
-        ("    - {path: /a, headers: {Host: b}}\n", "Host is set by the load generator. Leave it out"),
+        ("    - {path: /a, bytes: 3, body: any}\n", "`bytes:` beside `body: any`. Leave one of them out"),
+        (
+            "    - {path: /a, body: checksum, headers: {Accept-Encoding: gzip}}\n",
+            "`checksum` cannot be judged in a compressed body",
+        ),
+        ("    - {path: /a}\n  body: any\n", "each request of a mix has a body of its own"),
+        ("    - {path: /a, headers: {Upgrade: b}}\n", "Upgrade is set by the load generator. Leave it out"),
+        ("    - {path: /a, headers: {x: b, X: c}}\n", "x, X: a header comes twice. Write each once"),
         ("    - {path: /a, headers: {'a b': c}}\n", "'a b' is no name of a header"),
-        ('    - {path: /a, headers: {b: "c\\r\\nd"}}\n', "is no value of a header"),
+        ('    - {path: /a, headers: {b: "c\\r\\nd"}}\n', "the value of a header is one line of ASCII text"),
     ],
 )
 def test_a_mix_that_cannot_be_sent_is_refused_at_its_line(study, requests, said):
