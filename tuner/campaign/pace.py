@@ -6,6 +6,7 @@ have to be longer than that, or most clients are cut off in the middle of their 
 """
 
 import math
+from statistics import median
 
 from tuner.campaign.experiment import Experiment
 from tuner.records import Role, Start, State
@@ -14,6 +15,7 @@ from tuner.study.facts import PACE, Pace
 RESPONSE_TIMES, RESPONSES = 20, 200
 """A window has so many response times, or so many responses: whichever comes first."""
 LEAST_RESPONSE_TIMES = 1.5
+MEDIAN = 0.5
 MOST_WINDOW_S = 30.0
 MOST_SHARE = 1 / 75
 """Of a study's time, for one window: a study needs some sixty of them."""
@@ -55,6 +57,9 @@ def _needed_s(control: Start, clients: int, window_s: float) -> tuple[float, flo
         is_silent = control.state is State.FAILED and control.failure and control.failure.kind == "stalled"
         return 0.0, GROWTH * window_s if is_silent else window_s
     throughput = correct / lasted_s
-    response_s = clients / throughput
+    known = (each.latency.quantiles_ms.get(MEDIAN) for each in windows if each.latency is not None)
+    seen = [each_ms / 1000 for each_ms in known if each_ms is not None]
+    # What the window before has left makes throughput low at first, but no response that came slow.
+    response_s = min(clients / throughput, median(seen) if seen else math.inf)
     enough_s = min(RESPONSE_TIMES * response_s, RESPONSES / throughput)
     return response_s, max(enough_s, LEAST_RESPONSE_TIMES * response_s)
