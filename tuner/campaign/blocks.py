@@ -30,6 +30,7 @@ def measure_blocks(
     seed: str,
     first: int = 0,
     has_time: Callable[[], bool] = lambda: True,
+    wait_until_quiet: Callable[[], bool] = lambda: False,
 ) -> Mapping[str, str]:
     """Measure one block after the other; returns the arms that failed, with the reason.
 
@@ -42,6 +43,7 @@ def measure_blocks(
         first: number of the first block. One that was cut off by an interruption is not gone on with: hours
             may lie between.
         has_time: asked before each start.
+        wait_until_quiet: waits once for other programs to leave the host alone; returns whether they have.
 
     Raises:
         TooNoisy: the environment spoils one start after the other.
@@ -54,19 +56,24 @@ def measure_blocks(
         for arm in Random(f"{seed}/{block}").sample(list(arms), len(arms)):  # noqa: S311 - no secret
             if not has_time():
                 return failed
-            reason = measure_until_it_counts(partial(make, arm, block), arm)
+            reason = measure_until_it_counts(
+                partial(make, arm, block), arm, wait_until_quiet=wait_until_quiet
+            )
             if reason is not None:
                 failed[arm] = reason
     return failed
 
 
-def measure_until_it_counts(make: Callable[[], Start], arm: str) -> str | None:
+def measure_until_it_counts(
+    make: Callable[[], Start], arm: str, *, wait_until_quiet: Callable[[], bool] = lambda: False
+) -> str | None:
     """Make starts until one counts; returns why the arm failed, or None.
 
     Raises:
         TooNoisy: the environment spoils one after the other.
     """
     failures = spoiled = 0
+    has_waited = False
     while True:
         start = make()
         if start.counts:
@@ -76,6 +83,8 @@ def measure_until_it_counts(make: Callable[[], Start], arm: str) -> str | None:
         spoiled += start.state is not State.FAILED
         if failures == MAX_FAILURES:
             return reason
+        if spoiled == MAX_SPOILED and not has_waited and wait_until_quiet():
+            spoiled, has_waited = 0, True
         if spoiled == MAX_SPOILED:
             what = f"{arm} could not be measured {MAX_SPOILED} times in a row"
             raise TooNoisy(f"host: too noisy, {what}: {reason} {LEAVE}")

@@ -44,6 +44,7 @@ def measure_pairs(
     *,
     is_taken: Callable[[int], bool] = lambda _: False,
     wait: Callable[[], object] = lambda: None,
+    wait_until_quiet: Callable[[], bool] = lambda: False,
 ) -> Paired:
     """Measure the pairs that are missing.
 
@@ -56,13 +57,18 @@ def measure_pairs(
         report: called before each pair with how many are done, of how many.
         is_taken: whether another worker is at the pair of a block.
         wait: lets others go on with theirs.
+        wait_until_quiet: waits once for other programs to leave the host alone; returns whether they have.
     """
     order = pair_order(pairing.pairs, pairing.rng, sides=tuple(pairing.sides))
     while len(read_pairs(starts, pairing)) < pairing.pairs:
         for index, sequence in enumerate(order):
             report(index, pairing.pairs)
             block = pairing.first_block + index
-            failed = None if is_taken(block) else _measure_pair(pairing, sequence, block, starts, make)
+            failed = (
+                None
+                if is_taken(block)
+                else _measure_pair(pairing, sequence, block, starts, make, wait_until_quiet)
+            )
             if failed is not None:
                 return Paired(logs=read_pairs(starts, pairing), failed=failed)
         wait()
@@ -75,13 +81,14 @@ def _measure_pair(
     block: int,
     starts: Sequence[Start],
     make: Callable[[Opening], Start],
+    wait_until_quiet: Callable[[], bool],
 ) -> str | None:
     """Measure what is missing of one pair; returns the side that failed with its reason, or None."""
     for arm in sequence:
         if finished_pair(starts, pairing, block) is not None:
             break
         opening = Opening(role=pairing.role, config=pairing.sides[arm], arm=arm, block=block)
-        failed = measure_until_it_counts(partial(make, opening), arm)
+        failed = measure_until_it_counts(partial(make, opening), arm, wait_until_quiet=wait_until_quiet)
         if failed is not None:
             return f"{arm}: {failed}"
     return None

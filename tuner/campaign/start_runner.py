@@ -10,6 +10,7 @@ from tuner.campaign.prepare import Setup
 from tuner.deploy.deployment import Deployment
 from tuner.errors import TrialFailed
 from tuner.measure.gates import RetryBudget
+from tuner.measure.gates.thresholds import DEFAULTS
 from tuner.measure.quiet import wait_until_quiet
 from tuner.measure.situations import measure_situations
 from tuner.measure.start import NO_JUDGES, Judges, Outcome, measure_start
@@ -38,6 +39,11 @@ class Starter:
     def wait_until_quiet(self, most_s: float) -> bool:
         """Wait until other programs leave the machine alone; return whether they do."""
         return wait_until_quiet(self.setup.host, self.setup.load, most_s=most_s)
+
+    def sit_out_noise(self, note: Callable[[str], None]) -> bool:
+        """Say that the host is too noisy, and wait for other programs to end; return whether they have."""
+        note(f"host: too noisy; waiting up to {DEFAULTS.noisy_pause_s:.0f} s for that to pass")
+        return self.wait_until_quiet(DEFAULTS.noisy_pause_s)
 
     def make(
         self,

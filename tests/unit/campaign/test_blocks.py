@@ -99,3 +99,28 @@ def test_an_environment_that_spoils_every_start_ends_it():
         bench.run(3, arms=("a",))
 
     assert len(bench.made) == MAX_SPOILED
+
+
+def test_after_a_pause_that_helps_an_arm_is_measured_on():
+    bench = Bench()
+    bench.ends["a"] = SPOILED
+    rests = []
+
+    def rest():
+        rests.append(len(bench.made))
+        del bench.ends["a"]
+        return True
+
+    assert bench.run(3, arms=("a",), wait_until_quiet=rest) == {}
+    assert rests == [MAX_SPOILED]
+    assert len(bench.made) == MAX_SPOILED + 3
+
+
+def test_there_is_one_pause_for_each_start():
+    bench = Bench()
+    bench.ends["a"] = SPOILED
+
+    with pytest.raises(TargetError, match="a could not be measured 5 times in a row"):
+        bench.run(3, arms=("a",), wait_until_quiet=lambda: True)
+
+    assert len(bench.made) == 2 * MAX_SPOILED

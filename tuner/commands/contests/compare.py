@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 from tuner.campaign.pairs import Pairing, measure_pairs, read_starts
@@ -133,6 +134,7 @@ class Comparing:
             self.starts,
             self._make,
             lambda done, total: self.progress.stage(self.stage, done, total),
+            wait_until_quiet=partial(next(iter(self._starters.values())).sit_out_noise, self.progress.note),
         )
         return paired.failed
 

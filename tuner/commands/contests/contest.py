@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 from tuner.campaign.blocks import measure_blocks
 from tuner.campaign.prepare import Setup
@@ -151,7 +152,8 @@ class Holding:
             for setup in self.setups.values():
                 held.enter_context(setup.target.hold(self.progress.note))
             held.enter_context(short_collections())
-            measure_blocks(self._choose, self._make, seed=seed, first=first)
+            rest = partial(next(iter(self.starters.values())).sit_out_noise, self.progress.note)
+            measure_blocks(self._choose, self._make, seed=seed, first=first, wait_until_quiet=rest)
 
     @property
     def _first(self) -> Setup:

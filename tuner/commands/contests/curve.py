@@ -176,7 +176,7 @@ class Charting(Interleaved):
         """Measure block after block until nothing is left to tell or the time is over."""
         measure_blocks(
             self._choose, self._make, seed=f"{self.setup.settings.seed}/curve", first=self.next_block,
-            has_time=self.has_time,
+            has_time=self.has_time, wait_until_quiet=self.wait_until_quiet,
         )  # fmt: skip
 
     def _choose(self, failed: Mapping[str, str]) -> Sequence[str]:

@@ -131,6 +131,13 @@ class Interleaved:
         """Return whether so many more starts are likely to end in time."""
         return self.time_left_s() >= starts * self.expected_s()
 
+    def wait_until_quiet(self) -> bool:
+        """Wait for other programs to leave the host alone, in time that does not count."""
+        begun_s = self.clock.monotonic()
+        is_quiet = self.starter.sit_out_noise(self.progress.note)
+        self.deadline_s += self.clock.monotonic() - begun_s
+        return is_quiet
+
     def make(self, opening: Opening, label: str, *, load: Load | None = None) -> Start:
         """Make one start, keep it and report it.
 

@@ -123,7 +123,7 @@ class Measuring(Interleaved):
         control = self.planned.arms[self.planned.control]
         failed = measure_blocks(
             self._choose, self._make, seed=f"{self.setup.settings.seed}/{self.planned.parameter}",
-            first=self.next_block, has_time=self.has_time,
+            first=self.next_block, has_time=self.has_time, wait_until_quiet=self.wait_until_quiet,
         )  # fmt: skip
         if control in failed:
             raise TargetError(f"sweep: the {self.planned.at} failed twice in a row. {failed[control]}")
