@@ -71,6 +71,12 @@ def _refuse_unmeasured(experiment: Experiment, control: Start) -> None:
     """Raise UsageError for a bound that cannot be checked: it would count as kept."""
     settings = experiment.setup.settings
     unknown = unmeasured(control, settings.constraints, settings.objective)
+    if unknown and not any(window.correct for window in control.valid_windows):
+        failed = sum(window.failures.total for window in control.valid_windows)
+        raise UsageError(
+            f"{settings.path}: {' and '.join(unknown)} cannot be told: all {failed:,} requests of the "
+            "default failed. Look into the server's log, or send less load."
+        )
     if unknown:
         raise UsageError(
             f"{settings.path}: {' and '.join(unknown)} cannot be told: the load generator reports no "

@@ -68,7 +68,7 @@ class Experiment:
         moved, pace = storage.recall(MOVED_LOAD), storage.recall(PACE)
         setup = setup if moved is None else setup.move(moved)
         if pace is not None:
-            setup, plan = setup.at_pace(pace), plan.paced(pace.window_s)
+            setup, plan = setup.at_pace(pace), plan.at_pace(pace.window_s)
         self.clock = clock
         self.setup = setup
         self.plan = plan
@@ -115,7 +115,7 @@ class Experiment:
     def set_pace(self, pace: Pace) -> None:
         """Go on with longer windows; what was measured so far cannot be compared with them."""
         self.storage.remember(PACE, pace)
-        self.setup, self.plan = self.setup.at_pace(pace), self.plan.paced(pace.window_s)
+        self.setup, self.plan = self.setup.at_pace(pace), self.plan.at_pace(pace.window_s)
         self.starter = replace(self.starter, setup=self.setup, plan=self.plan)
         self.starts.clear()
         self._ranked = None

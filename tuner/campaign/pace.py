@@ -16,6 +16,10 @@ RESPONSE_TIMES, RESPONSES = 20, 200
 """A window has so many response times, or so many responses: whichever comes first."""
 LEAST_RESPONSE_TIMES = 1.5
 MEDIAN = 0.5
+TRIAL_WINDOWS = 4
+"""What a trial takes, in windows: its warm-up, two windows, and the time between them."""
+FEW_TRIALS = 40
+"""Fewer find little and prove only large gains."""
 MOST_WINDOW_S = 30.0
 MOST_SHARE = 1 / 75
 """Of a study's time, for one window: a study needs some sixty of them."""
@@ -38,6 +42,9 @@ def settle_pace(experiment: Experiment) -> None:
     experiment.set_pace(Pace(window_s=window_s, response_s=response_s, since=since))
     said = f"a response takes {response_s:.1f} s" if response_s else "no response came in time"
     experiment.progress.note(f"{said}: each window lasts {window_s:.0f} s, and the calibration begins anew")
+    trials = int(60 * experiment.plan.minutes / (TRIAL_WINDOWS * window_s))
+    if trials < FEW_TRIALS:
+        experiment.progress.note(f"there is time for some {trials} trials; `--minutes` gives more")
 
 
 def _is_settled(experiment: Experiment) -> bool:

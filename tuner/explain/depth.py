@@ -33,7 +33,7 @@ def describe_depth(
     tried = [start.config[name] for start in starts if start.counts and name in start.config]
     values = list_values(space, config, name, tried)
     at_config, at_default = (
-        respond(beliefs, around, {name: values}).get(name) if beliefs is not None else None
+        respond(beliefs, starts, around, {name: values}).get(name) if beliefs is not None else None
         for around in (config, space.default())
     )
     return Depth(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tuner.explain.beliefs import Array, Beliefs, read_worth
+from tuner.explain.beliefs import TOLD, Array, Beliefs, read_worth
 from tuner.explain.explanation import Finding, Other, Tolerance
 from tuner.explain.findings import find
 from tuner.explain.variation import (
@@ -20,6 +20,7 @@ from tuner.explain.variation import (
     vary,
 )
 from tuner.ports import Config, Scalar
+from tuner.records import Start
 from tuner.space import Space
 from tuner.space.parameters import Parameter
 
@@ -29,6 +30,9 @@ LEAST_RANGE = 0.1
 """Share of the searched range below which a tolerance tells nobody anything."""
 TOLERANCE_SURE = 0.9
 """Probability with which a loss is no more than promised."""
+LEAST_TRIED = 3
+"""Trials at other values, below which neither "no effect" nor a tolerance is said: a model that was shown
+nothing falls back on what it believed beforehand."""
 ORDER = (Finding.HELPS, Finding.HARMFUL, Finding.NO_EFFECT, Finding.UNKNOWN, Finding.CANNOT_ACT)
 
 
@@ -45,6 +49,8 @@ class Response:
     """Of the numbers among them, 0 to 1 on the scale that is searched."""
     draws: Array
     """Shape (draws, values), in log points."""
+    tried: int
+    """Trials with another value than the configuration's, and than the default's."""
 
     @property
     def others(self) -> list[int]:
@@ -52,10 +58,13 @@ class Response:
         return [index for index, each in enumerate(self.values) if not is_same(each, self.value)]
 
 
-def respond(beliefs: Beliefs, config: Config, asked: Mapping[str, Values]) -> dict[str, Response]:
+def respond(
+    beliefs: Beliefs, starts: Sequence[Start], config: Config, asked: Mapping[str, Values]
+) -> dict[str, Response]:
     """Return the responses of parameters around a configuration, by name; those that are off are left out."""
     space = beliefs.space
-    changes = list_changes(space, config)
+    tried = [each.config for each in starts if each.counts and each.role in TOLD]
+    default, changes = space.default(), list_changes(space, config)
     fits = {
         name: [(value, varied) for value in values.every if (varied := vary(space, changes, name, value))]
         for name, values in asked.items()
@@ -79,6 +88,10 @@ def respond(beliefs: Beliefs, config: Config, asked: Mapping[str, Values]) -> di
                 if is_among(value, asked[name].numbers)
             ),
             draws=drawn,
+            tried=sum(
+                not is_same(each.get(name), config[name]) and not is_same(each.get(name), default.get(name))
+                for each in tried
+            ),
         )
         for (name, each), drawn in zip(fits.items(), draws, strict=True)
     }
@@ -89,12 +102,12 @@ def searched(space: Space) -> list[str]:
     return list(dict.fromkeys(dimension.parameter for dimension in space.dimensions))
 
 
-def respond_all(beliefs: Beliefs, config: Config) -> dict[str, Response]:
+def respond_all(beliefs: Beliefs, starts: Sequence[Start], config: Config) -> dict[str, Response]:
     """Return the responses of all parameters that are searched and can act, around a configuration."""
     space = beliefs.space
     known = {each.name: each for each in space.parameters}
     acting = [name for name in searched(space) if not why_it_cannot_act(space, config, known[name])]
-    return respond(beliefs, config, {name: list_values(space, config, name) for name in acting})
+    return respond(beliefs, starts, config, {name: list_values(space, config, name) for name in acting})
 
 
 def describe_others(space: Space, config: Config, responses: Mapping[str, Response]) -> tuple[Other, ...]:
@@ -122,6 +135,8 @@ def _describe_other(space: Space, config: Config, parameter: Parameter, response
         )
     draws = response.draws[:, response.others]
     finding, bound, at = find(draws)
+    if finding is Finding.NO_EFFECT and response.tried < LEAST_TRIED:
+        finding, bound = Finding.UNKNOWN, None
     return Other(
         parameter=name,
         default=default,
@@ -129,8 +144,16 @@ def _describe_other(space: Space, config: Config, parameter: Parameter, response
         bound=bound,
         value=None if at is None else response.values[response.others[at]],
         effect=None if at is None else read_worth(draws[:, at]),
-        reason="" if finding is not Finding.UNKNOWN else "the starts do not tell",
+        reason="" if finding is not Finding.UNKNOWN else _say_too_little(response),
     )
+
+
+def _say_too_little(response: Response) -> str:
+    """Write why a finding is open: nothing can be said of what was hardly tried."""
+    if response.tried >= LEAST_TRIED:
+        return "the trials do not tell"
+    often = f"only {response.tried} time{'' if response.tried == 1 else 's'}" if response.tried else "never"
+    return f"tried {often} at another value"
 
 
 def why_it_cannot_act(space: Space, config: Config, parameter: Parameter) -> str:
@@ -147,7 +170,7 @@ def why_it_cannot_act(space: Space, config: Config, parameter: Parameter) -> str
 def find_tolerance(response: Response) -> Tolerance | None:
     """Return the range in which the gain stays, for the least promise with a range; None without one."""
     numbers = response.values[: len(response.places)]
-    if not numbers:
+    if not numbers or response.tried < LEAST_TRIED:
         return None
     losses = np.quantile(-response.draws[:, : len(numbers)], TOLERANCE_SURE, axis=0)
     for loss in LOSSES:

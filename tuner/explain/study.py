@@ -57,7 +57,7 @@ def explain(
 def _explain(beliefs: Beliefs, starts: Sequence[Start], config: Config, metric: str) -> Explanation:
     space = beliefs.space
     gain, lines, interactions = weigh_lines(beliefs, config)
-    responses = respond_all(beliefs, config)
+    responses = respond_all(beliefs, starts, config)
     others = describe_others(space, config, responses)
     return Explanation(
         metric=metric,

@@ -328,6 +328,8 @@ def summarize(
             settings, space, starts, chosen, metric=name_metric(storage.metric), gain=gain,
             is_finished=bool(finished),
         )  # fmt: skip
+        # What was rejected is not to be proven by more pairs.
+        found = replace(found, proof=None) if unshipped is not None else found
         explanation = conclude(space, found, gain, reason)
     return Summary(
         study=settings.name,

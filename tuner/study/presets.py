@@ -55,6 +55,11 @@ class Plan:
         least_s = next((seconds for many, seconds in LEAST_WINDOWS_S if connections >= many), 0.0)
         return self.paced(least_s) if least_s else self
 
+    def at_pace(self, window_s: float) -> "Plan":
+        """Return the plan of a slow application; a race that has no time for two trials decides nothing."""
+        race_s = self.race_s if self.race_s >= 4 * window_s else 0.0
+        return replace(self.paced(window_s), race_s=race_s)
+
     def paced(self, window_s: float) -> "Plan":
         """Return the plan with windows, and warm-ups, of so many seconds at the least."""
         return replace(

@@ -69,7 +69,7 @@ def test_what_its_parent_switches_off_cannot_act():
 def test_where_no_setting_can_act_nothing_responds():
     space, starts, winner = study()
 
-    assert respond(Beliefs.of(space, starts, seed=0), winner, {}) == {}
+    assert respond(Beliefs.of(space, starts, seed=0), starts, winner, {}) == {}
 
 
 def test_every_tolerance_holds_its_value_and_spans_a_part_of_the_range():
@@ -159,3 +159,14 @@ def test_one_parameter_is_looked_into():
     assert at_winner.at_default.log == pytest.approx(0.15, abs=0.05)
     with pytest.raises(UsageError, match="open_file_cash"):
         explain_parameter(space, starts, winner, "open_file_cash", explained())
+
+
+@pytest.mark.parametrize("searches", [0, 1, 2])
+def test_nothing_is_said_of_what_was_hardly_tried(searches):
+    """Neither "no effect" nor a tolerance: a model that was shown nothing knows nothing."""
+    found = explained(searches=searches, pairs=0)
+
+    assert not [other for other in found.others if other.finding is Finding.NO_EFFECT]
+    assert found.tolerances == ()
+    unknown = [other for other in found.others if other.finding is Finding.UNKNOWN]
+    assert all("at another value" in other.reason for other in unknown)

@@ -38,6 +38,9 @@ LEAST_PAIRS, MOST_PAIRS = 2, 8
 """One pair rejects nothing: any start may go wrong."""
 MOST_EXTENSION = 3
 """Pairs that may follow while it is not clear whether a candidate fails."""
+MOST_SHARE = 0.25
+"""Of a study's time, for the checks of a slow application."""
+TOO_SLOW = "a study of more minutes has time for it"
 NOT_MEASURED = "it could not be measured in any pair"
 NOT_SERVED = "the default itself serves nothing there"
 
@@ -132,7 +135,11 @@ def _plan(experiment: Experiment, config: Config, before: Sequence[Meeting]) -> 
     count = 1 if hosts is None else len(hosts.names)
     situations, left_out = choose_situations(setup.load, is_private=not setup.settings.target.is_managed)
     own_s = experiment.schedule.window_s()
-    window_s = max(LEAST_WINDOW_S, min(own_s, MOST_WINDOW_S))
+    is_slow = setup.load.response_s > 0
+    window_s = own_s if is_slow else max(LEAST_WINDOW_S, min(own_s, MOST_WINDOW_S))
+    if is_slow and 2 * LEAST_PAIRS * len(situations) * window_s > MOST_SHARE * 60 * plan.minutes:
+        left_out = {**left_out, **dict.fromkeys((each.name for each in situations), TOO_SLOW)}
+        situations = ()
     noise = experiment.ranking().noise
     slow = sum(each.slow_clients > 0 for each in situations)
     loads_s = len(situations) * (window_s + OVERHEAD_S) + slow * OVERHEAD_S
