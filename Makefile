@@ -143,6 +143,10 @@ bench-exports: setup ## Apply ten random winners of each server by all who read 
 	@EXPORTED_WINNERS=10 $(BIN)/python -m pytest -n $(WORKERS) -k random \
 		tests/integration/test_exports_applied.py tests/integration/test_exports_by_consumers.py
 
+.PHONY: bench-real-configs
+bench-real-configs: setup ## Find, change and undo settings in a FOLDER of configurations that others wrote
+	@$(BIN)/python -m benchmarks.real_configs "$(FOLDER)"
+
 .PHONY: bench-slow-clients
 bench-slow-clients: setup ## Serve a quick study's winner beside slow clients (of SERVER, or STUDY=FILE)
 	@$(BIN)/python -m benchmarks.slow_clients $(if $(STUDY),--study "$(STUDY)",--server "$(SERVER)")

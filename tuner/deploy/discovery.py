@@ -1,10 +1,12 @@
 """Finds the installed servers of a study on a host, where they answer, and with what page."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+from tuner import plugins
 from tuner.deploy.load_target import resolve
 from tuner.deploy.readiness import (
     Answer,
@@ -29,6 +31,7 @@ from tuner.ports import (
     Host,
     Installation,
     InstalledServer,
+    PooledServer,
     RequestKind,
     SentRequest,
     Server,
@@ -76,7 +79,7 @@ def find_installed(host: Host, adapters: Mapping[str, InstalledServer]) -> tuple
 
     Raises TargetError when one is not installed, does not run, or its own configuration fails its check.
     """
-    return tuple(_find(host, name, adapter) for name, adapter in adapters.items())
+    return tuple(_describe(host, name, each, each.find(host)) for name, each in adapters.items())
 
 
 def find_services(host: Host, adapters: Iterable[InstalledServer]) -> tuple[Service, ...]:
@@ -111,13 +114,35 @@ def choose_url(settings: Study, servers: tuple[DiscoveredServer, ...]) -> str:
 def aim_servers(
     servers: Sequence[DiscoveredServer], requests: Sequence[SentRequest], host: Host
 ) -> tuple[DiscoveredServer, ...]:
-    """Return the servers with the settings of those sites and paths that answer the load."""
-    return tuple(
+    """Return the servers with the settings of those sites, paths and pools that answer the load."""
+    aimed = tuple(
         replace(each, installation=each.adapter.aim(host, each.installation, requests))
         if isinstance(each.adapter, SiteServer)
         else each
         for each in servers
     )
+    if not any(isinstance(each.adapter, PooledServer) for each in servers):
+        return aimed
+    fronts = [each.installation for each in aimed if isinstance(each.adapter, SiteServer)]
+    passing = fronts or _find_fronts(host, requests)
+    addresses = tuple(dict.fromkeys(address for each in passing for address in each.passes_to))
+    return tuple(
+        _describe(host, each.name, each.adapter, each.adapter.find_behind(host, addresses))
+        if isinstance(each.adapter, PooledServer) and addresses
+        else each
+        for each in aimed
+    )
+
+
+def _find_fronts(host: Host, requests: Sequence[SentRequest]) -> Iterator[Installation]:
+    """Yield the web servers that run on a host without being tuned, with what answers the load there."""
+    for name in plugins.adapter_names(plugins.Kind.SERVER):
+        with suppress(TargetError, UsageError):  # it is not installed, or not to be read
+            adapter = plugins.make_server(name)
+            if isinstance(adapter, SiteServer):
+                found = adapter.find(host)
+                if found.service and read_pid(host.run_all([first_process(found.service)])[0]):
+                    yield adapter.aim(host, found, requests)
 
 
 def describe_requests(source: Host, text: str, kinds: Iterable[RequestKind]) -> tuple[SentRequest, ...]:
@@ -233,8 +258,9 @@ def _describe_stopped(host: Host, service: Service) -> str:
     )
 
 
-def _find(host: Host, name: str, adapter: InstalledServer) -> DiscoveredServer:
-    installation = adapter.find(host)
+def _describe(
+    host: Host, name: str, adapter: InstalledServer, installation: Installation
+) -> DiscoveredServer:
     service = installation.service
     if service is None:
         return DiscoveredServer(name=name, adapter=adapter, installation=installation)

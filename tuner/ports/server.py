@@ -170,7 +170,7 @@ class Installation:
     sites: tuple[str, ...] = ()
     """URLs of its virtual hosts by their names, as its files give them: `http://shop.example/`."""
     passes_to: tuple[str, ...] = ()
-    """Addresses of the servers behind it that answer the requests of the load, as its files name them
+    """Addresses of the programs behind it that answer the load by FastCGI, as its files name them
     (`unix:/run/php/php8.2-fpm.sock`, `127.0.0.1:9000`); for an installation that was aimed at requests."""
     layout: object = None
     """What the adapter has read in the files; for itself alone."""
@@ -296,6 +296,18 @@ class InstalledServer(Server, Protocol):
             config: what was asked.
             installation: as it was found.
             pid: the service's first process; 0 where there is none.
+        """
+
+
+@runtime_checkable
+class PooledServer(InstalledServer, Protocol):
+    """An installed server that answers at several addresses, with settings of its own at each."""
+
+    def find_behind(self, host: Host, addresses: Sequence[str]) -> Installation:
+        """Find the installed service, with the settings of what answers at one of these addresses.
+
+        They are written as the web server before it names them (`Installation.passes_to`). Raises TargetError
+        where nothing answers there.
         """
 
 

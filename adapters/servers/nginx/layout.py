@@ -94,9 +94,17 @@ class Layout:
         aimed.chains = {scope: tuple(dict.fromkeys(chains)) for scope, chains in found.items()}
         passing = (find_pass(chain) for chain in aimed.chains[Scope.REQUEST])
         aimed.passes_to = tuple(
-            dict.fromkeys(each.arguments[0] for each in passing if each and each.arguments)
+            dict.fromkeys(address for each in passing if each for address in self._addresses(each))
         )
         return aimed
+
+    def _addresses(self, passing: Directive) -> tuple[str, ...]:
+        """Return where programs are asked by FastCGI: the servers of an upstream, or one address."""
+        if passing.name != "fastcgi_pass" or not passing.arguments:
+            return ()
+        named = [each for each in self.http.inside("upstream") if each.arguments == passing.arguments]
+        servers = [each.arguments[0] for upstream in named for each in upstream.inside("server")]
+        return tuple(each for each in servers or passing.arguments if "$" not in each)
 
     def find_given(self, setting: Setting) -> Given:
         """Find the directives that act on the requests, and why they cannot be changed."""

@@ -34,8 +34,8 @@ from tuner.ports import (
     Files,
     Host,
     Installation,
-    InstalledServer,
     Needs,
+    PooledServer,
     Process,
     Scalar,
     Site,
@@ -176,4 +176,4 @@ def _judge_children(look: FileReader, config: Config, parent: int, pool: str) ->
 
 if TYPE_CHECKING:
     _private: BackendServer = PhpFpm()
-    _installed: InstalledServer = PhpFpm()
+    _installed: PooledServer = PhpFpm()

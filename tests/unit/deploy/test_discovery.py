@@ -3,11 +3,14 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.unit.adapters.servers.nginx.layouts import MAIN, PID_FILE, make_host
+from tests.unit.adapters.servers.php_fpm.layouts import SHOP_AND_BLOG
+from tests.unit.adapters.servers.php_fpm.layouts import host_of as php_host
+from tuner import plugins
 from tuner.adapters.servers.nginx import Nginx
-from tuner.deploy.discovery import find_installed, read_pid
+from tuner.deploy.discovery import aim_servers, find_installed, read_pid
 from tuner.errors import TargetError
 from tuner.kit.programs import drop_lines
-from tuner.ports import FileState
+from tuner.ports import FileState, SentRequest
 from tuner.testing.fakes import completed
 
 
@@ -75,6 +78,36 @@ def test_under_systemd_it_may_stay_in_the_foreground():
 
     assert service is not None
     assert service.stays == ""
+
+
+SITES = b"""\
+events { }
+http {
+    upstream blog { server unix:/run/php/blog.sock; }
+    server {
+        listen 80;
+        location ^~ /blog/ { fastcgi_pass blog; }
+        location ~ [.]php$ { fastcgi_pass 127.0.0.1:9000; }
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("tuned", [("nginx", "php-fpm"), ("php-fpm",)])
+@pytest.mark.parametrize(("path", "children"), [("/index.php", 7), ("/blog/index.php", 8)])
+def test_the_pool_is_tuned_that_the_web_server_passes_the_page_to(
+    tuned: tuple[str, ...], path: str, children: int
+):
+    host, programs = make_host({MAIN: SITES}), php_host(SHOP_AND_BLOG)
+    host.commands = {**programs.commands, **host.commands}
+    host.commands |= {"cat": lambda _host, argv, _stdin: completed(argv, stdout=b"1\n")}
+    host.files |= programs.files
+    servers = find_installed(host, {name: plugins.make_installed_server(name) for name in tuned})
+    sent = SentRequest(scheme="http", addresses=("127.0.0.1",), port=80, host="localhost", path=path)
+
+    found = aim_servers(servers, [sent], host)[-1]
+
+    assert found.installation.facts.current["pm.max_children"] == children
 
 
 def test_a_process_that_its_pid_file_does_not_name_is_told():

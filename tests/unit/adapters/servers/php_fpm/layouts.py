@@ -150,4 +150,14 @@ DOCKER = Layout(
     prefix="/usr/local",
     is_systemd=False,
 )
+SHOP_AND_BLOG = replace(
+    with_file(BOOKWORM, "/etc/php/8.2/fpm/pool.d/www.conf", "[shop]\npm = static\n[blog]\npm = static\n"),
+    dumped={
+        "global": BOOKWORM.dumped["global"],
+        "shop": {**POOL, "listen": "127.0.0.1:9000", "pm.max_children": "7"},
+        "blog": {**POOL, "listen": "/run/php/blog.sock", "pm.max_children": "8"},
+        "wiki": {**POOL, "listen": "9001", "pm.max_children": "9"},
+    },
+)
+"""A php-fpm with several pools, none of which has the usual name."""
 LAYOUTS = {"debian-12": BOOKWORM, "rhel-9": RHEL}

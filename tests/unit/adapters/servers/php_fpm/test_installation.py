@@ -9,8 +9,8 @@ from tests.unit.adapters.servers.php_fpm.layouts import (
     BOOKWORM,
     DOCKER,
     LAYOUTS,
-    POOL,
     RHEL,
+    SHOP_AND_BLOG,
     Layout,
     find_pool,
     host_of,
@@ -132,17 +132,6 @@ def test_an_init_script_starts_it_where_there_is_no_systemd():
     layout = replace(BOOKWORM, is_systemd=False, others={"/etc/init.d/php8.2-fpm": "#!/bin/sh\n"})
 
     assert find_pool(layout).service.reload == ("service", "php8.2-fpm", "reload")
-
-
-SHOP_AND_BLOG = replace(
-    with_file(BOOKWORM, f"{POOLS}/www.conf", "[shop]\npm = static\n[blog]\npm = static\n"),
-    dumped={
-        "global": BOOKWORM.dumped["global"],
-        "shop": {**POOL, "listen": "127.0.0.1:9000", "pm.max_children": "7"},
-        "blog": {**POOL, "listen": "/run/php/blog.sock", "pm.max_children": "8"},
-        "wiki": {**POOL, "listen": "9001", "pm.max_children": "9"},
-    },
-)
 
 
 def test_several_pools_of_which_none_has_the_usual_name_are_refused():
