@@ -20,24 +20,32 @@ SHELLS = (["dash"], ["bash"], ["busybox", "sh"])
 class Script:
     """Two files in a folder, and the scripts that change them."""
 
-    def __init__(self, folder: Path, before: list[bytes | None], after: list[bytes], check: Argv = ("true",)):
+    def __init__(
+        self,
+        folder: Path,
+        before: list[bytes | None],
+        after: list[bytes],
+        check: Argv = ("true",),
+        names: Sequence[str] = ("a.conf", "b.conf"),
+    ):
         self.folder = folder
-        self.files = [folder / "a.conf", folder / "b.conf"]
+        self.files = [folder / name for name in names]
         for file, content in zip(self.files, before, strict=True):
             file.unlink(missing_ok=True)
             if content is not None:
                 file.write_bytes(content)
                 file.chmod(0o640)
         paths = [PurePosixPath(file) for file in self.files]
-        service = Service(name="", check=check, stop=(), start=(), reload=None)
+        service = Service(name="web", check=check, stop=(), start=(), reload=None)
         changed = Rewritten(
             before={path: old for path, old in zip(paths, before, strict=True) if old is not None},
             after=dict(zip(paths, after, strict=True)),
             service=service,
         )
         exported = export(make_summary(searches=4), "shell", rendered={"nginx": changed})
-        # The files are of no service, so none is told.
-        put({name: text.replace(b"activate restart ''\n", b"") for name, text in exported.items()}, folder)
+        # The files are of no service: a file says that it would have been told.
+        told = f"touch {folder}/told\n".encode()
+        put({name: text.replace(b"activate restart web\n", told) for name, text in exported.items()}, folder)
 
     def run(
         self,
@@ -69,6 +77,7 @@ def test_every_byte_is_put_and_put_back_in_every_shell(
         assert (done.returncode, script.contents()) == (0, expected), done.stderr
         assert "everything is in place already" in script.run(name, shell).stdout
     assert all(file.stat().st_mode & 0o777 == 0o640 for file in script.files if file.exists())
+    (tmp_path / "told").unlink()
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
         file.name for file, content in zip(script.files, before, strict=True) if content is not None
     ]
@@ -126,3 +135,52 @@ def test_what_the_server_refuses_is_put_back(tmp_path: Path, name: str) -> None:
     assert done.returncode == 1
     assert "failed; putting everything back" in done.stderr
     assert script.contents() == there
+
+
+def test_a_run_that_was_killed_before_the_restart_is_noticed_and_ended_by_the_next(tmp_path: Path) -> None:
+    after = [b"a 2;\n", b"b 2;\n"]
+    script, told = Script(tmp_path, [b"a 1;\n", None], after), tmp_path / "told"
+    path = tmp_path / "tuner-shell/apply.sh"
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"\ntrue\n", b"\nkill -9 $$\n"))
+    assert script.run("apply.sh").returncode == -9
+    assert (script.contents(), told.exists()) == (after, False)
+
+    path.write_bytes(whole)
+    for name, code in (("apply.sh", 1), ("undo.sh", 1)):
+        asked = script.run(name, ("dash",), "--check")
+        assert (asked.returncode, told.exists()) == (code, False)
+        assert "an earlier run was cut off; services may still run with old settings" in asked.stderr
+
+    ended = script.run("apply.sh")
+    assert (ended.returncode, script.contents(), told.exists()) == (0, after, True), ended.stderr
+    assert script.run("apply.sh", ("dash",), "--check").returncode == 0
+
+
+def test_what_fails_after_a_run_that_was_killed_puts_the_originals_back(tmp_path: Path) -> None:
+    before: list[bytes | None] = [b"a 1;\n", None]
+    script = Script(tmp_path, before, [b"a 2;\n", b"b 2;\n"])
+    path = tmp_path / "tuner-shell/apply.sh"
+    whole = path.read_bytes()
+    for end, code in ((b"kill -9 $$", -9), (b"false", 1)):
+        path.write_bytes(whole.replace(b"\ntrue\n", b"\n%s\n" % end))
+        assert script.run("apply.sh").returncode == code
+
+    assert script.contents() == before
+    asked = script.run("undo.sh", ("dash",), "--check")
+    assert asked.returncode == 0, asked.stderr
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_names_with_blanks_and_files_that_few_may_read_stay_as_they_are(
+    tmp_path: Path, shell: list[str]
+) -> None:
+    names = ("my  site.conf", " x $(touch y) 'z\".conf")
+    before, after = [b"password one;\n", b"b 1;\n"], [b"password two;\n", b"b 2;\n"]
+    script = Script(tmp_path, list(before), after, names=names)
+    script.files[0].chmod(0o600)
+
+    for name, expected in (("apply.sh", after), ("undo.sh", before)):
+        done = script.run(name, shell)
+        assert (done.returncode, script.contents()) == (0, expected), done.stderr
+        assert [file.stat().st_mode & 0o777 for file in script.files] == [0o600, 0o640]

@@ -1,9 +1,11 @@
 """Exports that know no server, applied to test hosts by their real consumers, and undone."""
 
+import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from tests.integration.random_winners import (
 )
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
+from tests.testbed.namespaces import entrance
 from tuner.commands.outputs import write_export, write_results
 from tuner.errors import TargetError
 from tuner.study.folder import make_folder
@@ -172,6 +175,57 @@ def test_what_nginx_refuses_is_put_back_by_the_playbook(host: TestHost, tmp_path
     assert "Let the servers check their files" in said
     assert "Everything was put back." in said
     assert differing(before, look_at(host)) == {}
+
+
+def test_a_server_that_does_not_start_is_put_back_and_runs_and_no_play_is_green_while_it_is_down(
+    host: TestHost, tmp_path: Path
+) -> None:
+    host.install("nginx")
+    setup = prepare_study(host, "nginx", tmp_path)
+    write_export(read_winner(setup, setup.space.complete({"worker_connections": 4000})), "ansible", tmp_path)
+    # The check of nginx accepts a port that is taken; what is started finds that out.
+    folder, port = tmp_path / "tuner-ansible", 8099
+    vars_file = folder / "roles/tuner/vars/apply.yml"
+    file = folder / "roles/tuner/files/apply/etc/nginx/nginx.conf"
+    good, good_vars = file.read_bytes(), vars_file.read_text()
+    bad = good.replace(b"http {", b"http {\n    server { listen 127.0.0.1:%d; }" % port)
+    file.write_bytes(bad)
+    sums = (hashlib.sha256(each).hexdigest() for each in (good, bad))
+    vars_file.write_text(good_vars.replace(*sums))
+    before = look_at(host)
+
+    with taken(host, port):
+        said = play(host, folder / "apply.yml", fails=True)
+    assert "Activate the services" in said
+    assert "Everything was put back." in said
+    host.wait_until_it_answers(80)
+    assert differing(before, look_at(host)) == {}
+
+    file.write_bytes(good)
+    vars_file.write_text(good_vars)
+    play(host, folder / "apply.yml")
+    host.run(["service", "nginx", "stop"])
+    with taken(host, 80):
+        assert "Make sure that the services run" in play(host, folder / "apply.yml", fails=True)
+    assert recap(play(host, folder / "apply.yml"))["changed"] > 0
+    host.wait_until_it_answers(80)
+
+
+@contextmanager
+def taken(host: TestHost, port: int) -> Iterator[None]:
+    """Let another program listen on a port of the host."""
+    program = f"""
+import socket, sys
+with socket.create_server(("", {port})):
+    print("here", flush=True)
+    sys.stdin.read()
+"""
+    command = [*entrance(host.pid), "/usr/bin/python3", "-c", program]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as listener:
+        assert listener.stdout is not None
+        assert listener.stdout.readline() == b"here\n"
+        yield
+        listener.communicate(b"")
 
 
 def test_exports_are_written_when_the_target_is_gone(host: TestHost, tmp_path: Path) -> None:

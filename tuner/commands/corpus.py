@@ -145,10 +145,7 @@ def _write_hint(proposal: Proposal) -> list[str]:
     spread = f"between hosts it varies by {proposal.gain.spread:.0%}"
     likenesses = f"likeness {known[-1].likeness:.2f} to {known[0].likeness:.2f}"
     source = f"{_count(known)}: {gain}"
-    fields = (
-        f"value: {_write_value(proposal.value)}, odds: {proposal.odds}, "
-        f"source: {json.dumps(source, ensure_ascii=False)}"
-    )
+    fields = f"value: {_write_value(proposal.value)}, odds: {proposal.odds}, source: {json.dumps(source)}"
     return [
         f"      # {gain} by itself; {spread}.",
         f"      # Studies {named}{more}, {likenesses}.",

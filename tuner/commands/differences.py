@@ -132,6 +132,7 @@ def _rewrite(
     before = {path: known[path] for path in files if path in known}
     before |= _read(host, [path for path in files if path not in known])
     real = _real_paths(host, list(before))
+    modes = {path: mode for path in real.values() if (mode := _read_mode(host, path)) is not None}
     after = {real.get(path, path): content for path, content in files.items()}
     is_below = all(path.is_relative_to(directory) for path in after)
     return Rewritten(
@@ -140,6 +141,7 @@ def _rewrite(
         service=installation.service,
         directory=directory if is_below else PurePosixPath("/"),
         by_hand=refused,
+        modes=modes,
     )
 
 
@@ -187,6 +189,11 @@ def _real_paths(host: Host, paths: Sequence[PurePosixPath]) -> Mapping[PurePosix
             f"{host.name}: {names}: it cannot be told where they really are. Export to json instead."
         )
     return known | dict(zip(paths, real, strict=True))
+
+
+def _read_mode(host: Host, path: PurePosixPath) -> int | None:
+    """Return the mode of a file; None for a setting of the kernel, which no export makes."""
+    return None if is_setting(path) else host.read(path).mode
 
 
 def _read(host: Host, paths: Sequence[PurePosixPath]) -> Files:

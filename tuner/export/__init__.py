@@ -14,7 +14,7 @@ from tuner.errors import UsageError
 from tuner.export.boot_files import are_boot_files, export_boot_files
 from tuner.export.drop_in import export_drop_in
 from tuner.export.formats import FORMATS
-from tuner.export.host_change import find_change
+from tuner.export.host_change import find_change, installed_of
 from tuner.export.json_file import export_json
 from tuner.export.kernel_settings import are_kernel_settings, export_kernel_settings
 from tuner.export.listing import export_listing
@@ -35,6 +35,7 @@ __all__ = [
     "differences_to_json",
     "export",
     "formats_of",
+    "installed_of",
     "refuse_less_capacity",
     "refuse_unknown_format",
     "render_both",

@@ -5,20 +5,20 @@ and what has to be run. A format that is made from this needs to know no server.
 """
 
 import hashlib
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from tuner.deploy.systemd_limits import touches_units
-from tuner.errors import TargetError, UsageError
+from tuner.errors import UsageError
 from tuner.export import boot_files, kernel_settings
 from tuner.export.lowered import describe_lowered
 from tuner.export.provenance import comment, describe_by_hand, describe_origin
 from tuner.export.rendered import Rendered
-from tuner.export.rewritten import Rewritten
+from tuner.export.rewritten import NEW_MODE, Rewritten, refuse_strange
 from tuner.ports import Argv
-from tuner.report.wording import make_printable
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -39,6 +39,12 @@ class FileChange:
     after: bytes | None
     server: str = ""
     """Whose file it is; empty for those that keep settings of the kernel over a boot."""
+    mode: int = NEW_MODE
+
+    @property
+    def is_private(self) -> bool:
+        """Return whether not everybody may read it, as it may hold a password."""
+        return not self.mode & stat.S_IROTH
 
     @property
     def sums(self) -> tuple[str, str]:
@@ -130,7 +136,7 @@ def find_change(summary: "Summary", differences: Mapping[str, Rendered | Rewritt
     Raises:
         UsageError: no installed file differs, so that there is nothing that could be put on a host.
     """
-    found = {name: one for name, each in differences.items() if (one := _installed(each)) is not None}
+    found = {name: one for name, each in differences.items() if (one := installed_of(each)) is not None}
     files = tuple(each for name, one in found.items() for each in _changed_files(name, one))
     settings = tuple(each for one in found.values() for each in _changed_settings(one))
     by_hand = tuple(_describe_rendered(differences))
@@ -143,8 +149,9 @@ def find_change(summary: "Summary", differences: Mapping[str, Rendered | Rewritt
         ServiceChange(
             name=one.service.name,
             check=one.service.check,
-            # A listener keeps the limits of the kernel of the moment at which it was opened.
-            may_reload=not settings and _may_reload(summary, name, one),
+            # A listener keeps the limits of the kernel of the moment at which it was opened, and a process
+            # those of its unit.
+            may_reload=not settings and not touches_units(one.after) and _may_reload(summary, name, one),
         )
         for name, one in found.items()
         if one.service is not None and (settings or any(_changed_files(name, one)))
@@ -157,24 +164,19 @@ def find_change(summary: "Summary", differences: Mapping[str, Rendered | Rewritt
     return HostChange(files=files, settings=settings, services=services, notes=notes)
 
 
-def _installed(difference: Rendered | Rewritten) -> Rewritten | None:
+def installed_of(difference: Rendered | Rewritten) -> Rewritten | None:
+    """Return what becomes of the installed files; None where they are not changed."""
     return difference if isinstance(difference, Rewritten) else difference.installed
 
 
 def _changed_files(server: str, rewritten: Rewritten) -> Iterator[FileChange]:
     for path, content in sorted(rewritten.after.items()):
         if not _is_setting(path) and rewritten.before.get(path) != content:
-            _refuse_strange(path)
-            yield FileChange(path=path, before=rewritten.before.get(path), after=content, server=server)
-
-
-def _refuse_strange(path: PurePosixPath) -> None:
-    """Raise TargetError for a path that would lead out of the folder of an export: a host tells its own."""
-    if ".." in path.parts or not path.is_absolute() or not str(path).isprintable():
-        raise TargetError(
-            f"{make_printable(str(path))}: no file is exported under such a name. Look at that host: who "
-            "told it where its configuration is?"
-        )
+            refuse_strange(path)
+            yield FileChange(
+                path=path, before=rewritten.before.get(path), after=content, server=server,
+                mode=rewritten.modes.get(path, NEW_MODE),
+            )  # fmt: skip
 
 
 def _changed_settings(rewritten: Rewritten) -> Iterator[SettingChange]:

@@ -71,5 +71,5 @@ def by_server(summary: "Summary", values: Config) -> dict[str, Config]:
 
 
 def dump(document: dict[str, Any]) -> bytes:
-    """Write indented JSON that ends in a line feed."""
-    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+    """Write indented JSON in ASCII that ends in a line feed."""
+    return (json.dumps(document, indent=2) + "\n").encode()

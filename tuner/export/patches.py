@@ -11,10 +11,15 @@ def make_patch(name: str, before: str | None, after: str | None) -> str:
     lines = unified_diff(
         split_lines(before),
         split_lines(after),
-        fromfile="/dev/null" if before is None else f"a/{name}",
-        tofile="/dev/null" if after is None else f"b/{name}",
+        fromfile="/dev/null" if before is None else _mark_end(f"a/{name}"),
+        tofile="/dev/null" if after is None else _mark_end(f"b/{name}"),
     )
     return "".join(line if line.endswith("\n") else f"{line}\n{NO_LINE_END}" for line in lines)
+
+
+def _mark_end(name: str) -> str:
+    """Return a name as patch takes it: one with blanks ends at a tab."""
+    return f"{name}\t" if " " in name else name
 
 
 def split_lines(text: str | None) -> list[str]:

@@ -7,16 +7,19 @@ takes such a file away, takes a directory along that is empty then, as Debian's 
 """
 
 import shlex
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from tuner.deploy.systemd_limits import RELOAD, UNITS, touches_units
+from tuner.errors import TargetError
 from tuner.export.lowered import Lowered, describe_lowered
 from tuner.export.patches import make_patch
 from tuner.export.provenance import comment, describe_by_hand, describe_origin
 from tuner.ports import Argv, Files, Service
+from tuner.report.wording import make_printable
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 ROOT = PurePosixPath("/")
 ONE_TO_ONE = "latin-1"
 """Any bytes are text in it, and the same bytes again."""
+NEW_MODE = 0o644
 END = "END OF PATCH"
 """Ends the patch in the script: a line of a patch begins with another sign."""
 
@@ -42,6 +46,13 @@ class Rewritten:
     by_hand: Mapping[str, str] = field(default_factory=dict)
     """Settings of the winner that these files cannot be given → why."""
     lowered: Lowered = field(default_factory=dict)
+    modes: Mapping[PurePosixPath, int] = field(default_factory=dict)
+    """Of files that exist; a new one is for everybody to read."""
+
+    @property
+    def private(self) -> frozenset[PurePosixPath]:
+        """Return the files that not everybody may read, as they may hold a password."""
+        return frozenset(path for path in self.before if not self.modes.get(path, NEW_MODE) & stat.S_IROTH)
 
 
 def export_rewritten(summary: "Summary", server: str, rewritten: Rewritten) -> dict[str, bytes]:
@@ -49,6 +60,8 @@ def export_rewritten(summary: "Summary", server: str, rewritten: Rewritten) -> d
     after = {path: each for path, each in rewritten.after.items() if rewritten.before.get(path) != each}
     if not after:
         return {}
+    for path in after:
+        refuse_strange(path)
     directory = rewritten.directory
     is_reversible = directory != ROOT and after.keys() <= rewritten.before.keys()
     name, undo = f"tuner-{server}.patch", f"tuner-{server}-undo.{'patch' if is_reversible else 'sh'}"
@@ -64,6 +77,15 @@ def export_rewritten(summary: "Summary", server: str, rewritten: Rewritten) -> d
     if is_reversible:
         return {**files, undo: head + _patch(after, rewritten.before, directory)}
     return {**files, undo: _write_undo(summary, undo, rewritten, after)}
+
+
+def refuse_strange(path: PurePosixPath) -> None:
+    """Raise TargetError for a path that would lead out of the folder of an export: a host tells its own."""
+    if ".." in path.parts or not path.is_absolute() or not str(path).isprintable():
+        raise TargetError(
+            f"{make_printable(str(path))}: no file is exported under such a name. Look at that host: who "
+            "told it where its configuration is?"
+        )
 
 
 def _apply_patch(name: str, rewritten: Rewritten, after: Files) -> str:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tuner.report.wording import make_lines_printable
+
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
@@ -26,6 +28,11 @@ def load_templates() -> "Environment":
     return environment
 
 
+def render_page(name: str, **values: object) -> str:
+    """Render a template in which no sign steers a terminal or turns the direction of writing."""
+    return make_lines_printable(load_templates().get_template(name).render(**values))
+
+
 def make_breakable(name: str) -> "Markup":
     """Allow a line break after each part of a name, such as net.core.somaxconn; the text stays the same."""
     from markupsafe import Markup, escape
@@ -35,7 +42,7 @@ def make_breakable(name: str) -> "Markup":
 
 def embed(texts: Mapping[int, str]) -> str:
     """Write texts as JSON that may stand inside a script element."""
-    text = json.dumps(texts, ensure_ascii=False)
-    for sign in "<>&\u2028\u2029":
+    text = json.dumps({number: make_lines_printable(each) for number, each in texts.items()})
+    for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

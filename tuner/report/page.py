@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
-from tuner.report.markup import embed, load_templates
+from tuner.report.markup import embed, render_page
 from tuner.report.rows import TABLES, Row, describe_growth, describe_limit, describe_tail, name_p99
 from tuner.report.wording import (
     NOTHING_BETTER,
@@ -52,7 +52,8 @@ def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "S
     from tuner.report.sweep.page import draw_figure
 
     age = summary.gain.age if summary.gain is not None else None
-    return load_templates().get_template("page.html.j2").render(
+    return render_page(
+        "page.html.j2",
         summary=summary, headline=describe_verdict(summary), found=summary.explanation,
         age=describe_age(age), trends=describe_trends(age),
         figures=draw_figures(summary), slices=draw_slices(summary), counts=count_starts(summary),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _MARKUP = re.compile(r"[\\`*<>|\[\]#~]|(?<![^\W_])_|_(?![^\W_])")
 """Between letters or digits an underscore is none (CommonMark, emphasis): names of settings stay readable."""
+FORMULA = ("=", "+", "-", "@")
+"""What a formula begins with (OWASP, CSV Injection)."""
 OF_RATIO = ("ratio", "low", "high")
 OF_ARM = ("goodput_rps", "latency_p99_ms", "failures", "requests", "starts", "failed_starts")
 
@@ -35,9 +37,16 @@ def write_csv(head: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     """Return a table as CSV (RFC 4180, but lines end as on this machine); None is an empty field."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
+    writer.writerows([_tame(each) for each in row] for row in (head, *rows))
     return text.getvalue()
+
+
+def _tame(field: object) -> object:
+    """Return a field that no spreadsheet takes for a formula; numbers are none."""
+    if not isinstance(field, str):
+        return field
+    text = make_printable(field)
+    return f"'{text}" if text.lstrip().startswith(FORMULA) else text
 
 
 def write_arms_csv(

@@ -306,6 +306,8 @@ def capitalize(text: str) -> str:
 
 def make_printable(text: str) -> str:
     """Replace what would steer a terminal: every control and format character, line ends included."""
+    if text.isprintable():
+        return text
     steering = {"Cc", "Cf", "Cs", "Zl", "Zp"}
     return "".join(" " if unicodedata.category(sign) in steering else sign for sign in text)
 

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tuner.deploy.systemd_limits import UNITS
+from tuner.export.formats.shell import find_mark
 from tuner.export.formats.yaml_documents import Unsafe, dump_yaml
 from tuner.export.host_change import FileChange, HostChange, describe_change
 from tuner.export.provenance import comment, describe_origin
@@ -37,12 +38,8 @@ def write_ansible(summary: "Summary", change: HostChange) -> dict[str, bytes]:
         files |= {
             f"{ROLE}/files/{_source(file, way)}": file.after for file in each.files if file.after is not None
         }
-    static = resources.files("tuner.export.formats") / "role"
-    files |= {
-        f"{ROLE}/{name}/main.yml": b"---\n" + (static / f"{name}.yml").read_bytes()
-        for name in ("tasks", "handlers")
-    }
-    return files
+    tasks = resources.files("tuner.export.formats") / "role" / "tasks.yml"
+    return {**files, f"{ROLE}/tasks/main.yml": b"---\n" + tasks.read_bytes()}
 
 
 def _write(head: str, document: Any) -> bytes:  # noqa: ANN401 - whatever YAML holds
@@ -54,6 +51,8 @@ def _describe_play(way: str) -> dict[str, Any]:
         "name": "Put what tuner found into force" if way == APPLY else "Take back what tuner found",
         "hosts": "all",
         "become": True,
+        # A host on which it fails ends the play before the others are touched.
+        "serial": "{{ tuner_serial | default(1) }}",
         # Which program starts services is all that is asked.
         "gather_subset": ["min"],
         "roles": [{"role": "tuner", "tuner_change": way}],
@@ -76,6 +75,7 @@ def _describe_change(change: HostChange, way: str) -> dict[str, Any]:
             for each in change.services
         ],
         "tuner_touches_units": change.touches_units,
+        "tuner_mark": str(find_mark(change)),
     }
 
 

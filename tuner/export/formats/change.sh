@@ -43,6 +43,15 @@ expect_value() {
   esac
 }
 
+# mark FOLDER
+mark() {
+  kept=$1
+  if [ -d "$kept" ]; then
+    printf '%s: an earlier run was cut off; services may still run with old settings\n' "$0" >&2
+    differs=yes
+  fi
+}
+
 begin() {
   if [ -z "$differs" ]; then
     printf '%s: everything is in place already\n' "$0"
@@ -52,18 +61,20 @@ begin() {
     printf '%s: not everything is in place; nothing was changed\n' "$0" >&2
     exit 1
   fi
-  kept=$(mktemp -d)
-  : >"$kept/absent"
-  : >"$kept/values"
-  : >"$kept/services"
+  mkdir -p -m 700 "${kept%/*}" "$kept"
+  touch "$kept/absent" "$kept/values" "$kept/services"
   trap put_back EXIT
   trap 'exit 130' HUP INT TERM
 }
 
+# What an earlier run that was cut off kept is the original.
 keep_file() {
-  if [ -e "$1" ]; then
+  if [ -e "$kept/files$1" ] || grep -qxF -e "$1" "$kept/absent"; then
+    return
+  elif [ -e "$1" ]; then
     mkdir -p "$kept/files${1%/*}"
-    cp -a "$1" "$kept/files$1"
+    cp -a "$1" "$kept/new"
+    mv "$kept/new" "$kept/files$1"
   else
     printf '%s\n' "$1" >>"$kept/absent"
   fi
@@ -92,7 +103,7 @@ take_file() {
 
 # put_value PATH VALUE
 put_value() {
-  printf '%s %s\n' "$1" "$(value_of "$1")" >>"$kept/values"
+  grep -qF -e "$1 " "$kept/values" || printf '%s %s\n' "$1" "$(value_of "$1")" >>"$kept/values"
   printf '%s\n' "$2" 2>/dev/null >"$1" || {
     printf '%s: the kernel refuses %s for %s\n' "$0" "$2" "$1" >&2
     exit 1
@@ -124,8 +135,10 @@ put_back() {
   while read -r path value; do printf '%s\n' "$value" >"$path"; done <"$kept/values"
   reload_units
   sort -u "$kept/services" >"$kept/restarted"
-  while read -r verb name; do activate "$verb" "$name" </dev/null; done <"$kept/restarted"
-  rm -rf "$kept"
+  while read -r verb name; do
+    activate "$verb" "$name" </dev/null || activate restart "$name" </dev/null || running=no
+  done <"$kept/restarted"
+  [ "$running" = no ] || rm -rf "$kept"
   exit 1
 }
 
@@ -136,6 +149,7 @@ end() {
 
 set -eu
 differs=
+running=yes
 wish=${1-}
 case $wish in
   '' | --check) ;;

@@ -55,7 +55,7 @@ def _describe(change: HostChange) -> dict[str, Any]:
 
 
 def _write_file(file: FileChange, content: bytes) -> dict[str, Any]:
-    entry: dict[str, Any] = {"path": str(file.path), "permissions": "0644", "defer": True}
+    entry: dict[str, Any] = {"path": str(file.path), "permissions": f"{file.mode:04o}", "defer": True}
     try:
         return {**entry, "content": content.decode()}
     except UnicodeDecodeError:

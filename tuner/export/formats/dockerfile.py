@@ -9,7 +9,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from tuner.export.formats.containers import describe_node, find_open_files, image_files, split_settings
-from tuner.export.host_change import HostChange, describe_change
+from tuner.export.host_change import FileChange, HostChange, describe_change
+from tuner.export.rewritten import NEW_MODE
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -30,9 +31,18 @@ def write_dockerfile(summary: "Summary", change: HostChange) -> dict[str, bytes]
         *([f"start containers with: docker run {' '.join(options)} IMAGE"] if options else []),
         *describe_node(settings),
     )
-    lines = [f"COPY {json.dumps([f'{FOLDER}/files{each.path}', str(each.path)])}" for each in files]
+    lines = [f"COPY {_mode(each)}{json.dumps(_copied(each))}" for each in files]
     lines += [f"RUN {json.dumps(each.check)}" for each in change.services if each.check is not None]
     return {
         f"{FOLDER}/Dockerfile": (head + "".join(f"{line}\n" for line in lines)).encode(),
         **{f"{FOLDER}/files{each.path}": each.after for each in files if each.after is not None},
     }
+
+
+def _mode(file: FileChange) -> str:
+    """Return the option that sets the mode of a file; empty for the usual mode, as old builders lack it."""
+    return "" if file.mode == NEW_MODE else f"--chmod={file.mode:04o} "
+
+
+def _copied(file: FileChange) -> list[str]:
+    return [f"{FOLDER}/files{file.path}", str(file.path)]

@@ -1,10 +1,14 @@
 """A ConfigMap with the files of the servers, and patches that give it to a workload or take it away.
 
+Where a file is not for everybody to read it is a Secret instead.
+
 The patches are strategic merge patches, as `kubectl patch` takes them by default. Which of the kernel's
 settings a kubelet lets a pod have, and which only a node can be given, stands in the head.
 """
 
 import base64
+import re
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from tuner.export.formats.containers import (
@@ -23,13 +27,16 @@ if TYPE_CHECKING:
 FOLDER = "tuner-kubernetes"
 NAME = "tuner"
 REMOVE = {"$patch": "delete"}
+MOST_KEY = 200
+"""Characters of a key; 253 are allowed."""
 
 
 def write_kubernetes(summary: "Summary", change: HostChange) -> dict[str, bytes]:
     """Write the ConfigMap, the patch of a Deployment, and the patch that takes it back."""
     settings, files = split_settings(change), image_files(change)
-    made = f"kubectl apply -f {FOLDER}/configmap.yaml && " if files else ""
-    unmade = f" && kubectl delete -f {FOLDER}/configmap.yaml" if files else ""
+    holder = f"{_kind(files).lower()}.yaml"
+    made = f"kubectl apply -f {FOLDER}/{holder} && " if files else ""
+    unmade = f" && kubectl delete -f {FOLDER}/{holder}" if files else ""
     head = describe_change(
         summary,
         change,
@@ -41,7 +48,7 @@ def write_kubernetes(summary: "Summary", change: HostChange) -> dict[str, bytes]
     )
     documents = {"patch.yaml": _patch(settings, files), "undo.yaml": _undo(settings, files)}
     if files:
-        documents["configmap.yaml"] = _config_map(files)
+        documents[holder] = _hold(files)
     return {
         f"{FOLDER}/{name}": f"{head}---\n{dump_yaml(document)}".encode()
         for name, document in documents.items()
@@ -61,39 +68,55 @@ def _describe_safety(settings: ContainerSettings) -> list[str]:
     return lines
 
 
-def _config_map(files: tuple[FileChange, ...]) -> dict[str, Any]:
+def _kind(files: tuple[FileChange, ...]) -> str:
+    return "Secret" if any(each.is_private for each in files) else "ConfigMap"
+
+
+def _hold(files: tuple[FileChange, ...]) -> dict[str, Any]:
     texts: dict[str, str] = {}
     others: dict[str, str] = {}
+    keys = _keys(files)
     for file in files:
         content = file.after or b""
         try:
-            texts[_key(file)] = content.decode()
+            texts[keys[file.path]] = content.decode()
         except UnicodeDecodeError:
-            others[_key(file)] = base64.b64encode(content).decode()
+            others[keys[file.path]] = base64.b64encode(content).decode()
+    kind = _kind(files)
+    of_texts, of_others = ("stringData", "data") if kind == "Secret" else ("data", "binaryData")
     return {
         "apiVersion": "v1",
-        "kind": "ConfigMap",
+        "kind": kind,
         "metadata": {"name": NAME, "labels": {"app.kubernetes.io/managed-by": NAME}},
-        **({"data": texts} if texts else {}),
-        **({"binaryData": others} if others else {}),
+        **({of_texts: texts} if texts else {}),
+        **({of_others: others} if others else {}),
     }
+
+
+def _volume(files: tuple[FileChange, ...]) -> dict[str, Any]:
+    keys = _keys(files)
+    items = [{"key": keys[each.path], "path": keys[each.path], "mode": each.mode} for each in files]
+    if _kind(files) == "Secret":
+        return {"name": NAME, "secret": {"secretName": NAME, "items": items}}
+    return {"name": NAME, "configMap": {"name": NAME}}
 
 
 def _patch(settings: ContainerSettings, files: tuple[FileChange, ...]) -> dict[str, Any]:
     sysctls = [{"name": each.key, "value": each.after} for each in settings.of_pod]
     pod: dict[str, Any] = {"securityContext": {"sysctls": sysctls}} if sysctls else {}
     if files:
+        keys = _keys(files)
         mounts = {
             str(each.path): {
                 "name": NAME,
                 "mountPath": str(each.path),
-                "subPath": _key(each),
+                "subPath": keys[each.path],
                 "readOnly": True,
             }
             for each in files
         }
         pod["containers"] = _containers(files, mounts)
-        pod["volumes"] = [{"name": NAME, "configMap": {"name": NAME}}]
+        pod["volumes"] = [_volume(files)]
     return _workload(pod)
 
 
@@ -119,6 +142,12 @@ def _workload(pod: dict[str, Any]) -> dict[str, Any]:
     return {"spec": {"template": {"spec": pod}}}
 
 
-def _key(file: FileChange) -> str:
-    """Return the name of a file in the ConfigMap, which knows no folders."""
-    return str(file.path).strip("/").replace("/", ".")
+def _keys(files: tuple[FileChange, ...]) -> dict[PurePosixPath, str]:
+    """Return the name of each file among the keys of a ConfigMap, which know no folders and no blanks."""
+    keys: dict[PurePosixPath, str] = {}
+    for file in files:
+        key = re.sub(r"[^-._A-Za-z0-9]", "_", str(file.path).strip("/").replace("/", "."))[-MOST_KEY:]
+        while key in keys.values():
+            key += "_"
+        keys[file.path] = key
+    return keys

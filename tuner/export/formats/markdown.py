@@ -1,6 +1,7 @@
 """The text of a pull request: verdict, what each change is worth, the differences, and the way back."""
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 from tuner.export.formats.containers import name_setting
@@ -10,6 +11,7 @@ from tuner.export.provenance import explained_lines
 from tuner.export.result_tables import result_as_markdown
 from tuner.report.conclusions import say_worth
 from tuner.report.tables import escape_markdown, markdown_table
+from tuner.report.wording import make_lines_printable
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -51,10 +53,12 @@ def _worths(summary: "Summary") -> list[str]:
 
 def _fenced(file: FileChange) -> str:
     """Return the difference of a file, in a fence that is longer than any in it."""
+    if file.is_private:
+        return f"- {escape_markdown(str(file.path))}: not shown, as not everybody may read that file"
     before, after = (
         None if content is None else content.decode(errors="replace") for content in (file.before, file.after)
     )
-    patch = make_patch(str(file.path).lstrip("/"), before, after or "").rstrip("\n")
+    patch = make_lines_printable(make_patch(str(file.path).lstrip("/"), before, after or "").rstrip("\n"))
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", patch)), default=0))
     return f"{fence}diff\n{patch}\n{fence}"
 
@@ -68,6 +72,6 @@ def _way_back(change: HostChange) -> str:
     lines += [f"sysctl -w {each.key}='{each.before}'" for each in change.settings if each.is_sysctl]
     lines += [f"echo '{each.before}' > {each.path}" for each in change.settings if not each.is_sysctl]
     for service in change.services:
-        check = f"{' '.join(service.check)} && " if service.check else ""
+        check = f"{shlex.join(service.check)} && " if service.check else ""
         lines.append(f"{check}systemctl {'reload' if service.may_reload else 'restart'} {service.name}")
     return "\n".join([*lines, "```"])

@@ -5,6 +5,7 @@ and what fails half way is put back. They need POSIX sh, and sha256sum, head -c 
 and busybox have.
 """
 
+import hashlib
 import shlex
 from collections.abc import Iterator
 from importlib import resources
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 APPLY, UNDO = "apply.sh", "undo.sh"
 END = "END_OF_FILE"
 FOLDER = "tuner-shell"
+UNFINISHED = PurePosixPath("/run/tuner-unfinished")
+"""Holds a folder for each change that was begun and not ended. A boot, after which all services have the new
+files, empties it."""
 
 
 def write_shell(summary: "Summary", change: HostChange) -> dict[str, bytes]:
@@ -46,12 +50,18 @@ def write_scripts(summary: "Summary", change: HostChange, folder: str) -> dict[s
 
 def _write_script(head: str, change: HostChange) -> bytes:
     functions = (resources.files("tuner.export.formats") / "change.sh").read_text()
-    lines = [line.encode() for line in (*_expectations(change), "begin")]
+    lines = [line.encode() for line in (f"mark {find_mark(change)}", *_expectations(change), "begin")]
     lines += [_write_file(each) for each in change.files]
     lines += [line.encode() for line in _steps(change)]
     return b"".join(
         (b"#!/bin/sh\n", head.encode(), functions.encode(), b"\n", *(b"%s\n" % each for each in lines))
     )
+
+
+def find_mark(change: HostChange) -> PurePosixPath:
+    """Return the folder that is there while a change, or its reverse, is under way."""
+    paths = [*(each.path for each in change.files), *(each.path for each in change.settings)]
+    return UNFINISHED / hashlib.sha256("\n".join(sorted(map(str, paths))).encode()).hexdigest()[:16]
 
 
 def _expectations(change: HostChange) -> Iterator[str]:

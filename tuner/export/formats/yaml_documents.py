@@ -4,6 +4,8 @@ from typing import Any
 
 import yaml
 
+from tuner.report.wording import make_lines_printable
+
 
 class Unsafe(str):
     """A text that Ansible takes as it is, braces and all: https://docs.ansible.com, Unsafe or raw strings."""
@@ -30,5 +32,10 @@ _Dumper.add_representer(Unsafe, _Dumper.represent_unsafe)
 
 
 def dump_yaml(document: Any) -> str:  # noqa: ANN401 - whatever YAML holds
-    """Write one document of mappings, lists and scalars."""
-    return str(yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000))
+    """Write one document of mappings, lists and scalars; in ASCII where a sign could steer a terminal."""
+    text = _dump(document, as_ascii=False)
+    return text if text == make_lines_printable(text) else _dump(document, as_ascii=True)
+
+
+def _dump(document: Any, *, as_ascii: bool) -> str:  # noqa: ANN401 - whatever YAML holds
+    return str(yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=not as_ascii, width=1000))

@@ -11,13 +11,14 @@ from tuner.report.contest.wording import (
 )
 from tuner.report.figures.axes import Axis, ratio_axis, ratio_labels
 from tuner.report.figures.bars import BARS_PX, Bar, BarChart
-from tuner.report.markup import load_templates
+from tuner.report.markup import load_templates, render_page
 from tuner.statistics.response_curve import Estimate
 
 
 def render_contest(contest: Contest) -> str:
     """Render one self-contained page, the same bytes for the same contest."""
-    return load_templates().get_template("contest_page.html.j2").render(
+    return render_page(
+        "contest_page.html.j2",
         contest=contest, title=name_leader(contest), figure=draw_ratios(contest),
         sides=entrant_columns(contest),
         rows=list(zip(contest.labels, entrant_rows(contest), strict=True)), claims=list_claims(contest),

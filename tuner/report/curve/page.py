@@ -13,7 +13,7 @@ from tuner.report.curve import (
 )
 from tuner.report.figures.axes import Axis, Label, arrange_labels, number_labels
 from tuner.report.figures.drawing import Chart, Point, Series, Stroke, height_of
-from tuner.report.markup import load_templates
+from tuner.report.markup import render_page
 from tuner.report.wording import NOTHING, say_interval, say_milliseconds, say_rate, say_ratio
 from tuner.statistics.curves.load_curve import Spot
 
@@ -43,7 +43,8 @@ class Told:
 def render_curve(curve: Curve) -> str:
     """Render one self-contained page, the same bytes for the same load curve."""
     shown = show_curve(curve)
-    return load_templates().get_template("curve_page.html.j2").render(
+    return render_page(
+        "curve_page.html.j2",
         curve=curve, verdicts=[say_collapse(curve, index) for index in range(len(curve.names))],
         effort=say_effort(curve), faults=list_faults(curve), shown=shown,
     )  # fmt: skip

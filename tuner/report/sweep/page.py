@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tuner.report.figures.axes import choose_ratio_ticks
-from tuner.report.markup import load_templates
+from tuner.report.markup import load_templates, render_page
 from tuner.report.sweep import (
     Sweep,
     advise,
@@ -62,7 +62,8 @@ class Tick:
 
 def render_sweep(sweep: Sweep) -> str:
     """Render one self-contained page, the same bytes for the same sweep."""
-    return load_templates().get_template("sweep_page.html.j2").render(
+    return render_page(
+        "sweep_page.html.j2",
         sweep=sweep, title=name_best(sweep), advice=advise(sweep), tolerance=say_tolerance(sweep),
         effort=say_effort(sweep), rows=list_rows(sweep), faults=list_faults(sweep),
         followers=list_followers(sweep), labels=[sweep.show(value) for value in sweep.values],
