@@ -241,7 +241,7 @@ def test_a_storage_that_is_no_database_is_refused(tuner):
     folder.mkdir()
     (folder / "study.db").write_bytes(b"this is no database, but long enough to be read as one" * 50)
 
-    assert refused(tuner.run("run", study), TARGET, "study.db", "not a database")
+    assert refused(tuner.run("run", study), USAGE, "study.db", "not a database")
 
 
 @pytest.mark.alone

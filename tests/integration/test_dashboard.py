@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,7 +17,6 @@ from tests.e2e.command_line import CommandLine
 from tests.integration.browser import open_browser
 from tests.integration.waiting import wait_until
 from tests.testbed.processors import idle_processors_here
-from tuner.commands.dashboard import PAGE
 
 TUNER = Path(sys.executable).with_name("tuner")
 SHOWN = """
@@ -49,8 +49,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[CommandL
 
 
 @pytest.fixture(scope="module")
-def served(running: tuple[CommandLine, subprocess.Popen[str]]) -> Iterator[tuple[CommandLine, int]]:
-    """The study, and the port of a dashboard on it."""
+def served(running: tuple[CommandLine, subprocess.Popen[str]]) -> Iterator[tuple[CommandLine, str]]:
+    """The study, and the address of a dashboard on it."""
     tuner, _ = running
     command = [TUNER, "dashboard", tuner.folder / "study.yaml", "--port", "0", "--json"]
     # As a script starts it in the background, with SIGINT ignored.
@@ -60,43 +60,62 @@ def served(running: tuple[CommandLine, subprocess.Popen[str]]) -> Iterator[tuple
     try:
         assert dashboard.stdout is not None
         text = "".join(dashboard.stdout.readline().decode() for _ in range(3))
-        yield tuner, int(json.loads(text)["url"].split(":")[2].split("/")[0])
+        yield tuner, json.loads(text)["url"]
     finally:
         dashboard.send_signal(signal.SIGINT)
         dashboard.communicate(timeout=30)
         assert dashboard.returncode == 0
 
 
-def ask(port: int, method: str, path: str, host: str = "127.0.0.1") -> tuple[int, bytes]:
+def ask(url: str, method: str, path: str, host: str = "127.0.0.1", cookie: str = "") -> tuple[int, bytes]:
+    """Ask for a path as whoever opened the printed address, or with another cookie."""
+    port = port_of(url)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request(method, path, headers={"Host": f"{host}:{port}"})
+    known = f"other=1; tuner-x={urlsplit(url).query.partition('=')[2]}"
+    connection.request(method, path, headers={"Host": f"{host}:{port}", "Cookie": cookie or known})
     response = connection.getresponse()
     return response.status, response.read()
+
+
+def port_of(url: str) -> int:
+    port = urlsplit(url).port
+    assert port is not None
+    return port
+
+
+def test_other_users_of_the_machine_who_reach_the_port_read_nothing(served):
+    _, url = served
+
+    for cookie in ("tuner-x=guessed", "tuner-x=", "="):
+        status, said = ask(url, "GET", "/api/studies", cookie=cookie)
+        assert (status, said) == (403, b"Open the address that `tuner dashboard` printed.\n")
+    assert ask(url, "GET", "/api/studies")[0] == 200
+    assert ask(url, "GET", url.partition(str(port_of(url)))[2], cookie="other=1")[0] == 303
 
 
 def test_a_browser_shows_settings_and_objective_under_their_names_while_the_study_runs(
     running, served, tmp_path: Path
 ):
-    (_, run), (_, port) = running, served
+    (_, run), (_, url) = running, served
     with open_browser(tmp_path) as page:
-        page.go(f"http://127.0.0.1:{port}{PAGE}", width=1280)
+        page.go(url, width=1280)
         page.evaluate(SHOWN)
         shown = page.evaluate(COUNT)
         wait_until(lambda: page.evaluate(COUNT) > shown, patience_s=60)
         assert run.poll() is None
 
         elsewhere = [
-            url for url in page.requests if not url.startswith((f"http://127.0.0.1:{port}/", "data:"))
+            each for each in page.requests if not each.startswith((url.partition("/dash")[0], "data:"))
         ]
         assert elsewhere == []
 
 
 def test_the_study_is_told_with_its_roles(running, served):
-    (_, run), (tuner, port) = running, served
+    (_, run), (tuner, url) = running, served
     run.terminate()
     run.communicate(timeout=60)
     tuner.run("run", "study.yaml", "--preset", "quick", "--minutes", "0.4", "--trials", "4")
-    status, body = ask(port, "GET", "/api/studies/0?after=0")
+    status, body = ask(url, "GET", "/api/studies/0?after=0")
 
     assert status == 200
     trials = json.loads(body)["trials"]
@@ -109,23 +128,24 @@ def test_the_study_is_told_with_its_roles(running, served):
 
 @pytest.mark.parametrize("method", ["DELETE", "POST", "PUT"])
 def test_nothing_can_be_changed(served, method: str):
-    tuner, port = served
+    tuner, url = served
     before = (tuner.folder / "study.study/study.db").read_bytes()
 
-    status, _ = ask(port, method, "/api/studies/0")
+    status, _ = ask(url, method, "/api/studies/0")
 
     assert status == 405
     assert (tuner.folder / "study.study/study.db").read_bytes() == before
 
 
 def test_a_page_that_took_another_name_reads_nothing(served):
-    _, port = served
+    _, url = served
 
-    assert ask(port, "GET", "/api/studies", host="evil.example")[0] == 403
+    assert ask(url, "GET", "/api/studies", host="evil.example")[0] == 403
 
 
 def test_a_port_that_is_taken_and_a_study_that_has_not_begun_are_said(served):
-    tuner, port = served
+    tuner, url = served
+    port = port_of(url)
 
     taken = tuner.run("dashboard", "study.yaml", "--port", port)
     tuner.write("other.yaml", name="other")

@@ -19,10 +19,9 @@ def dashboard(
     """Show a study in Optuna's dashboard, also while it runs: to look at only, on this machine only."""
     refuse_outside("--port", port, 0, 65535)
     settings = read_study(study)
-    from tuner.commands.dashboard import HERE, PAGE, open_dashboard
+    from tuner.commands.dashboard import open_dashboard
 
-    server = open_dashboard(settings, port)
-    url = f"http://{HERE}:{server.server_port}{PAGE}"
+    server, url = open_dashboard(settings, port)
     if as_json:
         print_json({"url": url})
     else:

@@ -1,16 +1,21 @@
 """Optuna's dashboard on a study, for this machine's own browsers, and to look at only.
 
-It gets a copy of the study (`tuner.export.optuna_view`), which is made again when the study has gone on: what
-the dashboard offers besides looking (deleting a study, adding a trial) cannot reach the storage, and is
-refused.
+Other users of this machine reach its port. It answers only who opened the address that is printed: the key in
+that address becomes a cookie.
+
+The dashboard gets a copy of the study (`tuner.export.optuna_view`), made again when the study has gone on.
+It offers to delete a study or to add a trial: that cannot reach the storage, and is refused.
 """
 
 import threading
 import time
 from collections.abc import Callable, Iterable
+from hmac import compare_digest
 from http import HTTPStatus
+from secrets import token_urlsafe
 from socketserver import ThreadingMixIn
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from tuner.commands.session import read
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
 HERE = "127.0.0.1"
 PAGE = "/dashboard/studies/0"
 """The copy has one study, whose number is 0."""
+KEY = "key"
 FRESH_S = 2.0
 """A copy is not made again before this has passed."""
 LOOKS = {"GET", "HEAD"}
@@ -40,7 +46,13 @@ class Dashboard:
         self._lock = threading.Lock()
         self._ended: object = None
         self._looked_s = 0.0
+        self._key = token_urlsafe(24)
         self._application = self._renew()
+
+    @property
+    def page(self) -> str:
+        """Return the path of the study's page, with the key."""
+        return f"{PAGE}?{KEY}={self._key}"
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
@@ -51,7 +63,20 @@ class Dashboard:
         # A page of somebody else's whose name suddenly means this machine would read the study otherwise.
         if environ.get("HTTP_HOST", "").rpartition(":")[0] not in NAMES:
             return _refuse(start_response, HTTPStatus.FORBIDDEN, f"Ask for http://{HERE}.")
+        asked, cookie = environ.get("QUERY_STRING", ""), environ.get("HTTP_COOKIE", "")
+        if self._knows_key(parse_qs(asked).get(KEY, [""])[0]):
+            # Browsers share cookies among the ports of a machine: each dashboard has its own.
+            kept = f"tuner-{self._key[:8]}={self._key}; Path=/; HttpOnly; SameSite=Strict"
+            start_response("303 See Other", [("Location", PAGE), ("Set-Cookie", kept)])
+            return []
+        if not any(self._knows_key(each.partition("=")[2].strip()) for each in cookie.split(";")):
+            return _refuse(
+                start_response, HTTPStatus.FORBIDDEN, "Open the address that `tuner dashboard` printed."
+            )
         return self._renew()(environ, start_response)
+
+    def _knows_key(self, given: str) -> bool:
+        return compare_digest(given.encode(errors="replace"), self._key.encode())
 
     def _renew(self) -> Application:
         """Return the application for the study as it stands."""
@@ -90,8 +115,8 @@ class _Handler(WSGIRequestHandler):
         """Say nothing of each request."""
 
 
-def open_dashboard(settings: Study, port: int) -> WSGIServer:
-    """Return a server that listens on this machine alone; `serve_forever` answers.
+def open_dashboard(settings: Study, port: int) -> tuple[WSGIServer, str]:
+    """Return a server that listens on this machine alone, and the address of its page.
 
     Raises:
         UsageError: the study is wrong, or has not begun.
@@ -99,8 +124,9 @@ def open_dashboard(settings: Study, port: int) -> WSGIServer:
     """
     dashboard = Dashboard(settings)
     try:
-        return make_server(HERE, port, dashboard, server_class=_Server, handler_class=_Handler)
+        server = make_server(HERE, port, dashboard, server_class=_Server, handler_class=_Handler)
     except OSError as error:
         raise TargetError(
             f"--port: {HERE}:{port} cannot be listened on: {error.strerror}. Give another."
         ) from error
+    return server, f"http://{HERE}:{server.server_port}{dashboard.page}"

@@ -1,8 +1,9 @@
 """Writes the report and the exports of a study into its folder."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tuner.campaign.prepare import prepare
 from tuner.commands.differences import Differences, find_differences
@@ -15,6 +16,7 @@ from tuner.export import (
     differences_to_json,
     export,
     formats_of,
+    installed_of,
     refuse_unknown_format,
 )
 from tuner.export.formats import FORMATS
@@ -25,9 +27,11 @@ from tuner.report.curve import Curve
 from tuner.report.summary import Comparison, as_candidate
 from tuner.report.sweep import Sweep
 from tuner.report.wording import say_unproven
+from tuner.statistics.ranking import config_key
 from tuner.study import Study
-from tuner.study.facts import DIFFERENCES
+from tuner.study.facts import DIFFERENCES, SealedDifferences
 from tuner.study.folder import list_files, translated, write_file, write_named
+from tuner.study.seal import is_sealed, make_seal
 
 EXPORTS = "exports"
 CANDIDATE = "candidate"
@@ -196,42 +200,67 @@ def _find_or_recall(reading: Reading, winner: Config, warn: Callable[[str], None
     """Return what the winner makes of the files of the target, or did when the study ended.
 
     Raises:
-        TargetError: the target cannot be asked, and the storage holds nothing of this choice.
+        TargetError: the target cannot be asked, and the storage holds nothing of this choice that this user
+            wrote.
     """
     try:
         return find_differences(reading, reading.setup or prepare(reading.settings), winner)
     except TargetError as error:
         storage = open_begun(reading.settings)
         stored = storage.recall(DIFFERENCES) if storage else None
-        if stored is None or stored["winner"] != dict(winner):
+        if stored is None or dict(stored.winner) != dict(winner):
             raise
+        if not _is_own(reading, stored):
+            raise TargetError(
+                f"{error} The storage names files and commands of that target, but your tuner did not write "
+                "them, so they are not used. Export on the machine where the study ran."
+            ) from error
         warn(f"as the target was when the study ended: it cannot be asked now ({error})")
-        return differences_from_json(stored["differences"])
+        return differences_from_json(json.loads(stored.text))
+
+
+def _is_own(reading: Reading, stored: SealedDifferences) -> bool:
+    """Return whether this user's own tuner wrote what a storage holds of the files of a target."""
+    return is_sealed(stored.seal, *_sealed_parts(reading, stored.winner, stored.text))
+
+
+def _sealed_parts(reading: Reading, winner: Config, text: str) -> tuple[bytes, ...]:
+    return reading.settings.name.encode(), config_key(winner).encode(), text.encode()
 
 
 def _remember(reading: Reading, differences: Differences) -> None:
     """Keep what the winner makes of the files, for exports when the target is gone.
 
+    Nothing is kept of files that not everybody may read: whoever reads the storage would read them.
     What is known of this winner already stays: later the host may have it in force.
     """
     storage, winner = open_begun(reading.settings), reading.summary.winner
-    if storage is None or winner is None:
+    if storage is None or winner is None or _private(differences):
         return
     stored = storage.recall(DIFFERENCES)
-    if stored is None or stored["winner"] != dict(winner.config):
-        told = {"winner": dict(winner.config), "differences": differences_to_json(differences)}
-        storage.remember(DIFFERENCES, told)
+    if stored is not None and dict(stored.winner) == dict(winner.config) and _is_own(reading, stored):
+        return
+    text = json.dumps(differences_to_json(differences))
+    seal = make_seal(*_sealed_parts(reading, winner.config, text))
+    if seal is not None:
+        storage.remember(DIFFERENCES, SealedDifferences(winner=dict(winner.config), text=text, seal=seal))
+
+
+def _private(differences: Differences) -> list[PurePosixPath]:
+    """Return the files of the target that not everybody may read."""
+    installed = (installed_of(each) for each in differences.values())
+    return sorted(path for each in installed if each is not None for path in each.private)
 
 
 def _write_format(
     reading: Reading, form: str, differences: Differences, output: Path | None
 ) -> Sequence[Path]:
-    files = export(reading.summary, form, rendered=differences)
+    files, is_private = export(reading.summary, form, rendered=differences), bool(_private(differences))
     if output is not None:
         for name, content in files.items():
-            write_named(output / name, content)
+            write_named(output / name, content, is_private=is_private)
         return [output / name for name in files]
     own = reading.settings.folder
     for name, content in files.items():
-        write_file(own / EXPORTS / name, content, study_folder=own)
+        write_file(own / EXPORTS / name, content, study_folder=own, is_private=is_private)
     return [own / EXPORTS / name for name in files]

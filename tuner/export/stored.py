@@ -57,6 +57,7 @@ def _rewritten_to_json(each: Rewritten) -> dict[str, Any]:
         "directory": str(each.directory),
         "by_hand": dict(each.by_hand),
         "lowered": {name: list(pair) for name, pair in each.lowered.items()},
+        "modes": {str(path): mode for path, mode in each.modes.items()},
     }
 
 
@@ -68,6 +69,7 @@ def _rewritten_from_json(data: Mapping[str, Any]) -> Rewritten:
         directory=PurePosixPath(data["directory"]),
         by_hand=data["by_hand"],
         lowered=_read_lowered(data),
+        modes={PurePosixPath(path): mode for path, mode in data["modes"].items()},
     )
 
 

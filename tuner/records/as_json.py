@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from tuner.records import Fingerprint, Start, State, Window
+from tuner.records import Start, State, Window
 
 Json = dict[str, Any]
 WINDOW = "window:"
@@ -16,6 +16,7 @@ MAKERS = frozenset({"host", "worker"})
 """Who makes it, likewise; left out in a study of one worker, as earlier tuners did."""
 ENDING = frozenset({"state", "failure", "steady", "timing"})
 """What is known of a start only when it has ended."""
+MOST_DEPTH, MOST_NUMBER = 16, 2**63
 _WINDOWS = TypeAdapter(Window)
 _STARTS = TypeAdapter(Start)
 
@@ -52,7 +53,13 @@ def is_start(data: Mapping[str, Any]) -> bool:
 
 
 def start_from_json(data: Mapping[str, Any], *, number: int, has_ended: bool) -> Start:
-    """Read a start from its opening, its windows under `window_key` and its end under `END`."""
+    """Read a start from its opening, its windows under `window_key` and its end under `END`.
+
+    Raises:
+        ValueError: it holds what no tuner writes.
+        KeyError: a part of it is missing.
+    """
+    require_plain(dict(data))
     opening = {key: data[key] for key in (*OPENING, *(MAKERS & data.keys()))}
     ending = data[END] if has_ended else {"state": State.RUNNING}
     windows = tuple(window_from_json(data[key]) for key in sorted(data) if key.startswith(WINDOW))
@@ -64,6 +71,17 @@ def window_key(index: int) -> str:
     return f"{WINDOW}{index:03d}"
 
 
-def fingerprint_from_json(data: Mapping[str, Any]) -> Fingerprint:
-    """Read a fingerprint; the inverse of `asdict`."""
-    return TypeAdapter(Fingerprint).validate_python(data)
+def require_plain(value: Any, *, depth: int = 0) -> Any:  # noqa: ANN401 - whatever was stored
+    """Return JSON values that nothing chokes on: numbers that are finite, and few levels.
+
+    Raises:
+        ValueError: a number is none or too large, or lists and mappings lie too deep in each other.
+    """
+    if depth > MOST_DEPTH:
+        raise ValueError(f"more than {MOST_DEPTH} levels of lists and mappings")
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            require_plain(each, depth=depth + 1)
+    elif isinstance(value, int | float) and not abs(value) <= MOST_NUMBER:
+        raise ValueError("a number that is infinite or none")
+    return value

@@ -3,7 +3,10 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, get_type_hints
+
+from pydantic import TypeAdapter
 
 from tuner.ports import Scalar
 from tuner.space.expressions import Expression
@@ -67,10 +70,22 @@ def facts_to_json(facts: SpaceFacts, paths: Mapping[str, bool]) -> dict[str, Any
 
 
 def facts_from_json(data: Mapping[str, Any]) -> SpaceFacts:
-    """Return the facts that `facts_to_json` wrote; a path that was not asked for counts as there."""
-    paths = data["exists"]
-    versions = {server: tuple(version) for server, version in data["versions"].items()}
-    return SpaceFacts(**{**data, "versions": versions, "exists": lambda path: paths.get(path, True)})
+    """Return the facts that `facts_to_json` wrote; a path that was not asked for counts as there.
+
+    Raises:
+        ValueError: they hold what no tuner writes.
+        KeyError: a part of them is missing, or nobody knows it.
+    """
+    read = {name: _forms()[name].validate_python(value) for name, value in data.items()}
+    paths = read["exists"]
+    return SpaceFacts(**{**read, "exists": lambda path: paths.get(path, True)})
+
+
+@cache
+def _forms() -> Mapping[str, TypeAdapter[Any]]:
+    """Return the form of each fact among JSON values."""
+    forms = get_type_hints(SpaceFacts) | {"exists": Mapping[str, bool]}
+    return {name: TypeAdapter(form) for name, form in forms.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

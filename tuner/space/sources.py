@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuner import plugins
+from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.space.denylist import refuse_denied
 from tuner.space.problems import Place, problem, quote, suggest
@@ -106,7 +107,21 @@ def _read_file(path: Path, base: Path) -> Document:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
         wrong = f"{full} cannot be read: {error}"
         raise problem(str(path), wrong, "Check the path and its permissions") from error
-    return read_yaml(content, str(path))
+    if full.resolve().is_relative_to(base.resolve()):
+        return read_yaml(content, str(path))
+    return _read_elsewhere(content, path)
+
+
+def _read_elsewhere(content: bytes, path: Path) -> Document:
+    """Read a file outside the study's folder, and quote nothing of one that is no space: it may be a key."""
+    try:
+        document = read_yaml(content, str(path))
+    except UsageError:
+        document = None
+    if document is None or "space" not in document.data:
+        wrong = "this is no space, and nothing of it is shown, as it lies outside the folder of the study"
+        raise problem(str(path), wrong, "Name a file that begins with `space: NAME`")
+    return document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,7 @@
-"""Keeps beside a study what took long to compute. Its folder may be deleted at any time."""
+"""Keeps beside a study what took long to compute. Its folder may be deleted at any time.
+
+What is kept has this user's seal (`tuner.study.seal`): a page that a stranger made is shown to nobody.
+"""
 
 import os
 from contextlib import suppress
@@ -8,6 +11,7 @@ from pathlib import Path
 
 from tuner.errors import TunerError
 from tuner.study.folder import read_file, write_file
+from tuner.study.seal import is_sealed, make_seal
 
 FOLDER = "cache"
 PACKAGE = Path(__file__).parents[1]
@@ -19,19 +23,23 @@ def make_key(*parts: bytes) -> bytes:
 
 
 def look_up(study_folder: Path, name: str, key: bytes) -> bytes | None:
-    """Return what was kept under this very key; None where there is nothing, or nothing whole."""
+    """Return what was kept under this very key; None where there is nothing of this user's own."""
     try:
         found = read_file(study_folder / FOLDER / name, study_folder=study_folder)
     except (OSError, TunerError):
         return None
     head, _, content = found.partition(b"\n")
-    return content if head == key + _digest(content) else None
+    seal = head.removeprefix(key).decode(errors="replace")
+    return content if head.startswith(key) and is_sealed(seal, key, content) else None
 
 
 def keep(study_folder: Path, name: str, key: bytes, content: bytes) -> None:
     """Keep a result in the place of an earlier one; where nothing can be written, none is kept."""
+    seal = make_seal(key, content)
+    if seal is None:
+        return
     with suppress(TunerError):
-        whole = key + _digest(content) + b"\n" + content
+        whole = key + seal.encode() + b"\n" + content
         write_file(study_folder / FOLDER / name, whole, study_folder=study_folder)
 
 

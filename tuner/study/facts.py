@@ -4,15 +4,17 @@ Keys and JSON forms are a contract: a later tuner goes on with the studies of an
 """
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter
 
 from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Metric, Situation
-from tuner.records.as_json import fingerprint_from_json
-from tuner.records.blend import Across, Blend
-from tuner.records.hosts import AcrossHosts, Hosts
+from tuner.records.as_json import require_plain
+from tuner.records.blend import Blend
+from tuner.records.hosts import Hosts
 
 T = TypeVar("T")
 
@@ -21,19 +23,22 @@ VERSION = 2
 under other loads."""
 
 
-def _unchanged(value: Any) -> Any:  # noqa: ANN401 - JSON is its own form
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class Fact(Generic[T]):
-    """One fact: its key, and how it becomes JSON values and comes back."""
+    """One fact: its key, and the form that it has among JSON values."""
 
     key: str
-    from_json: Callable[[Any], T] = _unchanged
-    to_json: Callable[[T], Any] = _unchanged
+    form: TypeAdapter[T]
     is_decided: bool = True
     """Whether it is decided by the worker that has the turn, and written by nobody else."""
+
+    def from_json(self, value: Any) -> T:  # noqa: ANN401 - whatever was stored
+        """Read a fact. Raises ValueError for what no tuner writes."""
+        return self.form.validate_python(require_plain(value))
+
+    def to_json(self, value: T) -> Any:  # noqa: ANN401 - JSON values
+        """Return a fact as JSON values."""
+        return self.form.dump_python(value, mode="json")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +77,6 @@ class FixedRateComparison:
     pairs: int
 
 
-def _refusals_from_json(data: list[dict[str, Any]]) -> tuple[Refusal, ...]:
-    return tuple(Refusal(**each) for each in data)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meeting:
     """A candidate and the default under loads that nothing was tuned on, as planned before the first start.
@@ -95,17 +96,6 @@ class Meeting:
     pair_sd: float
     """SD of the log ratio of two windows of two starts, as known from the study's own load."""
     failure_limit: float
-
-
-def _meetings_from_json(data: list[dict[str, Any]]) -> tuple[Meeting, ...]:
-    return tuple(
-        Meeting(**{**each, "situations": tuple(Situation(**one) for one in each["situations"])})
-        for each in data
-    )
-
-
-def _refusals_to_json(refusals: tuple[Refusal, ...]) -> list[dict[str, Any]]:
-    return [asdict(each) for each in refusals]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,11 +122,6 @@ class SweepPlan:
     def arms(self) -> tuple[str, ...]:
         """Return the name of each value's arm."""
         return tuple(f"{self.parameter}={json.dumps(value)}" for value in self.values)
-
-
-def _sweep_from_json(data: dict[str, Any]) -> SweepPlan:
-    lists = {key: tuple(data[key]) for key in ("values", "configs", "special")}
-    return SweepPlan(**{**data, **lists, "lacks": {int(key): said for key, said in data["lacks"].items()}})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,11 +158,6 @@ class ContestPlan:
         return tuple(dict.fromkeys(each.study for each in self.entrants))
 
 
-def _contest_from_json(data: dict[str, Any]) -> ContestPlan:
-    entrants = tuple(Entrant(**{**each, "notes": tuple(each["notes"])}) for each in data["entrants"])
-    return ContestPlan(**{**data, "entrants": entrants, "notes": tuple(data["notes"])})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePlan:
     """Some configurations, and the numbers of connections under which each is measured."""
@@ -201,29 +181,17 @@ class CurvePlan:
         return tuple(f"{self.names[index]} at {count}" for index, count in self.cells)
 
 
-def _curve_from_json(data: dict[str, Any]) -> CurvePlan:
-    return CurvePlan(**{**data, **{key: tuple(data[key]) for key in ("names", "configs", "connections")}})
-
-
-FORMAT: Fact[int] = Fact("format")
-DEFINITION: Fact[Mapping[str, str]] = Fact("definition", to_json=dict)
+FORMAT: Fact[int] = Fact("format", TypeAdapter(int))
+DEFINITION: Fact[Mapping[str, str]] = Fact("definition", TypeAdapter(Mapping[str, str]))
 """The study file and the search space: name → text."""
-FINGERPRINT: Fact[Fingerprint] = Fact("fingerprint", fingerprint_from_json, asdict)
-OTHER_HOSTS: Fact[Mapping[str, Fingerprint]] = Fact(
-    "other_hosts",
-    lambda data: {name: fingerprint_from_json(each) for name, each in data.items()},
-    lambda hosts: {name: asdict(each) for name, each in hosts.items()},
-)
+FINGERPRINT: Fact[Fingerprint] = Fact("fingerprint", TypeAdapter(Fingerprint))
+OTHER_HOSTS: Fact[Mapping[str, Fingerprint]] = Fact("other_hosts", TypeAdapter(Mapping[str, Fingerprint]))
 """Fingerprints of the hosts that joined a study of several, by name; the first one's is `FINGERPRINT`."""
 
 
-def _hosts_from_json(data: dict[str, Any]) -> Hosts:
-    return Hosts(names=tuple(data["names"]), across=AcrossHosts(data["across"]))
-
-
-HOSTS: Fact[Hosts] = Fact("hosts", _hosts_from_json, asdict)
+HOSTS: Fact[Hosts] = Fact("hosts", TypeAdapter(Hosts))
 """The hosts for all of which the winner is to hold; absent from studies with one target."""
-PRESET: Fact[str] = Fact("preset")
+PRESET: Fact[str] = Fact("preset", TypeAdapter(str))
 """Return of the preset that the study began with."""
 
 
@@ -239,12 +207,7 @@ class MovedLoad:
     """Number of the first start with it; those before are of another load."""
 
 
-def _moved_from_json(data: dict[str, Any]) -> MovedLoad:
-    cpus = {key: tuple(data[key]) for key in ("server_cpus", "generator_cpus")}
-    return MovedLoad(**{**data, **cpus})
-
-
-MOVED_LOAD: Fact[MovedLoad] = Fact("moved_load", _moved_from_json, asdict)
+MOVED_LOAD: Fact[MovedLoad] = Fact("moved_load", TypeAdapter(MovedLoad))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,20 +221,14 @@ class Pace:
     """Number of the first trial with it; those before had shorter windows."""
 
 
-PACE: Fact[Pace] = Fact("pace", lambda data: Pace(**data), asdict)
-
-
-def _blend_from_json(data: dict[str, Any]) -> Blend:
-    return Blend(**{**data, "across": Across(data["across"])})
-
-
-BLEND: Fact[Blend] = Fact("blend", _blend_from_json, asdict)
+PACE: Fact[Pace] = Fact("pace", TypeAdapter(Pace))
+BLEND: Fact[Blend] = Fact("blend", TypeAdapter(Blend))
 """What counts of several loads; absent from studies of one load."""
-METRIC: Fact[Metric] = Fact("metric", Metric, str)
+METRIC: Fact[Metric] = Fact("metric", TypeAdapter(Metric))
 """What is maximized, as settled after the calibration; studies of the first form maximize goodput."""
-SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts")
+SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts", TypeAdapter(Mapping[str, Any]))
 """What the space was loaded with, as `tuner.space.facts_to_json` writes it."""
-EXPECTED_GAINS: Fact[tuple[float | None, ...]] = Fact("expected", tuple, list)
+EXPECTED_GAINS: Fact[tuple[float | None, ...]] = Fact("expected", TypeAdapter(tuple[float | None, ...]))
 """Expected gain of every suggestion, in log points; None where no model was asked."""
 
 
@@ -287,34 +244,42 @@ class SearchPlan:
     """Number of the first start that may be of it."""
 
 
-def _plan_from_json(data: dict[str, Any]) -> SearchPlan:
-    return SearchPlan(configs=tuple(data["configs"]), since=data["since"])
-
-
-PLANNED: Fact[SearchPlan] = Fact("planned", _plan_from_json, asdict)
-BEGUN_AGAIN: Fact[Mapping[str, int]] = Fact("begun_again", to_json=dict)
+PLANNED: Fact[SearchPlan] = Fact("planned", TypeAdapter(SearchPlan))
+BEGUN_AGAIN: Fact[Mapping[str, int]] = Fact("begun_again", TypeAdapter(Mapping[str, int]))
 """Of configurations that were lost with a host or a worker: number of the first start that was → from which
 start on it was begun again."""
-IS_SEARCHED: Fact[bool] = Fact("searched")
-FINALIST: Fact[tuple[Config, ...]] = Fact("finalist", tuple, list)
+IS_SEARCHED: Fact[bool] = Fact("searched", TypeAdapter(bool))
+FINALIST: Fact[tuple[Config, ...]] = Fact("finalist", TypeAdapter(tuple[Config, ...]))
 """The configuration that leads after the race, or none."""
-REFUSALS: Fact[tuple[Refusal, ...]] = Fact("refused", _refusals_from_json, _refusals_to_json)
-CONFIRMATION: Fact[Confirmation] = Fact("confirm", lambda data: Confirmation(**data), asdict)
-OTHER_LOADS: Fact[tuple[Meeting, ...]] = Fact(
-    "other_loads", _meetings_from_json, lambda meetings: [asdict(each) for each in meetings]
-)
+REFUSALS: Fact[tuple[Refusal, ...]] = Fact("refused", TypeAdapter(tuple[Refusal, ...]))
+CONFIRMATION: Fact[Confirmation] = Fact("confirm", TypeAdapter(Confirmation))
+OTHER_LOADS: Fact[tuple[Meeting, ...]] = Fact("other_loads", TypeAdapter(tuple[Meeting, ...]))
 """One for each candidate that came so far, in order."""
-FIXED_RATE: Fact[FixedRateComparison] = Fact("latency", lambda data: FixedRateComparison(**data), asdict)
-VERDICT: Fact[str] = Fact("finished")
+FIXED_RATE: Fact[FixedRateComparison] = Fact("latency", TypeAdapter(FixedRateComparison))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealedDifferences:
+    """What the winner makes of the files of every server, with the winner that it is of."""
+
+    winner: Config
+    text: str
+    """As `differences_to_json` of tuner.export writes them."""
+    seal: str
+    """Of who wrote it (`tuner.study.seal`): commands and files that somebody else names are not used."""
+
+
+VERDICT: Fact[str] = Fact("finished", TypeAdapter(str))
 """Why the study stopped; there when it is finished."""
-DIFFERENCES: Fact[dict[str, Any]] = Fact("differences", is_decided=False)
-"""What the winner makes of the files of every server (`differences_to_json` of tuner.export), with the winner
-that it is of; optional, as a study of an earlier tuner has none."""
-SWEEP: Fact[SweepPlan] = Fact("sweep", _sweep_from_json, asdict)
+DIFFERENCES: Fact[SealedDifferences] = Fact(
+    "sealed_differences", TypeAdapter(SealedDifferences), is_decided=False
+)
+"""An earlier tuner kept them unsealed, as `differences`; those are left alone."""
+SWEEP: Fact[SweepPlan] = Fact("sweep", TypeAdapter(SweepPlan))
 """Of the storage of a sweep, which is none of a study."""
-CONTEST: Fact[ContestPlan] = Fact("contest", _contest_from_json, asdict)
+CONTEST: Fact[ContestPlan] = Fact("contest", TypeAdapter(ContestPlan))
 """Of the storage of a contest, which is none of a study."""
-CURVE: Fact[CurvePlan] = Fact("curve", _curve_from_json, asdict)
+CURVE: Fact[CurvePlan] = Fact("curve", TypeAdapter(CurvePlan))
 """Likewise, of a load curve."""
 
 PLANS: tuple[Fact[Any], ...] = (

@@ -16,8 +16,8 @@ from secrets import token_hex
 from tuner.errors import TargetError, UsageError
 
 DATABASE = "study.db"
-FOLDER_MODE, FILE_MODE = 0o755, 0o644
-"""Of what is made here; the umask takes more away."""
+FOLDER_MODE, FILE_MODE, PRIVATE_MODE = 0o755, 0o644, 0o600
+"""Of what is made here; the umask takes more away. The last is of what holds files that few may read."""
 OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 MOST_LINKS = 40
 """As the kernel follows (path_resolution(7))."""
@@ -57,13 +57,28 @@ def require_own_database(path: Path) -> None:
         _refuse_others(each, found)
 
 
+def refuse_writable_study(path: Path) -> None:
+    """Check that, as root, nobody else may write what is about to be done: a study names commands.
+
+    Raises:
+        UsageError: by their modes, others may write to the study file, or exchange it in its folder.
+    """
+    if os.geteuid() != 0:
+        return
+    with translated(path, "read"):
+        file, folder = path.resolve(), path.resolve().parent
+        _refuse_writers(path, file.stat())
+        if not folder.stat().st_mode & stat.S_ISVTX:  # where only owners exchange files
+            _refuse_writers(folder, folder.stat())
+
+
 def make_folder(folder: Path) -> None:
     """Make a folder inside a study's own, or check the one that is there. Raises as `require_own` does."""
     with translated(folder, "written"), _entered(folder.parent, create=True) as parent:
         os.close(open_folder(folder, within=parent, create=True))
 
 
-def write_file(path: Path, content: bytes, *, study_folder: Path) -> None:
+def write_file(path: Path, content: bytes, *, study_folder: Path, is_private: bool = False) -> None:
     """Write a file of a study's folder, directly in it or below; see `put_in_place`.
 
     Raises:
@@ -73,7 +88,7 @@ def write_file(path: Path, content: bytes, *, study_folder: Path) -> None:
     with translated(path, "written"), _entered_above(path, study_folder, create=True) as directory:
         with suppress(FileNotFoundError):
             os.close(open_file(path, os.O_RDONLY, within=directory))
-        put_in_place(path, content, within=directory)
+        put_in_place(path, content, within=directory, is_private=is_private)
 
 
 def read_file(path: Path, *, study_folder: Path) -> bytes:
@@ -101,7 +116,7 @@ def _entered_above(path: Path, study_folder: Path, *, create: bool = False) -> I
         yield directory
 
 
-def put_in_place(path: Path, content: bytes, *, within: int | None = None) -> None:
+def put_in_place(path: Path, content: bytes, *, within: int | None = None, is_private: bool = False) -> None:
     """Write a file beside and rename it, so that the old one stays until the new one is whole.
 
     Mode and owner stay those of the old one.
@@ -110,6 +125,7 @@ def put_in_place(path: Path, content: bytes, *, within: int | None = None) -> No
         path: where it is to be.
         content: all of it.
         within: descriptor of its folder; without it, links on the way are followed.
+        is_private: whether nobody else may read it, whatever the mode of the old one.
 
     Raises:
         OSError: it cannot be written; the old file is as it was.
@@ -117,11 +133,13 @@ def put_in_place(path: Path, content: bytes, *, within: int | None = None) -> No
     aside = path.with_name(f".{path.name}.{token_hex(4)}")
     name, place = (each if within is None else each.name for each in (aside, path))
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(name, flags, FILE_MODE, dir_fd=within)
+    most = PRIVATE_MODE if is_private else FILE_MODE
+    descriptor = os.open(name, flags, most, dir_fd=within)
     try:
         with os.fdopen(descriptor, "wb") as file:
             with suppress(FileNotFoundError):
-                _take_after(descriptor, os.stat(place, dir_fd=within, follow_symlinks=False))
+                old = os.stat(place, dir_fd=within, follow_symlinks=False)
+                _take_after(descriptor, old, most if is_private else stat.S_IMODE(old.st_mode))
             file.write(content)
             file.flush()
             os.fsync(descriptor)
@@ -131,14 +149,14 @@ def put_in_place(path: Path, content: bytes, *, within: int | None = None) -> No
         raise
 
 
-def _take_after(descriptor: int, old: os.stat_result) -> None:
-    """Give a new file the mode of an old one, and its owner where that is permitted."""
-    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+def _take_after(descriptor: int, old: os.stat_result, mode: int) -> None:
+    """Give a new file its mode, and the owner of an old one where that is permitted."""
+    os.fchmod(descriptor, mode)
     with suppress(PermissionError):
         os.fchown(descriptor, old.st_uid, old.st_gid)
 
 
-def write_named(path: Path, content: bytes) -> None:
+def write_named(path: Path, content: bytes, *, is_private: bool = False) -> None:
     """Write to a path that the user named, which may be a link, a pipe or a terminal.
 
     Raises:
@@ -149,7 +167,7 @@ def write_named(path: Path, content: bytes) -> None:
         if path.exists() and not path.is_file():
             path.write_bytes(content)
         else:
-            put_in_place(_follow(path), content)
+            put_in_place(_follow(path), content, is_private=is_private)
 
 
 def _follow(path: Path) -> Path:
@@ -255,6 +273,11 @@ def _refuse_others(path: Path, found: os.stat_result, descriptor: int | None = N
             f"{path}: it belongs to user {found.st_uid}, and tuner runs as user {os.geteuid()}. Run tuner as "
             "its owner, or copy the study file to a folder of your own."
         )
+    _refuse_writers(path, found, descriptor)
+
+
+def _refuse_writers(path: Path, found: os.stat_result, descriptor: int | None = None) -> None:
+    """Raise UsageError when others than the owner may write to something."""
     writers = found.st_mode & OTHERS_MAY_WRITE
     if writers == stat.S_IWGRP and _is_private_group(found.st_gid) and not _has_access_list(path, descriptor):
         return

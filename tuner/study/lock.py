@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tuner.errors import TargetError
 from tuner.study import Study
-from tuner.study.folder import open_file, open_folder, require_own, translated
+from tuner.study.folder import open_file, open_folder, refuse_writable_study, require_own, translated
 
 NAME = "lock"
 
@@ -24,9 +24,11 @@ def locked(settings: Study, *, is_shared: bool = False) -> Iterator[None]:
         is_shared: whether other workers of the study may hold it as well; nobody else may.
 
     Raises:
-        UsageError: the folder or a file in it is a link, another user's, or may be written by others.
+        UsageError: the folder or a file in it is a link, another user's, or may be written by others; or, for
+            root, others may write to the study file.
         TargetError: another tuner holds it, or the folder cannot be written.
     """
+    refuse_writable_study(settings.path)
     is_new = not settings.folder.exists()
     with ExitStack() as opened:
         with translated(settings.folder, "written"):

@@ -13,7 +13,9 @@ from tuner.study.databases.database import (
     log_ahead,
     make_file,
     one_at_a_time,
+    refuse_strange_file,
     translated,
+    understood,
 )
 from tuner.study.databases.storage_url import GRPC, SHARED, SQLITE, show_url
 from tuner.study.facts import FORMAT, HOSTS, VERSION
@@ -52,10 +54,12 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
     where, is_file = show_url(url), url.startswith(SQLITE)
     if is_file and not create and not Path(where).exists():
         raise NotBegun(f"{where}: there is no study here yet. Start it with `tuner run`.")
-    with translated(where), one_at_a_time(url, where):
+    with translated(where), understood(where), one_at_a_time(url, where):
         is_new = is_file and not Path(where).exists()
         if is_new:
             make_file(Path(where), name)
+        elif is_file:
+            refuse_strange_file(Path(where))
         storage = _connect(url, where, is_new=is_new)
         known = [study.study_name for study in storage.get_all_studies()]
         if known and name not in known and is_file:

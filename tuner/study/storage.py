@@ -36,6 +36,7 @@ from tuner.study.databases.database import (
     StorageLost,
     checked_out,
     translated,
+    understood,
 )
 from tuner.study.databases.trial_rows import TrialRow, TrialRows, as_row
 from tuner.study.facts import (
@@ -287,7 +288,7 @@ class Storage:
         return start if blend is None else blended(start, blend)
 
     def _read_trials(self) -> Sequence[TrialRow]:
-        with self._translated():
+        with understood(self._where), self._translated():
             if self._rows is not None:
                 return self._rows.read()
             return [as_row(trial) for trial in self._study.get_trials(deepcopy=False)]
@@ -300,7 +301,8 @@ class Storage:
         if known is not None:
             return known
         # The end of a start is written in two steps, the state last.
-        start = start_from_json(trial.attributes, number=trial.number, has_ended=trial.has_ended)
+        with understood(f"{self._where}: start {trial.number}"):
+            start = start_from_json(trial.attributes, number=trial.number, has_ended=trial.has_ended)
         start = self._judge(start)
         if trial.has_ended:
             self._ended[trial.number] = start
@@ -333,7 +335,8 @@ class Storage:
 
     def _recall_judges(self) -> tuple[Metric, Blend | None]:
         if self._judged_by is None:
-            self._judged_by = _find_judges(self._read_attributes())
+            with understood(f"{self._where}: {METRIC.key}, {BLEND.key}"):
+                self._judged_by = _find_judges(self._read_attributes())
         return self._judged_by
 
     def remember(self, fact: Fact[T], value: T) -> None:
@@ -343,11 +346,16 @@ class Storage:
         self._judged_by = None  # what was remembered may be another
 
     def recall(self, fact: Fact[T]) -> T | None:
-        """Read a fact about the whole study; None when it is not known."""
-        return _find(fact, self._read_attributes())
+        """Read a fact about the whole study; None when it is not known.
+
+        Raises:
+            UsageError: it is not what a tuner writes.
+        """
+        with understood(f"{self._where}: {fact.key}"):
+            return _find(fact, self._read_attributes())
 
     def _read_attributes(self) -> Mapping[str, Any]:
-        with self._translated():
+        with understood(self._where), self._translated():
             return self._study.user_attrs
 
     @property

@@ -105,7 +105,7 @@ def test_a_storage_that_is_no_database_is_refused(settings):
     settings.folder.mkdir()
     (settings.folder / "study.db").write_text("not a database, whatever its name says")
 
-    with pytest.raises(TargetError, match="the storage cannot be used"):
+    with pytest.raises(UsageError, match="the storage cannot be used"):
         try_all(settings)
 
 

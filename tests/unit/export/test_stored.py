@@ -21,6 +21,7 @@ SERVICES = st.builds(
 REWRITTEN = st.builds(
     Rewritten, before=FILES, after=FILES, service=st.none() | SERVICES, lowered=LOWERED,
     directory=st.just(PurePosixPath("/etc")), by_hand=st.dictionaries(st.text(), st.text()),
+    modes=st.dictionaries(PATHS, st.sampled_from([0o600, 0o644])),
 )  # fmt: skip
 BACKENDS = st.builds(
     Upstream, port=st.integers(0, 9), socket=st.none() | st.just(PurePosixPath("/run/php.sock"))

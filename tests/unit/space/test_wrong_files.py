@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.space.samples import load, with_parameter
 from tuner.errors import UsageError
+from tuner.space import SpaceFacts, load_space
 
 INT = "kind: int, low: 1, high: 9, default: 3"
 
@@ -259,3 +260,33 @@ class TestMisuseOfValuesThatAreNoQuantity:
 
         with pytest.raises(UsageError, match=r"`1 / \(1 - s7\)` fails with s7 = True: division by zero"):
             load(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "root:$6$secret:20000:0:::::\n",
+        "password: secret\n",
+        "- secret\n",
+        "a: secret\na: secret\n",
+        "{secret",
+    ],
+)
+def test_nothing_is_quoted_of_a_file_elsewhere_that_is_no_space(tmp_path, content):
+    (tmp_path / "shadow.yaml").write_text(content)
+    study = tmp_path / "study"
+    study.mkdir()
+    (study / "link.yaml").symlink_to("../shadow.yaml")
+
+    for path in (str(tmp_path / "shadow.yaml"), "../shadow.yaml", "./link.yaml"):
+        with pytest.raises(UsageError, match="this is no space, and nothing of it is shown") as refused:
+            load_space([path], facts=SpaceFacts(names={}), base=study)
+        assert "secret" not in f"{refused.value}{refused.value.__cause__}{refused.value.__context__}"
+
+
+def test_a_space_elsewhere_is_read_and_its_faults_are_told(tmp_path):
+    (tmp_path / "ours.yaml").write_text("space: ours\nserver: nginx\nparameters: {x: {kind: integer}}\n")
+    (tmp_path / "study").mkdir()
+
+    with pytest.raises(UsageError, match="'integer' is none of int"):
+        load_space(["../ours.yaml"], facts=SpaceFacts(names={}), base=tmp_path / "study")

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests.unit.simulation import write_study
-from tuner.errors import TargetError
+from tuner.errors import TargetError, UsageError
 from tuner.study.lock import is_locked, locked
 
 HOLDER = """
@@ -109,3 +109,15 @@ def test_a_folder_that_cannot_be_made_is_said(settings):
 
     with pytest.raises(TargetError, match="cannot be written"), locked(settings):
         pytest.fail("held")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone does what others may have written")
+def test_root_does_not_run_a_study_file_that_others_may_write(settings):
+    for path, mode, folder_mode in ((settings.path, 0o666, 0o755), (settings.path.parent, 0o644, 0o777)):
+        settings.path.chmod(mode)
+        settings.path.parent.chmod(folder_mode)
+        with pytest.raises(UsageError, match=f"{path}: other users may write to it"), locked(settings):
+            pass
+    settings.path.parent.chmod(0o1777)  # as in /tmp, where only owners exchange files
+    with locked(settings):
+        pass

@@ -388,7 +388,7 @@ def test_a_file_that_holds_another_study_is_refused(storage, url):
 def test_a_file_that_is_no_database_is_refused(url, tmp_path):
     (tmp_path / "study.db").write_bytes(b"no database " * 500)
 
-    with pytest.raises(TargetError, match=r"study.db: .*not a database.* Move that file away"):
+    with pytest.raises(UsageError, match=r"study.db: .*not a database.* Move that file away"):
         open_storage(url, "study")
 
 
@@ -397,7 +397,7 @@ def test_a_database_that_was_cut_off_is_refused(tmp_path, share):
     whole = make_file(tmp_path / "whole.db")
     (tmp_path / "cut.db").write_bytes(whole[: int(len(whole) * share)])
 
-    with pytest.raises(TargetError, match="malformed"):
+    with pytest.raises(UsageError, match="malformed"):
         open_storage(f"sqlite:///{tmp_path / 'cut.db'}", "study").starts()
 
 
@@ -406,7 +406,7 @@ def test_a_database_with_garbage_inside_is_refused(tmp_path):
     half = len(whole) // 3
     (tmp_path / "spoiled.db").write_bytes(whole[:half] + b"\xff" * (len(whole) - half))
 
-    with pytest.raises(TargetError, match="malformed"):
+    with pytest.raises(UsageError, match="malformed"):
         open_storage(f"sqlite:///{tmp_path / 'spoiled.db'}", "study").starts()
 
 
@@ -424,7 +424,7 @@ def test_a_record_that_is_no_json_is_refused(storage, tmp_path):
     with sqlite3.connect(tmp_path / "study.db") as connection:
         connection.execute("UPDATE study_user_attributes SET value_json = '{\"cut'")
 
-    with pytest.raises(TargetError, match="Move that file away"):
+    with pytest.raises(UsageError, match="Move that file away"):
         storage.recall(facts.FINALIST)
 
 

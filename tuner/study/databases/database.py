@@ -3,13 +3,15 @@
 import fcntl
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import optuna
+from pydantic import ValidationError
 from sqlalchemy import Engine, NullPool, create_engine, event, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 
@@ -32,8 +34,23 @@ CONNECTION = {
 is gone, also without power, and heartbeats are in one time zone."""
 
 
+UNLIKE = "this is not what a tuner writes"
+MOVE_AWAY = "Move it away if it is not this study's."
+SHOWN = 80
+"""Characters that are quoted of what was stored."""
+FOREIGN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+"""What reading raises where values are of another form."""
+DAMAGED = ("not a database", "malformed", "no such column", "could not decode", "datatype mismatch")
+JOURNAL_END = bytes.fromhex("d9d505f920a163d7")
+"""Ends a journal that names another one; that of a single file ends otherwise."""
+
+
 class StorageLost(TargetError):
     """The server of a storage is away; it may come back."""
+
+
+class ForeignStorage(UsageError):
+    """A storage holds what no tuner writes."""
 
 
 @contextmanager
@@ -42,12 +59,65 @@ def translated(where: str) -> Iterator[None]:
     try:
         yield
     except (
-        SQLAlchemyError, optuna.exceptions.StorageInternalError, json.JSONDecodeError, OSError
+        SQLAlchemyError, sqlite3.Error, optuna.exceptions.StorageInternalError, json.JSONDecodeError, OSError
     ) as error:  # fmt: skip
         cause = error.__cause__ or error
         said = (str(cause).splitlines() or [type(cause).__name__])[0]
-        kind = StorageLost if _is_away(error) else TargetError
+        kind = StorageLost if _is_away(error) else ForeignStorage if _is_foreign(cause) else TargetError
         raise kind(f"{where}: the storage cannot be used ({said}). {_remedy(cause)}") from error
+
+
+@contextmanager
+def understood(where: str) -> Iterator[None]:
+    """Turn what is no study of tuner's own into one clear error: others may write to a storage.
+
+    Raises:
+        UsageError: what was read is of another form, or says what cannot be.
+    """
+    try:
+        yield
+    except ForeignStorage:
+        raise
+    except FOREIGN as error:
+        raise ForeignStorage(f"{where}: {UNLIKE} ({describe_foreign(error)}). {MOVE_AWAY}") from error
+
+
+def describe_foreign(error: Exception) -> str:
+    """Return in few words what is wrong with what was stored."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))[:SHOWN]}: {first['msg']}".removeprefix(": ")
+    said = (str(error).splitlines() or [""])[0][:SHOWN]
+    return f"{type(error).__name__} {said}".strip()
+
+
+def refuse_strange_file(path: Path) -> None:
+    """Check a file of SQLite that somebody else may have made, before anything of it is run.
+
+    Raises:
+        UsageError: it holds views, triggers or computed columns, all of which are programs; it is damaged;
+            or its journal names another file, which SQLite would delete (sqlite.org/fileformat2.html).
+        sqlite3.Error: it cannot be read.
+    """
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.exists() and journal.read_bytes()[-len(JOURNAL_END) :] == JOURNAL_END:
+        raise ForeignStorage(f"{journal}: {UNLIKE} (a journal that names another file). {MOVE_AWAY}")
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as database:
+        database.execute("PRAGMA trusted_schema = OFF")
+        for kind, name, sql in database.execute("SELECT type, name, sql FROM sqlite_master").fetchall():
+            is_virtual = kind == "table" and re.match(r"\s*create\s+virtual", str(sql), re.IGNORECASE)
+            if kind not in {"table", "index"} or is_virtual:
+                raise ForeignStorage(f"{path}: {UNLIKE} (a {kind} {name!r:.{SHOWN}}). {MOVE_AWAY}")
+        computed = (
+            "SELECT tables.name FROM sqlite_master AS tables, pragma_table_xinfo(tables.name) WHERE hidden"
+        )
+        if found := database.execute(computed).fetchone():
+            raise ForeignStorage(
+                f"{path}: {UNLIKE} (columns that are computed, in {found[0]!r:.{SHOWN}}). {MOVE_AWAY}"
+            )
+        (said,) = database.execute("PRAGMA quick_check(1)").fetchone()
+        if said != "ok":
+            raise ForeignStorage(f"{path}: the storage is damaged ({said!r:.{SHOWN}}). {MOVE_AWAY}")
 
 
 def _is_away(error: BaseException) -> bool:
@@ -60,13 +130,19 @@ def _is_away(error: BaseException) -> bool:
     return type(found.orig).__module__.startswith("psycopg")
 
 
+def _is_foreign(cause: BaseException) -> bool:
+    """Return whether a file is no storage at all, or was damaged."""
+    said = str(cause).lower()
+    return isinstance(cause, json.JSONDecodeError) or any(each in said for each in DAMAGED)
+
+
 def _remedy(cause: BaseException) -> str:
     said = str(cause).lower()
     if isinstance(cause, Away):
         return "Is `tuner proxy` at work there, and a tunnel to it open?"
     if "full" in said or "no space" in said:
         return "Free some space on that disk; the same command goes on where it stopped."
-    if isinstance(cause, json.JSONDecodeError) or "not a database" in said or "malformed" in said:
+    if _is_foreign(cause):
         return "Move that file away if it is not this study's."
     return "Check the path, its permissions and the address."
 
@@ -205,6 +281,8 @@ def log_ahead(storage: optuna.storages.RDBStorage) -> None:
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode=WAL")
         cursor.execute("PRAGMA synchronous=NORMAL")
+        cursor.execute("PRAGMA trusted_schema=OFF")
+        cursor.execute("PRAGMA temp_store=MEMORY")
         # The log of a whole campaign: carrying it over into the database waits for the disk.
         cursor.execute("PRAGMA wal_autocheckpoint=20000")
         cursor.close()
