@@ -86,7 +86,7 @@ def _write_candidate(reading: Reading, report: str) -> Results:
         for name, content in export(candidate.summary, form, rendered=differences).items()
     }
     for path, content in files.items():
-        write_file(path, content, study_folder=folder)
+        write_file(path, content, study_folder=folder, is_private=bool(_private(differences)))
     return Results(
         report=report, exports=tuple(map(str, files)), lowered=_describe_lowered(reading, differences)
     )
