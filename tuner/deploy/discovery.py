@@ -245,10 +245,10 @@ def _describe_stopped(host: Host, service: Service) -> str:
     """Say that a service does not run, or that its pid file does not say as which process."""
     if used := " ".join(describe_use(host)):
         return f"{service.name} does not run. {used} Wait for that to end."
-    found = (
-        host.run(("pgrep", "-o", "-f", "--", service.title), timeout_s=ANSWER_S) if service.title else None
-    )
-    pid = None if found is None or service.is_systemd else read_pid(found)
+    # Only a title that no other command line begins with; in brackets it does not find who looks for it.
+    has_title = ": " in service.title and not service.is_systemd
+    look = ("pgrep", "-o", "-f", "--", f"^[{service.title[:1]}]{service.title[1:]}")
+    pid = read_pid(host.run(look, timeout_s=ANSWER_S)) if has_title else None
     start = " ".join(service.start)
     if pid is None:
         return f"{service.name} does not run. Start it first: {start}"

@@ -42,7 +42,16 @@ def has_wildcard(pattern: PurePosixPath) -> bool:
 
 
 def _fits(part: str, wanted: str) -> bool:
-    return part == wanted or (fnmatchcase(part, wanted) and (part[0] != "." or wanted[0] == "."))
+    if part == wanted:
+        return True
+    if part[0] == "." and wanted[0] != ".":
+        return False
+    begin, star, end = wanted.partition("*")
+    if star and _WILDCARDS.isdisjoint(
+        begin + end
+    ):  # most are so, and a pattern of its own takes long to make
+        return len(part) >= len(begin + end) and part.startswith(begin) and part.endswith(end)
+    return fnmatchcase(part, wanted)
 
 
 def list_matching(host: Host, pattern: PurePosixPath) -> list[PurePosixPath]:

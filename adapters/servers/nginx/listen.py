@@ -122,11 +122,11 @@ def find_carriers(listeners: Sequence[Listener]) -> tuple[Directive, ...]:
     An address without options of its own has no socket beside the wildcard's; one with options has, which
     is left to its owner, and so are then all.
     """
-    bound = [each for each in listeners if each.host in _ANY_ADDRESS] or list(listeners)
-    if any(each.has_options for each in listeners if each not in bound):
+    bound = [each for each in listeners if each.host in _ANY_ADDRESS]
+    if bound and any(each.has_options for each in listeners if each.host not in _ANY_ADDRESS):
         return ()
     carriers: dict[str, Directive] = {}
-    for each in sorted(bound, key=lambda each: not each.has_options):
+    for each in sorted(bound or listeners, key=lambda each: not each.has_options):
         if each.directive is None:  # there is no word to change
             return ()
         carriers.setdefault(each.host, each.directive)

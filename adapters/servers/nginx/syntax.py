@@ -49,6 +49,8 @@ class Word:
     def value(self) -> str:
         """What nginx reads."""
         text = self.text[1:-1] if self.text[0] in "\"'" else self.text
+        if "\\" not in text:
+            return text
         return _ESCAPED.sub(lambda escaped: _ESCAPES.get(escaped[1], escaped[1]), text)
 
 

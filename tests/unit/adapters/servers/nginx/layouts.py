@@ -87,7 +87,11 @@ LAYOUTS: Mapping[str, Files] = {
 
 
 def make_host(
-    files: Files, version: str = "1.22.1", *, answers: Mapping[str, int] | None = None
+    files: Files,
+    version: str = "1.22.1",
+    *,
+    answers: Mapping[str, int] | None = None,
+    logs: str = f"--http-log-path={ACCESS_LOG} --error-log-path=/var/log/nginx/error.log",
 ) -> MemoryHost:
     """Make a host on which nginx is installed with these files; `answers` are exit codes of `test`."""
 
@@ -95,8 +99,7 @@ def make_host(
         if argv[1] == "-V":
             paths = "--conf-path=/etc/nginx/nginx.conf --pid-path=/run/nginx.pid"
             built = f"nginx version: nginx/{version}\nconfigure arguments: --prefix=/usr/share/nginx {paths}"
-            logs = f"--http-log-path={ACCESS_LOG} --error-log-path=/var/log/nginx/error.log {MODULES}"
-            return completed(argv, stderr=f"{built} {logs}".encode())
+            return completed(argv, stderr=f"{built} {logs} {MODULES}".encode())
         dumped = b"".join(b"# configuration file %s:\n%s\n" % (bytes(path), files[path]) for path in files)
         return completed(argv, stdout=dumped)
 

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.unit.adapters.servers.nginx.layouts import LAYOUTS, MAIN, ROOT, find, make_host
+from tests.unit.adapters.servers.nginx.layouts import LAYOUTS, MAIN, PID_FILE, ROOT, find, make_host
 from tuner.adapters.servers.nginx import Nginx
 from tuner.adapters.servers.nginx.rewrite import PARAMETERS
 from tuner.errors import ConfigRejected, TargetError
@@ -14,7 +14,6 @@ from tuner.space import describe_space
 from tuner.testing.fakes import completed
 
 SITE = ROOT / "sites-enabled" / "default"
-PID_FILE = PurePosixPath("/run/nginx.pid")
 
 
 def find_in(text: str, **more: str) -> Mapping[str, Scalar]:
@@ -173,6 +172,22 @@ def test_what_the_space_has_no_word_for_is_left_out_and_never_changed(text, name
     assert name not in installation.facts.current
     with pytest.raises(ConfigRejected, match=name):
         Nginx().rewrite({name: 1}, installation)
+
+
+@pytest.mark.parametrize(
+    ("logs", "path"),
+    [
+        ("", "/usr/share/nginx/logs/access.log"),
+        ("--http-log-path=own/access.log", "/usr/share/nginx/own/access.log"),
+        ("--http-log-path=/srv/log/nginx.log", "/srv/log/nginx.log"),
+    ],
+)
+def test_a_log_that_no_line_names_is_where_this_build_writes_it(logs, path):
+    installation = Nginx().find(make_host(files_of(serve()), logs=logs))
+
+    written = Nginx().rewrite({"access_log_buffer": 64}, installation)[MAIN].decode()
+
+    assert f"access_log {path} combined buffer=64k flush=1s;" in written
 
 
 def test_masks_of_cpus_are_left_as_they_are():

@@ -1,12 +1,16 @@
 """Which settings of an installed nginx act on the requests of a load, and where they are changed."""
 
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
 
 from tests.unit.adapters.servers.nginx.layouts import MAIN, ROOT, make_host
 from tuner.adapters.servers.nginx import Nginx
+from tuner.adapters.servers.nginx.layout import Layout
+from tuner.adapters.servers.nginx.tree import join_files
 from tuner.errors import ConfigRejected
 from tuner.ports import Files, FileState, Installation, SentRequest
 from tuner.testing.fakes import completed
@@ -186,3 +190,33 @@ def test_masks_that_any_number_of_workers_shares_leave_it_free():
     files = {MAIN: b"worker_cpu_affinity auto 0101;\nevents { }\nhttp { server { listen 80; } }\n"}
 
     assert "worker_processes" not in Nginx().find(make_host(files)).facts.withheld
+
+
+class CountedFiles(dict[PurePosixPath, bytes]):
+    """Files that count how often each is read."""
+
+    def __init__(self, files: Files) -> None:
+        super().__init__(files)
+        self.reads: Counter[PurePosixPath] = Counter()
+
+    def __getitem__(self, path: PurePosixPath) -> bytes:
+        self.reads[path] += 1
+        return super().__getitem__(path)
+
+
+def test_of_many_sites_each_file_is_read_once_and_a_rewrite_reads_only_what_it_changes():
+    sites = {
+        f"s{number}.conf": f"server {{ listen 80; server_name s{number}.test; include conf.d/*.inc;\n"
+        "include conf.d/common.inc; }\n"
+        for number in range(60)
+    }
+    files = files_of("include conf.d/*.conf;", **sites, **{"common.inc": "etag off;\n"})
+    installation = Nginx().find(make_host(files))
+    counted = CountedFiles(installation.files)
+
+    layout = Layout(join_files(MAIN, counted), counted, {})
+    read = dict(counted.reads)
+    Nginx().rewrite({"sendfile": True}, replace(installation, files=counted, layout=layout))
+
+    assert read == dict.fromkeys(files, 1)
+    assert counted.reads == Counter({**read, MAIN: read[MAIN] + 2})
