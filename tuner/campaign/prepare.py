@@ -36,6 +36,7 @@ from tuner.deploy.discovery import (
     choose_url,
     describe_requests,
     find_installed,
+    leave_out_bounded,
     read_page,
 )
 from tuner.deploy.managed import ManagedTarget
@@ -229,7 +230,10 @@ def find_target(
     learner = Pages()
     pages = _learn_pages(host, url, manner, kinds, learner, adapters.values())
     source = next(iter((load_hosts or {}).values()), host)
-    servers = aim_servers(servers, describe_requests(source, url, kinds), host)
+    sent = describe_requests(
+        source, url, [kind for each in settings.all_loads for kind in each.requests] or [page]
+    )
+    servers = leave_out_bounded(host, aim_servers(servers, sent, host))
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
     allowed = machine.allowed

@@ -22,6 +22,7 @@ from tuner.deploy.readiness import (
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
+from tuner.hosts.file_cache import FileCache
 from tuner.hosts.url import parse_url
 from tuner.kit.programs import drop_lines, quote_check
 from tuner.ports import (
@@ -143,6 +144,31 @@ def _find_fronts(host: Host, requests: Sequence[SentRequest]) -> Iterator[Instal
                 found = adapter.find(host)
                 if found.service and read_pid(host.run_all([first_process(found.service)])[0]):
                     yield adapter.aim(host, found, requests)
+
+
+def leave_out_bounded(host: Host, servers: Sequence[DiscoveredServer]) -> tuple[DiscoveredServer, ...]:
+    """Return the servers without those settings of which less is in force than their files say.
+
+    A file's value that the kernel never granted cannot be told from one that a trial did not get.
+    """
+    return tuple(_leave_out_bounded(host, each) for each in servers)
+
+
+def _leave_out_bounded(host: Host, server: DiscoveredServer) -> DiscoveredServer:
+    installation, service = server.installation, server.installation.service
+    facts = installation.facts
+    asked = {name: value for name, value in facts.current.items() if name in facts.bounded}
+    if not asked or service is None:
+        return server
+    pid = read_pid(host.run_all([first_process(service)])[0]) or 0
+    look = FileCache(host, trees=(pid,)).look()
+    granted = server.adapter.in_force(host, look, asked, installation, pid)
+    less = {name: value for name, value in granted.items() if value != asked[name]}
+    reasons = {
+        name: f"its file says {asked[name]}, and the kernel grants {value}" for name, value in less.items()
+    }
+    facts = replace(facts, current={**facts.current, **less}, withheld={**facts.withheld, **reasons})
+    return replace(server, installation=replace(installation, facts=facts))
 
 
 def describe_requests(source: Host, text: str, kinds: Iterable[RequestKind]) -> tuple[SentRequest, ...]:

@@ -53,6 +53,8 @@ class Facts:
     """Values in force before anything is changed, by parameter name (used by sysctl)."""
     withheld: Mapping[str, str] = field(default_factory=dict)
     """Parameter → why it is left alone on this host, as one that could not be put back for sure."""
+    bounded: frozenset[str] = frozenset()
+    """Settings of which the kernel may grant less than a file says, for as long as the program runs."""
     cores: int = 1
     port: int | None = 8080
     """Where a private instance accepts connections when no other server of the study does so there; None for

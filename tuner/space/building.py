@@ -88,6 +88,7 @@ def _build(merged: Merged, facts: SpaceFacts, reader: Reader) -> Space:
     """Return the space without presets, not yet checked."""
     drafts = (*merged.parameters.values(), *merged.derived.values())
     left_out = {draft.name: reason for draft in drafts if (reason := _reason_to_leave_out(draft, facts))}
+    left_out |= merged.left_out
     items, unknown = _read_items(merged, reader, left_out)
     usable = _drop_dependents(_order_by_dependency(items), left_out, unknown)
     usable, never = _fold(usable, reader, left_out, named=merged.named)

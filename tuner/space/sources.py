@@ -1,7 +1,7 @@
 """Reads the sources of a space and merges them: later ones refine earlier ones."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ Source = str | Path | Mapping[str, object] | Document
 _PATH = re.compile(r"/|\.ya?ml\Z")
 BUILT_IN = Path(__file__).parents[1] / "search_spaces"
 NAME_FIRST = "Name a space before this entry; `tuner spaces` lists them"
+WITHOUT = "named by `without:`"
 PARTS = BUILT_IN / "parts"
 """What several of tuner's spaces have in common."""
 
@@ -159,6 +160,8 @@ class Merged:
     dead: dict[str, str] = field(default_factory=dict)
     elsewhere: dict[str, Scalar] = field(default_factory=dict)
     """Parameter of another server that expressions use → its value where no space of the study has it."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Derived setting → why it is not written."""
     pinned: dict[str, str] = field(default_factory=dict)
     """Parameter → why it is not tuned."""
     named: set[str] = field(default_factory=set)
@@ -254,8 +257,11 @@ def _narrow(merged: Merged, document: Document, file: "SpaceFile") -> None:
             merged.pinned[name] = "not among those of `only:`"
         merged.named.update(file.only)
     if file.without is not None:
-        _require_parameters(merged, document, "without", file.without)
-        merged.pinned.update(dict.fromkeys(file.without, "named by `without:`"))
+        derived = [name for name in file.without if name in merged.derived]
+        merged.left_out.update(dict.fromkeys(derived, WITHOUT))
+        tuned = [name for name in file.without if name not in merged.derived]
+        _require_parameters(merged, document, "without", file.without, also=merged.derived)
+        merged.pinned.update(dict.fromkeys(tuned, WITHOUT))
     if file.set is not None:
         _require_parameters(merged, document, "set", file.set)
         for name, value in file.set.items():
@@ -279,9 +285,11 @@ def _tell_hints(merged: Merged, document: Document, file: "SpaceFile") -> None:
         )
 
 
-def _require_parameters(merged: Merged, document: Document, key: str, names: Iterable[str]) -> None:
+def _require_parameters(
+    merged: Merged, document: Document, key: str, names: Iterable[str], *, also: Container[str] = ()
+) -> None:
     for number, name in enumerate(names):
-        if name in merged.parameters:
+        if name in merged.parameters or name in also:
             continue
         place = document.place((key, name) if key in {"set", "hints"} else (key, number))
         if name in merged.derived:

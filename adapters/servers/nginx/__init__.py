@@ -116,7 +116,11 @@ class Nginx:
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
     ) -> Config:
         facts, port = installation.facts, installation.port
-        return read_running(host, look, config, facts, port=port, master=pid, is_settled=True)
+        found = read_running(host, look, config, facts, port=port, master=pid, is_settled=True)
+        if config.get("listen_backlog") == facts.current.get("listen_backlog"):
+            # As it was found; net.core.somaxconn may have been below it all the time.
+            return {name: value for name, value in found.items() if name != "listen_backlog"}
+        return found
 
     def _detect(self, host: Host) -> tuple[Facts, str]:
         """Find the program, and what it says of how it was built."""
@@ -129,6 +133,8 @@ class Nginx:
             program=PurePosixPath(program),
             modules=modules,
             offers={offer: _name_missing(needed - modules) for offer, needed in _OFFERS.items()},
+            # Beyond fs.nr_open setrlimit(2) fails, and the workers keep the limit of the first process.
+            bounded=frozenset({"worker_rlimit_nofile"}),
             cores=programs.read_online_cpus(host),
             passes_to=frozenset({HTTP, FASTCGI, WEBSOCKET}),
         )

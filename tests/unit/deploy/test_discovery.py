@@ -7,7 +7,7 @@ from tests.unit.adapters.servers.php_fpm.layouts import SHOP_AND_BLOG
 from tests.unit.adapters.servers.php_fpm.layouts import host_of as php_host
 from tuner import plugins
 from tuner.adapters.servers.nginx import Nginx
-from tuner.deploy.discovery import aim_servers, find_installed, read_pid
+from tuner.deploy.discovery import aim_servers, find_installed, leave_out_bounded, read_pid
 from tuner.errors import TargetError
 from tuner.kit.programs import drop_lines
 from tuner.ports import FileState, SentRequest
@@ -119,3 +119,32 @@ def test_a_process_that_its_pid_file_does_not_name_is_told():
 
     with pytest.raises(TargetError, match=r"runs as process 77, and /run/nginx\.pid does not say so"):
         find_installed(host, {"nginx": Nginx()})
+
+
+@pytest.mark.parametrize(
+    ("granted", "reason"),
+    [(524288, "its file says 1000000, and the kernel grants 524288"), (1000000, None)],
+)
+def test_a_limit_that_the_kernel_never_granted_is_left_out_with_both_values(granted: int, reason: str | None):
+    host = make_host({MAIN: b"worker_rlimit_nofile 1000000;\n" + SERVING})
+    limits = f"Max open files            {granted}              {granted}              files\n"
+    host.commands |= {
+        "cat": lambda *_: completed(stdout=b"1\n"),
+        "pgrep": lambda *_: completed(returncode=1),
+        "ss": lambda *_: completed(),
+    }
+    host.files |= {
+        PurePosixPath(path): FileState(content=content)
+        for path, content in {
+            "/proc/1/task/1/children": b"2",
+            "/proc/1/cmdline": b"nginx: master process nginx\0",
+            "/proc/2/cmdline": b"nginx: worker process\0",
+            "/proc/2/limits": limits.encode(),
+        }.items()
+    }
+
+    (found,) = leave_out_bounded(host, find_installed(host, {"nginx": Nginx()}))
+
+    facts = found.installation.facts
+    assert facts.current["worker_rlimit_nofile"] == granted
+    assert facts.withheld.get("worker_rlimit_nofile") == reason

@@ -29,6 +29,13 @@ def test_without_names_what_is_not_tuned(tmp_path):
     assert tuned(load(TEXT, tmp_path, {"without": ["n"]})) == {"x", "flag"}
 
 
+def test_without_leaves_out_what_would_follow_from_other_settings(tmp_path):
+    space = load(TEXT, tmp_path, {"without": ["d"]})
+
+    assert "d" not in space.decode({"x": 50})
+    assert space.left_out["d"] == "named by `without:`"
+
+
 def test_set_holds_a_value_in_every_configuration(tmp_path):
     space = load(TEXT, tmp_path, {"set": {"x": 7, "flag": "on"}})
 
@@ -119,8 +126,8 @@ def test_a_preset_that_a_refinement_narrows_is_fitted_not_refused(tmp_path):
         ({"only": ["xx"]}, r"space entry 2: only\.0: there is no parameter xx"),
         ({"only": ["fleg"]}, "there is no parameter fleg. Did you mean flag"),
         (
-            {"without": ["d"]},
-            r"without\.0: d is not tuned, it follows as `x \* 2`. Name what it follows from",
+            {"only": ["d"]},
+            r"only\.0: d is not tuned, it follows as `x \* 2`. Name what it follows from",
         ),
         ({"set": {"gone": 1}}, r"space entry 2: set\.gone: gone is dead: long ago. Remove it"),
         ({"set": {"x": 1000}}, r"space entry 2: set\.x: the value 1000 is above its high, 90"),
