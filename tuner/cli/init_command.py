@@ -33,7 +33,12 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
             "--server", metavar="NAME", help="The same, as an option.", autocompletion=names.servers
         ),
     ] = None,
-    url: Annotated[str | None, typer.Option(help="For an installed php-fpm: a page that it makes.")] = None,
+    managed: Annotated[
+        bool, typer.Option("--managed", help="Tune the installed service; its virtual hosts make the load.")
+    ] = False,
+    url: Annotated[
+        str | None, typer.Option(help="With --managed, or for an installed php-fpm: a page that it makes.")
+    ] = None,
     study: Annotated[
         str | None,
         typer.Option(
@@ -77,7 +82,7 @@ def init(  # noqa: PLR0913, PLR0917 - the command's options
             found = _look_around()
             server = _choose(found, as_json=as_json)
         path = output or Path(f"{server}.yaml")
-        path = write_study(server, path, url=url, content=content, backend=backend)
+        path = write_study(server, path, url=url, content=content, backend=backend, managed=managed)
     advice = None if corpus is None else _advise(path, corpus)
     _tell(path, found, advice, as_json=as_json)
 

@@ -1,6 +1,5 @@
 """Writes a commented study file for a server that is installed here."""
 
-import json
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from tuner import plugins
 from tuner.commands.candidates import choose_generator, find_page
+from tuner.commands.virtual_hosts import ProposedLoad, propose_load
 from tuner.deploy.discovery import LOCAL, find_installed, read_page
 from tuner.deploy.readiness import Manner
 from tuner.errors import TargetError, UsageError
@@ -65,7 +65,7 @@ target: {{host: local, mode: managed}}
 
 load:
   generator: {generator}          # {generators}
-  path: {url}             # a page that {server} makes
+  {asked}
   connections: 100
   keepalive: {keepalive}
 """
@@ -120,16 +120,18 @@ class _Behind:
 
 
 def write_study(
-    server: str, path: Path, *, url: str | None = None, content: str | None = None, backend: str | None = None
-) -> Path:
+    server: str, path: Path, *, url: str | None = None, content: str | None = None,
+    backend: str | None = None, managed: bool = False,
+) -> Path:  # fmt: skip
     """Detect the server and write a study file for it.
 
     Args:
         server: the adapter's name.
         path: the file.
-        url: a page that the server makes, for one that is tuned as an installed service only.
+        url: a page that the server makes, for one that is tuned as an installed service.
         content: name of the built-in content to ask for.
         backend: the server, or the application, that it passes requests to.
+        managed: whether the installed service is tuned where a private instance could be, too.
 
     Raises:
         UsageError: no such adapter, no space for it, the page or the content is not known, it cannot pass
@@ -143,14 +145,19 @@ def write_study(
     if skeleton := getattr(adapter, "skeleton", ""):
         return _write_skeleton(skeleton, server, path, host, given=(url, content, backend))
     facts = adapter.detect(host)
-    kind = _kind_of(adapter, facts, url)
+    kind = Kind.INSTALLED if managed else _kind_of(adapter, facts, url)
+    for option, given in (("--backend", backend), ("--content", content)):
+        if kind is Kind.INSTALLED and given is not None:
+            raise UsageError(f"{option}: an installed {server} has its own. Leave it out.")
     if kind is Kind.INSTALLED and not adapter.package:  # the kernel's, which any server's page shows
         url = url or find_page(host)
+    load = None
     if kind is Kind.INSTALLED:
-        _refuse_what_a_check_would(host, adapter, url)
+        load = _propose_load(host, adapter, url)
     elif url is not None:
         raise UsageError(
-            f"--url: {server} is tuned as a private instance, which has its own page. Leave it out."
+            f"--url: {server} is tuned as a private instance, which has its own page. Leave it out, or tune "
+            "the installed service with --managed."
         )
     serving, facts_serving = (server, facts) if kind in ALONE else _find_serving(host, server, facts)
     behind = _find_backend(host, server, facts, backend) if backend else _Behind()
@@ -159,7 +166,8 @@ def write_study(
     front = facts if kind is Kind.BEFORE else facts_serving
     page = PROGRAM if kind is Kind.BEHIND else behind.page
     keepalive = _keeps_connections(behind, front)
-    generator = behind.generator or choose_generator(host, LoadSettings(keepalive=keepalive))
+    shape = LoadSettings(keepalive=keepalive, requests=() if load is None else load.requests)
+    generator = behind.generator or choose_generator(host, shape)
     version = ".".join(map(str, facts.version))
     text = MODELINE + (INTRO + HEAD + (MANAGED if kind is Kind.INSTALLED else PRIVATE) + TAIL).format(
         path=path,
@@ -167,9 +175,8 @@ def write_study(
         name=_name_after(path, server),
         server=server,
         servers=", ".join(dict.fromkeys(servers)),
-        asked=_ask_for(server, page, content, is_installed=kind is Kind.INSTALLED),
+        asked=_ask_for(server, page, content) if load is None else load.as_yaml(server),
         application=f"backend: {behind.application}\n" if behind.application else "",
-        url=json.dumps(url),
         spaces="\n".join(f"  - {space_for(name)}" for name in (server, *behind.tuned)),
         detected=f" Found here: {server} {version}." if version else "",
         generator=generator,
@@ -278,13 +285,11 @@ def _kind_of(adapter: Server, facts: Facts, url: str | None = None) -> Kind:
     return Kind.PRIVATE if facts.speaks == HTTP else Kind.BEHIND
 
 
-def _ask_for(server: str, page: str, content: str | None, *, is_installed: bool) -> str:
+def _ask_for(server: str, page: str, content: str | None) -> str:
     """Return the line of the study file that says what is asked for. Raises UsageError."""
     if content is None:
         return f"path: {page}          # or content: NAME (`tuner loads`)"
     found = find_builtin_load(content, "--content")
-    if is_installed:
-        raise UsageError(f"--content: an installed {server} serves pages of its own. Leave it out.")
     if found.is_program != (page == PROGRAM):
         does = "runs no programs" if found.is_program else "serves no files"
         fitting = ", ".join(
@@ -294,16 +299,19 @@ def _ask_for(server: str, page: str, content: str | None, *, is_installed: bool)
     return f"content: {content}          # {found.title}; others: `tuner loads`"
 
 
-def _refuse_what_a_check_would(host: Host, adapter: Server, url: str | None) -> None:
-    """Raise what `tuner check` would raise: no running service, no page of it."""
-    find_installed(host, {adapter.name: plugins.make_installed_server(adapter.name)})
-    if url is None:
+def _propose_load(host: Host, adapter: Server, url: str | None) -> ProposedLoad:
+    """Return what to ask an installed server for. Raises what `tuner check` would raise."""
+    (found,) = find_installed(host, {adapter.name: plugins.make_installed_server(adapter.name)})
+    proposed = propose_load(host, found.installation) if url is None else ProposedLoad(url=url)
+    if proposed is None:
         raise UsageError(
             f"{adapter.name}: it is tuned as the installed service behind a web server, and which page it "
             f"makes is not known. Name one: tuner init {adapter.name} --url http://127.0.0.1/index.php"
         )
-    parse_url(url, where="--url")
-    read_page(host, url, manner=Manner(keepalive=True), servers=(adapter,))
+    parse_url(proposed.url, where="--url")
+    if not proposed.requests:
+        read_page(host, proposed.url, manner=Manner(keepalive=True), servers=(adapter,))
+    return proposed
 
 
 def _find_serving(host: Host, tuned: str, asked: Facts) -> tuple[str, Facts]:
