@@ -26,7 +26,7 @@ class ProposedLoad:
             lines.append(f"headers: {json.dumps(dict(self.requests[0].headers))}")
         elif self.requests:
             lines += [
-                "# The virtual hosts that answer here. weight: the share of each in the load.",
+                "# The virtual hosts that answer here; weight is the share of each.",
                 "requests:",
             ]
             lines += [

@@ -37,6 +37,11 @@ class Url:
         return self.text.removesuffix(self.rest)
 
     @property
+    def authority(self) -> str:
+        """Return host and port as a client names them in its header (RFC 9110, section 7.2)."""
+        return self.origin.partition("://")[2]
+
+    @property
     def address(self) -> Address | None:
         """Return the address, unless the host is a name."""
         try:

@@ -17,7 +17,15 @@ from tuner.study.databases.storage_url import show_url
 from tuner.study.fields import Fields, Keys
 from tuner.study.loads.builtin_loads import BUILTIN, read_builtin_load
 from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
-from tuner.study.loads.mix import read_body, read_load_headers, read_mix, read_path, refuse_packed
+from tuner.study.loads.mix import (
+    read_body,
+    read_first_url,
+    read_load_headers,
+    read_mix,
+    read_path,
+    refuse_other_origins,
+    refuse_packed,
+)
 from tuner.study.loads.several_loads import read_across, read_entries
 from tuner.study.many_targets import OF_TARGETS, read_targets, refuse_shared_load
 from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
@@ -297,7 +305,9 @@ def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettin
     script = fields.value(("load", "script"))
     builtin = read_builtin_load(fields, is_managed=target.is_managed)
     mix = read_mix(fields) if builtin is None else builtin.requests
-    page = _read_load_path(fields, target, builtin.path if builtin else mix[0].path if mix else "/index.html")
+    first = builtin.path if builtin else mix[0].path if mix else "/index.html"
+    page = _read_load_path(fields, target, read_first_url(fields) or first)
+    refuse_other_origins(fields, page)
     protocol = fields.choice(("load", "protocol"), HTTP1, (HTTP1, H2, H2C))
     encoding = _read_encoding(fields, has_mix=bool(mix))
     certificate, verifies = _read_verification(fields, path, target, page)

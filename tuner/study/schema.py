@@ -142,7 +142,12 @@ class TargetsEntry(TargetEntry):
 class RequestEntry(_Entry):
     """One kind of request of a mix, with its correct response."""
 
-    path: SitePath = Field(description="What is asked for; begins with /.")
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["path"]}, {"required": ["url"]}]})
+
+    path: SitePath | None = Field(None, description="What is asked for; begins with /.")
+    url: Text | None = Field(
+        None, description="Managed: instead of the path a whole URL, whose host becomes the header Host."
+    )
     method: Annotated[str, _text_of(*METHODS)] = Field("GET", description="HTTP method.")
     headers: Headers = Field(default={}, description="Headers by name.")
     status: int = Field(200, ge=200, le=599, description="Status of a correct response.")

@@ -1,13 +1,14 @@
 """Reads which requests a load sends, and which responses are correct: `requests:`, `headers:`, `body:`."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from tuner.hosts.url import Url, parse_url
 from tuner.ports import ANY_BODY, Body, BodyCheck, RequestKind
 from tuner.space.problems import quote
 from tuner.study.fields import Fields, Keys
 
-KEYS = ("path", "method", "headers", "status", "bytes", "sha256", "body", "weight")
+KEYS = ("path", "url", "method", "headers", "status", "bytes", "sha256", "body", "weight")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 """HEAD is none: wrk waits for the body that its header announces."""
 TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
@@ -173,8 +174,9 @@ def refuse_packed(fields: Fields, keys: Keys, body: Body, accepted: str) -> None
 
 def _read_kind(own: Fields, shared: Mapping[str, str]) -> RequestKind:
     own.refuse_unknown((), KEYS)
-    if own.value(("path",)) is None:
-        raise own.wrong((), "a request without `path:`", "Write the path that it asks for")
+    url = _read_url(own)
+    if url is None and own.value(("path",)) is None:
+        raise own.wrong((), "a request without `path:`", "Write the path that it asks for, or its `url:`")
     sha256 = own.text(("sha256",), "")
     if sha256 and not SHA256.fullmatch(sha256):
         raise own.wrong(("sha256",), f"{quote(sha256)} is no SHA-256", "Write what sha256sum prints")
@@ -187,10 +189,12 @@ def _read_kind(own: Fields, shared: Mapping[str, str]) -> RequestKind:
         if own.value((key,)) is not None and body.check not in (BodyCheck.LEARNED, *checks):
             raise own.wrong((key,), f"`{key}:` beside `body: {body.check}`", "Leave one of them out")
     headers = _join_headers(shared, read_headers(own, ("headers",)))
+    if url is not None:
+        headers = _join_headers({"Host": url.authority}, headers)
     accepted = {name.lower(): value for name, value in headers.items()}.get("accept-encoding", "")
     refuse_packed(own, ("body",), body, accepted)
     return RequestKind(
-        path=read_path(own, ("path",), "/"),
+        path=read_path(own, ("path",), "/") if url is None else url.rest,
         method=own.choice(("method",), "GET", METHODS),
         headers=headers,
         status=own.number(("status",), 200, int, low=200, high=599),
@@ -199,6 +203,51 @@ def _read_kind(own: Fields, shared: Mapping[str, str]) -> RequestKind:
         body=body,
         weight=own.number(("weight",), 1.0, float, low=0, high=1e9),
     )
+
+
+def _read_url(own: Fields) -> Url | None:
+    """Read `url:`, which says path and virtual host at once; None where there is none."""
+    keys: Keys = ("url",)
+    if own.value(keys) is None:
+        return None
+    if own.value(("path",)) is not None:
+        raise own.wrong(keys, "`url:` beside `path:`", "Leave one of them out")
+    return parse_url(own.text(keys, ""), where=own.where(keys))
+
+
+def read_first_url(fields: Fields) -> str | None:
+    """Return the first `url:` of a mix, which is where its load goes; None where no request has one."""
+    urls = [each for _, each in _read_urls(fields)]
+    return urls[0].text if urls else None
+
+
+def refuse_other_origins(fields: Fields, page: str) -> None:
+    """Raise UsageError for a `url:` that another address than that of the load would have to answer.
+
+    Every request goes over the same connections: its virtual host is named by its header.
+    """
+    for index, url in _read_urls(fields):
+        keys: Keys = ("load", "requests", index, "url")
+        if "://" not in page:
+            raise fields.wrong(
+                keys,
+                f"a whole URL, and `load.path: {page}` has none",
+                "Make that a whole URL, or leave it out",
+            )
+        first = parse_url(page)
+        if (url.scheme, url.port) != (first.scheme, first.port):
+            raise fields.wrong(
+                keys,
+                f"{url.text} is not on the port of {page}, to which all connections go",
+                "Make it a load of its own: `loads:`",
+            )
+
+
+def _read_urls(fields: Fields) -> Iterator[tuple[int, Url]]:
+    for index in range(len(fields.value(("load", "requests")) or ())):
+        url = _read_url(Fields(fields.document.below(("load", "requests", index))))
+        if url is not None:
+            yield index, url
 
 
 def _join_headers(shared: Mapping[str, str], own: Mapping[str, str]) -> Mapping[str, str]:

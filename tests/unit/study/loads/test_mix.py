@@ -106,3 +106,43 @@ def test_a_mix_that_cannot_be_sent_is_refused_at_its_line(study, requests, said)
 
     assert said in str(refused.value)
     assert "study.yaml:" in str(refused.value)
+
+
+MANAGED = "target: {mode: managed}\n"
+
+
+def test_a_whole_url_names_path_and_virtual_host_and_where_the_load_goes(study):
+    load = study(
+        "    - {url: 'https://shop.test/'}\n"
+        "    - {url: 'https://img.test/a.jpg?x', headers: {Accept: image/webp}}\n"
+        "    - {url: 'https://old.test/', headers: {host: new.test}}\n",
+        MANAGED,
+    ).load
+
+    assert load.path == "https://shop.test/"
+    assert [(each.path, dict(each.headers)) for each in load.requests] == [
+        ("/", {"Host": "shop.test"}),
+        ("/a.jpg?x", {"Host": "img.test", "Accept": "image/webp"}),
+        ("/", {"host": "new.test"}),
+    ]
+
+
+def test_the_address_of_the_load_may_be_another_than_its_virtual_hosts(study):
+    load = study("    - {url: 'http://shop.test:8080/'}\n", f"  path: http://192.0.2.1:8080/\n{MANAGED}").load
+
+    assert (load.path, load.requests[0].headers) == ("http://192.0.2.1:8080/", {"Host": "shop.test:8080"})
+
+
+@pytest.mark.parametrize(
+    ("requests", "more", "said"),
+    [
+        ("    - {url: 'http://a.test/'}\n", "", "is the address of an installed server"),
+        ("    - {url: 'http://a.test/', path: /a}\n", MANAGED, "`url:` beside `path:`"),
+        ("    - {url: a.test}\n", MANAGED, "it is no URL of a web server"),
+        ("    - {url: 'http://a.test/'}\n    - {url: 'https://a.test/'}\n", MANAGED, ":7: .*`loads:`"),
+        ("    - {url: 'http://a.test/'}\n", f"  path: /a\n{MANAGED}", "`load.path: /a` has none"),
+    ],
+)
+def test_a_url_that_the_load_cannot_reach_is_refused(study, requests, more, said):
+    with pytest.raises(UsageError, match=said):
+        study(requests, more)
