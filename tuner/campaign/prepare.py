@@ -29,6 +29,7 @@ from tuner.deploy.arrangement import (
     require_offer,
     split_packaged,
 )
+from tuner.deploy.asked import Asked
 from tuner.deploy.deployment import Target
 from tuner.deploy.discovery import (
     AskingServices,
@@ -230,9 +231,13 @@ def find_target(
     learner = Pages()
     pages = _learn_pages(host, url, manner, kinds, learner, adapters.values())
     source = next(iter((load_hosts or {}).values()), host)
-    sent = describe_requests(
-        source, url, [kind for each in settings.all_loads for kind in each.requests] or [page]
-    )
+    sent, asked = [*describe_requests(source, url, mix or (page,))], {}
+    for each in settings.loads[1:]:
+        there, own = choose_url(replace(settings, load=each.load), servers), each.load
+        wanted = own.requests or (expect_page(own, split_origin(there)[1]),)
+        learned = _learn_pages(host, there, manner_of(own), wanted, Pages(), adapters.values())
+        asked[each.name] = Asked.of(there, learned, is_mix=bool(own.requests))
+        sent += describe_requests(source, there, wanted)
     servers = leave_out_bounded(host, aim_servers(servers, sent, host))
     facts = {each.name: each.installation.facts for each in servers}
     is_beside = settings.target.host in settings.load.hosts
@@ -243,7 +248,8 @@ def find_target(
     )
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
-        url=url, kinds=kinds, mix=len(mix), pages=pages, learner=learner, manner=manner, study=settings.name,
+        url=url, asked=asked, kinds=kinds, mix=len(mix), pages=pages, learner=learner, manner=manner,
+        study=settings.name,
         watchdog_s=settings.target.watchdog_s, logs_mib=settings.target.logs_mib, load_hosts=load_hosts or {},
         generator_cpus=placement.generator_cpus if is_beside else frozenset(),
         token_directory=settings.load.token_directory,

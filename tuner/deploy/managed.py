@@ -94,6 +94,8 @@ class ManagedTarget:
     """Where the load comes from, by the names that the study file gives them."""
     generator_cpus: CpuSet = frozenset()
     """CPUs of a generator on the target itself."""
+    asked: Mapping[str, Asked] = field(default_factory=dict)
+    """Of several loads: load → what it asks for, all but the first."""
     token_directory: PurePosixPath | None = None
     """Document root of the site, where its address is another host's (a load balancer)."""
     logs_mib: int | None = None
@@ -164,7 +166,11 @@ class ManagedTarget:
     def _open_load(self) -> Iterator[None]:
         """Prepare the load hosts. Raises TargetError when their load may arrive at another host than this."""
         directory = self.token_directory
-        check_load_target(parse_url(self.url), self.host, self.load_hosts, token_directory=directory)
+        urls = {
+            url.origin: url for url in map(parse_url, (self.url, *(each.url for each in self.asked.values())))
+        }
+        for url in urls.values():
+            check_load_target(url, self.host, self.load_hosts, token_directory=directory)
         with open_load_places(self.load_hosts, self.host, kept_on=self.generator_cpus) as places:
             self.load_places = places
             yield
@@ -276,7 +282,7 @@ class ManagedTarget:
             server_cpus=frozenset(), load_places=self.load_places, config=config, effective=effective,
             url=self.url, requests=asked.requests, body_bytes=asked.body_bytes, body=asked.body,
             response_bytes=asked.response_bytes, judged=asked.judged,
-            certificate=self.manner.certificate, verifies=self.manner.verifies,
+            asked=self.asked, certificate=self.manner.certificate, verifies=self.manner.verifies,
             duration_s=time.monotonic() - began_s,
         )  # fmt: skip
 

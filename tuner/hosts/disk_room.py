@@ -140,7 +140,7 @@ class LogGrowth:
 def measure_growth(
     room: DiskRoom, before: Completed, after: Completed, duration_s: float
 ) -> tuple[LogGrowth, ...]:
-    """Return how fast each disk was filled between two looks, where it was."""
+    """Return how fast each disk was filled between two looks, where it was by a MiB a minute or more."""
     later = read_disks(after)
     return tuple(
         LogGrowth(
@@ -148,7 +148,7 @@ def measure_growth(
             allowed_bytes=room.allow(disk),
         )
         for name, disk in read_disks(before).items()
-        if name in later and disk.free_bytes > later[name].free_bytes
+        if name in later and (disk.free_bytes - later[name].free_bytes) * 60 >= MIB * duration_s
     )  # fmt: skip
 
 

@@ -163,12 +163,13 @@ def _read_study(fields: Fields, path: Path) -> Study:
     budget = _read_budget(fields)
     loads = tuple(
         NamedLoad(name=each.name, weight=each.weight, load=_read_load(each.fields, path, target))
-        for each in read_entries(fields, is_managed=target.is_managed)
+        for each in read_entries(fields)
     )
     _refuse_other_tongues(fields, loads)
     load = loads[0].load if loads else _read_load(fields, path, target)
-    if targets is not None:
-        refuse_shared_load(fields, targets, load.path, load.hosts)
+    for each in (named.load for named in loads) if loads else (load,):
+        if targets is not None:
+            refuse_shared_load(fields, targets, each.path, each.hosts)
     return Study(
         path=path,
         name=name,
@@ -276,6 +277,13 @@ def _refuse_other_tongues(fields: Fields, loads: Sequence[NamedLoad]) -> None:
                     f"{own!r}, where {loads[0].name} has {first!r}: a server speaks one way to all loads",
                     "Make them the same, or tune each in a study of its own",
                 )
+        load_hosts = loads[0].load.hosts
+        if each.load.hosts != load_hosts:
+            raise fields.wrong(
+                ("loads", index, "host"),
+                f"{', '.join(each.load.hosts)}, where {loads[0].name} comes from {', '.join(load_hosts)}",
+                "Let all loads come from the same hosts",
+            )
 
 
 def _read_target(fields: Fields, keys: Keys) -> TargetSettings:

@@ -74,7 +74,14 @@ def read_mix(fields: Fields) -> tuple[RequestKind, ...]:
 def describe_mix(kinds: tuple[RequestKind, ...]) -> str:
     """Return a mix in one line, with shares that add up to 100 %."""
     total = sum(each.weight for each in kinds)
-    return ", ".join(f"{each.weight / total:.1%} {each.method} {each.path}" for each in kinds)
+    return ", ".join(
+        f"{each.weight / total:.1%} {each.method} {_show_host(each)}{each.path}" for each in kinds
+    )
+
+
+def _show_host(kind: RequestKind) -> str:
+    """Return the virtual host that a request names; empty for that of the load's URL."""
+    return next((value for name, value in kind.headers.items() if name.lower() == "host"), "")
 
 
 def define_mix(kinds: tuple[RequestKind, ...]) -> str:

@@ -27,7 +27,7 @@ class LoadEntry:
     """The rest of it, as the `load:` of a study with one."""
 
 
-def read_entries(fields: Fields, *, is_managed: bool) -> tuple[LoadEntry, ...]:
+def read_entries(fields: Fields) -> tuple[LoadEntry, ...]:
     """Read the entries of `loads:`; none where the study has one `load:`.
 
     Raises UsageError naming file, line, value and remedy.
@@ -40,12 +40,6 @@ def read_entries(fields: Fields, *, is_managed: bool) -> tuple[LoadEntry, ...]:
         return ()
     if fields.value(("load",)) is not None:
         raise fields.wrong(("load",), "`load:` beside `loads:`", "Make it one of them")
-    if is_managed:
-        raise fields.wrong(
-            keys,
-            "several loads are measured on private instances only",
-            "Write one `load:`, or mode: sandbox",
-        )
     if not isinstance(given, list) or not LEAST_LOADS <= len(given) <= MOST_LOADS:
         raise fields.wrong(
             keys, f"{quote(given)} is not a list of {LEAST_LOADS} to {MOST_LOADS} loads",

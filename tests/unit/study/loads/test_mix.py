@@ -120,6 +120,7 @@ def test_a_whole_url_names_path_and_virtual_host_and_where_the_load_goes(study):
     ).load
 
     assert load.path == "https://shop.test/"
+    assert "33.3% GET img.test/a.jpg?x" in load.describe()
     assert [(each.path, dict(each.headers)) for each in load.requests] == [
         ("/", {"Host": "shop.test"}),
         ("/a.jpg?x", {"Host": "img.test", "Accept": "image/webp"}),

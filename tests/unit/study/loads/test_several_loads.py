@@ -79,7 +79,10 @@ def test_the_programs_of_every_load_are_named(study):
         ("loads: [{content: tiny, weight: -1}, {content: html}]\n", r"weight: -1 is out of range"),
         ("across_loads: worst\n", "there are no `loads:`"),
         (f"{TWO}across_loads: best\n", "there is no 'best'"),
-        (f"{TWO}target: {{mode: managed}}\n", "several loads are measured on private instances only"),
+        (
+            "loads: [{name: a, host: ssh://a}, {name: b, host: ssh://b}]\ntarget: {mode: managed}\n",
+            "ssh://b, where a comes from ssh://a. Let all loads come from the same hosts",
+        ),
         (
             "loads: [{content: tiny}, {content: html, tls: true}]\n",
             "loads.1.tls: True, where tiny has False: a server speaks one way to all loads",
