@@ -46,11 +46,11 @@ def web(own_bed: Testbed) -> TestHost:
 
 
 def find(
-    host: TestHost, folder: Path, server: str = "nginx", watchdog_s: int = 10
+    host: TestHost, folder: Path, server: str = "nginx", watchdog_s: int = 10, page: str = ""
 ) -> tuple[ManagedTarget, Space]:
     path = folder / "managed.yaml"
     space = CHANGES[server][0]
-    page = PAGES.get(server, "/")
+    page = page or PAGES.get(server, "/")
     path.write_text(
         STUDY.format(
             server=server,
@@ -233,3 +233,33 @@ def test_a_page_that_is_replaced_during_a_run_is_learned_again(web: TestHost, tm
     # What changes again and again has no length of its own.
     assert lengths[0] == len(page.read_bytes()) - 16
     assert lengths[1:] == [None, None]
+
+
+SHOP = """\
+server { listen 8081 default_server; return 301 http://$host/; }
+server {
+  listen 8081; server_name SHOP; root /var/www/html;
+  location / { keepalive_requests 7; try_files $uri $uri/ =404; }
+  location ~ \\.html$ { keepalive_requests 250; if ($http_cookie) { sendfile off; } }
+}
+"""
+
+
+def test_what_answers_the_load_is_what_is_changed(web: TestHost, tmp_path: Path):
+    (web.root / "etc/nginx/conf.d/shop.conf").write_text(SHOP.replace("SHOP", web.address))
+    page = next((web.root / "var/www/html").glob("index*.html")).name
+    web.run(["nginx", "-s", "reload"])
+    wait_until(lambda: web.status_of(f"/{page}", port=8081) == 200)
+    target, space = find(web, tmp_path, page=f":8081/{page}")
+
+    def kept() -> int:
+        """Return how many requests one connection takes."""
+        url, count = f"http://{web.address}:8081/{page}?[1-300]", "%{num_connects}\\n"
+        listed = web.run(["curl", "-s", "-o", "/dev/null", "-w", count, url]).stdout.split()
+        return listed.index(b"1", 1)
+
+    assert space.default()["keepalive_requests"] == kept() == 250
+    assert "shop.conf:5 sets it for only some" in space.left_out["sendfile"]
+    with target.hold(print), target.deploy(space.complete({"keepalive_requests": 120})):
+        assert kept() == 120
+    assert kept() == 250

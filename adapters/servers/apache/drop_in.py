@@ -6,8 +6,8 @@ from pathlib import PurePosixPath
 
 from tuner.adapters.servers.apache.mpm import loaded_mpm
 from tuner.adapters.servers.apache.settings import (
-    OF_MODULES,
     Settings,
+    find_withheld,
     in_force,
     read_settings,
     write_value,
@@ -93,14 +93,7 @@ def _kept_lines(installed: bytes | None, lines: Mapping[str, str]) -> str:
 def _refuse_unknown(name: str, settings: Settings) -> None:
     if name in settings.values:
         return
-    if name in settings.elsewhere:
-        reason = f"{settings.elsewhere[name]} sets it for a part of the server, which wins there"
-    elif name in OF_MODULES:
-        reason = f"the module {OF_MODULES[name][0]} is not loaded"
-    elif name == "CustomLog":
-        reason = "each site has its own, and one more would be added"
-    else:
-        reason = "its value in force is not known, because no line gives it"
+    reason = find_withheld(settings).get(name, "its value in force is not known, because no line gives it")
     raise ConfigRejected(f"apache: {name[:80]!r} cannot be changed on this host: {reason}. {REMEDY}")
 
 

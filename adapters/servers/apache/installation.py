@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from tuner.adapters.servers.apache.drop_in import find_place
 from tuner.adapters.servers.apache.mpm import MPMS, Mpm, name_forbidden
-from tuner.adapters.servers.apache.settings import in_force, read_settings
+from tuner.adapters.servers.apache.settings import find_withheld, in_force, read_settings
 from tuner.adapters.servers.apache.syntax import Directive, Tree, find_questions, module_name, read_directives
 from tuner.errors import TargetError
 from tuner.kit import programs
@@ -69,8 +69,9 @@ def find_apache(host: Host, package: str, mpm: str) -> Installation:
     tree = answer_questions(make_tree(files, facts, {}), host, (control, *options, "-L"))
     find_place(tree)
     directives = tuple(read_directives(tree))
+    found = read_settings(directives, facts)
     return Installation(
-        facts=replace(facts, current=in_force(read_settings(directives, facts), facts)),
+        facts=replace(facts, current=in_force(found, facts), withheld=find_withheld(found)),
         files=files,
         answers=tree.answers,
         service=describe_service(

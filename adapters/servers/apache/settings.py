@@ -86,6 +86,20 @@ def read_settings(directives: Iterable[Directive], facts: Facts) -> Settings:
     return Settings(values=kept, written=written, elsewhere=elsewhere)
 
 
+def find_withheld(settings: Settings) -> dict[str, str]:
+    """Return why settings without a value that could be changed are left alone."""
+    unloaded = {
+        name: f"the module {module} is not loaded"
+        for name, (module, _) in OF_MODULES.items()
+        if name not in settings.values
+    }
+    elsewhere = {
+        name: f"{place} sets it for a part of the server, which wins there"
+        for name, place in settings.elsewhere.items()
+    }
+    return {"CustomLog": "each site has its own, and one more would be added", **unloaded, **elsewhere}
+
+
 def in_force(settings: Settings, facts: Facts) -> dict[str, Scalar]:
     """Say what the MPM makes of the settings, most of it without a word."""
     loaded = mpm.loaded_mpm(facts)

@@ -134,7 +134,10 @@ def test_a_configuration_that_nginx_refuses_is_refused_with_its_words():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("events { }\n", "no http block"),
+        (
+            "events { }\n",
+            r"nginx\.conf has no http block, so it serves no pages that could be tuned\. Add one",
+        ),
         ("http { }\n", "no events block"),
         ("events { }\nhttp { server {\n", r"nginx\.conf:3"),
         ("events { }\nhttp { log_format a 'b; }\n", r"nginx\.conf:2"),
