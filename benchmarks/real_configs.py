@@ -16,10 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.installed import installed, put, remove, sh
+from tests.installed import backing, installed, sh
 from tuner import plugins
 from tuner.errors import TunerError
-from tuner.ports import Argv, Config, Files, Installation, InstalledServer, Sandbox, Scalar
+from tuner.ports import Argv, Config, Files, FileState, Installation, InstalledServer, Sandbox, Scalar
 
 WANTED = 3
 """Settings that are changed of each configuration."""
@@ -27,6 +27,7 @@ WRITTEN = ("/var/log", "/run", "/var/lib/nginx", "/srv")
 """Where servers write during a check; empty in the sandbox."""
 AS_WANTED, REFUSED = "as wanted", "refused by the server itself"
 CHECK_TIMEOUT_S = 30.0
+DIGEST = "find . -printf '%p %m %u %l\\n' | sort; find . -type f -exec sha256sum {} + | sort"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +146,10 @@ class _Steps:
         before, digest = self._adapter.find(self._sandbox), self._digest()
         self.name = "change"
         files = self._choose(before)
-        put(self._sandbox, files)
+        originals = {path: self._sandbox.read(path) for path in files}
+        for path, content in files.items():
+            mode = originals[path].mode or 0o644
+            self._sandbox.write(backing(self._sandbox, path), FileState(content=content, mode=mode))
         self.name = "check"
         checked = self._sandbox.run(self._kind.check, timeout_s=CHECK_TIMEOUT_S)
         _require(checked.returncode == 0, " / ".join(self._adapter.refusals(checked)))
@@ -156,8 +160,8 @@ class _Steps:
         }
         _require(not differing, f"asked, in force: {differing}")
         self.name = "undo"
-        put(self._sandbox, {path: before.files[path] for path in files if path in before.files})
-        remove(self._sandbox, {path: content for path, content in files.items() if path not in before.files})
+        for path, original in originals.items():
+            self._sandbox.write(backing(self._sandbox, path), original)
         _require(self._digest() == digest, "the files are not as before")
         again = self._adapter.find(self._sandbox)
         _require(again.facts.current == before.facts.current, "other values are in force than before")
@@ -176,10 +180,7 @@ class _Steps:
 
     def _digest(self) -> str:
         """Return a checksum over all files, their names, modes and links."""
-        return sh(
-            self._sandbox,
-            f"cd {self._kind.root}; ls -lR --time-style=+; find . -type f -exec sha256sum {{}} +",
-        )
+        return sh(self._sandbox, f"cd {self._kind.root}; {DIGEST}")
 
 
 def _other(value: Scalar) -> Scalar:

@@ -161,8 +161,6 @@ class Installation:
     """With `current`: the values in force, by the names that the server's search space uses."""
     files: Files
     """Its configuration files that hold settings, as they are."""
-    answers: Mapping[str, bool] = field(default_factory=dict)
-    """What the host said of conditions in the files that the files alone do not decide."""
     service: Service | None
     """None for what needs no process (sysctl)."""
     port: int | None = None

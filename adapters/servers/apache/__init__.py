@@ -8,6 +8,7 @@ of modules that are not loaded, and the MPM itself.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, ClassVar
@@ -17,7 +18,13 @@ from tuner.adapters.servers.apache import status as status
 from tuner.adapters.servers.apache.backend import MODULES_DIRECTORY
 from tuner.adapters.servers.apache.config import CONFIG_FILE, write_configuration
 from tuner.adapters.servers.apache.drop_in import write_drop_in
-from tuner.adapters.servers.apache.installation import find_apache, make_tree, read_refusals, read_version
+from tuner.adapters.servers.apache.installation import (
+    aim_installation,
+    find_apache,
+    read_refusals,
+    read_version,
+    tree_of,
+)
 from tuner.adapters.servers.apache.mpm import EVENT, PREFORK, WORKER, count_connections, count_own_threads
 from tuner.adapters.servers.apache.read_back import read_printed
 from tuner.errors import NotReady
@@ -35,12 +42,13 @@ from tuner.ports import (
     Files,
     Host,
     Installation,
-    InstalledServer,
     Needs,
     PrivateServer,
     Process,
     Scalar,
+    SentRequest,
     Site,
+    SiteServer,
 )
 
 # apachectl runs `ulimit -n 8192` first when it is root (/usr/sbin/apachectl, APACHE_ULIMIT_MAX_FILES).
@@ -165,9 +173,11 @@ class Apache(ApacheMpm):
     def find(self, host: Host) -> Installation:
         return find_apache(host, self.package, self.mpm)
 
+    def aim(self, host: Host, installation: Installation, requests: Sequence[SentRequest]) -> Installation:  # noqa: ARG002 - nothing has to be asked
+        return aim_installation(installation, requests)
+
     def rewrite(self, config: Config, installation: Installation) -> Files:
-        facts = installation.facts
-        return write_drop_in(config, make_tree(installation.files, facts, installation.answers), facts)
+        return write_drop_in(config, tree_of(installation), installation.facts)
 
     def in_force(
         self, host: Host, look: FileReader, config: Config, installation: Installation, pid: int
@@ -219,4 +229,4 @@ def _await_children(host: Host, config: Config, parent: int, besides: int) -> li
 
 if TYPE_CHECKING:
     _private: PrivateServer = ApacheMpm()
-    _installed: InstalledServer = Apache()
+    _installed: SiteServer = Apache()

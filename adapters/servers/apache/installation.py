@@ -2,19 +2,20 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from tuner.adapters.servers.apache.drop_in import find_place
 from tuner.adapters.servers.apache.mpm import MPMS, Mpm, name_forbidden
+from tuner.adapters.servers.apache.passing import find_programs
 from tuner.adapters.servers.apache.settings import find_withheld, in_force, read_settings
 from tuner.adapters.servers.apache.syntax import Directive, Tree, find_questions, module_name, read_directives
 from tuner.errors import TargetError
 from tuner.kit import programs
 from tuner.kit.services import describe_service, probe_service
-from tuner.ports import Argv, Command, Completed, Facts, Files, Host, Installation
+from tuner.ports import Argv, Command, Completed, Facts, Files, Host, Installation, SentRequest
 
 # apache2ctl gives Debian's environment (envvars) to the program; RHEL's apachectl passes no arguments on.
 CONTROLS = {"/usr/sbin/apache2ctl": PurePosixPath("/usr/sbin/apache2")}
@@ -66,14 +67,14 @@ def find_apache(host: Host, package: str, mpm: str) -> Installation:
         version=read_version(asked, host), program=program, modules=modules,
         cores=programs.read_online_cpus(look),
     )  # fmt: skip
-    tree = answer_questions(make_tree(files, facts, {}), host, (control, *options, "-L"))
+    tree = answer_questions(_make_tree(files, facts), host, (control, *options, "-L"))
     find_place(tree)
     directives = tuple(read_directives(tree))
     found = read_settings(directives, facts)
     return Installation(
         facts=replace(facts, current=in_force(found, facts), withheld=find_withheld(found)),
         files=files,
-        answers=tree.answers,
+        layout=tree,
         service=describe_service(
             program.name,
             probed,
@@ -86,6 +87,20 @@ def find_apache(host: Host, package: str, mpm: str) -> Installation:
         port=_find_port(directives),
         log=_find_log(printed),
     )
+
+
+def aim_installation(installation: Installation, requests: Sequence[SentRequest]) -> Installation:
+    """Return the installation with the programs that answer these requests."""
+    directives = tuple(read_directives(tree_of(installation)))
+    found = [program for each in requests for program in find_programs(directives, each)]
+    return replace(installation, passes_to=tuple(dict.fromkeys(found)))
+
+
+def tree_of(installation: Installation) -> Tree:
+    """Return what was read of an installation."""
+    if not isinstance(installation.layout, Tree):
+        raise TypeError(installation.layout)
+    return installation.layout
 
 
 def answer_questions(tree: Tree, host: Host, list_directives: Argv) -> Tree:
@@ -113,14 +128,14 @@ def read_refusals(checked: Completed) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.strip() for text in found if not _HARMLESS.search(text)))
 
 
-def make_tree(files: Files, facts: Facts, answers: Mapping[str, bool]) -> Tree:
+def _make_tree(files: Files, facts: Facts) -> Tree:
     """Put together what decides how the files are read; the first of them is the main one."""
     main = next(iter(files))
     variables = _read_assignments(files.get(main.parent / ENVVARS))
     arguments = (*_split(variables.get("APACHE_ARGUMENTS", "")), *_options(files.get(SYSCONFIG)))
     return Tree(
         files=files, main=main, modules=facts.modules, version=facts.version, variables=variables,
-        defined=frozenset(_defined(arguments)), answers=answers,
+        defined=frozenset(_defined(arguments)),
     )  # fmt: skip
 
 

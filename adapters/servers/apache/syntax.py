@@ -31,6 +31,15 @@ _COMPARED: Mapping[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 }  # fmt: skip
 
 
+class Section(NamedTuple):
+    """A section that holds for a part of the server."""
+
+    name: str
+    """In lower case."""
+    argument: str
+    where: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Directive:
     """One line that counts: its conditions hold."""
@@ -43,8 +52,8 @@ class Directive:
     """The name as it stands there."""
     where: str
     """File and line, for messages."""
-    sections: tuple[str, ...]
-    """Names of the sections around it, in lower case; none for the server itself."""
+    sections: tuple[Section, ...]
+    """The sections around it; none for the server itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +116,12 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Section:
-    """A section that is open: a condition that holds or not, or a container with a name."""
+class _Open:
+    """A section that is open: a condition that holds or not, or a part of the server."""
 
     name: str
     holds: bool = True
-    container: str = ""
+    part: Section | None = None
 
 
 class _Macro(NamedTuple):
@@ -143,7 +152,7 @@ class _Reader:
         self.questions: set[str] = set()
 
     def read(
-        self, path: PurePosixPath, around: tuple[str, ...], within: tuple[str, ...]
+        self, path: PurePosixPath, around: tuple[Section, ...], within: tuple[str, ...]
     ) -> Iterator[Directive]:
         """Read one file and what it includes.
 
@@ -157,9 +166,9 @@ class _Reader:
         yield from self._read_lines(lines, around, (*within, str(path)))
 
     def _read_lines(
-        self, lines: Iterator[tuple[str, str]], around: tuple[str, ...], within: tuple[str, ...]
+        self, lines: Iterator[tuple[str, str]], around: tuple[Section, ...], within: tuple[str, ...]
     ) -> Iterator[Directive]:
-        opened: list[_Section] = []
+        opened: list[_Open] = []
         for where, line in lines:
             found = _NAME.match(line)
             if found is None or line.startswith("#"):
@@ -171,14 +180,14 @@ class _Reader:
             elif written.lower() == "<macro" and is_read:
                 self._define_macro(rest, lines)
             elif written.startswith("<"):
-                opened.append(self._open(written[1:].rstrip(">").lower(), rest, is_read=is_read))
+                opened.append(self._open(written[1:].rstrip(">").lower(), rest, where, is_read=is_read))
             elif is_read:
                 directive = Directive(
                     name=written.lower(),
                     words=self._words(rest),
                     written=written,
                     where=where,
-                    sections=(*around, *(section.container for section in opened if section.container)),
+                    sections=(*around, *(section.part for section in opened if section.part)),
                 )
                 yield from self._follow(directive, within)
 
@@ -232,14 +241,14 @@ class _Reader:
             body.append((where, line))
         self._macros[name.lower()] = _Macro(tuple(parameters), tuple(body))
 
-    def _open(self, name: str, rest: str, *, is_read: bool) -> _Section:
+    def _open(self, name: str, rest: str, where: str, *, is_read: bool) -> _Open:
         if not is_read:
-            return _Section(name=name, holds=False)
-        if (decide := self._conditions().get(name)) is None:
-            return _Section(name=name, container=name)
+            return _Open(name=name, holds=False)
         condition = self._replace(rest.rpartition(">")[0] or rest).strip()
+        if (decide := self._conditions().get(name)) is None:
+            return _Open(name=name, part=Section(name, condition, where))
         is_negated = condition.startswith("!")
-        return _Section(name=name, holds=decide(condition.removeprefix("!").strip()) != is_negated)
+        return _Open(name=name, holds=decide(condition.removeprefix("!").strip()) != is_negated)
 
     def _conditions(self) -> Mapping[str, Callable[[str], bool]]:
         return {
@@ -276,7 +285,7 @@ class _Reader:
         return _VARIABLE.sub(lambda found: self._variables.get(found[1], found[0]), text)
 
 
-def _close(opened: list[_Section], name: str) -> None:
+def _close(opened: list[_Open], name: str) -> None:
     if opened and opened[-1].name == name:
         opened.pop()
 
