@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from shutil import which
 
@@ -10,12 +11,12 @@ import pytest
 from tuner.campaign.prepare import Setup, prepare
 from tuner.deploy.asked import Wanted
 from tuner.deploy.deployment import Deployment
-from tuner.deploy.readiness import Manner
+from tuner.deploy.readiness import Manner, request
 from tuner.errors import NotReady
 from tuner.measure.window import run_window
 from tuner.plugins import make_load_generator
 from tuner.ports import Body, RequestKind
-from tuner.records import Window
+from tuner.records import Blame, Gate, Window
 from tuner.study import load_study
 
 PROGRAM = Path(__file__).with_name("varying_pages.py")
@@ -93,6 +94,21 @@ def test_a_mix_whose_first_request_is_answered_otherwise_than_by_200_is_ready(se
     assert (window.failures.status, window.failures.length) == (0, 0)
     share = wrong.failures.length / (wrong.correct + wrong.failures.total)
     assert share == pytest.approx(1 / 5, abs=0.03)
+
+
+def test_a_page_that_is_replaced_during_a_trial_is_no_fault_of_the_configuration(setup):
+    prepared = setup("{path: /replaced, connections: 8}")
+    blames = []
+
+    with prepared.target.deploy({}) as deployment:
+        ask = partial(request, deployment.host, manner=KEPT, timeout_s=5)
+        for path in ("/plain", "/replace", "/plain"):
+            ask(deployment.url.replace("/replaced", path))
+            window = send(deployment, prepared, "ab")
+            blames.append([each.blame for each in window.verdicts if each.gate is Gate.BODY])
+
+    assert blames == [[], [Blame.ENVIRONMENT], []]
+    assert window.failures.length == 0
 
 
 @pytest.mark.parametrize(

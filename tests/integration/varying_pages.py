@@ -8,6 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 COUNT = itertools.count(9_990)
+REPLACED: list[bytes] = []
+"""What a page was replaced by."""
 
 
 def make_page(path: str, headers: dict[str, str]) -> tuple[int, bytes, dict[str, str]]:
@@ -24,6 +26,10 @@ def make_page(path: str, headers: dict[str, str]) -> tuple[int, bytes, dict[str,
         "/gone": (302, b"moved", {"Location": "https://shop.test/start"}),
         "/nothing": (204, b"", {}),
     }
+    if path == "/replace":
+        REPLACED.append(b"a new page")
+    if path == "/replaced":
+        return 200, REPLACED[-1] if REPLACED else b"an old page of another length", {}
     if path == "/members":
         is_member = headers.get("authorization") == "Basic bWU6aXQ="
         return (200, b"members only", {}) if is_member else (401, b"who?", {"WWW-Authenticate": "Basic"})

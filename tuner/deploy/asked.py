@@ -1,7 +1,7 @@
 """What each of several loads asks of the servers of one study."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from tuner.deploy.pages import Page
 from tuner.deploy.readiness import Manner
@@ -36,13 +36,17 @@ class Asked:
     requests: tuple[RequestKind, ...] = ()
     judged: tuple[str, ...] = ()
     """A sentence for each request whose correct response is not known by its length."""
+    ask_again: Callable[[], "Asked"] | None = field(default=None, compare=False, repr=False)
+    """Learns the same once more."""
 
     @classmethod
-    def of(cls, url: str, pages: Sequence[Page], *, is_mix: bool) -> "Asked":
+    def of(
+        cls, url: str, pages: Sequence[Page], *, is_mix: bool, ask_again: Callable[[], "Asked"] | None = None
+    ) -> "Asked":
         """Return what is asked for, of pages that were learned."""
         first = pages[0]
         return cls(
             url=url, body_bytes=first.kind.body_bytes, response_bytes=first.response_bytes,
             body=first.kind.body, requests=tuple(each.kind for each in pages) if is_mix else (),
-            judged=tuple(each.said for each in pages if each.said),
+            judged=tuple(each.said for each in pages if each.said), ask_again=ask_again,
         )  # fmt: skip

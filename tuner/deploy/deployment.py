@@ -9,6 +9,7 @@ from typing import Protocol, Self
 
 from tuner.deploy.asked import Asked
 from tuner.deploy.readiness import describe_right
+from tuner.errors import NotReady, TargetError
 from tuner.hosts.load_places import LoadPlace
 from tuner.ports import ANY_BODY, Body, Config, CpuSet, Lookable, RequestKind
 
@@ -50,6 +51,12 @@ class Deployment(ABC):
     """Load → what it asks for, of the others where there are several."""
     duration_s: float
     """Time from the request to deploy until it was in force."""
+    load_name: str = ""
+    """Of several loads."""
+    ask_again: Callable[[], Asked] | None = None
+    """Learns once more what the load asks for."""
+    relearned: dict[str, Asked] = field(default_factory=dict, compare=False, repr=False)
+    """Load → what it asks for, where the page changed since."""
 
     @property
     def expected(self) -> str:
@@ -61,11 +68,31 @@ class Deployment(ABC):
     def under(self, name: str) -> Self:
         """Return the deployment as one of several loads asks it; the first one has no name here."""
         asked = self.asked.get(name)
-        if asked is None:
-            return self
+        return self if asked is None else self._asking(asked, name)
+
+    def latest(self) -> Self:
+        """Return the deployment with the page as it was learned last."""
+        asked = self.relearned.get(self.load_name)
+        return self if asked is None else self._asking(asked, self.load_name)
+
+    def learn_again(self) -> bool:
+        """Ask for the page once more; return whether it is another one than was learned."""
+        if self.ask_again is None:
+            return False
+        try:
+            asked = self.ask_again()
+        except (NotReady, TargetError):
+            return False
+        known = self.latest()
+        if (asked.body_bytes, asked.body, asked.requests) == (known.body_bytes, known.body, known.requests):
+            return False
+        self.relearned[self.load_name] = asked
+        return True
+
+    def _asking(self, asked: Asked, name: str) -> Self:
         return replace(
             self, url=asked.url, body_bytes=asked.body_bytes, response_bytes=asked.response_bytes,
-            body=asked.body, requests=asked.requests,
+            body=asked.body, requests=asked.requests, load_name=name, ask_again=asked.ask_again,
         )  # fmt: skip
 
     @abstractmethod

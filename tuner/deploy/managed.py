@@ -244,15 +244,18 @@ class ManagedTarget:
             with suppress(AnotherPage):
                 self._activate(lease, self.original, {})
                 return False
-        adapters = tuple(each.adapter for each in self.servers)
-        ask = AskingServices(host=self.host, url=self.url, manner=self.manner, servers=adapters)
-        before, self.pages = self.pages, self.learner.learn(self.kinds, ask)
+        before, self.pages = self.pages, self._learn_again()
         if self.pages == before:
             return False
         if self._warn is not None:
             right = "; ".join(f"{each.kind.path}: {describe_right(each.kind)}" for each in self.pages)
             self._warn(f"{self.host.name}: a page was replaced meanwhile. A right answer is now: {right}.")
         return True
+
+    def _learn_again(self) -> tuple[Page, ...]:
+        adapters = tuple(each.adapter for each in self.servers)
+        ask = AskingServices(host=self.host, url=self.url, manner=self.manner, servers=adapters)
+        return self.learner.learn(self.kinds, ask, is_doubtful=True)
 
     @contextmanager
     def deploy_default(self, default: Config) -> Iterator[ManagedDeployment]:  # noqa: ARG002
@@ -275,16 +278,26 @@ class ManagedTarget:
     def _observe(self, config: Config, pids: Mapping[str, int], began_s: float) -> ManagedDeployment:
         watched = self._watch(pids)
         effective = self._await_effect(watched, config, pids)
-        pages = self.pages[-self.mix :] if self.mix else self.pages
-        asked = Asked.of(self.url, pages, is_mix=bool(self.mix))
+        asked = self._asked()
         return ManagedDeployment(
             target=self, host=watched, network_pid=next(iter(pids.values()), 1), server_pids=pids,
             server_cpus=frozenset(), load_places=self.load_places, config=config, effective=effective,
             url=self.url, requests=asked.requests, body_bytes=asked.body_bytes, body=asked.body,
-            response_bytes=asked.response_bytes, judged=asked.judged,
+            response_bytes=asked.response_bytes, judged=asked.judged, ask_again=asked.ask_again,
             asked=self.asked, certificate=self.manner.certificate, verifies=self.manner.verifies,
             duration_s=time.monotonic() - began_s,
         )  # fmt: skip
+
+    def _asked(self) -> Asked:
+        """Return what the load asks for, with what is known of the pages now."""
+
+        def ask_again() -> Asked:
+            # The configuration is the same all along a trial: what is another page now is not its fault.
+            self.pages = self._learn_again()
+            return self._asked()
+
+        pages = self.pages[-self.mix :] if self.mix else self.pages
+        return Asked.of(self.url, pages, is_mix=bool(self.mix), ask_again=ask_again)
 
     def _first_processes(self) -> dict[str, int]:
         """Read the id of each service's first process; 0 where there is none."""

@@ -126,6 +126,8 @@ class _Known:
     versions: set[str] = field(default_factory=set)
     """Checksums of bodies, each of which was taken for the only one at its time."""
     varying: _Seen | None = None
+    is_counted: bool = False
+    """Whether it was asked for often."""
 
 
 @dataclass(slots=True)
@@ -135,7 +137,12 @@ class Pages:
     _known: dict[tuple[str, str, str], _Known] = field(default_factory=dict)
 
     def learn(
-        self, kinds: Sequence[RequestKind], ask: Asking, *, first: Answer | None = None
+        self,
+        kinds: Sequence[RequestKind],
+        ask: Asking,
+        *,
+        first: Answer | None = None,
+        is_doubtful: bool = False,
     ) -> tuple[Page, ...]:
         """Return the kinds of requests with what is correct for each.
 
@@ -143,10 +150,13 @@ class Pages:
             kinds: as the study has them.
             ask: how the servers are asked.
             first: the answer to the first of them, where it is known.
+            is_doubtful: whether they are asked for often although they have been before.
 
         Raises:
             NotReady: names the first request that is answered otherwise than the study says.
         """
+        for known in self._known.values() if is_doubtful else ():
+            known.is_counted = False
         seconds = max(LEAST_PATIENCE_S, PATIENCE_S / len(kinds))
         return tuple(
             self._learn(kind, ask, seconds, first if index == 0 else None) for index, kind in enumerate(kinds)
@@ -177,20 +187,20 @@ class Pages:
     def _look(self, kind: RequestKind, ask: Asking, seconds: float, first: Answer) -> _Seen:
         """Ask for a page until it is known whether it varies."""
         key = (kind.method, kind.path, str(kind.headers))
-        is_new = key not in self._known
         known = self._known.setdefault(key, _Known(beginning=first.body))
         seen = known.varying or _Seen(beginning=_begin_alike(known.beginning, first.body))
         known.beginning = seen.beginning
         known.versions.add(hashlib.sha256(first.body).hexdigest())
         seen.read(first)
         seen.read(_ask_again(kind, ask))
+        is_new, known.is_counted = not known.is_counted, True
         if is_new and not seen.varies and kind.method in SAFE_METHODS:
             for answer in ask.often(kind, TIMES, seconds):
                 if answer.status == kind.status:
                     seen.count(answer)
         # What changed twice is no longer taken for a page that somebody replaced.
         seen.differs |= len(known.versions) > MOST_VERSIONS
-        if seen.varies and known.varying is None:
+        if seen.varies and (is_new or known.varying is None):
             known.varying = seen
             for _ in range(MORE):
                 seen.read(_ask_again(kind, ask))

@@ -281,7 +281,8 @@ class SandboxTarget:
                 config=MappingProxyType(dict(config)), effective=effective, url=self.url,
                 asked=asked, requests=first.requests, body_bytes=first.body_bytes, body=first.body,
                 response_bytes=first.response_bytes, judged=first.judged,
-                certificate=manner.certificate, duration_s=time.monotonic() - began_s,
+                certificate=manner.certificate, ask_again=first.ask_again,
+                duration_s=time.monotonic() - began_s,
             )  # fmt: skip
 
     def _divide(
@@ -335,8 +336,13 @@ class SandboxTarget:
             first = readiness.await_answer(
                 lambda: ask.once(page), page, url=url, retry_s=self.deadlines.retry_s
             )
-        pages = self.pages.learn(wanted.kinds, ask, first=first if wanted.kinds[0] == page else None)
-        return Asked.of(url, pages, is_mix=bool(wanted.requests))
+
+        def learn(first: readiness.Answer | None, *, is_doubtful: bool) -> Asked:
+            pages = self.pages.learn(wanted.kinds, ask, first=first, is_doubtful=is_doubtful)
+            again = partial(learn, None, is_doubtful=True)
+            return Asked.of(url, pages, is_mix=bool(wanted.requests), ask_again=again)
+
+        return learn(first if wanted.kinds[0] == page else None, is_doubtful=False)
 
     def _check_alive(self, sandbox: Sandbox, started: Sequence[Instance]) -> None:
         for each in started:

@@ -127,6 +127,13 @@ def _generator_failed(window: Window) -> bool:
     return any(verdict.gate == Gate.GENERATOR for verdict in window.verdicts)
 
 
+def _was_replaced(window: Window) -> bool:
+    """Return whether another page came in the middle of a window, which will be measured again."""
+    return any(
+        verdict.gate is Gate.BODY and verdict.blame is Blame.ENVIRONMENT for verdict in window.verdicts
+    )
+
+
 def warm_up(measure: Measure, plan: Plan, *, spread: float) -> tuple[list[Window], bool]:
     """Send load that is not counted, in slices, until goodput stands still or time is up.
 
@@ -172,7 +179,9 @@ def _window(
     """Run one window; a server from which nothing comes is not slow, it is broken."""
     window = run(deployment, load, duration_s, problems_before=problems_before, control=judges.control)
     deployment.check_alive()
-    if window.correct == 0 and not (judges.bears_silence or _generator_failed(window)):
+    if window.correct == 0 and not (
+        judges.bears_silence or _generator_failed(window) or _was_replaced(window)
+    ):
         said = "; ".join(verdict.reason for verdict in window.verdicts) or "nothing was answered."
         of_load = f" {load.name}" if load.name else ""
         raise Stalled(f"no correct response in {window.duration_s:.1f} s of load{of_load}: {said}")

@@ -16,7 +16,7 @@ from tuner.measure.gates import HEALTHY, ControlFacts, WindowFacts, judge
 from tuner.measure.processes import find_interrupt_threads, find_own_process
 from tuner.measure.sending import send, share_out, split_in_two
 from tuner.ports import ANY_BODY, Body, Failures, Host, LoadGenerator, LoadResult, Workload
-from tuner.records import Window
+from tuner.records import Gate, Window
 
 MOST_REST = 2
 """So many lengths of a window are waited, at the most, for a slow application to answer what it was asked."""
@@ -121,6 +121,7 @@ def run_window(
 
     A generator that fails gives a window without a correct response; its verdicts say whose fault it was.
     """
+    deployment = deployment.latest()
     workload = describe_workload(
         deployment, load, duration_s, connections=connections, requests_total=requests_total
     )
@@ -159,7 +160,10 @@ def run_window(
         expected=deployment.expected,
         local_ports=DEFAULT_PORTS * len({share.workload.url for share in shares}),
     )  # fmt: skip
-    return replace(window, verdicts=judge(facts))
+    verdicts = judge(facts)
+    if any(verdict.gate is Gate.BODY for verdict in verdicts) and deployment.learn_again():
+        verdicts = judge(replace(facts, is_page_replaced=True))
+    return replace(window, verdicts=verdicts)
 
 
 def run_counted_window(

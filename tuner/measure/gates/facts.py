@@ -46,6 +46,8 @@ class WindowFacts:
     control: ControlFacts = HEALTHY
     not_effective: tuple[str, ...] = ()
     """One sentence for each setting that is not, or no longer, in force as asked."""
+    is_page_replaced: bool = False
+    """Whether the page was another one after the window than before it."""
     expected: str = "the page"
     """Which answer is right, in words."""
     local_ports: int = DEFAULT_PORTS

@@ -83,6 +83,8 @@ def body(facts: WindowFacts) -> Verdict | None:
     answered = facts.result.correct + wrong
     if wrong <= facts.limits.wrong_body_share * answered:
         return None
+    if facts.is_page_replaced:
+        return fault(Gate.BODY, "the page was replaced meanwhile; the window is measured again")
     return blamed(
         Gate.BODY,
         f"{wrong:,} of {answered:,} responses had another body than {facts.expected}; this configuration "
@@ -94,6 +96,8 @@ def errors(facts: WindowFacts) -> Verdict | None:
     """Check failed requests, unless the generator's own limits made them fail."""
     result = facts.result
     if result is None or result.generator_fault is not None or no_ports_left(facts):
+        return None
+    if facts.is_page_replaced:
         return None
     failed = result.failures.total
     asked = result.correct + failed
