@@ -34,6 +34,7 @@ from pathlib import PurePosixPath
 from typing import ClassVar
 
 from tuner.adapters.loads._h2load_log import Log, lost_connections, read_log, streams_of
+from tuner.adapters.loads._h2load_mix import has_wrong_mix, headers_of, refuse_unlike, write_addresses
 from tuner.errors import UsageError
 from tuner.kit.bodies import Totals, has_wrong_bodies
 from tuner.kit.latency import latency_of_samples
@@ -105,11 +106,15 @@ class H2load:
         return version_in(printed)
 
     def files(self, workload: Workload) -> Files:
-        return {_log_path(workload): b""}
+        mix = {_mix_path(workload): write_addresses(workload)} if workload.requests else {}
+        return {_log_path(workload): b"", **mix}
 
     def command(self, workload: Workload) -> Argv:
-        able = (Ability.RATE, Ability.COUNT, Ability.ENCODING, Ability.STREAMS, Ability.HEADERS)
+        able = (
+            Ability.RATE, Ability.COUNT, Ability.ENCODING, Ability.STREAMS, Ability.HEADERS, Ability.MIX,
+        )  # fmt: skip
         refuse_unsendable(self.name, workload, protocols=tuple(_PROTOCOLS), able=able)
+        refuse_unlike(workload)
         if not workload.keepalive:
             raise UsageError(
                 "load generator h2load: it never ends with `keepalive: false`, as a connection that is being "
@@ -124,13 +129,13 @@ class H2load:
             *_PROTOCOLS[workload.protocol],
             *((f"--max-concurrent-streams={workload.streams}",) if workload.streams > 1 else ()),
             *((f"--header=accept-encoding: {workload.accept_encoding}",) if workload.accept_encoding else ()),
-            *header_options(workload, "--header"),
+            *header_options(replace(workload, headers=headers_of(workload)), "--header"),
             *(
                 ()
                 if workload.rate_rps is None
                 else (f"--rps={workload.rate_rps / workload.connections:.6g}",)
             ),
-            with_path(workload.url),
+            f"--input-file={_mix_path(workload)}" if workload.requests else with_path(workload.url),
         )
         limit_s = workload.duration_s + (GRACE_S if workload.requests_total is None else 0)
         return ended_after(limit_s, argv)
@@ -171,6 +176,10 @@ def _end(workload: Workload) -> str:
 
 def _log_path(workload: Workload) -> PurePosixPath:
     return workload.directory / "h2load.log"
+
+
+def _mix_path(workload: Workload) -> PurePosixPath:
+    return workload.directory / "h2load.urls"
 
 
 def _summary(text: str) -> _Summary:
@@ -224,7 +233,8 @@ def _judge(log: Log, body_bytes: int | None, workload: Workload) -> tuple[int, F
     answered = len(log.correct_us)
     refused = len(log) - answered - log.broken
     totals = Totals(answered=answered, refused=refused, broken=log.broken, received_bytes=body_bytes or 0)
-    wrong = answered if body_bytes is not None and has_wrong_bodies(totals, workload) else 0
+    is_wrong = has_wrong_mix if workload.requests else has_wrong_bodies
+    wrong = answered if body_bytes is not None and is_wrong(totals, workload) else 0
     return answered - wrong, Failures(read=log.broken, status=refused, length=wrong)
 
 

@@ -6,15 +6,17 @@ from dataclasses import replace
 import pytest
 
 from tuner.adapters.hosts.local import LocalHost
+from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
 from tuner.deploy.chain import link
 from tuner.deploy.content import open_content
+from tuner.deploy.readiness import Manner
 from tuner.deploy.sandbox import SandboxTarget
 from tuner.errors import NotReady
 from tuner.hosts.placement import place
 from tuner.measure.window import FixedShape, Load, run_window
 from tuner.plugins import make_private_server
-from tuner.ports import RequestKind
+from tuner.ports import H2, HTTP1, RequestKind
 
 PAGE = RequestKind(path="/index.html", body_bytes=615, weight=3)
 MISSING = RequestKind(path="/none", status=404, headers={"X-A": 'b"c'})
@@ -22,13 +24,15 @@ POSTED = RequestKind(path="/index.html", method="POST", status=405)
 SHAPE = FixedShape(connections=16, keepalive=True, threads=2, protocol="http/1.1")
 
 
-def target(*kinds: RequestKind) -> SandboxTarget:
+def target(*kinds: RequestKind, protocol: str = HTTP1) -> SandboxTarget:
     host = LocalHost()
     servers = {"nginx": make_private_server("nginx")}
     facts = {"nginx": servers["nginx"].detect(host)}
     return SandboxTarget(
         host=host, servers=servers, facts=facts, chain=link(facts, {}), split=lambda *_: {},
-        content=open_content("builtin", "/index.html"), placement=place(os.sched_getaffinity(0)),
+        content=open_content("builtin", "/index.html", others=("/tiny.txt",)),
+        manner=Manner(keepalive=True, protocol=protocol), has_tls=protocol == H2,
+        placement=place(os.sched_getaffinity(0)),
         requests=kinds,
     )  # fmt: skip
 
@@ -57,3 +61,19 @@ def test_a_mix_that_is_answered_otherwise_than_the_study_says_is_refused_before_
         target(replace(MISSING, status=200)).deploy({}),
     ):
         pass
+
+
+def test_a_mix_goes_over_http_2_too():
+    kinds = (replace(PAGE, body_bytes=None), RequestKind(path="/tiny.txt"))
+    shape = replace(SHAPE, protocol=H2, connections=4, threads=1)
+    with target(*kinds, protocol=H2).deploy({"keepalive_requests": 10**6}) as deployment:
+        load = Load.prepare(H2load(), shape, LocalHost())
+        window = run_window(deployment, load, 1.0)
+        first, second = deployment.requests
+        longer = replace(deployment, requests=(first, replace(second, body_bytes=4400)))
+        wrong = run_window(longer, load, 1.0)
+
+    assert (first.body_bytes, second.body_bytes) == (615, 44)
+    assert window.correct > 0
+    assert window.failures.total == 0
+    assert (wrong.correct, wrong.failures.length > 0) == (0, True)

@@ -86,7 +86,7 @@ def _find_beyond(workload: Workload, able: Collection[Ability]) -> Iterator[str]
             "k6, or write `body: any` or `body: length`."
         )
     if workload.requests and Ability.MIX not in able:
-        yield "it sends one kind of request, not a mix. Use wrk, or ask for one path."
+        yield "it sends one kind of request, not a mix. Use wrk, or h2load over HTTP/2."
     if workload.requests_total is not None and Ability.COUNT not in able:
         yield (
             "it sends for a time, not a number of requests. Use ab or h2load, or leave "

@@ -68,7 +68,7 @@ def test_a_load_generator_of_one_kind_of_request_refuses_a_mix():
     )
 
     assert Wrk().command(workload)
-    with pytest.raises(UsageError, match=r"ab: it sends one kind of request, not a mix\. Use wrk, or ask"):
+    with pytest.raises(UsageError, match=r"ab: it sends one kind of request, not a mix\. Use wrk, or h2load"):
         Ab().command(workload)
 
 
