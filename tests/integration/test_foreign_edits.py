@@ -1,5 +1,6 @@
 """What somebody else writes while tuner is at work is never overwritten, and named."""
 
+import contextlib
 import shutil
 from pathlib import PurePosixPath
 
@@ -9,6 +10,7 @@ from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTI
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.ports import Files
 from tuner.restore.journal import Journal
+from tuner.restore.keeper import requests
 from tuner.restore.lease import Lease
 from tuner.restore.recovery import accept_host
 
@@ -268,7 +270,7 @@ def test_a_file_that_was_displaced_when_the_keeper_was_killed_gets_its_name_agai
 ):
     before = machine.everything()
     change(lease, machine, {CONFIGURATION: b"demo 2\n"})
-    machine.sh(f"mv {CONFIGURATION} {CONFIGURATION}.tuner-old")
+    machine.sh(f"mv {CONFIGURATION} {CONFIGURATION}.tuner-old-$(cat /var/lib/tuner/run/session)")
 
     lease.restore()
 
@@ -280,10 +282,48 @@ def test_an_edit_that_was_displaced_when_the_keeper_was_killed_is_not_lost(
     machine: PrivateHost, lease: Lease
 ):
     change(lease, machine, {CONFIGURATION: b"demo 2\n"})
-    write(machine, PurePosixPath(f"{CONFIGURATION}.tuner-old"), FOREIGN)
+    session = machine.sh("cat /var/lib/tuner/run/session").strip()
+    write(machine, PurePosixPath(f"{CONFIGURATION}.tuner-old-{session}"), FOREIGN)
 
     with pytest.raises(RestoreFailed, match=r"demo\.conf.*somebody else"):
         lease.restore()
 
     assert machine.read(CONFIGURATION).content == FOREIGN
     assert machine.sh(f"ls -A {SERVED}") == "demo.conf\n"
+
+
+def test_what_an_earlier_session_displaced_is_left_where_it_is(machine: PrivateHost, lease: Lease):
+    stale = {f"{CONFIGURATION}.tuner-old{end}": b"of long ago\n" for end in ("", f"-{16 * '0'}")}
+    for path, content in stale.items():
+        write(machine, PurePosixPath(path), content)
+    before = machine.read(CONFIGURATION)
+
+    change(lease, machine, {CONFIGURATION: b"demo 2\n"})
+    assert machine.read(CONFIGURATION).content == b"demo 2\n"
+    lease.restore()
+
+    assert machine.read(CONFIGURATION) == before
+    assert {path: machine.read(PurePosixPath(path)).content for path in stale} == stale
+
+
+@pytest.mark.parametrize("file", ["after is empty", "after is not there"])
+def test_what_tuner_never_wrote_is_not_overwritten_by_a_restore(
+    machine: PrivateHost, lease: Lease, file: str
+):
+    change(lease, machine, {CONFIGURATION: b"demo 2\n"})
+    # As after a disk that was full when the original had been kept.
+    machine.sh(f": > {ENTRY}/after" if "empty" in file else f"rm {ENTRY}/after")
+    write(machine, CONFIGURATION, FOREIGN)
+
+    with contextlib.suppress(RestoreFailed):
+        lease.restore()
+
+    assert machine.read(CONFIGURATION).content == FOREIGN
+
+
+def test_a_pipe_in_the_place_of_a_file_makes_the_keeper_wait_for_nobody(machine: PrivateHost):
+    functions = requests.program().decode().rpartition("main ")[0]
+    machine.sh("mkfifo /srv/pipe; ln -s pipe /srv/link")
+    for each in ("pipe", "link"):
+        tried = f"{functions}\n(open_file /srv/{each}) && echo opened || echo refused"
+        assert machine.sh('timeout 5 sh -c "$1" keeper', tried) == "refused\n"

@@ -221,11 +221,8 @@ class Lease:
         """
         if "nothing" in reply:
             return
-        kept = [
-            each
-            for each in self._journal.originals(self._host.name)
-            if each.path not in self._foreign and not requests.is_setting(each.path)
-        ]
+        record = self._journal.read(self._host.name)
+        kept = [each for each in record.originals if each.path in record.written.keys() - self._foreign]
         there = self._host.look([original.path for original in kept])
         differing = [str(each.path) for each in kept if there.read(each.path) != each.state]
         if differing:

@@ -233,7 +233,11 @@ adopt_entry() { # KIND OWNER PATH; entries that exist are never overwritten
     case $kept in *"$newline$real$newline"*) return 0 ;; esac
     rm -rf "$journal/new"
     mkdir "$journal/new" || return
-    [ -z "$written" ] || printf '%s' "$written" > "$journal/new/after" || return
+    case $written in
+        '') ;;
+        anything*) true > "$journal/new/overwriting" || return ;; # of a version that kept no sums
+        *) printf '%s' "$written" > "$journal/new/after" || return ;;
+    esac
     case $1 in
         directory) commit_entry "$real" directory - - ;;
         absent) commit_entry "$real" absent - absent ;;

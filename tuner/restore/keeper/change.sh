@@ -83,7 +83,8 @@ refuse_foreign() { # after read_entry: nothing is overwritten, and both versions
     kept_in=''
     if [ -s "$entry/foreign" ]; then
         kept_in=" What was there meanwhile is in $entry/foreign."
-    elif [ -f "$real" ] && copy "$real" "$entry/foreign" 2> /dev/null && sync "$entry/foreign" "$entry"; then
+    elif [ -f "$real" ] && (open_file "$real" && copy /proc/self/fd/3 "$entry/foreign") 2> /dev/null &&
+        sync "$entry/foreign" "$entry"; then
         kept_in=" What is there now is also in $entry/foreign."
     fi
     [ "$kind" != file ] || kept_in="$kept_in The original of before is in $entry/content."

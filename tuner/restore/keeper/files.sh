@@ -11,7 +11,7 @@ replace() { # REAL SOURCE LIKE IS_OURS: write beside it and rename; attributes o
     case $3 in
         new) chmod 0644 /proc/self/fd/4 ;;
         *)
-            exec 3< "$3" && { [ "$3" = "$2" ] || [ "$(readlink /proc/self/fd/3)" = "$3" ]; } &&
+            open_file "$3" && { [ "$3" = "$2" ] || [ "$(readlink /proc/self/fd/3)" = "$3" ]; } &&
                 copy /proc/self/fd/3 /proc/self/fd/4
             ;;
     esac &&

@@ -47,12 +47,16 @@ enter() { # PATH → name: go into its directory, and be sure that no link was p
 
 sum_of() { # PATH: a word for what is there
     if [ -f "$1" ] && [ ! -L "$1" ]; then
-        sha256sum < "$1"
+        (open_file "$1" && sha256sum <&3) 2> /dev/null || echo other
     elif [ -e "$1" ] || [ -L "$1" ]; then
         echo other
     else
         echo absent
     fi
+}
+
+open_file() { # PATH → descriptor 3: opened for writing, too, a pipe in its place makes nobody wait
+    if [ -w "$1" ]; then exec 3<> "$1"; else exec 3< "$1"; fi && [ -f /proc/self/fd/3 ]
 }
 
 read_entry() { # ENTRY → real kind owner sum
@@ -121,7 +125,7 @@ companion_of() { # REAL → companion: a setting that the kernel changes along w
 }
 
 copy_original() { # REAL: copy it with all attributes; print mode and owner
-    exec 3< "$1" || return
+    open_file "$1" || return
     [ "$(readlink /proc/self/fd/3)" = "$1" ] || { echo 'it was exchanged meanwhile' >&2; return 1; }
     if [ "$(stat -L -c %h /proc/self/fd/3)" != 1 ]; then
         # Replacing one name would part them for ever, and writing in place is not atomic.
@@ -149,6 +153,9 @@ is_ours() { # [PATH], after read_entry: what is there is the original, or what t
 }
 
 is_back() { # after read_entry
+    case $kind in # tuner has written nothing there
+        file | absent) [ -s "$entry/after" ] || [ -e "$entry/overwriting" ] || return 0 ;;
+    esac
     case $kind in
         directory) [ ! -d "$real" ] || [ -n "$(ls -A -- "$real")" ] ;; # others may need it by now
         # The kernel forgot what a trial set. Of an apply, sysctl.d may have set it again at boot.

@@ -162,6 +162,7 @@ def adoption(record: HostRecord) -> Command:
     for original in record.originals:
         for each in record.written.get(original.path, ()):
             head += f"written {each if each == ABSENT else f'{each}  -'}\n".encode()  # as sha256sum prints it
+        head += b"" if record.plan else b"written anything\n"
         head += _describe_original(original)
         contents += original.state.content or b""
     purpose = record.say("purpose") or "run"

@@ -36,6 +36,8 @@ restore_all() { # WHY: under the lock; any time again, wherever it was killed
     fi
     read_word session "$state/session" &&
         { printf '%s %s\n' "$session" "$1" > "$state/ended" && sync "$state/ended"; } 2> /dev/null
+    read_session
+    name_displaced
     # From here on no change can come.
     rm -f "$state/session" "$state/reserve" "$state"/incoming.*
     sync "$state"
@@ -129,7 +131,8 @@ bring_back() { # ENTRY, after read_entry
                 0) ;;
                 "$FOREIGN") return 1 ;; # the second attempt says so
                 *)
-                    rm -f "$1/after" && sync "$1" # killed in the middle, it would be taken for somebody else's
+                    # Killed in the middle, it would be taken for somebody else's. A rename needs no room.
+                    mv -fT "$1/after" "$1/overwriting" && sync "$1"
                     # shellcheck disable=SC2086 - three words
                     (overwrite "$real" "$1/content" $owner)
                     ;;
@@ -151,15 +154,13 @@ is_foreign() { # ENTRY, after read_entry: what is there is known, and is not wha
         [ ! -e "$1/foreign" ] || is_rebooted || return 0
         [ "$purpose" != run ] || return
     fi
-    [ -s "$1/after" ] || return
+    [ ! -e "$1/overwriting" ] || return
     found=$(sum_of "$real")
-    while IFS= read -r written; do
-        [ "$written" != "$found" ] || return
-    done < "$1/after"
+    ! grep -qsxF -e "$found" "$1/after"
 }
 
 is_not_foreign() { # [PATH], after read_entry: of a file
-    is_ours "$@" || [ ! -s "$entry/after" ]
+    is_ours "$@" || [ -e "$entry/overwriting" ]
 }
 
 clean_directory() { # REAL, after read_entry

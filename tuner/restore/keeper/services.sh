@@ -135,7 +135,7 @@ can_read_files() { # → unreadable: what is changed and its originals; a servic
         [ ! -f "$entry/content" ] || set -- "$@" "$entry/content"
         read_entry "$entry" && ! is_setting "$real" && [ -f "$real" ] && set -- "$@" "$real"
     done
-    unreadable=$(cat -- /dev/null "$@" 2>&1 > /dev/null 8>&- 9>&-)
+    unreadable=$(timeout "$SERVICE_TIMEOUT_S" cat -- /dev/null "$@" 2>&1 > /dev/null 8>&- 9>&-)
 }
 
 may_be_stopped() { # after read_service: what serves is not stopped unless it will start again

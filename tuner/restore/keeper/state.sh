@@ -23,6 +23,7 @@
 #   journal/NUMBER/{meta,content}            an original; there (renamed, fsynced) before the first write
 #   journal/NUMBER/after                     of a file: sums of what tuner put there, one a line (fsynced before)
 #   journal/values                           how the kernel showed the settings after the last change
+#   journal/NUMBER/overwriting               the same, while the original is written in place
 #   journal/NUMBER/foreign                   what somebody else wrote there meanwhile
 #   journal/NUMBER/ours                      of a setting that somebody else has set: what it was before that
 #   owner                                    who tunes; the first file to come and the last to go
@@ -47,7 +48,7 @@ BUSY=20 OTHER_VERSION=21 REFUSED=22 ENDED=23 INCOMPLETE=24 REJECTED=25 SERVICE_F
 newline='
 '
 twenty='1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20'
-TEMPORARY=.tuner-new DISPLACED=.tuner-old
+TEMPORARY=.tuner-new DISPLACED=.tuner-old # of no session: see require_session and restore_all
 LOG_BYTES=1000000
 RESERVE_KIB=256
 SERVICE_TIMEOUT_S=90
@@ -132,7 +133,10 @@ watchdog_lives() { # its processes hold this lock as long as one of them lives; 
 
 require_session() {
     read_word armed "$state/session"
-    [ "$armed" = "$1" ] && return
+    if [ "$armed" = "$1" ]; then
+        name_displaced
+        return
+    fi
     read_word why "$state/ended"
     case $why in
         "$1 "*) why=${why#* } ;;
@@ -153,6 +157,10 @@ require_number() {
 read_session() { # → armed: the session that is open, or has ended last
     read_word armed "$state/session" || read_word armed "$state/ended"
     armed=${armed%% *}
+}
+
+name_displaced() { # → DISPLACED: of this session alone; one of that name was there before it is somebody else's
+    DISPLACED=.tuner-old-${armed:-0}
 }
 
 receive() { # HEAD_BYTES SIZE: of a request on stdin → request, with its head, and where contents begin in offset
