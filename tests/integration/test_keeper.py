@@ -403,8 +403,10 @@ def test_no_text_of_a_study_or_a_service_is_a_command(machine: PrivateHost, jour
     assert "owned" not in machine.sh("ls -A / /root /srv /var/lib/tuner /var/lib/tuner/run")
 
 
-def test_a_page_that_answers_otherwise_is_a_warning(machine: PrivateHost, journal: Journal):
-    machine.sh("mkdir /srv/www")
+def test_a_page_of_another_status_is_a_warning_and_one_of_another_length_a_trouble(
+    machine: PrivateHost, journal: Journal
+):
+    machine.sh("mkdir /srv/www; echo shop > /srv/www/index.html")
     server = subprocess.Popen(
         [*machine.entrance, "python3", "-m", "http.server", "-d", "/srv/www", "8080"],
         stdout=subprocess.DEVNULL,
@@ -422,10 +424,14 @@ def test_a_page_that_answers_otherwise_is_a_warning(machine: PrivateHost, journa
         """
     )
 
+    machine.sh("echo NO DATABASE > /srv/www/index.html")
     warnings: list[str] = []
     lease.restore(warnings.append)
 
-    assert warnings == ["local: http://127.0.0.1:8080/missing answers 200, and 404 before."]
+    assert warnings == [
+        "local: http://127.0.0.1:8080/ answers with 12 bytes, and with 5 before. Look whether it is right.",
+        "local: http://127.0.0.1:8080/missing answers 200, and 404 before.",
+    ]
     assert restore_host(machine, journal) == ()
     server.kill()
     server.wait()
@@ -483,3 +489,24 @@ def test_a_log_that_is_exchanged_all_the_time_is_read_or_refused(machine: Privat
     assert {each.stdout for each in said} <= {b"mine\n", b""}
     assert not any(each.timed_out for each in said)
     machine.sh("rm -r /srv/log")
+
+
+@IN_EACH_SHELL
+def test_a_service_without_systemd_starts_as_the_process_before_it(machine: PrivateHost, journal: Journal):
+    machine.sh("sed -i 's|cp .* /srv/in-force|&; { env; pwd; umask; ulimit -n; } > /srv/manner|' /srv/demo")
+    value = "a 'secret' $word\nof two lines"
+    machine.sh(
+        '/srv/demo stop; cd /srv; umask 027; ulimit -n 777; env -i PATH=$PATH DATABASE="$1" /srv/demo start',
+        value,
+    )
+    before = machine.sh("grep -Ev '^(_|SHLVL)=' /srv/manner | sort")
+    lease = armed(machine, journal)
+
+    change(lease, machine, CHANGES)
+    restarted = machine.run_all((lease.command_to_activate("restart", "demo"),))
+    assert restarted[0].returncode == 0, restarted
+    in_trial = machine.sh("grep -Ev '^(_|SHLVL)=' /srv/manner | sort")
+    lease.restore()
+
+    for each in (in_trial, machine.sh("grep -Ev '^(_|SHLVL)=' /srv/manner | sort")):
+        assert each == before

@@ -263,3 +263,13 @@ def test_what_answers_the_load_is_what_is_changed(web: TestHost, tmp_path: Path)
     with target.hold(print), target.deploy(space.complete({"keepalive_requests": 120})):
         assert kept() == 120
     assert kept() == 250
+
+
+def test_php_that_hands_on_an_environment_nobody_can_read_is_not_restarted(own_bed: Testbed, tmp_path: Path):
+    host = own_bed.add_host("web")
+    (pool,) = (host.root / "etc/php").glob("*/fpm/pool.d/www.conf")
+    pool.write_text(pool.read_text() + "clear_env = no\n")
+    host.install_php_fpm()
+
+    with pytest.raises(TargetError, match="may need its environment"):
+        find(host, tmp_path, "php-fpm")

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from tuner import plugins
 from tuner.deploy.load_target import resolve
+from tuner.deploy.manner import refuse_lost_manner
 from tuner.deploy.readiness import (
     Answer,
     Manner,
@@ -299,6 +300,8 @@ def _describe(
     pid = read_pid(host.run_all([first_process(service)])[0])
     if pid is None:
         raise TargetError(f"{host.name}: {_describe_stopped(host, service)}")
+    if not service.is_systemd:
+        refuse_lost_manner(host, service)
     refusals: tuple[str, ...] = ()
     if service.check is not None:
         checked = host.run(service.check, timeout_s=ANSWER_S * 4, as_root=True)

@@ -62,7 +62,9 @@ def describe_service(
             ("systemctl", verb, name) for verb in ("stop", "start", "restart", "reload")
         )
     elif script:
-        stop, start, reload = (("service", name, verb) for verb in ("stop", "start", "reload"))
+        stop, reload = (("service", name, verb) for verb in ("stop", "reload"))
+        # service(8) takes away the environment that the service had.
+        start = (f"/etc/init.d/{name}", "start")
     return Service(
         name=name,
         check=check,

@@ -145,6 +145,8 @@ class Service:
     restart: Argv | None = None
     """Restarts it along with what depends on it; None where it is stopped, and then started."""
     is_systemd: bool = False
+    uses_environment: bool = True
+    """Whether it may need the environment that it was started with."""
     pid_file: PurePosixPath = PurePosixPath()
     """Holds the id of its first process while it runs; systemd's own answer is taken where there is one."""
     title: str = ""

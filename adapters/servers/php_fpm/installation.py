@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from tuner.adapters.servers.php_fpm.pools import GLOBAL, INCLUDE, Layout, find_pool
@@ -95,6 +95,15 @@ def _find(host: Host, about: Completed, dump: Dump, pool: str) -> Installation:
     service_name = f"php{name.removeprefix('php-fpm')}-fpm" if "." in name else name
     layout = Layout(main=dump.main, prefix=dump.prefix, pools=dump.listening, pool=pool)
     log = dump.sections[GLOBAL].get("error_log", "")
+    service = describe_service(
+        service_name,
+        host.run_all(probe_service(service_name)),
+        check=(program, "-t", *TO_STDERR),
+        start=(program, "--daemonize"),
+        reload=None,
+        title="php-fpm: master process",
+        pid_file=PurePosixPath(dump.sections[GLOBAL].get("pid", "")),
+    )
     return Installation(
         facts=Facts(
             version=read_version(about),
@@ -103,18 +112,15 @@ def _find(host: Host, about: Completed, dump: Dump, pool: str) -> Installation:
             cores=programs.read_online_cpus(host),
         ),
         files=_read_files(host, layout),
-        service=describe_service(
-            service_name,
-            host.run_all(probe_service(service_name)),
-            check=(program, "-t", *TO_STDERR),
-            start=(program, "--daemonize"),
-            reload=None,
-            title="php-fpm: master process",
-            pid_file=PurePosixPath(dump.sections[GLOBAL].get("pid", "")),
-        ),
+        service=replace(service, uses_environment=any(map(_hands_environment_on, dump.sections.values()))),
         log=PurePosixPath(log) if log.startswith("/") else None,
         layout=layout,
     )  # fmt: skip
+
+
+def _hands_environment_on(section: Mapping[str, str]) -> bool:
+    """Check whether programs of a pool get what php-fpm itself found in its environment."""
+    return section.get("clear_env") == "no" or any(key.startswith("env[") for key in section)
 
 
 def _read_files(host: Host, layout: Layout) -> Files:

@@ -132,10 +132,10 @@ reopen_applied() { # PLACE: it becomes a session that has ended and is not back 
     for file in "$state/services"/*; do
         [ -e "$file" ] || continue
         # As it runs now: since it was applied, somebody may have stopped it.
-        sed -i -e '/^ran /d' -e '/^along /d' "$file"
+        sed -i "/^\\($FOUND\\) /d" "$file"
         write_whether_it_runs "$file"
     done
-    [ ! -e "$1/urls" ] || while read -r _ url; do write_url "$url"; done < "$1/urls"
+    [ ! -e "$1/urls" ] || while read -r _ _ url; do write_url "$url"; done < "$1/urls"
     sync "$state/services"/* "$state/services" "$state/urls" "$state/ended" "$state/ticking" "$state" 2> /dev/null
     cp "$1/owner" "$state/owner" 2> /dev/null || echo 'study unknown' > "$state/owner"
     sync "$state/owner" "$state" && guard_reboot && start_watchdog && mv -T "$1/journal" "$journal" &&

@@ -108,11 +108,13 @@ write_url() {
         printf 'warning\tthere is no curl: after a restore nobody asks whether the server answers.\n'
         return 0
     fi
-    status=$(ask "$1")
-    if [ "$status" = 000 ]; then
+    answer=$(ask "$1")
+    if [ "${answer%% *}" = 000 ]; then
         printf 'warning\t%s does not answer, so it cannot be asked after a restore.\n' "$1"
-    else
-        printf '%s %s\n' "$status" "$1" >> "$state/urls"
+    elif [ "$(ask "$1")" = "$answer" ]; then
+        printf '%s %s\n' "$answer" "$1" >> "$state/urls"
+    else # its length differs from answer to answer
+        printf '%s - %s\n' "${answer%% *}" "$1" >> "$state/urls"
     fi
 }
 
@@ -125,7 +127,12 @@ write_whether_it_runs() { # FILE
         1) echo 'ran no' ;;
         *) echo 'ran unknown' ;;
     esac >> "$1"
-    [ "$systemd" = no ] || { find_along "${1##*/}" && printf 'along %s\n' "$along" >> "$1"; }
+    if [ "$systemd" = yes ]; then
+        find_along "${1##*/}"
+        printf 'along %s\n' "$along"
+    elif [ -n "$pid" ] && [ -d "/proc/$pid" ]; then
+        keep_manner "$pid"
+    fi >> "$1"
 }
 
 wait_until_settled() { # NAME: what is just starting would be taken for stopped, and stopped in the end
@@ -139,8 +146,7 @@ wait_until_settled() { # NAME: what is just starting would be taken for stopped,
 
 tell_plan() { # the controller keeps it as well
     for file in "$state/services"/*; do
-        [ -e "$file" ] && read_service "$file" && printf 'ran\t%s %s\n' "${file##*/}" "$ran" &&
-            printf 'along\t%s %s\n' "${file##*/}" "$along"
+        [ ! -e "$file" ] || sed -n "s/^\\($FOUND\\) /found\t${file##*/} &/p" "$file"
     done
     { while IFS= read -r line; do printf 'answered\t%s\n' "$line"; done < "$state/urls"; } 2> /dev/null
     read_word boot "$state/boot_id" && printf 'boot\t%s\n' "$boot"
@@ -185,7 +191,8 @@ adopt_plan() { # SESSION: there is no session open, so nothing is changed any mo
         case $line in
             'since '*) printf '%s\n' "$line" >> "$state/plan" ;;
             'boot '*) printf '%s\n' "${line#* }" > "$state/boot_id" ;;
-            'ran '* | 'along '*) printf '%s\n' "$line" >> "$file" ;;
+            'ran '* | 'along '* | 'directory '* | 'mask '* | 'limits '* | 'groups '* | 'ids '* | 'environment '*)
+                printf '%s\n' "$line" >> "$file" ;;
             'answered '*) printf '%s\n' "${line#* }" >> "$state/urls" ;;
             'made '* | 'written '* | 'absent '* | 'setting '* | 'file '*) ;; # originals: see adopt_originals
             *) write_plan_line "$state/plan" ;;

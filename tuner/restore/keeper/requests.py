@@ -136,17 +136,20 @@ def plan_to_keep(
 ) -> str:
     """Return the plan of a session, as `adoption` sends it to a target that has lost it.
 
-    `command` armed the target, which is the machine `identity`; in its reply the keeper says which services
-    ran, what answered how, and which boot it is.
+    `command` armed the target, which is the machine `identity`; in its reply the keeper says what it
+    found of services, what answered how, and which boot it is.
     """
-    told = {word: dict(line.partition(" ")[::2] for line in reply.get(word, ())) for word in ("ran", "along")}
+    found: dict[str, list[str]] = {}
+    for line in reply.get("found", ()):
+        service, _, fact = line.partition(" ")
+        found.setdefault(service, []).append(fact)
     lines = [f"purpose {purpose}", f"session {session}", f"identity {identity}"]
     for line in command.stdin.decode(errors="surrogateescape").splitlines():
         word, _, value = line.partition(" ")
         if word not in {"session", "url", "end"}:
             lines.append(line)
         if word == "service":
-            lines += [f"{key} {of[value]}" for key, of in told.items() if value in of]
+            lines += found.get(value, [])
     lines += [f"{word} {line}" for word in ("answered", "boot", "since") for line in reply.get(word, ())]
     return "\n".join(lines)
 

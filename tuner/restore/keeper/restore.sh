@@ -132,7 +132,7 @@ bring_back() { # ENTRY, after read_entry
                 "$FOREIGN") return 1 ;; # the second attempt says so
                 *)
                     # Killed in the middle, it would be taken for somebody else's. A rename needs no room.
-                    mv -fT "$1/after" "$1/overwriting" && sync "$1"
+                    [ -e "$1/overwriting" ] || { mv -fT "$1/after" "$1/overwriting" && sync "$1"; }
                     # shellcheck disable=SC2086 - three words
                     (overwrite "$real" "$1/content" $owner)
                     ;;
@@ -154,7 +154,10 @@ is_foreign() { # ENTRY, after read_entry: what is there is known, and is not wha
         [ ! -e "$1/foreign" ] || is_rebooted || return 0
         [ "$purpose" != run ] || return
     fi
-    [ ! -e "$1/overwriting" ] || return
+    case $kind in
+        file | absent) [ ! -e "$1/overwriting" ] || return ;;
+        *) [ -s "$1/after" ] || return ;;
+    esac
     found=$(sum_of "$real")
     ! grep -qsxF -e "$found" "$1/after"
 }

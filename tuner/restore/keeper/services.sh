@@ -24,7 +24,7 @@ activate() { # SESSION check|restart|reload NAME, SESSION units: under the lock,
                 start_sockets > /dev/null 2>&1
                 serve restart "$restart" "$RESTART_TIMEOUT_S"
             else
-                serve stop "$stop" && serve start "$start"
+                serve stop "$stop" && serve start "$start" "$SERVICE_TIMEOUT_S" run_as_before
             fi
             # A start that failed before took them down, and the restart starts only what runs.
             # shellcheck disable=SC2086 - words
@@ -39,10 +39,10 @@ activate() { # SESSION check|restart|reload NAME, SESSION units: under the lock,
     [ "$ended" = 0 ] || return "$SERVICE_FAILED"
 }
 
-serve() { # VERB LINE [TIMEOUT_S] → ended
+serve() { # VERB LINE [TIMEOUT_S [RUN]] → ended
     verb=$1
     [ -n "$2" ] || fail "$REFUSED" "The service has no command to $1."
-    run_apart "$2" "${3-}" > "$out" 2> "$err"
+    "${4:-run_apart}" "$2" "${3-}" > "$out" 2> "$err"
     ended=$?
     return "$ended"
 }
@@ -54,8 +54,9 @@ say_lines() { # WORD FILE
     done
 }
 
-read_service() { # FILE → systemd pid_file check stop start restart reload ran along
+read_service() { # FILE → systemd pid_file check stop start restart reload ran along, and of keep_manner
     systemd=no pid_file='' check='' stop='' start='' restart='' reload='' ran=unknown along=''
+    directory='' mask='' limits='' groups='' ids='' environment=''
     while IFS= read -r line; do
         case $line in
             'systemd '*) systemd=${line#* } ;;
@@ -67,6 +68,12 @@ read_service() { # FILE → systemd pid_file check stop start restart reload ran
             'reload '*) reload=${line#* } ;;
             'ran '*) ran=${line#* } ;;
             'along '*) along=${line#* } ;;
+            'directory '*) directory=${line#* } ;;
+            'mask '*) mask=${line#* } ;;
+            'limits '*) limits=${line#* } ;;
+            'groups '*) groups=${line#* } ;;
+            'ids '*) ids=${line#* } ;;
+            'environment '*) environment=${line#* } ;;
         esac
     done < "$1"
 }
@@ -87,10 +94,10 @@ find_along() { # NAME → along: units that run, and that systemd stops when it 
 }
 
 is_running() { # NAME, after read_service: 0 yes, 1 no, 2 cannot be told
+    pid=''
     if [ "$systemd" = yes ]; then
         systemctl is-active --quiet -- "$1"
     elif [ -n "$pid_file" ]; then
-        pid=''
         # Whoever may write there may have put a pipe in its place, which would be read for ever.
         [ ! -f "$pid_file" ] || pid=$(timeout 5 head -n 1 -- "$pid_file" 2> /dev/null 8>&- 9>&-)
         pid=${pid#"${pid%%[! ]*}"}
@@ -110,10 +117,54 @@ run_apart() { # LINE [TIMEOUT_S]: a command of the service, away from our locks 
     ) < /dev/null 8>&- 9>&-
 }
 
-run_line() { # LINE [TIMEOUT_S]
+keep_manner() { # PID: how a process was started that no systemd will start again, as lines of its service
+    ! directory=$(readlink "/proc/$1/cwd") || [ ! -d "$directory" ] || printf 'directory %s\n' "$directory"
+    sed -n 's/^Umask:[[:space:]]*/mask /p' "/proc/$1/status"
+    printf 'limits '
+    prlimit --pid "$1" --noheadings --raw --output RESOURCE,SOFT,HARD 2> /dev/null | while read -r name soft hard; do
+        printf -- '--%s=%s:%s ' "$(echo "$name" | tr '[:upper:]' '[:lower:]')" "$soft" "$hard"
+    done
+    printf '\ngroups '
+    cmp -s "/proc/$1/cgroup" /proc/self/cgroup || list_groups "$1"
+    printf '\n'
+    read -r _ user _ << END
+$(grep ^Uid: "/proc/$1/status")
+END
+    [ "$user" = 0 ] || printf 'ids --reuid=%s --regid=%s --groups=%s\n' "$user" \
+        "$(sed -n 's/^Gid:[[:space:]]*\([0-9]*\).*/\1/p' "/proc/$1/status")" \
+        "$(sed -n 's/^Groups:[[:space:]]*//p' "/proc/$1/status" | sed 's/ *$//; s/ /,/g')"
+    # A program that shows a title of its own has written it over its environment.
+    grep -qz = "/proc/$1/environ" && ! grep -qzv '^[^=][^=]*=' "/proc/$1/environ" &&
+        printf 'environment %s\n' "$(base64 -w 0 < "/proc/$1/environ")"
+    return 0
+}
+
+list_groups() { # PID: the files by which a process gets into its control groups (cgroups(7))
+    while IFS=: read -r _ controllers group; do
+        file=/sys/fs/cgroup/$controllers$group/cgroup.procs
+        [ ! -w "$file" ] || printf '%s ' "$file"
+    done < "/proc/$1/cgroup"
+}
+
+run_as_before() { # LINE, after read_service: as `run_apart`, in the manner that was kept
+    [ "$systemd" = no ] || { run_apart "$@"; return; }
+    {
+        if [ -n "$environment" ]; then printf '%s' "$environment" | base64 -d; else printf 'PATH=%s\0' "$PATH"; fi
+        printf '%s\0' /bin/sh -c "$1"
+    } | (
+        cd "${directory:-/}" 2> /dev/null || cd /
+        umask "${mask:-022}"
+        echo 0 > /proc/self/oom_score_adj
+        # shellcheck disable=SC2086 - words
+        exec timeout "$SERVICE_TIMEOUT_S" /bin/sh -c "$ENTER" enter "$groups" ${limits:+prlimit $limits} \
+            ${ids:+setpriv $ids} xargs -0 env -i --
+    ) 8>&- 9>&-
+}
+
+run_line() { # LINE [TIMEOUT_S [RUN]]
     said=$state/said
     { true > "$said"; } 2> /dev/null || said=/dev/null
-    run_apart "$@" > "$said" 2>&1
+    "${3:-run_apart}" "$1" "${2-}" > "$said" 2>&1
 }
 
 wait_until_stopped() {
@@ -199,7 +250,7 @@ start_again() { # after read_service
     fi
     run_line "$stop"
     wait_until_stopped # a stop may come back early
-    run_line "$start"
+    run_line "$start" "$SERVICE_TIMEOUT_S" run_as_before
 }
 
 start_sockets() { # those that fell: none is started while its service runs
@@ -229,14 +280,19 @@ restore_services() { # RESTART → unfinished: whether a service still has to be
 
 restore_answers() {
     [ -e "$state/urls" ] || return
-    while IFS=' ' read -r expected url; do
+    while IFS=' ' read -r expected length url; do
+        [ -n "$url" ] || { url=$length && length=-; } # of a version that kept no lengths
         for _ in 1 2 3 4 5 6; do
-            status=$(ask "$url")
-            [ "$status" = "$expected" ] && break
+            answer=$(ask "$url")
+            case "$length $answer" in "- $expected "* | "$length $expected $length") break ;; esac
             sleep 0.5 8>&- 9>&-
         done
+        status=${answer%% *}
         case $status in
-            "$expected") ;;
+            "$expected")
+                [ "$length" = - ] || [ "$length" = "${answer#* }" ] ||
+                    warn "$url answers with ${answer#* } bytes, and with $length before. Look whether it is right."
+                ;;
             000) complain "$url" 'it does not answer' ;;
             # A page changes for many reasons, and what tuner has changed is back.
             *) warn "$url answers $status, and $expected before." ;;
@@ -244,9 +300,9 @@ restore_answers() {
     done < "$state/urls"
 }
 
-ask() { # URL: print its status
+ask() { # URL: print its status and the length of its body
     curl --disable --silent --insecure --globoff --noproxy '*' --proto '=http,https' --max-time 5 \
-        --output /dev/null --write-out '%{http_code}' --url "$1" 8>&- 9>&- < /dev/null 2> /dev/null
+        --output /dev/null --write-out '%{http_code} %{size_download}' --url "$1" 8>&- 9>&- < /dev/null 2> /dev/null
 }
 
 reload_units() { # at boot, too: systemd has read them before they were put back

@@ -110,7 +110,12 @@ def test_a_target_that_lost_everything_is_told_plan_and_originals_in_one_request
     command = requests.arming(
         "run", session="0a", owner=[("by", "me")], watchdog_s=120.0, services=[NGINX], urls=["http://web1/"]
     )
-    answer = {"ran": ["nginx yes"], "answered": ["200 http://web1/"], "boot": ["b1"], "since": ["today"]}
+    answer = {
+        "found": ["nginx ran yes"],
+        "answered": ["200 http://web1/"],
+        "boot": ["b1"],
+        "since": ["today"],
+    }
     record = HostRecord(
         plan=requests.plan_to_keep("run", "0a", "machine boot 1:2", command, answer),
         originals=(

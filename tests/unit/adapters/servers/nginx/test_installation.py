@@ -86,8 +86,8 @@ UNIT = {"/usr/lib/systemd/system/nginx.service": 0}
     ("answers", "start", "stop"),
     [
         (SYSTEMD | UNIT | SCRIPT, "systemctl start nginx", "systemctl stop nginx"),
-        (SYSTEMD | SCRIPT, "setsid --wait service nginx start", "service nginx stop"),
-        (UNIT | SCRIPT, "setsid --wait service nginx start", "service nginx stop"),
+        (SYSTEMD | SCRIPT, "setsid --wait /etc/init.d/nginx start", "service nginx stop"),
+        (UNIT | SCRIPT, "setsid --wait /etc/init.d/nginx start", "service nginx stop"),
         (SYSTEMD, "setsid --wait nginx -c /etc/nginx/nginx.conf", "sh -c"),
     ],
 )
