@@ -22,6 +22,7 @@ from tuner.deploy.systemd_limits import raise_limits, touches_units
 from tuner.errors import Crashed, NotEffective, TargetError
 from tuner.hosts.conflicts import Conflict, find_conflicts
 from tuner.hosts.disk_room import DiskRoom
+from tuner.hosts.edited_files import RunningServer, find_unloaded
 from tuner.hosts.file_cache import FileCache
 from tuner.hosts.load_places import LoadPlace, open_load_places
 from tuner.hosts.url import parse_url
@@ -152,15 +153,23 @@ class ManagedTarget:
         `changed` are settings, by default those that trials may change. Raises TargetError naming what has to
         be stopped first.
         """
-        pids = tuple(self._first_processes().values())
+        pids = self._first_processes()
         names = [service.name for service in self.services if service.is_systemd]
         found = find_conflicts(
-            self.host, sorted(changed or self.may_change), sorted(self.files_read), pids=pids, services=names
-        )
+            self.host, sorted(changed or self.may_change), sorted(self.files_read),
+            pids=tuple(pids.values()), services=names,
+        )  # fmt: skip
         refused = [str(each) for each in found if each.is_refused]
         if refused:
             raise TargetError(f"{self.host.name}: {' '.join(refused)}")
-        return found
+        return (*found, *find_unloaded(self.host, list(self._running_servers(pids))))
+
+    def _running_servers(self, pids: Mapping[str, int]) -> Iterator[RunningServer]:
+        for each in self.servers:
+            service, files = each.installation.service, sorted(each.installation.files)
+            if service is not None and pids.get(each.name):
+                unit = service.name if service.is_systemd else ""
+                yield RunningServer(name=service.name, pid=pids[each.name], unit=unit, files=files)
 
     @contextmanager
     def _open_load(self) -> Iterator[None]:

@@ -51,7 +51,7 @@ def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Instal
         service=replace(
             service,
             stays="" if service.is_systemd else _find_foreground(host, layout, pid_file),
-            uses_environment=any(True for _ in layout.main.inside("env")),
+            uses_environment=bool(layout.main.inside("env")),
         ),
         log=None if log == "stderr" or log.startswith(("syslog:", "memory:")) else prefix / log,
     )
