@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTING, PrivateHost
-from tests.integration.test_keeper import IN_EACH_SHELL, LONG_S, armed, change
+from tests.integration.test_keeper import IN_EACH_SHELL, armed, change
 from tuner.errors import RestoreFailed, TargetError
 from tuner.ports import Files
 from tuner.restore.journal import Journal
@@ -180,18 +180,3 @@ def test_a_copy_of_the_controller_does_not_take_a_run_for_its_own(machine: Priva
 
         lease.check_alive()
         lease.restore()
-
-
-def test_an_apply_that_was_lost_comes_back_too(machine: PrivateHost, state: Path):
-    before = machine.everything()
-    with Journal(state) as journal:
-        lease = Lease(machine, journal=journal, purpose="apply", study="s", watchdog_s=LONG_S)
-        lease.arm([DEMO])
-        change(lease, machine, CHANGES)
-        machine.sh("/srv/demo stop; /srv/demo start")
-    machine.sh(f"{KILL_BOTH.replace('/run/', '/apply/')}; rm -r /var/lib/tuner")
-
-    with Journal(state) as journal:
-        restore_host(machine, journal)
-
-    assert without_time(machine.everything()) == without_time(before)
