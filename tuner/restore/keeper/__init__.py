@@ -89,8 +89,8 @@ class Keeper:
         """Check whether a record is of an apply of which its host knows nothing any more, done or not."""
         if record.say("purpose") != "apply":
             return False
-        reply = self.ask(requests.step("knows", "apply", record.say("session")))
-        return reply is None or "known" not in reply
+        asked = requests.step("knows", "apply", record.say("session"))
+        return "known" not in read_reply(self.host.name, self.send_whole(asked))
 
 
 def paths_back(reply: Reply) -> tuple[PurePosixPath, ...]:
