@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -43,6 +43,16 @@ def web(own_bed: Testbed) -> TestHost:
     host = own_bed.add_host("web")
     host.install_nginx()
     return host
+
+
+TLS_SITE = """\
+server {{ listen 443 ssl; ssl_certificate {file}; ssl_certificate_key /etc/key.pem; root /var/www/html; }}
+server {{ listen 8080; return 301 https://{address}/index.html; }}
+"""
+MAKE_CERTIFICATE = (
+    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=web "
+    "-addext subjectAltName=IP:{address} -keyout /etc/key.pem -out {file}"
+)
 
 
 def find(
@@ -273,3 +283,28 @@ def test_php_that_hands_on_an_environment_nobody_can_read_is_not_restarted(own_b
 
     with pytest.raises(TargetError, match="may need its environment"):
         find(host, tmp_path, "php-fpm")
+
+
+def test_a_certificate_that_nobody_else_trusts_is_named_or_accepted_and_a_redirect_leads_there(
+    own_bed: Testbed, tmp_path: Path
+):
+    host = own_bed.add_host("web")
+    file = PurePosixPath("/etc/own.pem")
+    host.run(MAKE_CERTIFICATE.format(address=host.address, file=file).split())
+    site = TLS_SITE.format(address=host.address, file=file)
+    (host.root / "etc/nginx/conf.d/tls.conf").write_text(site)
+    host.install_nginx()
+    study = tmp_path / "managed.yaml"
+
+    def look(path: str, more: str = "") -> ManagedTarget:
+        text = STUDY.replace("http://{address}{page}", path).replace('"}}\n', f'"{more}}}}}\n')
+        study.write_text(text.format(server="nginx", space="nginx", url=host.ssh_url, watchdog_s=10))
+        return find_target(load_study(study), plugins.make_host(host.ssh_url)).target
+
+    secure = f"https://{host.address}/index.html"
+    with pytest.raises(TargetError, match=rf"answers 301 to {secure}\. Set load\.path to {secure}\."):
+        look(f"http://{host.address}:8080/")
+    with pytest.raises(TargetError, match=r"its certificate is not the expected one: .*`load\.ca:`"):
+        look(secure)
+    for more in (f", ca: {file}", ", verify: false"):
+        assert look(secure, more).pages[0].kind.body_bytes

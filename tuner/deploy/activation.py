@@ -126,7 +126,9 @@ class Activation:
         return f"{split_origin(self.url)[0]}{page.kind.path}"
 
     def _ask(self, page: Page) -> Command:
-        return waiting_request(self._url_of(page), manner=self.manner, timeout_s=READY_S, kind=page.kind)
+        # When the first page is there, the server has started.
+        timeout_s = READY_S if page == self.pages[0] else 0.0
+        return waiting_request(self._url_of(page), manner=self.manner, timeout_s=timeout_s, kind=page.kind)
 
     def _refuse_answer(self, page: Page, answer: Answer) -> None:
         try:

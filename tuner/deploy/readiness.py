@@ -11,18 +11,17 @@ from tuner.errors import NotReady
 from tuner.ports import H2, H2C, HTTP1, Argv, Command, Completed, Host, RequestKind, Sandbox, Upstream
 
 WAITING = """\
-left=$1
+end=$(($(date +%s) + $1))
 status=$2
 shift 2
-until "$@" 2>&1 >/dev/null | grep -q "^$status "; do
-  left=$((left - 1))
-  [ "$left" -gt 0 ] || break
+until "$@" 2>&1 >/dev/null | grep -qE "^($status|[1-4][0-9][0-9]) "; do
+  [ "$(date +%s)" -lt "$end" ] || break
   sleep 0.05
 done
 exec "$@"
 """
-"""Run by sh with the number of tries, a status, curl and its arguments: waits on the host itself for that
-status, in one round trip."""
+"""Run by sh with seconds, a status, curl and its arguments: waits on the host itself, in one round trip, for
+that status or for another one that is no fault of a server which is still starting."""
 WRITTEN = (
     "%{stderr}\n%{http_code} %{size_download} %{size_header} %{http_version} "
     "%header{transfer-encoding}|%{redirect_url}"
@@ -36,7 +35,6 @@ COUNTS = re.compile(
 DISCARDED = "/dev/null"
 MOST_ARGUMENT_LETTERS = 60_000
 """Of URLs on one command line: over SSH it is one argument, of 128 KiB at most (MAX_ARG_STRLEN)."""
-RETRY_PAUSE_S = 0.05
 ANSWER_S = 5.0
 POLL_S = 0.003
 """A look at /proc/PID/net/tcp takes tens of microseconds; nginx listens some 20 ms after its start."""
@@ -219,10 +217,9 @@ def _suggest(kind: RequestKind, answer: Answer) -> str:
 
 def waiting_request(url: str, *, manner: Manner, timeout_s: float, kind: RequestKind) -> Command:
     """Return the command that asks until the status is right; `read_answer` parses what it prints."""
-    tries = max(1, round(timeout_s / RETRY_PAUSE_S))
     asked = _curl(url, *_options_of(kind, manner), manner=manner, timeout_s=ANSWER_S)
     return Command(
-        argv=("sh", "-c", WAITING, "wait", str(tries), str(kind.status), *asked),
+        argv=("sh", "-c", WAITING, "wait", f"{timeout_s:.0f}", str(kind.status), *asked),
         timeout_s=timeout_s + 2 * ANSWER_S,
     )
 
