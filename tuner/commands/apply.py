@@ -13,7 +13,7 @@ from tuner.commands.preview import diff_files
 from tuner.commands.session import Reading
 from tuner.deploy.managed import ManagedTarget
 from tuner.errors import UsageError
-from tuner.export import boot_files, kernel_settings, refuse_less_capacity
+from tuner.export import boot_files, kernel_settings, refuse_less_capacity, without_winner
 from tuner.export.provenance import comment, describe_origin
 from tuner.interrupts import uninterrupted
 from tuner.ports import Config, Files, Host
@@ -94,10 +94,7 @@ def plan_change(
     """
     settings, winner = reading.settings, reading.summary.winner
     if winner is None:
-        raise UsageError(
-            f"{settings.name}: there is no winner to apply, the study is {reading.summary.state}. Finish it "
-            "with `tuner run`; if nothing beat the default, there is nothing to apply."
-        )
+        raise without_winner(reading.summary, "apply")
     refuse_less_capacity(reading.summary, "apply")
     chosen = {name: pair[1] for name, pair in reading.space.changes(winner.config).items()}
     there = settings_for(settings, host_name, url, confirm_within_s)

@@ -39,6 +39,7 @@ __all__ = [
     "refuse_less_capacity",
     "refuse_unknown_format",
     "render_both",
+    "without_winner",
 ]
 
 JSON = "json"
@@ -65,14 +66,7 @@ def export(
     """
     refuse_unknown_format(name)
     if summary.winner is None:
-        what_next = (
-            "Nothing beat the default, so there is nothing to apply; `tuner show` says what was found."
-            if summary.state == "finished"
-            else "Finish it with `tuner run`."
-        )
-        raise UsageError(
-            f"{summary.study}: there is no winner to export, the study is {summary.state}. {what_next}"
-        )
+        raise without_winner(summary, "export")
     refuse_less_capacity(summary, "export")
     if name == JSON:
         return export_json(summary)
@@ -102,6 +96,18 @@ def _export_server(summary: "Summary", server: str, found: Rendered | Rewritten)
     if found.drop_in is not None:
         return export_drop_in(summary, server, found, found.drop_in)
     return export_listing(summary, server, found)
+
+
+def without_winner(summary: "Summary", purpose: str) -> UsageError:
+    """Return the error of a study whose winner was asked for, to do this with it, and which has none."""
+    what_next = (
+        "Nothing is proven to beat the default; `tuner show` says what was found."
+        if summary.state == "finished"
+        else "Finish it with `tuner run`."
+    )
+    return UsageError(
+        f"{summary.study}: there is no winner to {purpose}, the study is {summary.state}. {what_next}"
+    )
 
 
 def refuse_less_capacity(summary: "Summary", purpose: str) -> None:

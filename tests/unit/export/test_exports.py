@@ -103,7 +103,7 @@ def test_a_study_without_a_winner_has_nothing_to_export() -> None:
 
     with pytest.raises(UsageError, match=r"no winner to export, the study is stopped\. Finish it with"):
         export(summary, "json", rendered={})
-    with pytest.raises(UsageError, match=r"the study is finished\. Nothing beat the default"):
+    with pytest.raises(UsageError, match=r"the study is finished\. Nothing is proven to beat the default"):
         export(replace(summary, state="finished"), "json", rendered={})
 
 

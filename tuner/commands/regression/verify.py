@@ -21,6 +21,7 @@ from tuner.commands.regression.measuring import measure_until_decided
 from tuner.commands.session import Reading
 from tuner.deploy.managed import ManagedTarget
 from tuner.errors import UsageError
+from tuner.export import without_winner
 from tuner.interrupts import signals_interrupt
 from tuner.ports import Config, Facts
 from tuner.records import Fingerprint
@@ -76,10 +77,7 @@ def verify(
     """
     settings, gain, progress = reading.settings, reading.summary.gain, progress or Silence()
     if reading.summary.winner is None or gain is None:
-        raise UsageError(
-            f"{settings.name}: there is no winner to look for, the study is {reading.summary.state}. Finish "
-            "it with `tuner run`; if nothing beat the default, there is nothing that could be in force."
-        )
+        raise without_winner(reading.summary, "look for")
     if host is None and not settings.target.is_managed:
         return _verify_private(reading, reading.summary.winner.config, gain, measure, progress)
     there = settings_for(settings, host, url, settings.target.watchdog_s)
