@@ -7,6 +7,7 @@ from typing import Protocol
 from tuner.campaign.prepare import Setup
 from tuner.errors import TooNoisy
 from tuner.measure.gates.retries import LEAVE
+from tuner.measure.window import rest_s
 from tuner.ports import Clock
 from tuner.records import Role, Start
 from tuner.statistics.confirmation.power import assurance, plan_pairs
@@ -107,7 +108,7 @@ class Schedule:
             return fmean(made)
         if not self._study.plan.confirm_s:
             return self.mean_cost_s()
-        return self.mean_deploy_s() + self.warmup_s() + windows * self.window_s()
+        return self._planned_start_s(windows)
 
     def _expected_extension(self, gain: Speedup | None, pairs: int, windows: int) -> float:
         """Return how many pairs the extension is expected to add: all, times the chance that it is needed."""
@@ -184,8 +185,8 @@ class Schedule:
             self._study.ranking().noise,
             least=plan.pairs,
             seconds=min(plan.confirm_s, max(0.0, self.time_left_s() - WRAP_UP_S)),
-            start_cost_s=self.mean_deploy_s() + self.warmup_s(),
-            window_s=self.window_s(),
+            start_cost_s=self.mean_deploy_s() + self.warmup_s() + self._rest_s(),
+            window_s=self.window_s() + self._rest_s(),
         )
 
     def has_time_to_confirm(self, *, besides_s: float) -> bool:
@@ -217,7 +218,20 @@ class Schedule:
 
     def pairs_s(self, pairs: int, windows: int) -> float:
         """Return the seconds that pairs of the confirmation take when nothing spoils them."""
-        return 2 * pairs * (self.mean_deploy_s() + self.warmup_s() + windows * self.window_s())
+        return 2 * pairs * self._planned_start_s(windows)
+
+    def _planned_start_s(self, windows: int) -> float:
+        """Return the seconds of a start with so many windows."""
+        return (
+            self.mean_deploy_s()
+            + self.warmup_s()
+            + windows * self.window_s()
+            + (windows + 1) * self._rest_s()
+        )
+
+    def _rest_s(self) -> float:
+        """Return what a slow application is waited for before each window."""
+        return rest_s(self._study.setup.load, self._study.plan.window_s)
 
 
 def cost_s(start: Start) -> float:

@@ -135,7 +135,7 @@ def run_window(
     shares = spread(share_out(workload, places))
     quota = find_quota(deployment.host, groups["server"][0]) if groups["server"] else None
     # What the clients of the window before have asked for and nobody reads is still being answered.
-    time.sleep(min(load.response_s, MOST_REST * duration_s))
+    time.sleep(rest_s(load, duration_s))
     around = partial(take, deployment.host, namespace_pid=deployment.network_pid, groups=groups, quota=quota)
     started_s, began_s = time.time(), time.monotonic()
     before = around()
@@ -164,6 +164,11 @@ def run_window(
     if any(verdict.gate is Gate.BODY for verdict in verdicts) and deployment.learn_again():
         verdicts = judge(replace(facts, is_page_replaced=True))
     return replace(window, verdicts=verdicts)
+
+
+def rest_s(load: Load, duration_s: float) -> float:
+    """Return how long a slow application is waited for before a window of so many seconds."""
+    return min(load.response_s, MOST_REST * duration_s)
 
 
 def run_counted_window(
