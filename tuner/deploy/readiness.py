@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit, urlunsplit
 
-from tuner.errors import NotReady
+from tuner.errors import NotReady, TargetError
 from tuner.ports import H2, H2C, HTTP1, Argv, Command, Completed, Host, RequestKind, Sandbox, Upstream
 
 WAITING = """\
 end=$(($(date +%s) + $1))
 status=$2
 shift 2
+command -v -- "$1" >/dev/null || exit 127
 until "$@" 2>&1 >/dev/null | grep -qE "^($status|[1-4][0-9][0-9]) "; do
   [ "$(date +%s)" -lt "$end" ] || break
   sleep 0.05
@@ -45,6 +46,8 @@ ACCEPTS_CONNECTIONS = 1 << 16
 EXCERPT_BYTES = 300
 OK = 200
 HTTP_OK, HTTP_ERROR, UNAUTHORIZED = 200, 400, 401
+NO_PROGRAM = 127
+"""How a shell ends that does not find a program."""
 WRONG_CERTIFICATE = 60
 """How curl ends when a certificate is not the one, or does not name the host (libcurl-errors(3))."""
 HTTP2 = "2"
@@ -288,8 +291,13 @@ def read_answer(completed: Completed, *, protocol: str = HTTP1) -> Answer:
     """Parse what curl printed, the answer of the last try where there were several.
 
     One over HTTP/1.1 where HTTP/2 was asked for is none: a client and a server that agree on another protocol
-    go on with it without a word.
+    go on with it without a word. Raises TargetError when there is no curl.
     """
+    if completed.returncode == NO_PROGRAM:
+        raise TargetError(
+            "there is no program 'curl' on the target, which asks for pages there. Install it with: apt-get "
+            "install curl"
+        )
     trouble, _, counts = completed.stderr.decode(errors="replace").rpartition("\n")
     found = COUNTS.fullmatch(counts)
     if completed.returncode != 0 or found is None:

@@ -4,7 +4,17 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tuner.deploy.readiness import Answer, Manner, await_answer, await_listener, is_listening, request
+from tuner.adapters.hosts.local import LocalHost
+from tuner.deploy.readiness import (
+    Answer,
+    Manner,
+    await_answer,
+    await_listener,
+    is_listening,
+    read_answer,
+    request,
+    waiting_request,
+)
 from tuner.errors import NotReady, TargetError
 from tuner.ports import H2, H2C, HTTP1, FileState, RequestKind, Upstream
 from tuner.testing.fakes import SANDBOX_PID, MemorySandbox, completed, curl_gets
@@ -25,6 +35,15 @@ def answering(*answers: Answer) -> Callable[[], Answer]:
 
     following = sequence()
     return lambda: next(following)
+
+
+def test_a_target_without_curl_is_told_what_is_missing():
+    command = waiting_request(URL, manner=KEPT, timeout_s=5, kind=ANY_PAGE)
+    argv = ["no-such-program" if word == "curl" else word for word in command.argv]
+    ended = LocalHost().run(argv, timeout_s=5)
+
+    with pytest.raises(TargetError, match=r"no program 'curl' on the target.*apt-get install curl"):
+        read_answer(ended)
 
 
 UNIX_TABLE = b"""\
