@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from tuner import plugins
 from tuner.deploy.discovery import find_services, first_process
+from tuner.deploy.manner import look_at_manner
 from tuner.errors import TargetError
 from tuner.hosts.root_commands import RootCommandRecorder
 from tuner.hosts.sudoers import write_sudoers
@@ -55,5 +56,5 @@ def _commands_of(services: Iterable[Service]) -> tuple[Argv, ...]:
     for service in services:
         commands += [] if service.check is None else [service.check]
         pid = first_process(service)
-        commands += [pid.argv] if pid.as_root else []
+        commands += [pid.argv, look_at_manner(service).argv] if pid.as_root else []
     return tuple(dict.fromkeys(commands))

@@ -1,34 +1,44 @@
 """Refuses services whose process could not be made again without systemd: a restart would lose something."""
 
+import re
+
 from tuner.errors import TargetError
-from tuner.ports import Host, Service
+from tuner.ports import Command, Host, Service
 
 TIMEOUT_S = 5.0
+# No quotes: no sudoers file can hold them.
 LOOK_AT_MANNER = (
-    "set -f; IFS=; pid=$(cat -- $1) && unset IFS && set -- $(sed s/.*\\)// /proc/$pid/stat)"
-    " && echo process $pid $2 $4 && echo parent $(set -- $(sed s/.*\\)// /proc/$2/stat) && echo $4)"
-    " && echo cut $(grep -zcv ^[^=][^=]*= /proc/$pid/environ); exit 0"
+    "set -f; IFS=; pid=$(cat -- $1) && cd /proc/$pid && unset IFS && cat status && set -- $(grep PPid status)"
+    " && cat ../$2/status; echo cut $(grep -zcvF = environ); exit 0"
 )
-"""Prints process, parent and session; the parent's session; how many entries of its environment are none."""
+"""Prints the status of a process and of its parent, and how many entries of its environment are none."""
+_WORD = re.compile(r"^(Pid|PPid|NSsid|cut)[:\s]+(.*)$", re.MULTILINE)
+
+
+def look_at_manner(service: Service) -> Command:
+    """Return the command that shows how a service's first process was started."""
+    argv = ("sh", "-c", LOOK_AT_MANNER, "look", str(service.pid_file))
+    return Command(argv=argv, timeout_s=TIMEOUT_S, as_root=True)
 
 
 def refuse_lost_manner(host: Host, service: Service) -> None:
     """Raise TargetError where a restart without systemd could not make the process that runs now again."""
-    look = ("sh", "-c", LOOK_AT_MANNER, "look", str(service.pid_file))
-    told = host.run(look, timeout_s=TIMEOUT_S, as_root=True).stdout.decode(errors="replace")
-    words = dict(line.partition(" ")[::2] for line in told.splitlines())
-    process = words.get("process", "").split()
-    if process[:1] == ["1"]:
+    told = host.run_all([look_at_manner(service)])[0].stdout.decode(errors="replace")
+    words: dict[str, list[str]] = {}
+    for word, value in _WORD.findall(told):
+        words.setdefault(word, []).append(value.strip())
+    sessions = words.get("NSsid", [])
+    if words.get("Pid", [])[:1] == ["1"]:
         raise TargetError(
             f"{host.name}: {service.name} is the first process of its container, which would end with it. "
             "Start it as a daemon under an init there."
         )
-    if process[2:] and process[2] == words.get("parent"):
+    if len(sessions) == 2 and sessions[0] == sessions[1]:  # noqa: PLR2004 - its own and its parent's
         raise TargetError(
-            f"{host.name}: {service.name} is kept by process {process[1]}, which would notice a restart. "
-            "Start it as a daemon, or with systemd."
+            f"{host.name}: {service.name} is kept by process {words['PPid'][0]}, which would notice a "
+            "restart. Start it as a daemon, or with systemd."
         )
-    if service.uses_environment and words.get("cut", "0") != "0":
+    if service.uses_environment and words.get("cut", ["0"]) != ["0"]:
         raise TargetError(
             f"{host.name}: {service.name} may need its environment (`env`, `clear_env`), which its title has "
             "overwritten: a restart would lose it. Start it with systemd, whose unit knows it."

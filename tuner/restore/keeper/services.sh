@@ -147,7 +147,7 @@ list_groups() { # PID: the files by which a process gets into its control groups
 }
 
 run_as_before() { # LINE, after read_service: as `run_apart`, in the manner that was kept
-    [ "$systemd" = no ] || { run_apart "$@"; return; }
+    [ "$systemd" = no ] && command -v xargs > /dev/null || { run_apart "$@"; return; }
     {
         if [ -n "$environment" ]; then printf '%s' "$environment" | base64 -d; else printf 'PATH=%s\0' "$PATH"; fi
         printf '%s\0' /bin/sh -c "$1"
@@ -156,8 +156,8 @@ run_as_before() { # LINE, after read_service: as `run_apart`, in the manner that
         umask "${mask:-022}"
         echo 0 > /proc/self/oom_score_adj
         # shellcheck disable=SC2086 - words
-        exec timeout "$SERVICE_TIMEOUT_S" /bin/sh -c "$ENTER" enter "$groups" ${limits:+prlimit $limits} \
-            ${ids:+setpriv $ids} xargs -0 env -i --
+        exec timeout "$SERVICE_TIMEOUT_S" /bin/sh -c "$ENTER" enter "$groups" "$limits" ${ids:+setpriv $ids} \
+            xargs -0 env -i --
     ) 8>&- 9>&-
 }
 

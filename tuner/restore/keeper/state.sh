@@ -58,7 +58,9 @@ WORDS_TIMEOUT_S=5
 WORDS_BYTES=65536
 READ_END='exec < "$1" && [ -f /proc/self/fd/0 ] && [ "$(stat -L -c %h /proc/self/fd/0)" = 1 ] &&
     [ "$(readlink "/proc/$$/fd/0")" = "$2" ] && exec tail -c "$3"'
-ENTER='for file in $1; do echo $$ > "$file"; done; shift; exec "$@"'
+# A limit that cannot be set here keeps nothing from starting.
+ENTER='for file in $1; do echo $$ > "$file"; done; for limit in $2; do prlimit --pid $$ "$limit"; done 2> /dev/null
+    shift 2; exec "$@"'
 SAID_BYTES=65536
 FOUND='ran\|along\|directory\|mask\|limits\|groups\|ids\|environment'
 SYSTEMD_UNIT=/etc/systemd/system/tuner-restore.service
