@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.property.space_strategies import load, points, spaces
@@ -82,6 +82,20 @@ def test_choices_alone_make_the_configuration_again(built_in, data):
     values = {name: new for name, (_, new) in built_in.changes(config).items()}
 
     assert built_in.complete(values, fit=True) == config
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_any_valid_configuration_is_rounded_to_a_valid_one_of_the_same_settings(built_in, data):
+    config = built_in.decode(data.draw(points(built_in)))
+    assume(not built_in.violations(config))
+
+    rounded = built_in.round(config)
+
+    assert not built_in.violations(rounded)
+    assert built_in.changes(rounded).keys() <= built_in.changes(config).keys()
+    assert built_in.complete({name: new for name, (_, new) in built_in.changes(rounded).items()}) == rounded
+    assert built_in.round(built_in.default()) == built_in.default()
 
 
 def test_every_special_value_and_every_choice_is_reached(whole):

@@ -18,8 +18,9 @@ PROMOTE_EVERY = 5
 """New configurations between two that may be measured again instead (the measurement protocol's share)."""
 MOST_SUGGESTIONS = 100
 """Suggestions in a row that may break a constraint."""
-MOST_KNOWN = 10
-"""Suggestions in a row that may have been tried: then the space is taken for exhausted."""
+MOST_KNOWN = 20
+"""Suggestions in a row that may have been tried: then the space is taken for exhausted. Several points are
+one configuration, as numbers are rounded; those that follow hints come first each time."""
 LEAST_SUGGESTIONS = 30
 NEGLIGIBLE = 0.002
 """Log points. After LEAST_SUGGESTIONS the search ends when the last few promised less than this each: it
@@ -72,7 +73,8 @@ def _suggest(experiment: Experiment, known: Sequence[Observation], tried: Collec
         suggestion = experiment.optimizer.suggest(
             space.dimensions, observations, seed=experiment.setup.settings.seed, refused=refused
         )
-        config = space.decode(suggestion.point)
+        # What is measured can ship as it is: with numbers that a person would write.
+        config = space.round(space.decode(suggestion.point))
         is_allowed = not space.violations(config)
         if is_allowed and config_key(config) not in tried:
             return Proposal(config=config, expected_gain=suggestion.expected_gain)
@@ -86,7 +88,7 @@ def _suggest(experiment: Experiment, known: Sequence[Observation], tried: Collec
 
 
 def _twins(observations: Sequence[Observation], point: Point, measured: Point) -> list[Observation]:
-    """Return what is known of a configuration under another of its points, where what is inactive differs."""
+    """Return what is known of a configuration under another of its points, which decodes to it as well."""
     if dict(point) == dict(measured):
         return []
     return [replace(seen, point=point) for seen in observations if dict(seen.point) == dict(measured)]

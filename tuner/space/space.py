@@ -16,6 +16,7 @@ from tuner.space.parameters import (
     Preset,
 )
 from tuner.space.problems import Refused, problem, quote, suggest
+from tuner.space.rounding import TOLERANCE, round_for_people
 from tuner.space.rules import (
     Rules,
     Scope,
@@ -27,7 +28,15 @@ from tuner.space.rules import (
     name_growth,
     name_shortfalls,
 )
-from tuner.space.values import accept, accept_at, as_number, fault_in_range, keep_within, show_value
+from tuner.space.values import (
+    accept,
+    accept_at,
+    as_number,
+    fault_in_range,
+    find_special,
+    keep_within,
+    show_value,
+)
 
 UNSET: Scalar = ""
 """Stands as the old value of a derived setting that the default configuration does not have."""
@@ -174,6 +183,34 @@ class Space:
         if not fit:
             self._refuse_what_does_not_follow(values, config)
         return config
+
+    def round(self, config: Config) -> dict[str, Scalar]:
+        """Return a valid configuration with the numbers that a person would write, as far as rules allow.
+
+        Defaults, special values and numbers that a hint or a preset names stay as they are.
+        """
+        tried = (self._round(config, tolerance) for tolerance in (TOLERANCE, 0.0))
+        return next((each for each in tried if not self.violations(each)), dict(config))
+
+    def _round(self, config: Config, tolerance: float) -> dict[str, Scalar]:
+        chosen = self.changes(config)  # what follows, follows the rounded ones
+
+        def pick(parameter: Parameter, low: float, high: float, _scope: Scope) -> Scalar | None:
+            if parameter.name not in chosen:
+                return None
+            value = config[parameter.name]
+            number = as_number(value) if parameter.is_numeric else None
+            if number is None or find_special(parameter.special, value) or value in self._known(parameter):
+                return value
+            rounded = round_for_people(number, parameter, low, high, tolerance=tolerance)
+            return keep_within(parameter, rounded, low, high)
+
+        return self.rules.settle(pick)
+
+    def _known(self, parameter: Parameter) -> list[Scalar | None]:
+        """Return the values of a parameter that are known from elsewhere."""
+        hints = [each.value for each in (parameter.hint, parameter.own_hint) if each is not None]
+        return [*hints, *(preset.values.get(parameter.name) for preset in self.presets)]
 
     def _refuse_what_does_not_follow(self, values: Mapping[str, Scalar], config: Config) -> None:
         for name, value in values.items():

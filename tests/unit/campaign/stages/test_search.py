@@ -46,6 +46,15 @@ def test_the_default_optimizer_finds_what_is_better(tmp_path):
     assert len({config_key(config) for config in searched}) > 12
 
 
+def test_what_is_searched_and_ships_has_numbers_that_a_person_would_write(tmp_path):
+    campaign, verdict, searched = run(tmp_path, SimulatedHost(), trials=16)
+
+    space, shipped = campaign.setup.space, campaign.storage.recall(CONFIRMATION).config
+    assert verdict == "confirmed"
+    assert all(dict(config) == space.round(config) for config in [*searched, shipped])
+    assert any(config["open_file_cache"] not in {0, 1000} for config in searched)
+
+
 def test_a_space_with_few_configurations_is_searched_and_then_left(tmp_path):
     """Without sendfile, tcp_nopush is off: its two points are one configuration."""
     host = SimulatedHost(worth=lambda config: 0.0 if config["sendfile"] else -0.1)
