@@ -155,6 +155,10 @@ bench-slow-clients: setup ## Serve a quick study's winner beside slow clients (o
 bench-hostile: setup ## Check 2,000 study files that mean harm, and look what they open, add and cost
 	@$(BIN)/python -m benchmarks.hostile_studies
 
+.PHONY: bench-hostile-storages
+bench-hostile-storages: setup ## Read 1,000 finished studies that somebody changed, and look what they break, open and run (an hour)
+	@$(BIN)/python -m benchmarks.hostile_storages
+
 .PHONY: bench-optimizer
 bench-optimizer: ## Compare the optimizer with its peers on recorded and made surfaces (some gigabytes, hours)
 	@.ci/python bench
