@@ -1,6 +1,7 @@
 """No value, and no name of a setting, gets anything into a server's file that is not one value."""
 
 import re
+from collections.abc import Iterable
 
 import pytest
 
@@ -10,7 +11,7 @@ from tuner.adapters.servers.apache import Apache
 from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.adapters.servers.sysctl import Sysctl
 from tuner.errors import ConfigRejected, UsageError
-from tuner.ports import Facts, Installation
+from tuner.ports import Facts, Installation, Scalar
 
 HOSTILE = (
     "", " ", "\t", "5\n", "\n5", "5\nUser root", "5\r\nLoadModule x /tmp/x.so", "5\rUser root", "on\x0bx",
@@ -29,78 +30,70 @@ KERNEL = Installation(
     files={},
     service=None,
 )
+SERVERS = {"apache": (Apache(), APACHE), "php-fpm": (PhpFpm(), POOL), "sysctl": (Sysctl(), KERNEL)}
 
 
-def is_shown_on_one_line(message: str) -> bool:
-    return message.isprintable() and len(message) < 400
+def expect_refused(server: str, name: str, value: Scalar) -> None:
+    """Check that a server refuses a setting, on one line that names the setting."""
+    adapter, installation = SERVERS[server]
+    try:
+        written = adapter.rewrite({name: value}, installation)
+    except (ConfigRejected, UsageError) as error:
+        said = str(error)
+        assert said.startswith(f"{server}: "), f"{name!r}: {value!r}"
+        assert said.isprintable(), f"{name!r}: {value!r}"
+        assert len(said) < 400, f"{name!r}: {value!r}"
+    else:
+        pytest.fail(f"{name!r}: {value!r} is written: {written}")
 
 
-@pytest.mark.parametrize("value", [*HOSTILE, *NO_NUMBERS])
+def expect_not_one_value(server: str, name: str, values: Iterable[Scalar]) -> None:
+    """Check that a server says of each value that it is not one of this setting."""
+    adapter, installation = SERVERS[server]
+    for value in values:
+        expect_refused(server, name, value)
+        with pytest.raises(ConfigRejected, match=f"^{server}: {re.escape(name)} = .* is not one value"):
+            adapter.rewrite({name: value}, installation)
+
+
 @pytest.mark.parametrize("name", ["ThreadsPerChild", "ListenBacklog", "Timeout"])
-def test_apache_takes_nothing_but_a_number_where_one_stands(name: str, value: object):
-    with pytest.raises(ConfigRejected, match=f"^apache: {name} = .* is not one value") as refused:
-        Apache().rewrite({name: value}, APACHE)
-
-    assert is_shown_on_one_line(str(refused.value))
+def test_apache_takes_nothing_but_a_number_where_one_stands(name: str):
+    expect_not_one_value("apache", name, [*HOSTILE, *NO_NUMBERS])
 
 
-@pytest.mark.parametrize("value", [*HOSTILE, 0, 1, 1.0])
-def test_apache_takes_nothing_but_a_flag_where_one_stands(value: object):
-    with pytest.raises(ConfigRejected, match="is not one value"):
-        Apache().rewrite({"EnableSendfile": value}, APACHE)
+def test_apache_takes_nothing_but_a_flag_where_one_stands():
+    expect_not_one_value("apache", "EnableSendfile", [*HOSTILE, 0, 1, 1.0])
 
 
-@pytest.mark.parametrize("value", HOSTILE)
-def test_apache_takes_nothing_but_a_word_where_one_stands(value: str):
-    with pytest.raises(ConfigRejected, match="is not one value"):
-        Apache().rewrite({"AcceptFilter": value}, APACHE)
+def test_apache_takes_nothing_but_a_word_where_one_stands():
+    expect_not_one_value("apache", "AcceptFilter", HOSTILE)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_is_no_setting_of_a_server(name: str):
-    for server, installation in ((Apache(), APACHE), (PhpFpm(), POOL)):
-        with pytest.raises(ConfigRejected) as refused:
-            server.rewrite({name: 5}, installation)
-        assert is_shown_on_one_line(str(refused.value))
+@pytest.mark.parametrize("server", sorted(SERVERS))
+def test_a_hostile_name_is_no_setting_of_a_server(server: str):
+    for name in HOSTILE:
+        expect_refused(server, name, 5)
 
 
-@pytest.mark.parametrize("value", [*HOSTILE, *NO_NUMBERS])
 @pytest.mark.parametrize("name", ["pm.max_children", "pool.listen.backlog"])
-def test_php_fpm_takes_nothing_but_a_number_where_one_stands(name: str, value: object):
-    with pytest.raises(ConfigRejected, match=f"^php-fpm: {re.escape(name)} = .* is not one value") as refused:
-        PhpFpm().rewrite({name: value}, POOL)
-
-    assert is_shown_on_one_line(str(refused.value))
+def test_php_fpm_takes_nothing_but_a_number_where_one_stands(name: str):
+    expect_not_one_value("php-fpm", name, [*HOSTILE, *NO_NUMBERS])
 
 
-@pytest.mark.parametrize("value", [*HOSTILE, 0, 1, True])
-@pytest.mark.parametrize("name", ["pm", "catch_workers_output"])
-def test_php_fpm_takes_nothing_but_a_kind_or_a_flag_where_one_stands(name: str, value: object):
-    if name == "catch_workers_output" and value is True:
-        (content,) = PhpFpm().rewrite({name: value}, POOL).values()
-        assert content.decode().splitlines()[1:] == ["[www]", "catch_workers_output = yes"]
-        return
-    with pytest.raises(ConfigRejected, match="is not one value"):
-        PhpFpm().rewrite({name: value}, POOL)
+def test_php_fpm_takes_nothing_but_a_kind_or_a_flag_where_one_stands():
+    expect_not_one_value("php-fpm", "pm", [*HOSTILE, 0, 1, True])
+    expect_not_one_value("php-fpm", "catch_workers_output", [*HOSTILE, 0, 1])
+
+    (content,) = PhpFpm().rewrite({"catch_workers_output": True}, POOL).values()
+    assert content.decode().splitlines()[1:] == ["[www]", "catch_workers_output = yes"]
 
 
-@pytest.mark.parametrize("value", [*HOSTILE, *NO_NUMBERS[:3]])
-def test_the_kernel_is_given_nothing_but_a_number_where_one_stands(value: object):
-    with pytest.raises(ConfigRejected, match=r"^sysctl: net\.core\.somaxconn = ") as refused:
-        Sysctl().rewrite({"net.core.somaxconn": value}, KERNEL)
-
-    assert is_shown_on_one_line(str(refused.value))
+def test_the_kernel_is_given_nothing_but_a_number_where_one_stands():
+    for value in (*HOSTILE, *NO_NUMBERS[:3]):
+        expect_refused("sysctl", "net.core.somaxconn", value)
 
 
-@pytest.mark.parametrize(
-    "value", [each for each in HOSTILE if not re.fullmatch(r"[\w.\- \t]+", each, re.ASCII)]
-)
-def test_the_kernel_is_given_nothing_but_words_where_one_stands(value: str):
-    with pytest.raises(ConfigRejected, match=r"^sysctl: net\.ipv4\.tcp_congestion_control = "):
-        Sysctl().rewrite({"net.ipv4.tcp_congestion_control": value}, KERNEL)
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_name_is_no_key_of_the_kernel(name: str):
-    with pytest.raises((UsageError, ConfigRejected)):
-        Sysctl().rewrite({name: 5}, KERNEL)
+def test_the_kernel_is_given_nothing_but_words_where_one_stands():
+    for value in HOSTILE:
+        if not re.fullmatch(r"[\w.\- \t]+", value, re.ASCII):
+            expect_refused("sysctl", "net.ipv4.tcp_congestion_control", value)
