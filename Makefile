@@ -37,14 +37,22 @@ setup: ## Install what all of the below needs: system packages and .venv
 
 # These tests have targets of their own. Without a word of markers, pyproject.toml leaves out the same.
 APART := tools or servers or deb
+# CONTRIBUTING.md says what belongs there.
+MORE := more or statistical
 
 # More than processors: many tests wait for what happens in its own time.
 WORKERS = $$(($$(nproc) * 3))
+TOGETHER = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: test
-test: lint ## Run every check and every test
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not (alone or $(APART))"
-	@$(BIN)/python -m pytest -m "alone and not ($(APART))"
+test: lint ## Run every check, and a test of every rule (ten minutes on two processors)
+	@$(TOGETHER) -m "not (alone or $(MORE) or $(APART))"
+	@$(BIN)/python -m pytest -m "alone and not ($(MORE) or $(APART))"
+
+.PHONY: test-more
+test-more: setup ## Run the long tests, which `make test` leaves out (half an hour)
+	@$(TOGETHER) -m "($(MORE)) and not (alone or $(APART))"
+	@$(BIN)/python -m pytest -m "($(MORE)) and alone and not ($(APART))"
 
 .PHONY: lint
 lint: setup ## Run ruff and mypy (import-linter runs as a test)

@@ -1,5 +1,6 @@
 """What cannot act under a load: which parameters stay at their default, and why."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -156,22 +157,23 @@ class TestStudies:
 
 
 @pytest.mark.parametrize("name", available_spaces())
-@pytest.mark.parametrize("keepalive", [False, True])
-@pytest.mark.parametrize("page_bytes", [0, 615, 20_480, 1_000_000])
-@pytest.mark.parametrize("connections", [1, 100, 10_000])
-def test_every_condition_of_the_built_in_spaces_can_be_decided(name, keepalive, page_bytes, connections):
-    space = of_load(name, keepalive=keepalive, page_bytes=page_bytes, connections=connections)
+def test_every_condition_of_the_built_in_spaces_can_be_decided(name):
+    for keepalive, page_bytes, connections in product(
+        (False, True), (0, 615, 20_480, 1_000_000), (1, 100, 10_000)
+    ):
+        space = of_load(name, keepalive=keepalive, page_bytes=page_bytes, connections=connections)
 
-    assert space.dimensions or space.left_out  # what belongs to the whole machine is left to installed ones
-    assert not searched(space) & space.inert.keys()
-    assert space.violations(space.default()) == ()
-    assert space.decode(space.encode(space.default())) == space.default()
-    # What hangs on other parameters is decided for every point, the facts of the load being known.
-    assert all(
-        each.acts_when is None or each.pinned or not {*each.acts_when.names} & {"page_bytes", "keepalive"}
-        or each.acts_when.decides(space.rules.scope(space.default())) is not None
-        for each in space.parameters
-    )  # fmt: skip
+        assert space.dimensions or space.left_out  # what is the whole machine's is left to installed ones
+        assert not searched(space) & space.inert.keys()
+        assert space.violations(space.default()) == ()
+        assert space.decode(space.encode(space.default())) == space.default()
+        # What hangs on other parameters is decided for every point, the facts of the load being known.
+        assert all(
+            each.acts_when is None or each.pinned
+            or not {*each.acts_when.names} & {"page_bytes", "keepalive"}
+            or each.acts_when.decides(space.rules.scope(space.default())) is not None
+            for each in space.parameters
+        )  # fmt: skip
 
 
 class TestBuiltInSpaces:
