@@ -1,6 +1,6 @@
 """What cannot act under a load: which parameters stay at their default, and why."""
 
-from itertools import product
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,8 +22,9 @@ def searched(space: Space) -> set[str]:
     return {each.parameter for each in space.dimensions}
 
 
+@cache
 def of_load(space: str, *, connections: int = 100, installed: bool = False, **facts: object) -> Space:
-    """Load a built-in space as `tuner` does for its own load generators."""
+    """Load a built-in space, once, as `tuner` does for its own load generators."""
     known = {
         "keepalive": True, "pipelining": False, "page_bytes": 615, "pages": 1, "protocol": "http/1.1",
         "tls": False, "fastopen": False, "loopback": True, "installed": installed, **facts,
@@ -156,11 +157,16 @@ class TestStudies:
         assert space.complete({"x": 7}) == config
 
 
+LOADS = (
+    (False, 0, 10_000), (False, 615, 100), (False, 20_480, 1), (False, 1_000_000, 100),
+    (True, 0, 1), (True, 615, 10_000), (True, 20_480, 100), (True, 1_000_000, 10_000), (True, 615, 100),
+)  # fmt: skip
+"""Whether connections are kept, bytes of the page, connections: each value with nearly each other one."""
+
+
 @pytest.mark.parametrize("name", available_spaces())
-def test_every_condition_of_the_built_in_spaces_can_be_decided(name):
-    for keepalive, page_bytes, connections in product(
-        (False, True), (0, 615, 20_480, 1_000_000), (1, 100, 10_000)
-    ):
+def test_every_condition_of_the_built_in_spaces_can_be_decided_and_every_hint_followed(name):
+    for keepalive, page_bytes, connections in LOADS:
         space = of_load(name, keepalive=keepalive, page_bytes=page_bytes, connections=connections)
 
         assert space.dimensions or space.left_out  # what is the whole machine's is left to installed ones
@@ -174,6 +180,9 @@ def test_every_condition_of_the_built_in_spaces_can_be_decided(name):
             or each.acts_when.decides(space.rules.scope(space.default())) is not None
             for each in space.parameters
         )  # fmt: skip
+        for dimension in space.dimensions:
+            if dimension.hint is not None and dimension.hint.value is not None:
+                assert space.decode({dimension.name: dimension.hint.value})
 
 
 class TestBuiltInSpaces:

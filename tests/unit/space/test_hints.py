@@ -129,14 +129,6 @@ class TestBuiltInSpaces:
 
         assert recipes == {"all-started": True, "hand-tuned-2012": False}
 
-    @pytest.mark.parametrize("keepalive", [False, True])
-    @pytest.mark.parametrize("name", available_spaces())
-    def test_every_hint_can_be_followed(self, name, keepalive):
-        space = of_load(name, keepalive=keepalive, page_bytes=615)
-        for dimension in space.dimensions:
-            if dimension.hint is not None and dimension.hint.value is not None:
-                space.decode({dimension.name: dimension.hint.value})
-
     def test_those_of_closed_connections_are_there_for_closed_connections(self):
         closed, kept = (hints(of_load("nginx", keepalive=each)).keys() for each in (False, True))
 

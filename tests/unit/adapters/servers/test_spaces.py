@@ -139,15 +139,15 @@ def test_what_all_mpms_share_is_described_word_for_word_in_all_spaces(name):
         "LeastMinSpareThreads", "LeastMaxSpareThreads"}  # fmt: skip
 
 
-@pytest.mark.parametrize("cores", [1, 2, 64])
-@pytest.mark.parametrize("connections", [1, 100, 10_000])
 @pytest.mark.parametrize("name", [*APACHES, "nginx", "sysctl-net"])
-def test_the_default_is_the_same_on_every_machine(name, cores, connections):
-    default = written(load(name, cores=cores, connections=connections))
+def test_the_default_is_the_same_on_every_machine(name):
+    usual = written(load(name)).items()
+    for cores, connections in ((1, 1), (1, 10_000), (64, 1), (64, 10_000)):
+        default = written(load(name, cores=cores, connections=connections))
 
-    # One CPU cannot be listened on in buckets; elsewhere that is off.
-    assert default.pop("ListenCoresBucketsRatio", 0) == 0
-    assert default.items() <= written(load(name)).items()
+        # One CPU cannot be listened on in buckets; elsewhere that is off.
+        assert default.pop("ListenCoresBucketsRatio", 0) == 0
+        assert default.items() <= usual, (cores, connections)
 
 
 def test_a_server_that_may_hold_less_can_be_as_small_as_one_thread():
@@ -178,7 +178,7 @@ def test_the_recipe_of_2012_is_two_workers_in_one_process():
 
 
 @pytest.mark.parametrize("name", [*APACHES, "nginx", "sysctl-net"])
-@pytest.mark.parametrize("cores", [1, 2, 64])
+@pytest.mark.parametrize("cores", [1, 64])
 def test_presets_fit_as_they_are_written_but_for_what_a_sandbox_lacks(name, cores):
     space = load(name, cores=cores)
     for preset in space.presets:
