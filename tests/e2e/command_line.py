@@ -1,4 +1,4 @@
-"""The command line as a user has it: a subprocess, a folder, exit codes."""
+"""The command line as a user has it: a folder, arguments, exit codes; as a subprocess or in this process."""
 
 import os
 import shutil
@@ -7,8 +7,15 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
+
+import pytest
+
+from tuner import cli
+from tuner.cli.verbosity import Verbosity
 
 TUNER = Path(sys.executable).with_name("tuner")
 
@@ -71,6 +78,26 @@ class CommandLine:
             timeout=timeout_s,
             check=False,
         )
+
+    def call(
+        self, *arguments: object, environment: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command in this process, without the second that an interpreter takes to start.
+
+        For commands that end by themselves and leave the signals and streams of their process alone.
+        """
+        stdout, stderr = StringIO(), StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr):
+            patch.chdir(self.folder)
+            for name, value in {**self.environment, **(environment or {})}.items():
+                patch.setenv(name, value)
+            for level in ("quiet", "verbose", "debug"):
+                patch.setattr(Verbosity, level, False)
+            patch.setattr(sys, "argv", ["tuner", *map(str, arguments)])
+            with pytest.raises(SystemExit) as ended:
+                cli.main()
+        assert isinstance(ended.value.code, int)
+        return subprocess.CompletedProcess(arguments, ended.value.code, stdout.getvalue(), stderr.getvalue())
 
     def run_in_peace(self, *arguments: object, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
         """Run a study; where the host was too noisy to measure on, from the start again, twice at most."""

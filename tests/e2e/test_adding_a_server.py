@@ -86,6 +86,7 @@ def test_the_page_has_its_reader_write_three_files_of_less_than_300_lines():
     assert sum(text.count("\n") for text in files.values()) <= 300
 
 
+@pytest.mark.more
 def test_a_reader_who_runs_every_command_of_the_page_has_tuned_the_server(tuner: CommandLine):
     # One test, for side by side several would each need a study of their own.
     done = {command: run(tuner, command) for command in read_commands() if command != INSTALL}

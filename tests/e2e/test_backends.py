@@ -8,6 +8,8 @@ import pytest
 from tests.e2e.command_line import CommandLine
 from tests.testbed.processors import idle_processors_here
 
+pytestmark = pytest.mark.more
+
 CASES = [("nginx", "h2o"), ("nginx", "php-fpm"), ("apache", "php-fpm"),
          ("nginx", "websocket-echo"), ("apache", "websocket-echo")]  # fmt: skip
 

@@ -88,7 +88,7 @@ def test_a_wrong_study_file_is_refused_with_place_value_and_remedy(tuner, line, 
     assert line in text
     study = tuner.write(text=text.replace(line, replacement))
 
-    completed = tuner.run("check", study)
+    completed = tuner.call("check", study)
 
     assert refused(completed, USAGE, *words)
     assert not tuner.processes()
@@ -99,7 +99,7 @@ def test_a_missing_study_file_is_refused(tuner):
 
 
 def test_a_study_file_that_is_a_folder_is_refused(tuner):
-    assert refused(tuner.run("run", tuner.folder), USAGE, "cannot be read")
+    assert refused(tuner.call("run", tuner.folder), USAGE, "cannot be read")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_wrong_space_file_is_refused_with_its_line(tuner, parameter, words):
     )
     study = tuner.write(space="./own.yaml")
 
-    assert refused(tuner.run("check", study), USAGE, "own.yaml:5", *words)
+    assert refused(tuner.call("check", study), USAGE, "own.yaml:5", *words)
 
 
 def test_a_circular_expression_is_refused_with_its_circle(tuner):
@@ -127,7 +127,7 @@ def test_a_circular_expression_is_refused_with_its_circle(tuner):
         "  b: {kind: int, low: 1, high: a, default: 1, why: x, source: y}\n"
     )
 
-    assert refused(tuner.run("check", tuner.write(space="./own.yaml")), USAGE, "own.yaml", "a", "b")
+    assert refused(tuner.call("check", tuner.write(space="./own.yaml")), USAGE, "own.yaml", "a", "b")
 
 
 def test_a_missing_generator_is_named_with_its_package(tuner):
@@ -139,7 +139,7 @@ def test_a_missing_generator_is_named_with_its_package(tuner):
             if path.name != "wrk" and not link.is_symlink():
                 link.symlink_to(path)
 
-    completed = tuner.run("check", tuner.write(), environment={"PATH": str(bin_folder)})
+    completed = tuner.call("check", tuner.write(), environment={"PATH": str(bin_folder)})
 
     assert refused(completed, TARGET, "wrk", "apt-get install wrk")
 
@@ -164,7 +164,7 @@ def test_an_unreadable_document_root_is_refused(tuner):
     (root / "index.html").chmod(0o600)
     study = tuner.write(content=root)
 
-    completed = tuner.run("check", study)
+    completed = tuner.call("check", study)
 
     # For root the file can be read, and the server's own user finds out that it cannot.
     assert refused(completed, TARGET if os.geteuid() == 0 else USAGE, "index.html")
@@ -177,7 +177,7 @@ def test_a_study_whose_page_could_not_be_read_runs_when_that_was_put_right(tuner
         (tuner.folder / name / "index.html").write_text("x" * 500)
         (tuner.folder / name / "index.html").chmod(mode)
 
-    wrong = tuner.run("run", tuner.write(content="private"), "--preset", "quick")
+    wrong = tuner.call("run", tuner.write(content="private"), "--preset", "quick")
     assert refused(wrong, TARGET if os.geteuid() == 0 else USAGE, "index.html")
 
     stop_after_first_start(tuner, tuner.write(content="public"))
@@ -188,7 +188,7 @@ def test_a_page_that_is_not_there_is_refused(tuner):
     root.mkdir()
     (root / "index.html").write_text("x" * 500)
 
-    completed = tuner.run("check", tuner.write(content=root, path="/nowhere"))
+    completed = tuner.call("check", tuner.write(content=root, path="/nowhere"))
 
     assert refused(completed, TARGET, "404")
     assert not tuner.processes()
@@ -214,7 +214,7 @@ def test_a_second_run_on_the_same_study_is_refused(tuner):
 def test_a_storage_of_another_study_is_refused(tuner):
     other = tuner.write(name="other")
 
-    assert refused(tuner.run("run", other), USAGE, "'test'", "'other'")
+    assert refused(tuner.call("run", other), USAGE, "'test'", "'other'")
 
 
 def test_a_storage_of_another_machine_is_refused(tuner, begun):
@@ -226,13 +226,13 @@ def test_a_storage_of_another_machine_is_refused(tuner, begun):
     storage = open_storage(settings.storage_url, settings.name)
     storage.remember(FINGERPRINT, replace(storage.recall(FINGERPRINT), host="elsewhere"))
 
-    assert refused(tuner.run("run", begun), USAGE, "another machine", "elsewhere")
+    assert refused(tuner.call("run", begun), USAGE, "another machine", "elsewhere")
 
 
 def test_a_changed_definition_is_refused(tuner, begun):
     tuner.write(connections=21)
 
-    assert refused(tuner.run("run", begun), USAGE, "changed")
+    assert refused(tuner.call("run", begun), USAGE, "changed")
 
 
 def test_a_storage_that_is_no_database_is_refused(tuner):
@@ -241,7 +241,7 @@ def test_a_storage_that_is_no_database_is_refused(tuner):
     folder.mkdir()
     (folder / "study.db").write_bytes(b"this is no database, but long enough to be read as one" * 50)
 
-    assert refused(tuner.run("run", study), USAGE, "study.db", "not a database")
+    assert refused(tuner.call("run", study), USAGE, "study.db", "not a database")
 
 
 @pytest.mark.alone
@@ -291,7 +291,7 @@ def test_a_generator_that_cannot_open_its_connections_is_said(tuner):
 def test_an_unreachable_storage_is_said_without_its_password(tuner):
     text = tuner.write().read_text() + "storage: postgresql://user:secret@127.0.0.1:1/none\n"
 
-    completed = tuner.run("run", tuner.write(text=text))
+    completed = tuner.call("run", tuner.write(text=text))
 
     assert completed.returncode in {USAGE, TARGET}
     assert "Traceback" not in completed.stderr
@@ -317,7 +317,7 @@ def test_an_unreachable_storage_is_said_without_its_password(tuner):
 def test_a_wrong_argument_is_refused(tuner, arguments):
     tuner.write()
 
-    completed = tuner.run(*arguments)
+    completed = tuner.call(*arguments)
 
     assert completed.returncode == USAGE, completed.stderr
     assert completed.stderr.strip()
@@ -328,7 +328,7 @@ def test_a_wrong_argument_is_refused(tuner, arguments):
 def test_init_never_overwrites_a_file(tuner):
     (tuner.folder / "nginx.yaml").write_text("mine\n")
 
-    assert refused(tuner.run("init", "nginx"), USAGE, "nginx.yaml", "already")
+    assert refused(tuner.call("init", "nginx"), USAGE, "nginx.yaml", "already")
     assert (tuner.folder / "nginx.yaml").read_text() == "mine\n"
 
 
@@ -338,7 +338,7 @@ def test_a_check_does_not_run_the_command_of_a_study_that_is_not_trusted(tuner):
     command = f"generator: command, command: [touch, {mark}], result: {{correct: /ok}}"
     study.write_text(study.read_text().replace("generator: wrk", command))
 
-    assert refused(tuner.run("check", study), USAGE, "load.command", "touch", "--trust")
+    assert refused(tuner.call("check", study), USAGE, "load.command", "touch", "--trust")
     assert not mark.exists()
 
 
@@ -351,5 +351,5 @@ def test_a_check_does_not_let_a_study_write_directives_that_start_programs(tuner
     )
     study = tuner.write(space="./own.yaml", server="apache")
 
-    assert refused(tuner.run("check", study), USAGE, "ErrorLog", "--trust")
+    assert refused(tuner.call("check", study), USAGE, "ErrorLog", "--trust")
     assert not mark.exists()

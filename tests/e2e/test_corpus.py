@@ -55,7 +55,7 @@ def test_a_file_that_is_none_of_a_corpus_leaves_no_study_file_behind(tmp_path):
     (tmp_path / "known").mkdir()
     (tmp_path / "known" / "evil.json").write_text('{"version": 99}')
 
-    refused = tuner.run("init", "nginx", "--corpus", "known")
+    refused = tuner.call("init", "nginx", "--corpus", "known")
 
     assert refused.returncode == 2
     assert "known/evil.json: version 99 of the form is not 1." in refused.stderr
@@ -66,7 +66,7 @@ def test_an_unfinished_study_is_not_added(tmp_path):
     tuner = CommandLine(tmp_path)
     study = tuner.write()
 
-    refused = tuner.run("corpus", "add", study, "--corpus", "known")
+    refused = tuner.call("corpus", "add", study, "--corpus", "known")
 
     assert refused.returncode == 2
     assert "there is no study here yet" in refused.stderr

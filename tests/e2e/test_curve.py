@@ -28,6 +28,7 @@ def drawn(tmp_path_factory):
     return tuner, completed, again
 
 
+@pytest.mark.more
 def test_where_the_default_fails_and_where_more_room_bears_the_load(drawn):
     _, completed, _ = drawn
 
@@ -44,6 +45,7 @@ def test_where_the_default_fails_and_where_more_room_bears_the_load(drawn):
     assert found["seconds"] <= 75
 
 
+@pytest.mark.more
 def test_the_same_command_again_shows_the_curve_within_the_terminal(drawn):
     _, _, again = drawn
 
@@ -57,6 +59,7 @@ def test_the_same_command_again_shows_the_curve_within_the_terminal(drawn):
     assert all(len(line) <= 80 for line in again.stdout.splitlines())
 
 
+@pytest.mark.more
 def test_the_page_stands_alone(drawn):
     tuner, completed, _ = drawn
     page = (tuner.folder / "curve.html").read_text()
@@ -83,7 +86,7 @@ def test_what_cannot_be_measured_is_refused(tmp_path: Path, arguments, said):
     tuner = CommandLine(tmp_path)
     tuner.write()
 
-    refused = tuner.run("curve", "study.yaml", *arguments)
+    refused = tuner.call("curve", "study.yaml", *arguments)
 
     assert refused.returncode == 2
     assert said in refused.stderr

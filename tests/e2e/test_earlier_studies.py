@@ -17,6 +17,8 @@ from tuner.study import Study, load_study
 from tuner.study.facts import SPACE_FACTS
 from tuner.study.open_storage import open_storage
 
+pytestmark = pytest.mark.more
+
 INERT = "listen_backlog"
 """Twenty connections fit into any queue, so that it cannot act; earlier tuners searched it."""
 

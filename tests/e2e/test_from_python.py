@@ -5,10 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.command_line import CommandLine
 from tests.finished_study import finish
 from tests.testbed.processors import idle_processors_here
 from tuner.study import load_study
+
+pytestmark = pytest.mark.more
 
 PAGE = Path(__file__).parents[2] / "docs/python.md"
 

@@ -9,6 +9,8 @@ import pytest
 from tests.e2e.command_line import CommandLine
 from tests.testbed.processors import idle_processors_here
 
+pytestmark = pytest.mark.more
+
 
 def test_apache_runs_from_init_to_verdict(tmp_path: Path):
     with idle_processors_here() as through:

@@ -119,6 +119,7 @@ def test_forced_colours_in_a_log_redraw_nothing(variables, tmp_path: Path):
     assert "?25" not in written  # the cursor stays as it is
 
 
+@pytest.mark.more
 def test_a_whole_run_on_a_terminal_counts_down_and_leaves_its_result(tmp_path: Path):
     with idle_processors_here() as through:
         tuner = CommandLine(tmp_path, through=through)

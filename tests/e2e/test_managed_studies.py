@@ -133,7 +133,7 @@ def write(tuner: CommandLine, server: str, host: TestHost, file: str = "study.ya
     return tuner.write(file, text)
 
 
-pytestmark = pytest.mark.usefixtures("own_bed")
+pytestmark = [pytest.mark.usefixtures("own_bed"), pytest.mark.more]
 
 
 def apply_by_hand(host: TestHost, exports: Path, name: str) -> None:

@@ -40,6 +40,7 @@ def write(tuner: CommandLine, hosts: list[TestHost]) -> Path:
     return tuner.write(text=STUDY.format(targets=targets))
 
 
+@pytest.mark.more
 def test_two_hosts_come_to_one_winner_that_is_better_on_both(tuner: CommandLine, hosts: list[TestHost]):
     before = [look_at(host) for host in hosts]
     study = write(tuner, hosts)
@@ -59,6 +60,7 @@ def test_two_hosts_come_to_one_winner_that_is_better_on_both(tuner: CommandLine,
     assert [look_at(host) for host in hosts] == before
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_when_the_controller_ends_every_host_is_given_back(
     tuner: CommandLine, hosts: list[TestHost], number: signal.Signals

@@ -104,6 +104,7 @@ def find_path(stem: str) -> Path:
     return next(path for path in NOTEBOOKS if path.stem == stem)
 
 
+@pytest.mark.more
 @pytest.mark.filterwarnings("default")  # what Jupyter's own packages warn of is not ours
 def test_the_sweep_of_threads_per_child_ends_with_what_to_set(tmp_path: Path) -> None:
     notebook = execute(find_path("find_threads_per_child"), tmp_path)
@@ -121,6 +122,7 @@ def test_the_sweep_of_threads_per_child_ends_with_what_to_set(tmp_path: Path) ->
     assert any("<svg" in picture.data.get("text/html", "") for picture in pictures)
 
 
+@pytest.mark.more
 @pytest.mark.filterwarnings("default")
 def test_the_explanation_of_a_study_ends_with_what_to_do(tmp_path: Path) -> None:
     notebook = execute(find_path("explain_sensitivity"), tmp_path)
@@ -131,6 +133,7 @@ def test_the_explanation_of_a_study_ends_with_what_to_do(tmp_path: Path) -> None
     assert re.search(r"^To do: \w.+\.$", printed.splitlines()[-1])
 
 
+@pytest.mark.more
 @pytest.mark.filterwarnings("default")
 def test_an_export_is_undone_byte_for_byte(tmp_path: Path) -> None:
     notebook = execute(find_path("export_and_undo"), tmp_path)
@@ -143,6 +146,7 @@ def test_an_export_is_undone_byte_for_byte(tmp_path: Path) -> None:
     assert re.search(r"all \d+ files are as they were, byte for byte\.$", printed.splitlines()[-1])
 
 
+@pytest.mark.more
 @pytest.mark.filterwarnings("default")
 def test_optimizers_end_with_who_is_ahead_of_whom(tmp_path: Path) -> None:
     notebook = execute(find_path("compare_optimizers"), tmp_path)
@@ -162,6 +166,7 @@ def test_optimizers_end_with_who_is_ahead_of_whom(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.more
 @pytest.mark.filterwarnings("default")
 def test_the_articles_end_with_which_of_their_conclusions_hold(tmp_path: Path) -> None:
     notebook = execute(find_path("the_articles_revisited"), tmp_path)

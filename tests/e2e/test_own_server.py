@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.command_line import CommandLine
 from tests.testbed.processors import idle_processors_here
 
@@ -26,6 +28,7 @@ def confirm(tuner: CommandLine, study: str) -> Mapping[str, object]:
     return shown
 
 
+@pytest.mark.more
 def test_the_server_of_the_page_is_tuned_by_its_commands(tmp_path: Path):
     for part in PART.finditer(PAGE):
         (tmp_path / part["path"]).write_text(part["text"])

@@ -125,6 +125,7 @@ def test_a_run_measures_changes_and_gives_back_what_it_found(tuner: CommandLine,
         web.heal()
 
 
+@pytest.mark.more
 def test_the_sudoers_file_of_a_check_is_all_that_a_run_needs(
     tuner: CommandLine, bed: Testbed, monkeypatch: pytest.MonkeyPatch
 ):
@@ -149,6 +150,7 @@ def test_the_sudoers_file_of_a_check_is_all_that_a_run_needs(
     assert look_at(host) == before
 
 
+@pytest.mark.more
 @pytest.mark.alone
 def test_a_winner_is_applied_kept_and_taken_back(finished, tuner: CommandLine, web: TestHost):
     _, study, _ = finished
@@ -188,6 +190,7 @@ def test_a_winner_is_applied_kept_and_taken_back(finished, tuner: CommandLine, w
     assert "never ran" in never_ran.stderr
 
 
+@pytest.mark.more
 @pytest.mark.alone
 def test_nothing_is_applied_while_somebody_else_changes_the_host(finished, tuner: CommandLine, web: TestHost):
     _, study, _ = finished
@@ -204,6 +207,7 @@ def test_nothing_is_applied_while_somebody_else_changes_the_host(finished, tuner
     assert look_at(web) == before
 
 
+@pytest.mark.more
 @pytest.mark.alone
 def test_what_nobody_confirms_is_taken_back_by_the_host_itself(finished, tuner: CommandLine, web: TestHost):
     from tests.e2e.traces import eventually

@@ -8,6 +8,8 @@ from tests.e2e.command_line import CommandLine
 from tests.e2e.traces import eventually
 from tests.testbed.processors import idle_processors_here
 
+pytestmark = pytest.mark.more
+
 STUDY = """\
 study: several
 servers: [nginx]

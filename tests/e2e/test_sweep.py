@@ -34,6 +34,7 @@ def swept(tmp_path_factory):
     return tuner, process.returncode, stopped, completed, again
 
 
+@pytest.mark.more
 def test_ctrl_c_stops_a_sweep_and_says_how_it_goes_on(swept):
     _, returncode, stopped, *_ = swept
 
@@ -42,6 +43,7 @@ def test_ctrl_c_stops_a_sweep_and_says_how_it_goes_on(swept):
     assert "--values 16,64" in stopped
 
 
+@pytest.mark.more
 def test_the_sweep_goes_on_and_ends_with_a_curve(swept):
     tuner, _, _, completed, _ = swept
 
@@ -60,6 +62,7 @@ def test_the_sweep_goes_on_and_ends_with_a_curve(swept):
     assert "<svg" in (tuner.folder / "sweep.html").read_text()
 
 
+@pytest.mark.more
 def test_the_same_command_again_shows_what_is_there(swept):
     tuner, *_, again = swept
 
@@ -68,6 +71,7 @@ def test_the_same_command_again_shows_what_is_there(swept):
     assert "| ThreadsPerChild | of 25 | requests/s |" in (tuner.folder / "sweep.md").read_text()
 
 
+@pytest.mark.more
 def test_a_sweep_leaves_no_process(swept):
     tuner, *_ = swept
 
@@ -88,9 +92,9 @@ def test_a_sweep_leaves_no_process(swept):
 )
 def test_what_cannot_be_swept_is_refused(tmp_path: Path, arguments, said):
     tuner = CommandLine(tmp_path)
-    tuner.run("init", "apache", "-o", "apache.yaml")
+    tuner.call("init", "apache", "-o", "apache.yaml")
 
-    refused = tuner.run("sweep", "apache.yaml", *arguments)
+    refused = tuner.call("sweep", "apache.yaml", *arguments)
 
     assert refused.returncode == 2
     assert said in refused.stderr

@@ -50,6 +50,7 @@ def test_a_winner_that_runs_as_it_was_found_is_in_force(tuner: CommandLine, stud
     assert not list((tuner.folder / "study.study").glob("comparisons/*"))
 
 
+@pytest.mark.more
 def test_what_has_changed_since_is_told_and_is_no_drift(tuner: CommandLine):
     path = write(tuner)
     old = {"kernel": "5.10.0-9", "servers": {"nginx": "1.18.0", "sysctl": "5.10.0"}, "cores": 64}
@@ -65,6 +66,7 @@ def test_what_has_changed_since_is_told_and_is_no_drift(tuner: CommandLine):
     assert "another release series" in told["changed"][2]["meaning"]
 
 
+@pytest.mark.more
 def test_the_gain_is_measured_anew_in_pairs(tuner: CommandLine, study: Path):
     with idle_processors_here() as through:
         done = tuner.run("verify", study, "--measure", "--pairs", "3", "--json", through=through)
@@ -77,6 +79,7 @@ def test_the_gain_is_measured_anew_in_pairs(tuner: CommandLine, study: Path):
     assert told["measured"]["second"]["starts"] == 3
 
 
+@pytest.mark.more
 def test_a_gate_fails_what_is_slower_and_passes_what_is_not(tuner: CommandLine, tmp_path: Path):
     study, values = write(tuner), tmp_path / "values.yaml"
     values.write_text("tcp_nodelay: true\n")
@@ -130,6 +133,7 @@ budget: {preset: quick}
 """
 
 
+@pytest.mark.more
 def test_two_builds_of_an_application_are_two_study_files(tuner: CommandLine, tmp_path: Path):
     for name, sleep_s in (("old", 0.01), ("new", 0.2)):
         (tmp_path / name).mkdir()
@@ -173,7 +177,7 @@ def test_wrong_input_is_refused_with_value_and_remedy(tuner: CommandLine, argume
     tuner.write("more.yaml", name="more", connections=50)
     (tuner.folder / "bad.yaml").write_text("worker_conections: 1\n")
 
-    refused = tuner.run(*arguments, environment={"GITHUB_STEP_SUMMARY": ""})
+    refused = tuner.call(*arguments, environment={"GITHUB_STEP_SUMMARY": ""})
 
     assert refused.returncode == 2, refused.stderr
     assert refused.stdout == ""

@@ -37,6 +37,7 @@ def raced(tmp_path_factory):
     return tuner, (before, after), completed, again
 
 
+@pytest.mark.more
 def test_killed_in_the_middle_it_leaves_no_process_and_no_setting(raced):
     tuner, (before, after), *_ = raced
 
@@ -44,6 +45,7 @@ def test_killed_in_the_middle_it_leaves_no_process_and_no_setting(raced):
     assert tuner.processes() == []
 
 
+@pytest.mark.more
 def test_the_same_command_goes_on_and_ends_with_who_leads(raced):
     tuner, _, completed, _ = raced
 
@@ -59,6 +61,7 @@ def test_the_same_command_goes_on_and_ends_with_who_leads(raced):
     assert "table" in (tuner.folder / "versus.html").read_text()
 
 
+@pytest.mark.more
 def test_the_same_command_again_shows_what_is_there(raced):
     tuner, _, completed, again = raced
 
@@ -83,7 +86,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, arguments, said):
     tuner.write("nginx.yaml", name="nginx")
     tuner.write("more.yaml", name="more", connections=30)
 
-    refused = tuner.run("versus", *arguments)
+    refused = tuner.call("versus", *arguments)
 
     assert refused.returncode == 2
     assert said in refused.stderr
@@ -103,7 +106,7 @@ def test_configurations_that_cannot_be_compared_are_refused(tmp_path: Path, argu
     tuner = CommandLine(tmp_path)
     tuner.write("nginx.yaml", name="nginx")
 
-    refused = tuner.run("compare", "nginx.yaml", *arguments)
+    refused = tuner.call("compare", "nginx.yaml", *arguments)
 
     assert refused.returncode == 2
     assert said in refused.stderr
@@ -112,12 +115,12 @@ def test_configurations_that_cannot_be_compared_are_refused(tmp_path: Path, argu
 def test_a_study_that_comes_with_tuner_is_listed_written_and_checked(tmp_path: Path):
     tuner = CommandLine(tmp_path)
 
-    listed = json.loads(tuner.run("studies", "--json").stdout)
-    written = tuner.run("init", "--study", "nginx-2015")
-    checked = tuner.run("check", "nginx-2015.yaml")
+    listed = json.loads(tuner.call("studies", "--json").stdout)
+    written = tuner.call("init", "--study", "nginx-2015")
+    checked = tuner.call("check", "nginx-2015.yaml")
 
     assert {"nginx-2015", "h2o-2015", "apache-2012"} <= {each["name"] for each in listed}
     assert written.stdout == "nginx-2015.yaml\n"
     assert checked.returncode == 0, checked.stderr
-    assert tuner.run("init", "nginx", "--study", "nginx-2015").returncode == 2
+    assert tuner.call("init", "nginx", "--study", "nginx-2015").returncode == 2
     assert tuner.run("init").returncode == 2

@@ -9,6 +9,8 @@ from tests.integration.waiting import holding
 from tests.testbed.bed import Testbed
 from tests.testbed.host import Sudo, TestHost, User
 
+pytestmark = pytest.mark.more
+
 STUDY = """\
 study: lost
 servers: [nginx, sysctl]

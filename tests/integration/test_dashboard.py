@@ -18,6 +18,8 @@ from tests.integration.browser import open_browser
 from tests.integration.waiting import wait_until
 from tests.testbed.processors import idle_processors_here
 
+pytestmark = pytest.mark.more
+
 TUNER = Path(sys.executable).with_name("tuner")
 SHOWN = """
 new Promise((resolve) => {

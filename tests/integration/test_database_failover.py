@@ -16,6 +16,8 @@ from tuner.study.facts import VERDICT
 from tuner.study.open_storage import open_storage
 from tuner.study.storage import Opening
 
+pytestmark = pytest.mark.more
+
 
 @pytest.fixture
 def pair() -> Iterator[tuple[Postgres, Postgres]]:

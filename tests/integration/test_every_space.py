@@ -24,6 +24,7 @@ import pytest
 from tests.installed import switch_mpm
 from tests.integration.haproxy_file import misspell, read_file
 from tests.integration.kernel_in_memory import KernelInMemory
+from tests.more import leave_to_more
 from tuner.adapters.hosts.local import LocalHost
 from tuner.deploy.certificate import make_certificate
 from tuner.deploy.readiness import await_listener
@@ -343,7 +344,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("name", leave_to_more(SPACES, "nginx", "sysctl-net"))
 def test_every_parameter_is_written_accepted_and_what_was_asked(name: str, sandbox: Sandbox):
     server = make_server(SPACES[name])
     read: Read = defaultdict(set)

@@ -29,6 +29,8 @@ from tuner.errors import TargetError
 from tuner.study.folder import make_folder
 from tuner.study.open_storage import open_storage
 
+pytestmark = pytest.mark.more
+
 
 @dataclass(frozen=True, kw_only=True)
 class Hand:

@@ -28,6 +28,8 @@ from tuner.campaign.prepare import prepare
 from tuner.commands.outputs import write_export
 from tuner.study import load_study
 
+pytestmark = pytest.mark.more
+
 PLACE = "/opt/consumer"
 MODULES = "usr/lib/python3/dist-packages"
 TUNED_SOCKET = "/run/tuned/tuned.sock"

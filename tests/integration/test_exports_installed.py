@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults.look import look_at
+from tests.more import leave_to_more
 from tests.testbed.bed import Testbed
 from tests.testbed.host import TestHost
 from tests.unit.simulated_study import make_summary
@@ -39,7 +40,7 @@ def host(own_bed: Testbed) -> TestHost:
     return own_bed.add_host("web")
 
 
-@pytest.mark.parametrize("server", CHANGES)
+@pytest.mark.parametrize("server", leave_to_more(CHANGES))
 def test_an_export_is_in_force_as_its_head_says_and_its_undo_brings_every_byte_back(
     host: TestHost, tmp_path: Path, server: str
 ):

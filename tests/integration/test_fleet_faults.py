@@ -2,6 +2,8 @@
 
 from random import Random
 
+import pytest
+
 from benchmarks.fleet.faults.faults import cut_database_off, freeze_leader, kill_leader
 from benchmarks.fleet.faults.fleet import open_fleet
 from benchmarks.fleet.faults.outcome import find_wrong, net_worth
@@ -9,6 +11,8 @@ from tests.integration.shared_study import PATIENCE_S
 from tests.integration.waiting import wait_until
 from tuner.records import State
 from tuner.study.facts import VERDICT
+
+pytestmark = pytest.mark.more
 
 
 def test_a_study_whose_leaders_die_and_freeze_and_whose_database_goes_away_ends_as_it_should():

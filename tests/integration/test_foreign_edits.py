@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTING, PrivateHost
+from tests.more import leave_to_more
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.ports import Files
 from tuner.restore.journal import Journal
@@ -15,7 +16,7 @@ from tuner.restore.lease import Lease
 from tuner.restore.recovery import accept_host
 
 pytestmark = pytest.mark.parametrize(
-    "machine", [shell for shell in ("dash", "busybox") if shutil.which(shell)], indirect=True
+    "machine", leave_to_more(shell for shell in ("dash", "busybox") if shutil.which(shell)), indirect=True
 )
 ORIGINAL: Files = {CONFIGURATION: b"demo 1\n"}
 NEW = SERVED / "new.conf"

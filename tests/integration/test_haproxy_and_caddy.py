@@ -106,13 +106,13 @@ def test_haproxy_stands_before_an_application_of_the_study(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["haproxy", "caddy"])
-@pytest.mark.parametrize("value", [True, 1.5, -2, 0.0, 2**31, "4; user root", "4\nuser root", ""])
-def test_what_is_no_value_reaches_no_file(tmp_path, name, value):
+def test_what_is_no_value_reaches_no_file(tmp_path, name):
     _, target = prepared(tmp_path, "haproxy, nginx" if name == "haproxy" else "caddy", name)
     setting = "nbthread" if name == "haproxy" else "GOGC"
 
-    with pytest.raises(ConfigRejected, match=f"^{name}: {setting}: .* is no whole number from 1"):
-        make_private_server(name).render({setting: value}, SITE, target.facts[name])
+    for value in (True, 1.5, -2, 0.0, 2**31, "4; user root", "4\nuser root", ""):
+        with pytest.raises(ConfigRejected, match=f"^{name}: {setting}: .* is no whole number from 1"):
+            make_private_server(name).render({setting: value}, SITE, target.facts[name])
 
 
 def test_an_ordinary_limit_of_open_files_is_what_capacity_counts_on(tmp_path):

@@ -9,6 +9,8 @@ import pytest
 from tests.e2e.command_line import TUNER
 from tests.testbed.host import PHP_SITE
 
+pytestmark = pytest.mark.more
+
 # In namespaces of its own, with new directories over those that services write into.
 APART = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec")
 PROGRAM = "$(ls /usr/sbin/php-fpm[0-9]* | tail -n 1)"

@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTING, PrivateHost
 from tests.integration.waiting import wait_until
+from tests.more import leave_to_more
 from tuner.errors import ConfigRejected, RestoreFailed, TargetError
 from tuner.ports import Completed, Files, Service
 from tuner.restore.journal import Journal
@@ -22,7 +23,7 @@ NEW = SERVED / "new.d" / "limits" / "tuner.conf"
 CHANGES: Files = {CONFIGURATION: b"demo 2, longer\n", NEW: b"more\n", SETTING: b"512\n"}
 
 
-IN_EACH_SHELL = pytest.mark.parametrize("machine", SHELLS, indirect=True)
+IN_EACH_SHELL = pytest.mark.parametrize("machine", leave_to_more(SHELLS), indirect=True)
 """For tests that take the keeper through what shells do differently: redirections, patterns, descriptors."""
 
 

@@ -76,6 +76,7 @@ def test_a_server_with_room_takes_every_connection(tmp_path, server, connections
     assert measured.correct > connections / 2
 
 
+@pytest.mark.more
 def test_with_its_own_settings_apache_leaves_most_of_ten_thousand_outside_and_that_is_counted(tmp_path):
     with deployed(tmp_path, "apache", 10_000) as (deployment, load):
         measured = load_for(3.0, deployment, load)
@@ -94,6 +95,7 @@ def test_few_clients_that_all_fit_are_none_in_vain(tmp_path):
     assert measured.failures.total == 0
 
 
+@pytest.mark.more
 def test_two_generators_at_two_addresses_open_all_connections_between_them(tmp_path):
     with deployed(tmp_path, "nginx", 16_000, roomy=True) as (deployment, load):
         load_for(2.0, deployment, load)
@@ -108,6 +110,7 @@ def test_two_generators_at_two_addresses_open_all_connections_between_them(tmp_p
     assert 0.99 in measured.latency.quantiles_ms
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("generator", ["ab", "h2load"])
 def test_other_generators_open_thousands_of_connections_too(tmp_path, generator):
     with deployed(tmp_path, "nginx", 2000, generator=generator, roomy=True) as (deployment, load):

@@ -8,6 +8,8 @@ from tuner.space.yaml_text import Document
 from tuner.study import load_study
 from tuner.study.named_studies import named_studies
 
+pytestmark = pytest.mark.more
+
 
 @pytest.mark.parametrize("name", named_studies())
 def test_what_was_tried_then_is_put_in_force_as_far_as_it_acts_here(name, tmp_path):

@@ -17,6 +17,8 @@ from tuner.study import load_study
 from tuner.study.open_storage import open_storage
 from tuner.study.presets import PRESETS
 
+pytestmark = pytest.mark.more
+
 STUDY = """\
 study: other
 servers: [nginx]

@@ -67,6 +67,7 @@ def open_direct(direct: Study) -> Iterator[Storage]:
         opened._storage.engine.dispose()
 
 
+@pytest.mark.more
 def test_workers_behind_a_proxy_outlast_a_killed_one_and_a_killed_proxy(direct, settings, proxy, tmp_path):
     workers = {"web0": Worker(settings, "web0", stop_at="search")}
     storage = open_storage(settings.storage_url, settings.name)
@@ -94,6 +95,7 @@ def test_workers_behind_a_proxy_outlast_a_killed_one_and_a_killed_proxy(direct, 
     assert earlier.good, "another study begins with what was found behind the proxy"
 
 
+@pytest.mark.more
 def test_a_study_that_was_begun_without_a_proxy_is_gone_on_with_without(direct, settings):
     with open_direct(direct) as begun:
         begun._study.ask()
@@ -118,6 +120,7 @@ def call(*arguments: object) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([TUNER, *map(str, arguments)], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.more
 def test_the_command_says_what_is_wrong(direct, proxy, tmp_path):
     taken = call("proxy", direct.path, "--listen", proxy.address)
     assert (taken.returncode, "cannot be listened on" in taken.stderr) == (3, True)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.integration.private_machine import CONFIGURATION, DEMO, SERVED, SETTING, PrivateHost
 from tests.integration.test_keeper import IN_EACH_SHELL, armed, change
+from tests.more import leave_to_more
 from tuner.errors import RestoreFailed, TargetError
 from tuner.ports import Files
 from tuner.restore.journal import Journal
@@ -50,7 +51,7 @@ def abandoned(machine: PrivateHost, state: Path) -> None:
 
 
 @IN_EACH_SHELL
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", leave_to_more(LOSSES))
 def test_a_run_that_lives_puts_back_what_the_target_has_lost(machine: PrivateHost, state: Path, loss: str):
     before = machine.everything()
     with Journal(state) as journal:
@@ -64,7 +65,7 @@ def test_a_run_that_lives_puts_back_what_the_target_has_lost(machine: PrivateHos
 
 
 @IN_EACH_SHELL
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", leave_to_more(LOSSES))
 def test_a_restore_puts_back_what_the_target_has_lost_of_a_dead_run(
     machine: PrivateHost, state: Path, loss: str
 ):

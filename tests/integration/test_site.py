@@ -16,6 +16,8 @@ from tuner.cli import COMMANDS
 from tuner.space import describe_space
 from tuner.space.sources import BUILT_IN
 
+pytestmark = pytest.mark.more
+
 ROOT = Path(__file__).parents[2]
 SPACES = sorted(path.stem for path in BUILT_IN.glob("*.yaml"))
 SHOWN = ("index", "studies", "comparison", "reference/commands", "reference/python", "reference/spaces/caddy")

@@ -8,6 +8,8 @@ import pytest
 from benchmarks.slow_clients import BESIDE, measure_start, open_setup
 from tuner.study import load_study
 
+pytestmark = pytest.mark.more
+
 STUDY = """\
 study: slow
 servers: [apache]

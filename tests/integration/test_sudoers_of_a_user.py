@@ -12,6 +12,8 @@ from benchmarks.faults.look import look_at
 from tests.testbed.bed import Testbed, open_testbed
 from tests.testbed.host import Sudo, TestHost, User
 
+pytestmark = pytest.mark.more
+
 CHECKOUT = Path(__file__).parents[2]
 SESSION = Path(__file__).with_name("manage_as_user.py")
 TUNER = Path(sys.executable).with_name("tuner")

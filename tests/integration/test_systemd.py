@@ -134,6 +134,7 @@ def test_a_power_cut_in_the_middle_ends_with_the_original_before_the_service_sta
         assert restore_host(plugins.make_host(web.ssh_url), journal) == ()
 
 
+@pytest.mark.more
 def test_what_is_applied_outlives_a_restart_once_it_was_confirmed(
     own_bed: Testbed, web: TestHost, tmp_path: Path
 ):
@@ -228,6 +229,7 @@ ExecStart=/bin/sh -c 'until [ -e /run/go ]; do sleep 0.05; done'
 """
 
 
+@pytest.mark.more
 def test_a_service_that_is_just_starting_is_waited_for_and_taken_for_running(web: TestHost, tmp_path: Path):
     (web.root / "etc/systemd/system/slow.service").write_text(SLOW)
     web.run(["systemctl", "daemon-reload"])
@@ -249,6 +251,7 @@ def test_a_service_that_is_just_starting_is_waited_for_and_taken_for_running(web
     assert web.show_unit("slow", "ActiveState") == "active"
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("damage", [": > /var/lib/tuner/keeper", "truncate -s 20000 /var/lib/tuner/keeper"])
 def test_at_boot_a_damaged_keeper_is_a_failed_unit(
     web: TestHost, controller: "subprocess.Popen[bytes]", damage: str

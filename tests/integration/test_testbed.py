@@ -116,12 +116,14 @@ def test_nothing_is_left_when_the_tests_are_killed(tmp_path: Path):
     wait_until(lambda: processes_with("tests/testbed/link.py") == before)
 
 
+@pytest.mark.more
 def test_hosts_and_tests_neither_see_nor_touch_what_tuner_keeps_on_this_machine(tmp_path: Path):
-    """Of each kind of machine that tests change one test, where a managed run was killed before."""
+    """One test of each kind of machine, where a managed run was killed and a log is large."""
     tests = (
         "test_managed.py::test_a_second_tuner_is_refused_with_the_name_of_the_first",
         "test_systemd.py::test_a_unit_is_stopped_started_and_given_more_files_by_a_drop_in",
         "test_keeper.py::test_a_second_tuner_is_told_who_is_at_work",
+        "../contract/test_servers.py::TestNginx::test_the_service_starts_is_in_force_and_stops",
     )
     ended = subprocess.run(
         [

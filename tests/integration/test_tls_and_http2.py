@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.more import leave_to_more
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.wrk import Wrk
 from tuner.adapters.servers.nginx import Nginx
@@ -50,7 +51,9 @@ def open_setup(tmp_path: Path, server: str, spoken: str, generator: str = "") ->
     return prepare(load_study(path))
 
 
-@pytest.mark.parametrize(("server", "spoken"), COMBINATIONS)
+@pytest.mark.parametrize(
+    ("server", "spoken"), leave_to_more(COMBINATIONS, ("nginx", "h2"), ("h2o", "tls"), ("apache", "h2c"))
+)
 def test_the_default_answers_over_what_the_load_speaks_and_is_in_force(
     server: str, spoken: str, tmp_path: Path
 ):
@@ -117,6 +120,7 @@ def test_a_fixed_rate_is_kept_over_tls(tmp_path: Path):
     assert window.correct == pytest.approx(200, rel=0.2)
 
 
+@pytest.mark.more
 @pytest.mark.alone  # a connection that waits for a CPU is counted as lost
 @pytest.mark.parametrize("spoken", LOADS)
 @pytest.mark.parametrize("server", ["nginx", "h2o", "apache"])

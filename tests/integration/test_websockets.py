@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from websockets.asyncio.server import ServerConnection, serve
 
+from tests.more import leave_to_more
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.loads.websocket import WebSocket
 from tuner.campaign.prepare import prepare
@@ -187,8 +188,10 @@ def study(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("server", "space"),
-    [("nginx", "nginx"), ("apache", "apache-event"), ("apache-worker", "apache-worker"),
-     ("apache-prefork", "apache-prefork")],
+    leave_to_more([
+        ("nginx", "nginx"), ("apache", "apache-event"), ("apache-worker", "apache-worker"),
+        ("apache-prefork", "apache-prefork"),
+    ]),
 )  # fmt: skip
 def test_messages_come_back_through_every_server(study, server, space):
     setup = prepare(study(server, space))

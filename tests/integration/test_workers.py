@@ -83,6 +83,7 @@ def storage(settings):
     opened._storage.engine.dispose()
 
 
+@pytest.mark.more
 def test_workers_share_a_study_and_come_to_one_verdict(storage, work):
     workers = [work(f"web{number}") for number in range(3)]
     verdicts = [worker.wait() for worker in workers]
@@ -110,6 +111,7 @@ def test_what_a_killed_worker_was_at_is_done_by_another(storage, work):
     assert lost[0].config in [start.config for start in again]
 
 
+@pytest.mark.more
 def test_a_worker_that_was_frozen_finds_its_start_settled_and_goes_on(storage, work):
     frozen = work("web0", stop_at="search")
     frozen.wait_until_stopped()
@@ -120,6 +122,7 @@ def test_a_worker_that_was_frozen_finds_its_start_settled_and_goes_on(storage, w
     assert_whole(storage)
 
 
+@pytest.mark.more
 def test_a_worker_goes_on_in_the_place_of_one_that_was_killed_at_once(storage, work):
     doomed = work("web0")
     await_measuring(storage, "web0")
@@ -128,6 +131,7 @@ def test_a_worker_goes_on_in_the_place_of_one_that_was_killed_at_once(storage, w
     assert_whole(storage)
 
 
+@pytest.mark.more
 def test_workers_outlast_a_restart_of_the_database(storage, work, postgres: Postgres):
     workers = [work("web0"), work("web1")]
     wait_until(lambda: all(worker.said for worker in workers), patience_s=PATIENCE_S)
@@ -150,6 +154,7 @@ def test_a_host_has_one_worker(storage, work):
     assert first.wait() == storage.recall(VERDICT)
 
 
+@pytest.mark.more
 def test_many_that_begin_at_once_make_one_study(work):
     workers = [work(f"web{number}") for number in range(6)]
     wait_until(lambda: all(worker.said for worker in workers), patience_s=PATIENCE_S)
@@ -160,6 +165,7 @@ def open_file(settings: Study) -> Storage:
     return open_storage(settings.storage_url, settings.name, create=False)
 
 
+@pytest.mark.more
 def test_workers_on_a_file_prove_one_winner_on_every_host(many, work_on_file):
     verdicts = {worker.wait() for worker in [work_on_file(host) for host in HOSTS]}
     storage = open_file(many)
@@ -170,6 +176,7 @@ def test_workers_on_a_file_prove_one_winner_on_every_host(many, work_on_file):
     assert not storage.crew.is_any_at_work()
 
 
+@pytest.mark.more
 def test_the_others_wait_for_a_host_whose_worker_was_killed_and_comes_back(many, work_on_file):
     workers = {host: work_on_file(host) for host in HOSTS}
     wait_until(lambda: "control" in workers["web2"].said, patience_s=PATIENCE_S)

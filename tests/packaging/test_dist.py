@@ -18,6 +18,8 @@ from tests.packaging.test_locks import pins
 from tests.testbed.processors import idle_processors_here
 from tuner import __version__
 
+pytestmark = pytest.mark.more
+
 ROOT = Path(__file__).parents[2]
 OTHER = {"PYTHONHASHSEED": "1", "TZ": "Asia/Tokyo", "LC_ALL": "C", "COLUMNS": "40"}
 

@@ -13,6 +13,8 @@ import pytest
 
 from tuner import __version__
 
+pytestmark = pytest.mark.more
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ("tuner", "adapters", "search_spaces", "notebooks", "tests", "requirements")
 TOP_FILES = {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile"}

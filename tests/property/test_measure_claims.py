@@ -1,5 +1,7 @@
 """The claims of `make bench-measure` on fewer simulated hosts, with bounds that leave room for chance."""
 
+import pytest
+
 from benchmarks.measure import (
     measure_coverage,
     measure_false_claims,
@@ -7,6 +9,8 @@ from benchmarks.measure import (
     measure_pruning,
     measure_regret,
 )
+
+pytestmark = pytest.mark.statistical
 
 
 def test_the_default_confirmed_against_itself_is_hardly_ever_called_an_improvement():

@@ -16,7 +16,9 @@ else
   # What the host writes stays in memory of its own; /usr, /etc and all the rest look like the machine's.
   mount -t tmpfs -o "size=$size" tmpfs /tmp
 fi
+is_new=
 if [ ! -e /tmp/upper ]; then
+  is_new=yes
   # What tuner keeps on this machine is none of the host's: whiteouts hide it, and nobody looks what is there
   # (Documentation/filesystems/overlayfs.rst).
   for place in var/lib/tuner etc/cron.d/tuner-restore etc/systemd/system/tuner-restore.service; do
@@ -27,6 +29,12 @@ fi
 mkdir -p /tmp/work /tmp/root
 mount -t overlay -o lowerdir=/,upperdir=/tmp/upper,workdir=/tmp/work overlay /tmp/root
 cd /tmp/root
+if [ -n "$is_new" ]; then
+  # A server that opens a log copies it to the host's disk first, and the machine's logs may be larger than that.
+  cp -a --attributes-only var/log var/log-empty
+  rm -rf var/log
+  mv var/log-empty var/log
+fi
 mount -t proc proc proc
 mount -t sysfs sysfs sys
 mount -t tmpfs -o mode=755 tmpfs dev

@@ -1,4 +1,4 @@
-# Runs a command on this machine as it would be if a managed run had been killed on it.
+# Runs a command on this machine as it would be if a managed run had been killed on it, and others had filled a log.
 # Run as `unshare --mount --propagation private sh used_machine.sh EMPTY_DIRECTORY COMMAND…`: all else, but the
 # network and the processes, is this machine's to read, and what is written to its root file system is memory.
 set -eu
@@ -25,6 +25,7 @@ echo 'not the keeper' >/var/lib/tuner/keeper
 echo '@reboot root false' >/etc/cron.d/tuner-restore
 printf '[Service]\nType=oneshot\nExecStart=false\n' >/etc/systemd/system/tuner-restore.service
 chmod -R go= /var/lib/tuner
+head -c 400M /dev/zero >/var/log/nginx/access.log
 sums() {
   find /var/lib/tuner /etc/cron.d/tuner-restore /etc/systemd/system/tuner-restore.service \
     -printf '%p %m %T@ %C@\n' -type f -exec sha256sum {} +
