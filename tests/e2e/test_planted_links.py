@@ -85,9 +85,12 @@ def plant_link(tuner: CommandLine, name: str) -> Path:
 
 
 RUN_EACH = """
-import json, os, sys
+import json, os, pkgutil, sys
+import tuner.commands
 from tuner.cli import main
 
+for module in pkgutil.iter_modules(tuner.commands.__path__, "tuner.commands."):
+    __import__(module.name)
 for arguments in json.loads(sys.argv[1]):
     if not (pid := os.fork()):
         sys.argv = ["tuner", *arguments]
@@ -109,7 +112,7 @@ def run_traced(tuner: CommandLine, *commands: str) -> tuple[str, set[str]]:
     )  # fmt: skip
     ended = subprocess.run(
         [*strace, sys.executable, "-c", RUN_EACH, json.dumps([COMMANDS[each] for each in commands])],
-        cwd=tuner.folder, env=tuner.environment, capture_output=True, text=True, timeout=120, check=True,
+        cwd=tuner.folder, env=tuner.environment, capture_output=True, text=True, timeout=600, check=True,
     )  # fmt: skip
     return ended.stderr, {match[1] for match in WRITING.finditer(trace.read_text())}
 
