@@ -363,6 +363,7 @@ def test_every_parameter_is_written_accepted_and_what_was_asked(name: str, sandb
     assert untried(name, parameters, spaces) == WITHOUT_THREADS.get(name, set())
 
 
+@pytest.mark.more
 def test_haproxy_refuses_its_file_with_any_setting_misspelt(sandbox: Sandbox):
     server = make_private_server("haproxy")
     facts = server.detect(sandbox)

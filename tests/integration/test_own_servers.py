@@ -238,6 +238,7 @@ def copy_example(name: str, to: Path) -> Path:
     return study
 
 
+@pytest.mark.more
 def test_the_example_of_tux_is_taken_by_its_stand_in_at_every_end(tmp_path, stand_in):
     kernel = tmp_path / "kernel"
     subprocess.run([stand_in("tux", "tux.py", KERNEL=kernel), "make"], check=True)
@@ -254,6 +255,7 @@ def test_the_example_of_tux_is_taken_by_its_stand_in_at_every_end(tmp_path, stan
     assert (kernel / "stopped").exists()
 
 
+@pytest.mark.more
 def test_the_example_of_iis_is_taken_by_its_stand_in_at_every_end(tmp_path, stand_in):
     page = tmp_path / "page"
     stand_in("ssh", "windows_ssh.py", WINDOWS=tmp_path / "windows.json", PAGE=page)
