@@ -24,7 +24,7 @@ from tuner.adapters.servers.nginx.settings import SETTINGS
 from tuner.adapters.servers.nginx.syntax import ENCODING, read_directives
 from tuner.adapters.servers.php_fpm import PhpFpm
 from tuner.adapters.servers.php_fpm.installation import KEYS
-from tuner.adapters.servers.php_fpm.pools import read_entries
+from tuner.adapters.servers.php_fpm.pools import Layout
 from tuner.adapters.servers.sysctl import Sysctl, path_of
 from tuner.ports import Config, Facts, Files, Installation, Scalar, Site, Upstream
 from tuner.space import SpaceFacts, available_spaces, describe_space, load_space
@@ -114,7 +114,8 @@ def read_caddy(files: Files) -> Counter[str]:
 def read_php(files: Files) -> Counter[str]:
     names = {key: name for name, key in KEYS.items()}
     lines = [line for content in files.values() for line in content.decode(ENCODING).splitlines()]
-    entries = read_entries(files, next(iter(files))) if files else ()
+    main = next(iter(files), PurePosixPath())
+    entries = Layout(main=main, prefix=main.parent, pools={}).read_entries(files)
     found = Counter(names.get(each.key, each.key) for each in entries)
     # A line break of another sort than this parser's would be one for php-fpm.
     return found + Counter(line for line in lines if line.startswith("["))
