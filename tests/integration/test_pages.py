@@ -151,8 +151,8 @@ TUNER_COMMANDS = [command for page in EVERY_PAGE for command in commands_of(page
 OTHER_COMMANDS = [command for page in PAGES for command in commands_of(page) if command[0] != "tuner"]
 ON_THIS_MACHINE = {"init", "check", "spaces", "adapters"}
 """Commands that are run here; the others measure, or need a host, and are run by tests of their own."""
-ELSEWHERE = {"web1.yaml", "own.yaml", "lighttpd", "lighttpd.yaml", "./shared"}
-"""A study of another host, a corpus of others, and studies whose pages tests of their own follow."""
+ELSEWHERE = {"web1.yaml", "own.yaml", "app.yaml", "lighttpd", "lighttpd.yaml", "./shared"}
+"""Studies of other hosts, of programs that may be missing, or with tests of their own; a corpus of others."""
 
 
 def test_every_command_of_a_page_is_understood(tmp_path: Path):
