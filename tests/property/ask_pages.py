@@ -8,8 +8,10 @@ import json
 import socket
 import ssl
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
-TIMEOUT_S = 5
+TIMEOUT_S = 30
+CLIENTS = 32
 
 
 def ask(scheme: str, address: str, port: int, host: str, path: str) -> str:
@@ -33,4 +35,6 @@ def ask(scheme: str, address: str, port: int, host: str, path: str) -> str:
 
 
 if __name__ == "__main__":
-    json.dump([ask(*each) for each in json.load(sys.stdin)], sys.stdout)
+    # Side by side: on a busy machine each waits much longer than it works.
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        json.dump(list(clients.map(lambda asked: ask(*asked), json.load(sys.stdin))), sys.stdout)

@@ -109,7 +109,7 @@ class Generator:
         servers = [
             self._server(port, defaults, takes_both=takes_both) for _ in range(self._random.randint(1, 5))
         ]
-        return "\n".join(servers), tuple(self._ask(port) for _ in range(12))
+        return "\n".join(servers), tuple(self._ask(port) for _ in range(6))
 
     def _ask(self, port: int) -> Asked:
         scheme = self._random.choice(("http", "http", "https"))

@@ -94,7 +94,7 @@ def ask(sandbox: Sandbox, main: PurePosixPath, requests: list[Asked]) -> list[st
     nginx = sandbox.start(("nginx", "-c", str(main)), cpus=None)
     try:
         # Its id is written when it listens.
-        done = sandbox.run(program, timeout_s=60, stdin=json.dumps(asked).encode())
+        done = sandbox.run(program, timeout_s=300, stdin=json.dumps(asked).encode())
     finally:
         nginx.stop(timeout_s=5)
     assert done.returncode == 0, (done.stderr + nginx.output()).decode()

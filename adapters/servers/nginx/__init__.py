@@ -117,7 +117,8 @@ class Nginx:
     ) -> Config:
         facts, port = installation.facts, installation.port
         found = read_running(host, look, config, facts, port=port, master=pid, is_settled=True)
-        if config.get("listen_backlog") == facts.current.get("listen_backlog"):
+        queue = facts.current.get("listen_backlog")
+        if config.get("listen_backlog") == queue != found.get("listen_backlog"):
             # As it was found; net.core.somaxconn may have been below it all the time.
             return {name: value for name, value in found.items() if name != "listen_backlog"}
         return found
