@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from tuner.space.parameters import Parameter
 from tuner.space.values import BYTE_UNITS, find_special, is_on_grid, round_number
 
-TOLERANCE = 0.05
-"""Share of its range, on its scale, by which a number may move to be a coarse one."""
+TOLERANCE = 0.03
+"""Share of its range, on its scale, by which a number may move to be a coarse one. With 0.03, the best of 60
+random configurations of 60 drawn servers is worth 1.002 [0.994, 1.013] times the best without rounding, with
+0.05 it is 0.988 [0.976, 0.997]."""
 DECIMAL = ((1, 2, 5), tuple(range(1, 10)), tuple(tenths / 10 for tenths in range(10, 100)))
 BINARY = ((1,), (1, 1.5), (1, 1.25, 1.5, 1.75))
 """Leading digits, the coarsest first."""

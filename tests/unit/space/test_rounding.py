@@ -21,9 +21,9 @@ def rounded(space: Space, **values: object) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    ("drawn", "written"), [(483_788, 500_000), (1_234, 1_000), (287, 200), (1_000_000, 1_000_000)]
+    ("drawn", "written"), [(483_788, 500_000), (1_234, 1_000), (287, 300), (1_000_000, 1_000_000)]
 )
-def test_counts_become_one_two_or_five_times_a_power_of_ten(drawn: int, written: int) -> None:
+def test_counts_become_the_coarsest_number_that_is_near(drawn: int, written: int) -> None:
     assert rounded(space_of("keepalive_requests"), keepalive_requests=drawn) == {
         "keepalive_requests": written
     }
