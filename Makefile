@@ -45,12 +45,12 @@ WORKERS = $$(($$(nproc) * 3))
 TOGETHER = $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .PHONY: test
-test: lint ## Run every check, and a test of every rule (ten minutes on two processors)
+test: lint ## Run every check, and a test of every rule
 	@$(TOGETHER) -m "not (alone or $(MORE) or $(APART))"
 	@$(BIN)/python -m pytest -m "alone and not ($(MORE) or $(APART))"
 
 .PHONY: test-more
-test-more: setup ## Run the long tests, which `make test` leaves out (half an hour)
+test-more: setup ## Run the long tests, which `make test` leaves out
 	@$(TOGETHER) -m "($(MORE)) and not (alone or $(APART))"
 	@$(BIN)/python -m pytest -m "($(MORE)) and alone and not ($(APART))"
 

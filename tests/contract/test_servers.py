@@ -17,12 +17,14 @@ TestNginx = contract_of("nginx")
 TestPhpFpm = contract_of("php-fpm")
 
 
+@pytest.mark.more
 class TestApachePrefork(contract_of("apache-prefork")):
     @pytest.fixture
     def machine(self, sandbox: Sandbox) -> Host:
         return switch_mpm(sandbox, "prefork")
 
 
+@pytest.mark.more
 class TestApacheWorker(contract_of("apache-worker")):
     @pytest.fixture
     def machine(self, sandbox: Sandbox) -> Host:

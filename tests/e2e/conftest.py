@@ -13,7 +13,7 @@ from tuner.errors import TunerError
 from tuner.study import load_study
 from tuner.study.open_storage import open_storage
 
-KILLS = 20
+KILLS = 6
 BUDGET = ("--preset", "quick", "--minutes", "0.4", "--trials", "4")
 NGINX = "sendfile, access_log_buffer, open_file_cache, keepalive_requests"
 KERNEL = "net.core.somaxconn, net.ipv4.tcp_notsent_lowat"
@@ -43,23 +43,24 @@ class Aftermath:
 @pytest.fixture(scope="session")
 def interrupted(tmp_path_factory):
     """One short real study of nginx and the kernel: killed at random moments, then run to its end."""
-    tuner = CommandLine(tmp_path_factory.mktemp("study"))
+    return interrupt(CommandLine(tmp_path_factory.mktemp("study")), KILLS)
+
+
+def interrupt(tuner, kills):
+    """Kill runs of the study, each third one after it has finished another window, then run it to its end."""
     space = f"nginx, sysctl-net, {{only: [{NGINX}, {KERNEL}]}}, {{parameters: {BAD_DEFAULT}}}"
     study = tuner.write(server="nginx, sysctl", space=space, connections=50)
     moments = random.Random(5)  # noqa: S311 - moments, no secrets
     before = picture()
     ends = []
-    late_s = 5.0
-    for number in range(KILLS):
-        is_late = number % 3 == 2
+    for number in range(kills):
         process = tuner.start("run", study, *BUDGET)
-        time.sleep(moments.uniform(3.0, late_s) if is_late else moments.uniform(0.2, 3.0))
+        if number % 3 == 2:
+            wait_for_another_window(process, study, ends[-1].windows)
+        time.sleep(moments.uniform(0.2, 3.0))
         process.kill()
         process.communicate()
         ends.append(look_after(tuner, study, before))
-        if is_late and ends[-1].windows == ends[-2].windows:
-            # Here it takes longer to finish one.
-            late_s += 1.0
     completed = tuner.run("run", study, *BUDGET, timeout_s=180)
     for _ in range(2):
         if "too noisy" in completed.stderr and completed.returncode not in {0, 1}:
@@ -67,6 +68,11 @@ def interrupted(tmp_path_factory):
             completed = tuner.run("run", study, *BUDGET, timeout_s=180)
     ends.append(look_after(tuner, study, before))
     return tuner, study, completed, ends
+
+
+def wait_for_another_window(process, study, before):
+    """Wait until the run has finished a window, or has ended."""
+    eventually(lambda: finished_windows(study) != before or process.poll() is not None, within_s=100)
 
 
 @pytest.fixture(scope="session")

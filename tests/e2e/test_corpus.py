@@ -28,6 +28,7 @@ def finished(tmp_path_factory):
         yield tuner, study
 
 
+@pytest.mark.more
 @pytest.mark.alone
 def test_a_finished_study_is_kept_without_names_and_gives_hints_to_a_new_one(finished):
     tuner, study = finished

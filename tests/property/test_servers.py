@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.more import leave_to_more
 from tests.property.space_strategies import points
 from tuner.adapters.hosts.local import LocalHost
 from tuner.adapters.servers.apache import Apache, ApacheMpm, ApachePrefork, ApacheWorker
@@ -151,7 +152,10 @@ def test_the_real_check_takes_each_setting_alone_at_its_ends_and_between(
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize(("name", "spoken"), WAYS)
+@pytest.mark.parametrize(
+    ("name", "spoken"),
+    leave_to_more(WAYS, ("apache-event", HTTP1), ("caddy", HTTP1), ("h2o", H2), ("nginx", H2)),
+)
 @very_few
 @given(data=st.data())
 def test_any_configuration_starts_answers_and_is_in_force(

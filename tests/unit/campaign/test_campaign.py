@@ -93,6 +93,7 @@ def test_when_every_change_costs_something_nothing_beats_the_default(settings):
     assert gain_of(campaign) is None
 
 
+@pytest.mark.statistical
 def test_when_nothing_matters_an_improvement_is_hardly_ever_claimed(tmp_path):
     verdicts = Counter()
     for seed in range(20):
@@ -439,6 +440,7 @@ def test_a_host_that_does_not_calm_down_is_given_up_with_the_figures(settings):
         run_campaign(campaign)
 
 
+@pytest.mark.statistical
 def test_the_standard_preset_keeps_to_its_minutes(settings):
     host = SimulatedHost()
     began_s = host.clock.monotonic()

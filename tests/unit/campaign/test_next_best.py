@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.more import leave_to_more
 from tests.unit.simulation import (
     SMALL_PLAN,
     SimulatedHost,
@@ -164,7 +165,7 @@ def little_helps(config):
     return cached_files_win(config) / 6
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", leave_to_more([1, 2, 3]))
 def test_what_is_left_after_a_refusal_goes_to_the_next_best_however_many_pairs_were_planned(tmp_path, seed):
     """As planned, proving a small gain takes all the time that there is, so that none is ever left for it."""
     host = SimulatedHost(worth=little_helps, sigma_start=0.01, sigma_window=0.03, seed=seed)

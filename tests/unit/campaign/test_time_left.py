@@ -36,6 +36,7 @@ def watch(tmp_path, host, **given):
 NOISY = SimulatedHost(sigma_start=0.04, sigma_window=0.06, seed=3)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("host", [SimulatedHost(), NOISY], ids=["calm", "noisy"])
 def test_after_a_fifth_the_told_end_is_within_a_fifth_of_the_real_one(tmp_path, host):
     told, end_s = watch(tmp_path, host, plan=PRESETS["quick"])
