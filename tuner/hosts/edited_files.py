@@ -23,7 +23,8 @@ if [ -n "$unit" ]; then
   [ "$((boot + changed / 1000000 + 1))" -le "$loaded" ] || loaded=$((boot + changed / 1000000 + 1))
 fi
 for file; do
-  [ "$(stat -L -c %Y -- "$file")" -le "$loaded" ] || printf '%s\n' "$file"
+  edited=$(stat -L -c %Y -- "$file") || continue
+  [ "$edited" -le "$loaded" ] || printf '%s\n' "$file"
 done
 """
 
