@@ -86,3 +86,33 @@ def test_a_page_that_somebody_put_into_the_cache_is_not_the_report(study: Path, 
 
     assert (outcome.code, outcome.violation) == (0, "")
     assert b"alert(1)" not in (study.with_suffix(".study") / "report.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        (
+            "UPDATE study_user_attributes SET value_json = '{}' WHERE key = 'space_facts'",
+            "space_facts: this is not",
+        ),
+        (
+            "UPDATE study_user_attributes SET value_json = '[1e18]' WHERE key = 'expected'",
+            "expected: this is not",
+        ),
+        ("UPDATE study_user_attributes SET value_json = 'NaN' WHERE key = 'confirm'", "confirm: this is not"),
+        ("DELETE FROM study_user_attributes", "nothing is measured yet"),
+    ],
+)
+def test_facts_that_no_tuner_writes_are_named_and_no_target_is_asked_instead(
+    study: Path, watch: Watch, script: str, said: str
+) -> None:
+    with contextlib.closing(sqlite3.connect(database_of(study), isolation_level=None)) as database:
+        database.execute(
+            "INSERT INTO study_user_attributes (study_id, key, value_json) VALUES (1, 'expected', '[0.1]')"
+        )
+        database.execute(script)
+
+    (outcome,) = play(study, script, watch, commands=("show",))
+
+    assert (outcome.code, outcome.violation) == (2, ""), outcome
+    assert said in outcome.said

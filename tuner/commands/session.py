@@ -312,10 +312,9 @@ def read(settings: Study, *, with_explanation: bool = True) -> Reading:
     require_own(settings.folder)
     storage = open_storage(settings.storage_url, settings.name, create=False)
     facts = storage.recall(SPACE_FACTS)
-    if facts is None:  # killed before it knew them
-        space = prepare(settings).space
-    else:
-        space = load_space(settings.space, facts=facts_from_json(facts), base=settings.path.parent)
+    if facts is None:  # killed before it knew them; to ask the target now may run what the study names
+        raise NotBegun(f"{settings.path}: nothing is measured yet. Go on with: tuner run {settings.path}")
+    space = load_first_space(settings, facts)
     summary = summarize(
         settings, space, storage, running=is_at_work(settings, storage), version=__version__,
         with_explanation=with_explanation,

@@ -6,18 +6,30 @@ Keys and JSON forms are a contract: a later tuner goes on with the studies of an
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from tuner.ports import Config, Scalar
 from tuner.records import Fingerprint, Metric, Situation
 from tuner.records.as_json import require_plain
 from tuner.records.blend import Blend
 from tuner.records.hosts import Hosts
+from tuner.space import facts_from_json
 
 T = TypeVar("T")
 
+LogGain = Annotated[float, Field(ge=-100, le=100)]
+"""A gain in log points; beyond that no ratio is a number."""
+
+
+def _require_facts(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the facts of a space as they are. Raises ValueError, TypeError or KeyError for others."""
+    facts_from_json(value)
+    return value
+
+
+StoredFacts = Annotated[Mapping[str, Any], AfterValidator(_require_facts)]
 VERSION = 2
 """Of all the forms below, starts included; storages that name none are of the first. The second has starts
 under other loads."""
@@ -226,9 +238,9 @@ BLEND: Fact[Blend] = Fact("blend", TypeAdapter(Blend))
 """What counts of several loads; absent from studies of one load."""
 METRIC: Fact[Metric] = Fact("metric", TypeAdapter(Metric))
 """What is maximized, as settled after the calibration; studies of the first form maximize goodput."""
-SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts", TypeAdapter(Mapping[str, Any]))
+SPACE_FACTS: Fact[Mapping[str, Any]] = Fact("space_facts", TypeAdapter(StoredFacts))
 """What the space was loaded with, as `tuner.space.facts_to_json` writes it."""
-EXPECTED_GAINS: Fact[tuple[float | None, ...]] = Fact("expected", TypeAdapter(tuple[float | None, ...]))
+EXPECTED_GAINS: Fact[tuple[float | None, ...]] = Fact("expected", TypeAdapter(tuple[LogGain | None, ...]))
 """Expected gain of every suggestion, in log points; None where no model was asked."""
 
 
