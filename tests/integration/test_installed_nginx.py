@@ -41,7 +41,8 @@ def manage_apart(server: str, config: Mapping[str, Any], folder: Path, *hidden: 
 
 
 @pytest.mark.parametrize(
-    ("hidden", "start"), [((), "service nginx start"), (("/etc/init.d",), "nginx -c /etc/nginx/nginx.conf")]
+    ("hidden", "start"),
+    [((), "/etc/init.d/nginx start"), (("/etc/init.d",), "nginx -c /etc/nginx/nginx.conf")],
 )
 def test_the_installed_nginx_takes_a_configuration_reloads_and_stops(tmp_path: Path, hidden, start):
     found = manage_apart("nginx", NGINX, tmp_path, *hidden)
@@ -60,7 +61,8 @@ def test_the_installed_nginx_takes_a_configuration_reloads_and_stops(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("hidden", "start"), [((), "service h2o start"), (("/etc/init.d",), "h2o -m daemon -c /etc/h2o/h2o.conf")]
+    ("hidden", "start"),
+    [((), "/etc/init.d/h2o start"), (("/etc/init.d",), "h2o -m daemon -c /etc/h2o/h2o.conf")],
 )
 def test_the_installed_h2o_takes_a_configuration_and_stops(tmp_path: Path, hidden, start):
     found = manage_apart("h2o", {"num-threads": 3, "max-connections": 2000}, tmp_path, *hidden)

@@ -3,7 +3,7 @@
 import os
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tuner.hosts.placement import place
 from tuner.measure.gates import RetryBudget
 from tuner.measure.start import NO_JUDGES, measure_start
 from tuner.measure.window import Load
+from tuner.ports import Body
 from tuner.records import Window
 from tuner.study.presets import PRESETS
 
@@ -41,6 +42,8 @@ class Shape:
     protocol: str = "http/1.1"
     streams: int = 1
     accept_encoding: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Body = field(default_factory=Body)
 
 
 @pytest.fixture

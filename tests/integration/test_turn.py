@@ -17,7 +17,7 @@ from tests.unit.simulated_study import FINGERPRINT
 from tuner.errors import UsageError
 from tuner.records import Role, Start
 from tuner.study.databases.database import SERVER_SETTINGS, StorageLost
-from tuner.study.facts import DIFFERENCES, FINALIST, OTHER_HOSTS, VERDICT
+from tuner.study.facts import DIFFERENCES, FINALIST, OTHER_HOSTS, VERDICT, SealedDifferences
 from tuner.study.open_storage import open_storage
 from tuner.study.storage import Opening, Storage
 from tuner.study.workers.proxy import ProxyCrew
@@ -82,7 +82,7 @@ def test_nothing_is_decided_by_a_worker_whose_turn_is_gone(join):
         for decide in (begin, lambda late: late.remember(VERDICT, "confirmed")):
             with pytest.raises(StorageLost, match="the turn was lost"):
                 decide(storage)
-        storage.remember(DIFFERENCES, {"winner": {}})
+        storage.remember(DIFFERENCES, SealedDifferences(winner={}, text="", seal=""))
     assert storage.recall(FINALIST) == ()
     assert storage.recall(VERDICT) is None
     assert storage.starts() == ()

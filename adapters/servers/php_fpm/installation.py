@@ -59,21 +59,26 @@ def find_php_fpm(host: Host, package: str, addresses: Sequence[str] = ()) -> Ins
     """
     listed = host.run(FIND_PROGRAMS, timeout_s=programs.COMMAND_TIMEOUT_S)
     found = [
-        _ask(host, program) for program in list_programs(listed, host, package)[: None if addresses else 1]
+        (program, *_ask(host, program))
+        for program in list_programs(listed, host, package)[: None if addresses else 1]
     ]
-    for about, dump in found:
+    for program, about, dump in found:
         if pool := find_pool(dump.listening, addresses):
-            return _find(host, about, dump, pool)
+            return _find(host, program, about, dump, pool)
     if addresses:
-        known = [f"{name} at {listen}" for _, dump in found for name, listen in dump.listening.items()]
+        known = [f"{name} at {listen}" for _, _, dump in found for name, listen in dump.listening.items()]
         raise TargetError(
             f"{host.name}: the load leads to {', '.join(addresses)}, where no pool of php-fpm listens: there "
             f"is {', '.join(known) or 'no pool'}. Correct load.path, or leave php-fpm out of `servers:`."
         )
-    about, dump = found[0]
+    program, about, dump = found[0]
     pools = dump.listening
     return _find(
-        host, about, dump, USUAL_POOL if USUAL_POOL in pools else "".join(pools) if len(pools) == 1 else ""
+        host,
+        program,
+        about,
+        dump,
+        USUAL_POOL if USUAL_POOL in pools else "".join(pools) if len(pools) == 1 else "",
     )
 
 
@@ -89,8 +94,7 @@ def _ask(host: Host, program: str) -> tuple[Completed, Dump]:
     return about, _read_dump(dumped, usage, host, program)
 
 
-def _find(host: Host, about: Completed, dump: Dump, pool: str) -> Installation:
-    program = about.argv[0]
+def _find(host: Host, program: str, about: Completed, dump: Dump, pool: str) -> Installation:
     name = PurePosixPath(program).name
     service_name = f"php{name.removeprefix('php-fpm')}-fpm" if "." in name else name
     layout = Layout(main=dump.main, prefix=dump.prefix, pools=dump.listening, pool=pool)

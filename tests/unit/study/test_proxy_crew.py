@@ -14,7 +14,7 @@ from tuner.errors import TargetError, UsageError
 from tuner.records import Role, Start, State
 from tuner.study.databases.away import Away
 from tuner.study.databases.database import StorageLost
-from tuner.study.facts import DIFFERENCES, FINALIST
+from tuner.study.facts import DIFFERENCES, FINALIST, SealedDifferences
 from tuner.study.storage import Opening, Storage
 from tuner.study.workers.proxy import ProxyCrew, name_beside
 
@@ -227,7 +227,7 @@ def test_nothing_is_decided_by_one_that_lost_its_turn_while_it_did_so():
             opened.begin(Opening(role=Role.SEARCH, config={}), distributions={}, session="first")
         with pytest.raises(StorageLost, match="the turn was"):
             opened.remember(FINALIST, ())
-        opened.remember(DIFFERENCES, {"winner": {}})
+        opened.remember(DIFFERENCES, SealedDifferences(winner={}, text="", seal=""))
     [late] = opened.starts()
     assert (late.state, late.failure.reason) == (State.INVALID, "its worker had lost the turn")
     assert opened.recall(FINALIST) is None

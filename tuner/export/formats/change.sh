@@ -61,7 +61,7 @@ begin() {
     printf '%s: not everything is in place; nothing was changed\n' "$0" >&2
     exit 1
   fi
-  mkdir -p -m 700 "${kept%/*}" "$kept"
+  (umask 077 && mkdir -p "$kept")
   touch "$kept/absent" "$kept/values" "$kept/services"
   trap put_back EXIT
   trap 'exit 130' HUP INT TERM
