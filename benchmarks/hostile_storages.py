@@ -12,7 +12,6 @@ import argparse
 import os
 import sys
 import tempfile
-import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -34,11 +33,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="tuner-hostile-") as temporary:
         place = (options.keep or Path(temporary)).resolve()
         os.environ["TUNER_STATE"] = f"{place}/state"
-        until_s = time.time() + 60 * options.minutes
         share = -(-options.count // options.workers)
         with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
             parts = [
-                pool.submit(play_many, share, options.seed + number, place, until_s)
+                pool.submit(play_many, share, options.seed + number, place, 60 * options.minutes)
                 for number in range(options.workers)
             ]
             outcomes = [each for part in parts for each in part.result()]

@@ -450,12 +450,13 @@ def _export(study: Path, _words: tuple[str, ...]) -> int:
     return cli._call(export)
 
 
-def play_many(count: int, seed: int, place: Path, until_s: float) -> list[Outcome]:
-    """Play so many changed studies, or as many as the time allows (time.time())."""
+def play_many(count: int, seed: int, place: Path, most_s: float) -> list[Outcome]:
+    """Play so many changed studies, or as many as the time allows."""
     base, watch, outcomes = place / f"base{seed}", Watch(), list[Outcome]()
     make_base(base)
+    until_s = time.monotonic() + most_s
     for number in range(count):
-        if time.time() > until_s:
+        if time.monotonic() > until_s:
             break
         rng = Random(f"{seed}/{number}")  # noqa: S311 - no secret
         copy = place / f"{seed}-{number}"
