@@ -24,6 +24,7 @@ from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import UNLIMITED, UnitLimits, ask_limits, read_limits
 from tuner.errors import TargetError, UsageError
 from tuner.hosts.file_cache import FileCache
+from tuner.hosts.root_commands import RootCommandRecorder
 from tuner.hosts.url import parse_url
 from tuner.kit.programs import drop_lines, quote_check
 from tuner.ports import (
@@ -137,7 +138,11 @@ def aim_servers(
 
 
 def _find_fronts(host: Host, requests: Sequence[SentRequest]) -> Iterator[Installation]:
-    """Yield the web servers that run on a host without being tuned, with what answers the load there."""
+    """Yield the web servers that run on a host without being tuned, with what answers the load there.
+
+    They are asked without root: nobody has allowed that for a server that is not tuned.
+    """
+    host = RootCommandRecorder(host)
     for name in plugins.adapter_names(plugins.Kind.SERVER):
         with suppress(TargetError, UsageError):  # it is not installed, or not to be read
             adapter = plugins.make_server(name)
