@@ -122,6 +122,8 @@ def _verify(
     """Read the whole configuration again with the drop-in in it: what was asked must come out."""
     after = read_settings(read_directives(tree), facts)
     for name in lines:
+        if name not in after.written:
+            raise ConfigRejected(f"apache: {config[name]} is no value of {name}. Correct the space.")
         if not after.written[name].startswith(f"{place}:"):
             raise TargetError(
                 f"apache: {after.written[name]} sets {name} after {place} is read, and so wins. Move that "
