@@ -136,7 +136,8 @@ def test_an_undo_that_is_killed_is_brought_to_its_end_by_the_watchdog(machine: P
     # Its process that counts has read that it waits for half a minute; the other one starts it again.
     machine.sh("cd /var/lib/tuner/apply; echo '0.1 10 0.1' > ticking; read -r _ pid < watchdog; kill -9 $pid")
 
-    wait_until(lambda: "owner" not in machine.sh("ls /var/lib/tuner/apply"))
+    # A process that had begun to wait before looks again after its half minute.
+    wait_until(lambda: "owner" not in machine.sh("ls /var/lib/tuner/apply"), patience_s=60)
 
     assert machine.everything() == before
 
