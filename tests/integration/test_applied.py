@@ -130,7 +130,11 @@ def test_an_undo_that_is_killed_is_brought_to_its_end_by_the_watchdog(machine: P
     applied = find_applied(machine, journal)
     assert applied is not None
     step = requests.step("undo", "apply", applied.which).argv
-    machine.sh(f"setsid {' '.join(step)} > /dev/null 2>&1 < /dev/null & echo $! > /srv/undo")
+    # In a session of its own before this shell ends, and its group with it.
+    begun = f"echo $$ > /srv/undo; exec {' '.join(step)}"
+    machine.sh(
+        f"setsid sh -c '{begun}' > /dev/null 2>&1 < /dev/null & while [ ! -s /srv/undo ]; do sleep 0.01; done"
+    )
     wait_until(lambda: "stopping" in machine.sh("ls /srv"))
     machine.sh("kill -9 $(cat /srv/undo); sed -i 's|read -r _ < /srv/gate||' /srv/demo; echo > /srv/gate")
     # Its process that counts has read that it waits for half a minute; the other one starts it again.
