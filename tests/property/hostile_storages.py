@@ -231,6 +231,9 @@ def _delete_rows(folder: Path, rng: Random) -> str:
         return f"1/{share} of {table}"
 
 
+COMPUTED = "ALTER TABLE trials ADD COLUMN x AS (hex(zeroblob(100000000)))"
+
+
 def _make_endless(table: str, columns: str) -> str:
     """Put a view without an end in the place of a table."""
     return f"DROP TABLE {table}; CREATE VIEW {table} AS {ENDLESS} SELECT {columns} FROM n"  # noqa: S608 - own words
@@ -247,7 +250,7 @@ SCHEMAS = (
     "DROP TABLE trial_user_attributes",
     "DROP TABLE studies",
     "DROP TABLE alembic_version",
-    "ALTER TABLE trials ADD COLUMN x AS (hex(zeroblob(100000000)))",
+    COMPUTED,
     "ALTER TABLE studies ADD COLUMN x TEXT",
     "ALTER TABLE trials RENAME COLUMN state TO status",
     "UPDATE studies SET study_name = 'another'",

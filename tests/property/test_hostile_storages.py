@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from tests.property.hostile_storages import SCHEMAS, STUDY, Watch, make_base, mutate, play
+from tests.property.hostile_storages import COMPUTED, SCHEMAS, STUDY, Watch, make_base, mutate, play
 from tuner.commands.page import NAME as PAGE
 from tuner.study import load_study
 from tuner.study.cache import FOLDER
@@ -52,12 +52,12 @@ def test_a_study_that_somebody_changed_is_read_or_refused(study: Path, watch: Wa
         assert outcome.violation == "", outcome
 
 
-@pytest.mark.parametrize("script", SCHEMAS[:6])
+@pytest.mark.parametrize("script", [*SCHEMAS[:6], COMPUTED])
 def test_programs_in_a_database_are_refused_and_never_run(study: Path, watch: Watch, script: str) -> None:
     with contextlib.closing(sqlite3.connect(database_of(study))) as database:
         database.executescript(f"PRAGMA foreign_keys = OFF; {script}")
 
-    for outcome in play(study, script, watch, commands=("show",)):
+    for outcome in play(study, script, watch, commands=("show", "report")):
         assert (outcome.code, outcome.violation) == (2, ""), outcome
         assert "this is not what a tuner writes" in outcome.said
 

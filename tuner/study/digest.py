@@ -8,6 +8,7 @@ from pathlib import Path
 from tuner.errors import TunerError
 from tuner.space.sources import read_sources
 from tuner.study.cache import make_key
+from tuner.study.databases.foreign import refuse_strange_file
 from tuner.study.folder import DATABASE, require_own_database
 from tuner.study.settings import Study
 from tuner.study.side_storages import CURVES, SWEEPS, list_databases
@@ -35,6 +36,7 @@ def _list_databases(folder: Path) -> Iterator[Path]:
 def _read_rows(path: Path) -> Iterator[tuple[object, ...]]:
     """Yield the rows of all tables: the bytes of the file change with whoever opens it, these do not."""
     yield (path.name,)
+    refuse_strange_file(path)
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as database:
         database.execute("BEGIN")
         tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")

@@ -220,6 +220,8 @@ def open_folder(path: Path, *, within: int | None = None, create: bool = False) 
             raise UsageError(
                 f"{path}: this is a link, and tuner follows none here. Remove it; tuner makes its own folder."
             ) from error
+        if isinstance(error, NotADirectoryError):
+            raise UsageError(f"{path}: this is no folder. Remove it; tuner makes its own.") from error
         raise
     return _checked(descriptor, path)
 

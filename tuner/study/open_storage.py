@@ -13,10 +13,9 @@ from tuner.study.databases.database import (
     log_ahead,
     make_file,
     one_at_a_time,
-    refuse_strange_file,
     translated,
-    understood,
 )
+from tuner.study.databases.foreign import refuse_strange_file, understood
 from tuner.study.databases.storage_url import GRPC, SHARED, SQLITE, show_url
 from tuner.study.facts import FORMAT, HOSTS, VERSION
 from tuner.study.storage import Storage, make_or_load

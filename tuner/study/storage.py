@@ -36,8 +36,8 @@ from tuner.study.databases.database import (
     StorageLost,
     checked_out,
     translated,
-    understood,
 )
+from tuner.study.databases.foreign import understood
 from tuner.study.databases.trial_rows import TrialRow, TrialRows, as_row
 from tuner.study.facts import (
     BLEND,

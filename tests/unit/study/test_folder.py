@@ -137,9 +137,10 @@ def test_a_folder_below_is_not_entered_through_a_link(folder, tmp_path, precious
 def test_a_pipe_in_place_of_a_folder_keeps_nobody_waiting(folder):
     os.mkfifo(folder / "exports")
 
-    with pytest.raises(TargetError, match=r"file: cannot be written \(Not a directory\)"):
+    with pytest.raises(UsageError, match=r"exports: this is no folder. Remove it"):
         write_file(folder / "exports" / "file", b"", study_folder=folder)
-    assert list_files(folder / "exports", study_folder=folder) == ()
+    with pytest.raises(UsageError, match="this is no folder"):
+        list_files(folder / "exports", study_folder=folder)
 
 
 def test_a_study_folder_that_is_a_link_is_refused(folder, tmp_path):
