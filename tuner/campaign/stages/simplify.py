@@ -96,6 +96,8 @@ def _reduce(experiment: Experiment, config: Config, names: set[str]) -> Config |
     space = experiment.setup.space
     kept = {name: config[name] for name in space.changes(config) if name not in names}
     reduced = space.complete(kept, fit=True)
+    if any(reduced.get(name) != value for name, value in kept.items()):
+        reduced = space.round(reduced)  # a bound that moved took a number with it
     is_fit = not space.violations(reduced) and (space.allows_less or not space.lacks(reduced))
     return reduced if is_fit and space.changes(reduced) and dict(reduced) != dict(config) else None
 
