@@ -29,12 +29,16 @@ class Place:
 
 
 class Refused(ValueError):
-    """A value is wrong: `wrong` says how, `remedy` what to write. Whoever knows its place adds that."""
+    """A value is wrong: `wrong` says how, `remedy` what to write. Whoever knows its place adds that.
 
-    def __init__(self, wrong: str, remedy: str) -> None:
+    `at` leads from there to the key that is to blame.
+    """
+
+    def __init__(self, wrong: str, remedy: str, *, at: tuple[str | int, ...] = ()) -> None:
         super().__init__(wrong)
         self.wrong = wrong
         self.remedy = remedy
+        self.at = at
 
 
 def problem(place: Place | str, wrong: str, remedy: str) -> UsageError:

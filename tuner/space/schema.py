@@ -1,4 +1,4 @@
-"""The file format of a space: its models, the errors of what does not fit, the JSON Schema for editors.
+"""The file format of a space: its models, and the JSON Schema for editors.
 
 `python -m tuner.space.schema > search_spaces/space.schema.json` writes the published schema again.
 """
@@ -16,20 +16,18 @@ from pydantic import (
     Field,
     PlainValidator,
     Tag,
-    ValidationError,
     WithJsonSchema,
 )
 
-from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.space import parameters
-from tuner.space.problems import Refused, problem, quote, suggest
+from tuner.space.format_faults import tidy
+from tuner.space.problems import Refused, quote, suggest
 from tuner.space.rules import ALLOWANCE
 from tuner.space.values import as_flag, as_number
-from tuner.space.yaml_text import Document, Path, Plain
+from tuner.space.yaml_text import Plain
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_KEYS = "keys with values"
 LONGEST_NAME = 100
 LONGEST_SCALAR = 1000
 _NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*(?:\[[0-9]{1,2}\])?")
@@ -323,62 +321,6 @@ class SpaceFile(_Entry):
     )
 
 
-def validate(document: Document) -> SpaceFile:
-    """Return the document as a model of the file format. Raises UsageError for the first fault in it."""
-    try:
-        return SpaceFile.model_validate(dict(document.data))
-    except ValidationError as error:
-        faults = error.errors(include_url=False)
-        raise _explain(document, min(faults, key=lambda fault: _order(document, fault))) from error
-
-
-def _order(document: Document, fault: Any) -> int:  # noqa: ANN401 - pydantic's ErrorDetails
-    return document.place(_path(fault)).line or 0
-
-
-def _path(fault: Any) -> Path:  # noqa: ANN401
-    return tuple(part for part in fault["loc"] if part not in {"[key]", _FLAG, _HINTS})
-
-
-def _explain(document: Document, fault: Any) -> UsageError:  # noqa: ANN401
-    path = _path(fault)
-    place = document.place(path)
-    value = fault.get("input")
-    reason = fault.get("ctx", {}).get("error")
-    if isinstance(reason, Refused):
-        return problem(place, reason.wrong, reason.remedy)
-    if fault["type"] == "extra_forbidden":
-        key = str(path[-1])
-        remedy = (
-            "Quote an expression that holds a comma: { high: 'max(1, cores)' }"
-            if "(" in key or ")" in key
-            else suggest(key, _model_at(path[:-1]).model_fields)
-        )
-        return problem(place, f"{quote(key)} is not a key that is known here", remedy)
-    if fault["type"] == "invalid_key":
-        return problem(place, f"the key {quote(path[-1])} is not a word", "Quote it, or use a known key")
-    if fault["type"] == "missing":
-        return problem(document.place(path[:-1]), f"the key {path[-1]} is missing", f"Add `{path[-1]}: …`")
-    wanted = {"list_type": "a list: [a, b]", "dict_type": _KEYS, "model_type": _KEYS}
-    shown = quote(value) if isinstance(value, str) else type(value).__name__
-    wrong = f"{shown} stands where {wanted.get(fault['type'], 'something else')} belongs"
-    return problem(place, wrong, "Correct the value or the indentation")
-
-
-def _model_at(path: Path) -> type[BaseModel]:
-    """Return the model of what a path leads to."""
-    entries: dict[str, type[BaseModel]] = {
-        "parameters": ParameterEntry,
-        "derived": DerivedEntry,
-        "capacity": CapacityEntry,
-        "constraints": ConstraintEntry,
-        "presets": PresetEntry,
-    }
-    if path and (path[-1] == "hint" or (path[0] == "hints" and len(path) > 1)):
-        return HintEntry
-    return entries.get(str(path[0]), SpaceFile) if path else SpaceFile
-
-
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a space file."""
     schema: dict[str, Any] = tidy(SpaceFile.model_json_schema())
@@ -387,26 +329,6 @@ def json_schema() -> dict[str, Any]:
         "title": "tuner search space",
         **schema,
     }
-
-
-def tidy(node: Any) -> Any:  # noqa: ANN401 - JSON
-    """Drop what says nothing to an editor: titles made of names, and null where a key may be left out."""
-    if isinstance(node, list):
-        return [tidy(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    kept = {key: tidy(item) for key, item in node.items() if not _is_noise(key, item)}
-    branches = [branch for branch in kept.get("anyOf", []) if branch != {"type": "null"}]
-    if "patternProperties" in kept:  # else a key of any other form would pass
-        kept["additionalProperties"] = False
-    if len(branches) == 1:
-        del kept["anyOf"]
-        kept = {**branches[0], **kept}
-    return kept
-
-
-def _is_noise(key: str, item: object) -> bool:
-    return (key == "title" and isinstance(item, str)) or (key == "default" and item is None)
 
 
 if __name__ == "__main__":

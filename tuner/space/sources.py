@@ -177,11 +177,12 @@ class Merged:
 
 def merge(documents: Sequence[Document]) -> Merged:
     """Return all documents as one. Raises UsageError."""
-    from tuner.space.schema import validate  # pydantic is slow to import
+    from tuner.space.format_faults import validate  # pydantic is slow to import
+    from tuner.space.schema import SpaceFile
 
     merged = Merged()
     for document in documents:
-        _add(merged, document, validate(document))
+        _add(merged, document, validate(SpaceFile, document))
     if not merged.parameters:
         sources = ", ".join(document.source for document in documents)
         raise problem(sources, "there are no parameters", "Name a space that `tuner spaces` lists")
@@ -189,7 +190,8 @@ def merge(documents: Sequence[Document]) -> Merged:
 
 
 def _add(merged: Merged, document: Document, file: "SpaceFile") -> None:
-    from tuner.space.schema import validate  # pydantic is slow to import
+    from tuner.space.format_faults import validate  # pydantic is slow to import
+    from tuner.space.schema import SpaceFile
 
     server = file.server or ""
     merged.title = merged.title or file.title or ""
@@ -222,7 +224,7 @@ def _add(merged: Merged, document: Document, file: "SpaceFile") -> None:
     for number, name in enumerate(file.parts):
         part = _read_part(name, document.place(("parts", number)))
         own = {"server": server or None, "space": file.space}
-        _add(merged, part, validate(part).model_copy(update=own))
+        _add(merged, part, validate(SpaceFile, part).model_copy(update=own))
     _narrow(merged, document, file)
 
 

@@ -1,0 +1,123 @@
+"""Checks a file against the model of its format, and explains the first fault in words of the file.
+
+What a message offers (known keys, words, bounds) comes from the model's JSON Schema, as an editor has it.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from tuner.errors import UsageError
+from tuner.space.problems import Refused, problem, quote, suggest
+from tuner.space.values import format_number
+from tuner.space.yaml_text import Document, Path
+
+Model = TypeVar("Model", bound=BaseModel)
+OUT_OF_RANGE = ("greater_than_equal", "less_than_equal", "finite_number")
+KINDS = {
+    "int": ("whole number", ""),
+    "float": ("number", ""),
+    "list": ("list", "Write [first, second]"),
+    "tuple": ("list", "Write [first, second]"),
+    "dict": ("mapping", "Write `key: value` lines"),
+    "mapping": ("mapping", "Write `key: value` lines"),
+    "model": ("mapping", "Write `key: value` lines"),
+    "string": ("text", "Write one value"),
+}
+"""First word of pydantic's name of a fault → what belongs there, and what to write; a number has bounds."""
+
+
+def validate(model: type[Model], document: Document) -> Model:
+    """Return a document as a model of its format. Raises UsageError for the first fault in the file."""
+    try:
+        return model.model_validate(dict(document.data))
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        first = min(faults, key=lambda fault: document.place(_path(fault)).line or 0)
+        raise _explain(document, first, model.model_json_schema) from error
+
+
+def _path(fault: Any) -> Path:  # noqa: ANN401 - pydantic's ErrorDetails
+    """Return the keys that lead to a fault: pydantic names branches of a choice as well, in brackets."""
+    return tuple(part for part in fault["loc"] if not str(part).startswith("["))
+
+
+def _explain(document: Document, fault: Any, make_schema: Callable[[], Any]) -> UsageError:  # noqa: ANN401
+    path, value, kind = _path(fault), fault["input"], fault["type"]
+    reason = fault.get("ctx", {}).get("error")
+    if isinstance(reason, Refused):
+        return problem(document.place((*path, *reason.at)), reason.wrong, reason.remedy)
+    if kind == "missing":
+        return problem(document.place(path[:-1]), f"the key {path[-1]} is missing", f"Add `{path[-1]}: …`")
+    place, schema = document.place(path), make_schema()
+    if kind in {"extra_forbidden", "invalid_key"}:
+        return problem(place, "this key is not known", _suggest_key(path, schema))
+    nodes = list(find_nodes(schema, path))
+    if kind in {"enum", "literal_error"}:
+        words = [word for node in nodes for word in node.get("enum", ())]
+        return problem(place, f"there is no {quote(value)}", suggest(str(value), words))
+    if kind in OUT_OF_RANGE:
+        return problem(place, f"{value} is out of range", _suggest_bounds(nodes))
+    what, remedy = KINDS.get(kind.partition("_")[0], ("value of this key", "Correct the value"))
+    return problem(place, f"{quote(value)} is not a {what}", remedy or _suggest_bounds(nodes))
+
+
+def _suggest_key(path: Path, schema: Any) -> str:  # noqa: ANN401 - JSON
+    key = str(path[-1])
+    if "(" in key or ")" in key:
+        return "Quote an expression that holds a comma: { high: 'max(1, cores)' }"
+    return suggest(
+        key, {name for node in find_nodes(schema, path[:-1]) for name in node.get("properties", ())}
+    )
+
+
+def _suggest_bounds(nodes: list[Any]) -> str:
+    low, high = (next(node[key] for node in nodes if key in node) for key in ("minimum", "maximum"))
+    return f"Give {format_number(low)} to {format_number(high)}"
+
+
+def find_nodes(schema: Any, path: Path) -> Iterator[Any]:  # noqa: ANN401 - JSON
+    """Yield what a JSON Schema says of the value at a path of keys: a part for each form that it may have."""
+    if not path:
+        yield from _branches(schema, schema)
+        return
+    *above, key = path
+    for node in find_nodes(schema, tuple(above)):
+        below = node.get("items") if isinstance(key, int) else _value_of(node, key)
+        if isinstance(below, dict):
+            yield from _branches(schema, below)
+
+
+def _value_of(node: Any, key: str) -> Any:  # noqa: ANN401 - JSON
+    patterns = node.get("patternProperties", {}).values()
+    return node.get("properties", {}).get(key) or next(iter(patterns), node.get("additionalProperties"))
+
+
+def _branches(schema: Any, node: Any) -> Iterator[Any]:  # noqa: ANN401 - JSON
+    if "$ref" in node:
+        node = schema["$defs"][node["$ref"].rpartition("/")[2]]
+    choices = [*node.get("anyOf", ()), *node.get("oneOf", ())]
+    yield node
+    for choice in choices:
+        yield from _branches(schema, choice)
+
+
+def tidy(node: Any) -> Any:  # noqa: ANN401 - JSON
+    """Drop what says nothing to an editor: titles made of names, and null where a key may be left out."""
+    if isinstance(node, list):
+        return [tidy(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: tidy(item) for key, item in node.items() if not _is_noise(key, item)}
+    branches = [branch for branch in kept.get("anyOf", []) if branch != {"type": "null"}]
+    if "patternProperties" in kept:  # else a key of any other form would pass
+        kept["additionalProperties"] = False
+    if len(branches) == 1:
+        del kept["anyOf"]
+        kept = {**branches[0], **kept}
+    return kept
+
+
+def _is_noise(key: str, item: object) -> bool:
+    return (key == "title" and isinstance(item, str)) or (key == "default" and item is None)
