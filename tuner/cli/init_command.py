@@ -102,7 +102,7 @@ def _look_around() -> "tuple[Candidate, ...]":
     """Find the servers of this machine. Raises TargetError where there is none."""
     from tuner import plugins
     from tuner.commands.candidates import find_candidates, packages_to_tune
-    from tuner.study.settings import LOCAL
+    from tuner.hosts.load_places import LOCAL
 
     found = find_candidates(plugins.make_host(LOCAL))
     if not found:

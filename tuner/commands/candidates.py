@@ -13,7 +13,8 @@ from tuner.measure.window import example_workload
 from tuner.ports import H2, HTTP, Host, Installation, InstalledServer, PrivateServer
 from tuner.space import describe_spaces
 from tuner.study import Study
-from tuner.study.settings import DEFAULT_GENERATOR, LoadSettings
+from tuner.study.schema import DEFAULT_GENERATOR
+from tuner.study.settings import LoadSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

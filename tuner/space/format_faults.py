@@ -33,7 +33,9 @@ def validate(model: type[Model], document: Document) -> Model:
     try:
         return model.model_validate(dict(document.data))
     except ValidationError as error:
-        faults = error.errors(include_url=False)
+        found = error.errors(include_url=False)
+        # A list is also too short where items of it are wrong.
+        faults = [fault for fault in found if fault["type"] != "too_short"] or found
         first = min(faults, key=lambda fault: document.place(_path(fault)).line or 0)
         raise _explain(document, first, model.model_json_schema) from error
 
@@ -104,7 +106,7 @@ def _branches(schema: Any, node: Any) -> Iterator[Any]:  # noqa: ANN401 - JSON
 
 
 def tidy(node: Any) -> Any:  # noqa: ANN401 - JSON
-    """Drop what says nothing to an editor: titles made of names, and null where a key may be left out."""
+    """Drop what says nothing to an editor: titles made of names, and defaults that are empty."""
     if isinstance(node, list):
         return [tidy(item) for item in node]
     if not isinstance(node, dict):
@@ -120,4 +122,4 @@ def tidy(node: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def _is_noise(key: str, item: object) -> bool:
-    return (key == "title" and isinstance(item, str)) or (key == "default" and item is None)
+    return (key == "title" and isinstance(item, str)) or (key == "default" and item in (None, "", [], {}))

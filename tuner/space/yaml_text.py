@@ -7,12 +7,13 @@ a version, not 1.2).
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import yaml
 
 from tuner.errors import UsageError
-from tuner.space.problems import Place, problem, quote
+from tuner.space.problems import Place, Refused, problem, quote
 
 LARGEST_FILE_BYTES = 256 * 1024
 DEEPEST_NESTING = 12
@@ -61,6 +62,14 @@ class Document:
         while known and known not in self.lines:
             known = known[:-1]
         return Place(source=self.source, line=self.lines.get(known), key=_join(path))
+
+    @contextmanager
+    def placing(self, *path: str | int) -> Iterator[None]:
+        """Say where it is of whatever is refused within, below this path. Raises UsageError."""
+        try:
+            yield
+        except Refused as refused:
+            raise problem(self.place((*path, *refused.at)), refused.wrong, refused.remedy) from refused
 
 
 def read_yaml(content: bytes, source: str, *, begin: str = A_SPACE) -> Document:

@@ -1,76 +1,46 @@
-"""Reads the study file. Every refusal names file, line, value and remedy."""
+"""Reads the study file. Every refusal names file, line, value and remedy.
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+`tuner.study.schema` says what each key may be; here stands what keys allow each other.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
 from tuner.errors import UsageError
-from tuner.hosts.url import parse_url
-from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, ONE_OBJECTIVE, OPTIMIZERS
-from tuner.ports import H2, H2C, HTTP1, Body, Scalar
-from tuner.space import available_spaces, is_path, suggest_space
-from tuner.space.problems import problem, quote, suggest
+from tuner.hosts.load_places import LOCAL
+from tuner.hosts.url import Url, parse_url
+from tuner.optimize.catalogue import ONE_OBJECTIVE
+from tuner.ports import H2, HTTP1, RequestKind, Scalar
+from tuner.space.format_faults import validate
+from tuner.space.problems import Refused, problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
-from tuner.study.backend import read_backend
-from tuner.study.databases.storage_url import show_url
-from tuner.study.fields import Fields, Keys
-from tuner.study.loads.builtin_loads import BUILTIN, read_builtin_load
-from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
-from tuner.study.loads.mix import (
-    read_body,
-    read_first_url,
-    read_load_headers,
-    read_mix,
-    read_path,
-    refuse_other_origins,
-    refuse_packed,
-)
-from tuner.study.loads.several_loads import read_across, read_entries
-from tuner.study.many_targets import OF_TARGETS, read_targets, refuse_shared_load
-from tuner.study.objective import GOODPUT, Objective, parse_constraint, parse_objective
-from tuner.study.presets import MOST_MINUTES, MOST_TRIALS, PRESETS
-from tuner.study.server_options import KEYS as OPTIONS
-from tuner.study.server_options import ServerOptions, read_server_options
-from tuner.study.settings import (
-    DEFAULT_GENERATOR,
-    LOCAL,
-    LoadSettings,
-    NamedLoad,
-    Study,
-    Targets,
-    TargetSettings,
-)
+from tuner.space.yaml_text import Path as Keys
+from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS, INDEX, BuiltinLoad
+from tuner.study.loads.mix import read_path, weigh
+from tuner.study.objective import parse_constraint, parse_objective
+from tuner.study.schema import MODEL, LoadEntry, ServerEntry, StudyFile, is_host
+from tuner.study.server_options import COMMANDS, ServerOptions, read_templates
+from tuner.study.settings import LoadSettings, NamedLoad, Study, Targets, TargetSettings
 
-HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-NEEDED_KEYS = ("study", "servers", "space")
-KEYS = (
-    *NEEDED_KEYS, "target", "targets", *OF_TARGETS, "load", "loads", "across_loads", "content", "objective",
-    "constraints", "budget", "storage", "backend", "seed", "optimizer", "line_price", "warm_start", "title",
-    "source",
-)  # fmt: skip
-SERVER_KEYS = ("name", "backend", *OPTIONS)
-TARGET_KEYS = ("host", "mode", "watchdog_s", "logs_mib")
-LOAD_KEYS = (
-    "generator", "host", "path", "connections", "keepalive", "threads", "protocol", "command", "result",
-    "script", "token_directory", "requests", "content", "requests_total", "time_limit_s", "tls", "streams",
-    "accept_encoding", "headers", "body", "ca", "verify",
-)  # fmt: skip
-BUDGET_KEYS = ("preset", "minutes", "trials")
-ENCODINGS = ("gzip",)
 EXPORTED = "settings"
 """Key of the values in an export as json, server by server."""
-MOST_LOGS_MIB = 2**20
-MOST_STREAMS = 100
-"""What every server has to allow for (RFC 9113, section 6.5.2: no less than 100 is recommended)."""
+SSH_PORT = 22
+SANDBOX = "Leave it out, or write `target: {mode: sandbox}`"
+MANAGED = "Leave it out, or write `target: {mode: managed}`"
+WHOLE_URL = "Write its URL: path: https://HOST/…"
 
 
 def load_study(path: Path) -> Study:
     """Read a study file. Raises UsageError naming file, line, value and remedy."""
     content = _read_bytes(path, f"Write one with `tuner init SERVER -o {path}`")
     begin = "Begin with `study:`, `servers:` and `space:`; `tuner init SERVER` writes a commented one"
-    return _read_study(Fields(read_yaml(content, str(path), begin=begin)), path)
+    document = read_yaml(content, str(path), begin=begin)
+    file = validate(StudyFile, document)
+    with document.placing():
+        return _Reading(file=file, document=document, path=path).study()
 
 
 def choose_target(settings: Study, host: str) -> Study:
@@ -81,7 +51,7 @@ def choose_target(settings: Study, host: str) -> Study:
     """
     if settings.targets is not None:
         return _choose_among(settings, settings.targets, host)
-    if not _is_host(host):
+    if not is_host(host):
         raise UsageError(f"--target: {quote(host)} is no host. Write local, or ssh://user@host:port.")
     if not settings.is_shared and host != settings.target.host:
         raise UsageError(
@@ -106,10 +76,6 @@ def for_each_target(settings: Study) -> tuple[Study, ...]:
     if settings.targets is None or settings.is_worker:
         return (settings,)
     return tuple(choose_target(settings, host) for host in settings.targets.hosts)
-
-
-def _is_host(text: str) -> bool:
-    return text == LOCAL or bool(HOST_URL.fullmatch(text) and text.isprintable())
 
 
 def load_values(path: Path) -> Mapping[str, Scalar]:
@@ -148,385 +114,339 @@ def _read_bytes(path: Path, remedy: str) -> bytes:
         raise problem(str(path), f"cannot be read ({error.strerror})", remedy) from error
 
 
-def _read_study(fields: Fields, path: Path) -> Study:
-    fields.refuse_unknown((), KEYS)
-    for key in NEEDED_KEYS:
-        if key not in fields.document.data:
-            raise problem(str(path), f"the key {key!r} is missing", f"Add `{key}:`")
-    name = fields.text(("study",), "")
-    if not NAME.fullmatch(name):
-        raise fields.wrong(("study",), f"{quote(name)} cannot be a name", "Use letters, digits, . _ and -")
-    targets = read_targets(fields, _read_target)
-    target = targets.entries[0] if targets else _read_target(fields, ("target",))
-    servers, backends = _read_servers(fields, target)
-    options = _read_options(fields, servers, path, is_managed=target.is_managed)
-    budget = _read_budget(fields)
-    loads = tuple(
-        NamedLoad(name=each.name, weight=each.weight, load=_read_load(each.fields, path, target))
-        for each in read_entries(fields)
-    )
-    _refuse_other_tongues(fields, loads)
-    load = loads[0].load if loads else _read_load(fields, path, target)
-    for each in (named.load for named in loads) if loads else (load,):
-        if targets is not None:
-            refuse_shared_load(fields, targets, each.path, each.hosts)
-    return Study(
-        path=path,
-        name=name,
-        servers=servers,
-        backends=backends,
-        options=options,
-        backend=read_backend(fields, is_managed=target.is_managed),
-        space=_read_space(fields),
-        target=target,
-        targets=targets,
-        load=load,
-        loads=loads,
-        across=read_across(fields),
-        content=fields.text(("content",), BUILTIN),
-        objective=_read_objective(fields),
-        constraints=tuple(
-            parse_constraint(text, fields.where(("constraints", index)))
-            for index, text in enumerate(fields.texts(("constraints",), ("failure_rate <= default",)))
-        ),
-        preset=budget[0],
-        minutes=budget[1],
-        trials=budget[2],
-        storage=_read_storage(fields),
-        seed=fields.number(("seed",), 1, int, low=0, high=2**31),
-        optimizer=_read_optimizer(fields),
-        line_price=fields.number(("line_price",), 0.01, float, low=0, high=1),
-        warm_start=tuple(path.parent / each for each in fields.texts(("warm_start",))),
-        title=fields.text(("title",), ""),
-        source=fields.text(("source",), ""),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """A study file whose keys are right by themselves. Raises Refused where they contradict each other."""
 
+    file: StudyFile
+    document: Document
+    path: Path
 
-def _read_servers(fields: Fields, target: TargetSettings) -> tuple[tuple[str, ...], Mapping[str, str]]:
-    """Read the names of the servers, and to whom they pass requests where the study says so."""
-    given = fields.value(("servers",))
-    entries = [_read_server(fields, index) for index in range(len(given))] if isinstance(given, list) else []
-    servers = tuple(name for name, _ in entries)
-    if not servers or len(set(servers)) < len(servers):
-        raise fields.wrong(
-            ("servers",), f"{quote(given)} is not a list of adapters", "Write `servers: [NAME]`, each once"
+    @property
+    def target(self) -> TargetSettings:
+        return self.file.targets[0] if self.file.targets else self.file.target
+
+    def study(self) -> Study:
+        file, is_managed = self.file, self.target.is_managed
+        if file.backend is not None and is_managed:
+            raise Refused(
+                "an application is started beside private servers only",
+                "Leave it out: installed servers have theirs",
+                at=("backend",),
+            )
+        targets = self._targets()
+        loads = self._loads()
+        objective = parse_objective(file.objective, self._where("objective"))
+        if file.optimizer in ONE_OBJECTIVE and objective.cost is not None:
+            wrong = f"{quote(file.optimizer)} knows one objective, and there are two"
+            raise Refused(wrong, "Take another one", at=("optimizer",))
+        return Study(
+            path=self.path,
+            name=file.study,
+            servers=self._servers(),
+            backends={each.name: each.backend for each in file.servers if each.backend},
+            options=self._options(),
+            backend=file.backend,
+            space=tuple(
+                entry if isinstance(entry, str) else self.document.below(("space", index))
+                for index, entry in enumerate(file.space)
+            ),
+            target=self.target,
+            targets=targets,
+            load=loads[0].load if loads else self._load(file.load, ("load",)),
+            loads=loads,
+            across=file.across_loads,
+            content=file.content,
+            objective=objective,
+            constraints=tuple(
+                parse_constraint(text, self._where("constraints", index))
+                for index, text in enumerate(file.constraints)
+            ),
+            preset=file.budget.preset,
+            minutes=file.budget.minutes,
+            trials=file.budget.trials,
+            storage=file.storage,
+            seed=file.seed,
+            optimizer=file.optimizer,
+            line_price=file.line_price,
+            warm_start=tuple(self.path.parent / each for each in file.warm_start),
+            title=file.title,
+            source=file.source,
         )
-    backends = {name: backend for name, backend in entries if backend}
-    if backends and target.is_managed:
-        raise fields.wrong(
-            ("servers",),
-            "installed servers pass requests on as their own files say",
-            "Leave `backend:` out, or tune private instances with `target: {mode: sandbox}`",
+
+    def _where(self, *keys: str | int) -> str:
+        return str(self.document.place(keys))
+
+    def _servers(self) -> tuple[str, ...]:
+        names = tuple(each.name for each in self.file.servers)
+        if len(set(names)) < len(names):
+            wrong = f"{', '.join(names)} is not a list of adapters"
+            raise Refused(wrong, "Write `servers: [NAME]`, each once", at=("servers",))
+        if self.target.is_managed and any(each.backend for each in self.file.servers):
+            raise Refused(
+                "installed servers pass requests on as their own files say",
+                "Leave `backend:` out, or tune private instances with `target: {mode: sandbox}`",
+                at=("servers",),
+            )
+        return names
+
+    def _options(self) -> Mapping[str, ServerOptions]:
+        """Return what is said of servers that the study describes itself, by name."""
+        entries = enumerate(self.file.servers)
+        options = {each.name: found for index, each in entries if (found := self._options_of(each, index))}
+        if options and self.target.is_managed:
+            raise Refused(
+                "templates and commands of the study's own are for private instances",
+                "Leave them out, or write `target: {mode: sandbox}`",
+                at=("servers",),
+            )
+        return options
+
+    def _options_of(self, entry: ServerEntry, index: int) -> ServerOptions | None:
+        given = [key for key in COMMANDS if entry.gives(key)]
+        if not given and not entry.gives("template"):
+            return None
+        keys = ("servers", index)
+        with self.document.placing(*keys, "template"):
+            templates = read_templates(entry.template, self.path.parent)
+        return ServerOptions(
+            folder=str(self.path.parent.resolve()),
+            templates=templates,
+            commands={key: getattr(entry, key) for key in given},
+            places={key: self._where(*keys, key) for key in given},
         )
-    return servers, backends
 
-
-def _read_server(fields: Fields, index: int) -> tuple[str, str]:
-    """Read one entry of `servers:`, a name or `{name: NAME, backend: NAME}`; an empty text for no backend."""
-    entry = fields.value(("servers",))[index]
-    if isinstance(entry, str):
-        return str(entry), ""
-    if not isinstance(entry, Mapping):
-        raise fields.wrong(("servers", index), f"{quote(entry)} is no server", "Write its adapter's name")
-    own = Fields(fields.document.below(("servers", index)))
-    own.refuse_unknown((), SERVER_KEYS)
-    name, backend = own.text(("name",), ""), own.text(("backend",), "")
-    if not name or backend == name:
-        raise own.wrong(
-            (), f"{quote(dict(entry))} is no server with its backend", "Write {name: A, backend: B}"
+    def _targets(self) -> Targets | None:
+        entries = self.file.targets
+        if not entries:
+            return None
+        _refuse_twice([each.host for each in entries])
+        for key in ("mode", "watchdog_s", "logs_mib"):
+            values = list(dict.fromkeys(str(getattr(each, key)) for each in entries))
+            if len(values) > 1:
+                wrong = f"`{key}` is {' and '.join(values)}"
+                raise Refused(wrong, "Make it the same for all hosts", at=("targets",))
+        return Targets(
+            entries=entries, across=self.file.across, models_unlike=self.file.unlike_hosts == MODEL
         )
-    return name, backend
 
-
-def _read_options(
-    fields: Fields, servers: tuple[str, ...], path: Path, *, is_managed: bool
-) -> Mapping[str, ServerOptions]:
-    """Read what is said of servers that the study describes itself, by name."""
-    entries = {
-        name: Fields(fields.document.below(("servers", index)))
-        for index, name in enumerate(servers)
-        if isinstance(fields.value(("servers",))[index], Mapping)
-    }
-    found = {name: read_server_options(own, path.parent) for name, own in entries.items()}
-    options = {name: each for name, each in found.items() if each is not None}
-    if options and is_managed:
-        raise fields.wrong(
-            ("servers",),
-            "templates and commands of the study's own are for private instances",
-            "Leave them out, or write `target: {mode: sandbox}`",
+    def _loads(self) -> tuple[NamedLoad, ...]:
+        entries = self.file.loads
+        loads = tuple(
+            NamedLoad(
+                name=each.name or each.content,
+                weight=each.weight,
+                load=self._load(each, ("loads", index)),
+            )
+            for index, each in enumerate(entries)
         )
-    return options
+        names = [each.name for each in loads]
+        if len(set(names)) < len(names):
+            wrong = f"the names {', '.join(names)} are not all different"
+            raise Refused(wrong, "Name each once", at=("loads",))
+        if loads and not sum(each.weight for each in loads):
+            wrong = "the weights sum to zero, so that nothing counts"
+            raise Refused(wrong, "Give one a weight above 0", at=("loads",))
+        for index, each in enumerate(loads):
+            _refuse_other_tongue(each, loads[0], index)
+        return loads
 
+    def _load(self, entry: LoadEntry, keys: Keys) -> LoadSettings:
+        with self.document.placing(*keys):
+            builtin = self._builtin(entry)
+            urls = [
+                parse_url(each.url, where=self._where(*keys, "requests", index, "url")) if each.url else None
+                for index, each in enumerate(entry.requests)
+            ]
+            mix = self._mix(entry, keys) if builtin is None else builtin.requests
+            first = builtin.path if builtin else mix[0].path if mix else INDEX
+            page = self._page(entry, next((url.text for url in urls if url), first), keys)
+            _refuse_other_origins(urls, page)
+            self._refuse_private_page(entry, page)
+            self._refuse_shared(entry, page)
+            folder = self.path.parent
+            return LoadSettings(
+                generator=entry.generator,
+                hosts=entry.host,
+                path=page,
+                requests=mix,
+                content=entry.content,
+                token_directory=self._token_directory(entry),
+                connections=entry.connections,
+                requests_total=entry.requests_total,
+                time_limit_s=entry.time_limit_s,
+                keepalive=entry.keepalive,
+                threads=entry.threads,
+                protocol=entry.protocol,
+                tls=self._tls(entry, page),
+                streams=entry.streams,
+                accept_encoding=entry.accept_encoding,
+                headers=entry.headers,
+                body=entry.body,
+                certificate=PurePosixPath((folder / entry.ca).resolve()) if entry.ca else None,
+                verifies=entry.verify,
+                command=entry.command,
+                result=entry.result,
+                script=folder / entry.script if entry.script else None,
+            )
 
-def _read_budget(fields: Fields) -> tuple[str, float | None, int | None]:
-    fields.refuse_unknown(("budget",), BUDGET_KEYS)
-    preset = fields.choice(("budget", "preset"), "standard", tuple(PRESETS))
-    minutes = fields.number(("budget", "minutes"), None, float, low=0.1, high=MOST_MINUTES)
-    trials = fields.number(("budget", "trials"), None, int, low=1, high=MOST_TRIALS)
-    return preset, minutes, trials
+    def _mix(self, entry: LoadEntry, keys: Keys) -> tuple[RequestKind, ...]:
+        kinds = []
+        for index, each in enumerate(entry.requests):
+            with self.document.placing(*keys, "requests", index):
+                kinds.append(each.as_kind(entry.headers))
+        with self.document.placing(*keys, "requests"):
+            return weigh(kinds)
 
-
-def _refuse_other_tongues(fields: Fields, loads: Sequence[NamedLoad]) -> None:
-    """Raise UsageError where loads differ in what a private server has to speak: it speaks one way to all."""
-    for index, each in enumerate(loads):
-        for key in ("tls", "protocol", "accept_encoding"):
-            own, first = getattr(each.load, key), getattr(loads[0].load, key)
-            if own != first:
-                raise fields.wrong(
-                    ("loads", index, key),
-                    f"{own!r}, where {loads[0].name} has {first!r}: a server speaks one way to all loads",
-                    "Make them the same, or tune each in a study of its own",
+    def _builtin(self, entry: LoadEntry) -> BuiltinLoad | None:
+        """Return the built-in content of a load, beside which nothing else may be served or asked for."""
+        if not entry.content:
+            return None
+        if self.target.is_managed:
+            raise Refused(
+                "installed servers serve pages of their own",
+                "Write `path:` or `requests:` instead, or `target: {mode: sandbox}`",
+                at=("content",),
+            )
+        for name in ("path", "requests", "script"):
+            if entry.gives(name):
+                wrong = f"`load.{name}:` beside `load.content: {entry.content}`"
+                raise Refused(wrong, "Leave one of them out", at=(name,))
+        with self.document.placing():
+            if self.file.backend is not None:
+                wrong = f"`backend:` beside `load.content: {entry.content}`"
+                raise Refused(wrong, "Leave one of them out", at=("backend",))
+            if self.file.content != BUILTIN:
+                raise Refused(
+                    f"a document root beside `load.content: {entry.content}`",
+                    "Leave one of them out; `load.path:` is what is asked for of a document root",
+                    at=("content",),
                 )
-        load_hosts = loads[0].load.hosts
-        if each.load.hosts != load_hosts:
-            raise fields.wrong(
-                ("loads", index, "host"),
-                f"{', '.join(each.load.hosts)}, where {loads[0].name} comes from {', '.join(load_hosts)}",
-                "Let all loads come from the same hosts",
+        return BUILTIN_LOADS[entry.content]
+
+    def _page(self, entry: LoadEntry, default: str, keys: Keys) -> str:
+        path = entry.path or default
+        if self.target.is_managed and "://" in path:
+            return parse_url(path, where=self._where(*keys, "path")).text
+        with self.document.placing(*keys, "path"):
+            if "://" in path:
+                raise Refused(
+                    f"{quote(path)} is the address of an installed server",
+                    "Write `target: {mode: managed}` to tune that, or the path alone for a private instance",
+                )
+            return read_path(path)
+
+    def _tls(self, entry: LoadEntry, page: str) -> bool:
+        """Return whether private servers speak TLS: h2 says so by itself."""
+        is_h2, is_managed = entry.protocol == H2, self.target.is_managed
+        tls = entry.tls if entry.gives("tls") else is_h2 and not is_managed
+        if is_managed:
+            if tls:
+                raise Refused("an installed server speaks TLS where it does", WHOLE_URL, at=("tls",))
+            if is_h2 and not page.startswith("https://"):
+                raise Refused("h2 is HTTP/2 over TLS", WHOLE_URL, at=("protocol",))
+        elif tls != is_h2 and entry.protocol != HTTP1:
+            wrong = "h2 is HTTP/2 over TLS" if is_h2 else "h2c is HTTP/2 in the clear"
+            remedy = "Write `protocol: h2`" if tls else "Leave it out, or write `protocol: h2c`"
+            raise Refused(wrong, remedy, at=("tls",))
+        return tls
+
+    def _refuse_private_page(self, entry: LoadEntry, page: str) -> None:
+        """Raise Refused for what asks for an installed server, or for its TLS, where there is none."""
+        is_managed = self.target.is_managed
+        if not is_managed and entry.host != (LOCAL,):
+            wrong = f"{quote(', '.join(entry.host))} cannot reach a sandbox, whose network is its own"
+            raise Refused(wrong, MANAGED, at=("host",))
+        for name in ("ca", "verify"):
+            if entry.gives(name) and not is_managed:
+                wrong = "private instances have a certificate of their own, which is checked"
+                raise Refused(wrong, MANAGED, at=(name,))
+            if entry.gives(name) and not page.startswith("https://"):
+                raise Refused(f"{page} is asked for without TLS", WHOLE_URL, at=(name,))
+
+    def _refuse_shared(self, entry: LoadEntry, page: str) -> None:
+        """Raise Refused where the load of one installed service would go to, or come from, another host."""
+        hosts = [each.host for each in self.file.targets]
+        if not hosts or not self.target.is_managed:
+            return
+        if "://" in page:
+            raise Refused(
+                f"{quote(page)} is the address of one host, and there are several",
+                "Write the path alone, as /index.html: each host has an address of its own",
+                at=("path",),
+            )
+        if both := [host for host in entry.host if host in hosts]:
+            raise Refused(
+                f"{both[0]} is one of the `targets:`: load for the others would disturb what it measures",
+                "Name a host that is none of them",
+                at=("host",),
             )
 
-
-def _read_target(fields: Fields, keys: Keys) -> TargetSettings:
-    """Read the target that a mapping describes."""
-    fields.refuse_unknown(keys, TARGET_KEYS)
-    return TargetSettings(
-        host=fields.text((*keys, "host"), "local"),
-        mode=fields.choice((*keys, "mode"), "sandbox", ("sandbox", "managed")),
-        watchdog_s=fields.number((*keys, "watchdog_s"), 120.0, float, low=5, high=3600),
-        logs_mib=fields.number((*keys, "logs_mib"), None, int, low=1, high=MOST_LOGS_MIB),
-    )
-
-
-def _read_load(fields: Fields, path: Path, target: TargetSettings) -> LoadSettings:
-    fields.refuse_unknown(("load",), LOAD_KEYS)
-    connections = fields.number(("load", "connections"), 100, int, low=1, high=MOST_CONNECTIONS)
-    threads = fields.number(("load", "threads"), 1, int, low=1, high=256)
-    if threads > connections:
-        raise fields.wrong(
-            ("load", "threads"), f"{threads} threads for {connections} connections", "Use fewer threads"
-        )
-    hosts = _read_load_hosts(fields, target)
-    if len(hosts) > connections:
-        raise fields.wrong(
-            ("load", "host"), f"{len(hosts)} hosts for {connections} connections", "Use fewer hosts"
-        )
-    script = fields.value(("load", "script"))
-    builtin = read_builtin_load(fields, is_managed=target.is_managed)
-    mix = read_mix(fields) if builtin is None else builtin.requests
-    first = builtin.path if builtin else mix[0].path if mix else "/index.html"
-    page = _read_load_path(fields, target, read_first_url(fields) or first)
-    refuse_other_origins(fields, page)
-    protocol = fields.choice(("load", "protocol"), HTTP1, (HTTP1, H2, H2C))
-    encoding = _read_encoding(fields, has_mix=bool(mix))
-    certificate, verifies = _read_verification(fields, path, target, page)
-    return LoadSettings(
-        generator=fields.text(("load", "generator"), DEFAULT_GENERATOR),
-        hosts=hosts,
-        path=page,
-        requests=mix,
-        content="" if builtin is None else builtin.name,
-        token_directory=_read_token_directory(fields, target),
-        connections=connections,
-        requests_total=_read_requests_total(fields, connections),
-        time_limit_s=fields.number(("load", "time_limit_s"), 60.0, float, low=1, high=MOST_WINDOW_S),
-        keepalive=fields.truth(("load", "keepalive"), default=True),
-        threads=threads,
-        protocol=protocol,
-        tls=_read_tls(fields, target, protocol, page),
-        streams=_read_streams(fields, protocol),
-        accept_encoding=encoding,
-        headers=read_load_headers(fields),
-        body=_read_load_body(fields, encoding, has_mix=bool(mix)),
-        certificate=certificate,
-        verifies=verifies,
-        command=fields.texts(("load", "command"), ()),
-        result=fields.mapping(("load", "result")),
-        script=None if script is None else (path.parent / str(script)),
-    )
-
-
-def _read_requests_total(fields: Fields, connections: int) -> int | None:
-    """Read after how many requests a window ends, at least one for each connection; None for none."""
-    keys = ("load", "requests_total")
-    if fields.value(keys) is None and fields.value(("load", "time_limit_s")) is not None:
-        raise fields.wrong(
-            ("load", "time_limit_s"),
-            "it bounds windows that end after a number of requests, and there is none",
-            "Write `requests_total:`, or leave it out",
-        )
-    least = max(LEAST_REQUESTS, connections)
-    return fields.number(keys, None, int, low=least, high=MOST_REQUESTS)  # type: ignore[no-any-return]
-
-
-def _read_tls(fields: Fields, target: TargetSettings, protocol: str, page: str) -> bool:
-    """Read whether private servers speak TLS: H2 says so by itself."""
-    keys = ("load", "tls")
-    tls = fields.truth(keys, default=protocol == H2 and not target.is_managed)
-    if target.is_managed:
-        if tls:
-            raise fields.wrong(
-                keys, "an installed server speaks TLS where it does", "Write its URL: path: https://HOST/…"
+    def _token_directory(self, entry: LoadEntry) -> PurePosixPath | None:
+        given = entry.token_directory
+        if not given:
+            return None
+        path = PurePosixPath(given)
+        is_usable = path.is_absolute() and ".." not in path.parts and given.isprintable()
+        if not self.target.is_managed or not is_usable:
+            raise Refused(
+                f"{quote(given)} is no document root on the target of a managed study",
+                "Write its whole path, as /var/www/html",
+                at=("token_directory",),
             )
-        if protocol == H2 and not page.startswith("https://"):
-            raise fields.wrong(
-                ("load", "protocol"), "h2 is HTTP/2 over TLS", "Write its URL: path: https://HOST/…"
+        return path
+
+
+def _refuse_other_tongue(load: NamedLoad, first: NamedLoad, index: int) -> None:
+    """Raise Refused where loads differ in what a private server has to speak: it speaks one way to all."""
+    for key in ("tls", "protocol", "accept_encoding"):
+        own, others = getattr(load.load, key), getattr(first.load, key)
+        if own != others:
+            raise Refused(
+                f"{own!r}, where {first.name} has {others!r}: a server speaks one way to all loads",
+                "Make them the same, or tune each in a study of its own",
+                at=("loads", index, key),
             )
-        return False
-    if tls != (protocol == H2) and protocol != HTTP1:
-        wrong = "h2 is HTTP/2 over TLS" if protocol == H2 else "h2c is HTTP/2 in the clear"
-        remedy = "Write `protocol: h2`" if tls else "Leave it out, or write `protocol: h2c`"
-        raise fields.wrong(keys, wrong, remedy)
-    return tls
+    if load.load.hosts != first.load.hosts:
+        own, others = ", ".join(load.load.hosts), ", ".join(first.load.hosts)
+        wrong = f"{own}, where {first.name} comes from {others}"
+        raise Refused(wrong, "Let all loads come from the same hosts", at=("loads", index, "host"))
 
 
-def _read_streams(fields: Fields, protocol: str) -> int:
-    keys = ("load", "streams")
-    streams: int = fields.number(keys, 1, int, low=1, high=MOST_STREAMS)
-    if streams > 1 and protocol == HTTP1:
-        raise fields.wrong(
-            keys,
-            f"{streams} requests at once on one connection take HTTP/2",
-            "Write `protocol: h2` or `h2c`, or leave it out",
-        )
-    return streams
+def _refuse_other_origins(urls: list[Url | None], page: str) -> None:
+    """Raise Refused for a `url:` that another address than that of the load would have to answer.
 
-
-def _read_encoding(fields: Fields, *, has_mix: bool) -> str:
-    keys = ("load", "accept_encoding")
-    if fields.value(keys) is None:
-        return ""
-    if has_mix:
-        raise fields.wrong(
-            keys, "each request of a mix has headers of its own", "Write `headers:` among `requests:`"
-        )
-    return fields.choice(keys, ENCODINGS[0], ENCODINGS)
-
-
-def _read_load_body(fields: Fields, encoding: str, *, has_mix: bool) -> Body:
-    """Read how responses to the path are judged; scripts and commands judge them on their own."""
-    keys = ("load", "body")
-    body = read_body(fields, keys)
-    if fields.value(keys) is None:
-        return body
-    if has_mix:
-        raise fields.wrong(keys, "each request of a mix has a body of its own", "Write it among `requests:`")
-    for other in ("script", "command"):
-        if fields.value(("load", other)) is not None:
-            raise fields.wrong(keys, f"your {other} judges the responses", "Leave it out")
-    refuse_packed(fields, keys, body, encoding)
-    return body
-
-
-def _read_verification(
-    fields: Fields, path: Path, target: TargetSettings, page: str
-) -> tuple[PurePosixPath | None, bool]:
-    """Read by what the certificate of an installed server is checked, and whether it is."""
-    ca, verifies = fields.text(("load", "ca"), ""), fields.truth(("load", "verify"), default=True)
-    for key in ("ca", "verify"):
-        if fields.value(("load", key)) is None:
+    Every request goes over the same connections: its virtual host is named by its header.
+    """
+    for index, url in enumerate(urls):
+        if url is None:
             continue
-        if not target.is_managed:
-            raise fields.wrong(
-                ("load", key), "private instances have a certificate of their own, which is checked",
-                "Leave it out, or write `target: {mode: managed}`",
-            )  # fmt: skip
-        if not page.startswith("https://"):
-            raise fields.wrong(
-                ("load", key), f"{page} is asked for without TLS", "Write its URL: path: https://HOST/…"
-            )
-    if ca and not verifies:
-        raise fields.wrong(("load", "ca"), "`ca:` beside `verify: false`", "Leave one of them out")
-    return PurePosixPath((path.parent / ca).resolve()) if ca else None, verifies
+        keys = ("requests", index, "url")
+        if "://" not in page:
+            wrong = f"a whole URL, and `load.path: {page}` has none"
+            raise Refused(wrong, "Make that a whole URL, or leave it out", at=keys)
+        first = parse_url(page)
+        if (url.scheme, url.port) != (first.scheme, first.port):
+            wrong = f"{url.text} is not on the port of {page}, to which all connections go"
+            raise Refused(wrong, "Make it a load of its own: `loads:`", at=keys)
 
 
-def _read_load_hosts(fields: Fields, target: TargetSettings) -> tuple[str, ...]:
-    keys = ("load", "host")
-    given = fields.value(keys)
-    hosts = fields.texts(keys) if isinstance(given, list) else (fields.text(keys, LOCAL),)
-    if not target.is_managed and hosts != (LOCAL,):
-        raise fields.wrong(
-            keys,
-            f"{quote(given)} cannot reach a sandbox, whose network is its own",
-            "Leave it out, or write `target: {mode: managed}`",
-        )
-    for host in hosts:
-        if not _is_host(host):
-            raise fields.wrong(keys, f"{quote(host)} is no host", "Write local, or ssh://user@host:port")
-    if not hosts or len(set(hosts)) < len(hosts):
-        raise fields.wrong(keys, f"{quote(hosts)} is not a list of hosts", "Name each once")
-    return hosts
+def _refuse_twice(hosts: list[str]) -> None:
+    """Raise Refused where two entries lead to one machine by their names."""
+    places = [_place(host) for host in hosts]
+    twice = next((place for place, count in Counter(places).items() if count > 1), None)
+    if twice is not None:
+        first, second, *_ = (host for host, place in zip(hosts, places, strict=True) if place == twice)
+        wrong = f"{quote(first)} and {quote(second)} are one host"
+        raise Refused(wrong, "Name each host once", at=("targets",))
 
 
-def _read_load_path(fields: Fields, target: TargetSettings, default: str) -> str:
-    keys = ("load", "path")
-    path = fields.text(keys, default)
-    if target.is_managed and "://" in path:
-        return parse_url(path, where=fields.where(keys)).text
-    if "://" in path:
-        raise fields.wrong(
-            keys,
-            f"{quote(path)} is the address of an installed server",
-            "Write `target: {mode: managed}` to tune that, or the path alone for a private instance",
-        )
-    return read_path(fields, keys, default)
-
-
-def _read_token_directory(fields: Fields, target: TargetSettings) -> PurePosixPath | None:
-    keys = ("load", "token_directory")
-    given = fields.text(keys, "")
-    if not given:
-        return None
-    path = PurePosixPath(given)
-    if not target.is_managed or not path.is_absolute() or ".." in path.parts or not given.isprintable():
-        raise fields.wrong(
-            keys,
-            f"{quote(given)} is no document root on the target of a managed study",
-            "Write its whole path, as /var/www/html",
-        )
-    return path
-
-
-def _read_space(fields: Fields) -> tuple[str | Document, ...]:
-    entries = fields.value(("space",))
-    if not isinstance(entries, list) or not entries:
-        raise fields.wrong(
-            ("space",),
-            f"{quote(entries)} is not a list",
-            "Write `space: [NAME]`; `tuner spaces` lists the names",
-        )
-    for index, entry in enumerate(entries):
-        if isinstance(entry, str) and not is_path(entry) and entry not in available_spaces():
-            raise fields.wrong(
-                ("space", index), f"there is no space {quote(str(entry))}", suggest_space(entry)
-            )
-    return tuple(
-        entry if isinstance(entry, str) else fields.document.below(("space", index))
-        for index, entry in enumerate(entries)
-    )
-
-
-def _read_objective(fields: Fields) -> Objective:
-    given = fields.value(("objective",))
-    texts = (
-        fields.texts(("objective",)) if isinstance(given, list) else (fields.text(("objective",), GOODPUT),)
-    )
-    return parse_objective(texts, fields.where(("objective",)))
-
-
-def _read_optimizer(fields: Fields) -> str:
-    name = fields.text(("optimizer",), DEFAULT_OPTIMIZER)
-    if ":" not in name and name not in OPTIMIZERS:
-        raise fields.wrong(("optimizer",), f"there is no {quote(name)}", suggest(name, OPTIMIZERS))
-    if name in ONE_OBJECTIVE and _read_objective(fields).cost is not None:
-        raise fields.wrong(
-            ("optimizer",), f"{quote(name)} knows one objective, and there are two", "Take another one"
-        )
-    return name
-
-
-def _read_storage(fields: Fields) -> str:
-    storage = fields.text(("storage",), "sqlite")
-    if storage != "sqlite" and "://" not in storage:
-        wrong = f"{quote(show_url(storage))} is no storage"
-        raise fields.wrong(("storage",), wrong, "Write `sqlite`, postgresql://…, or grpc://HOST:PORT")
-    return storage
+def _place(host: str) -> tuple[str, int]:
+    """Return where a host is found, whoever logs in there."""
+    if host == LOCAL:
+        return LOCAL, 0
+    url = urlsplit(host)
+    try:
+        return (url.hostname or host).lower(), url.port or SSH_PORT
+    except ValueError:  # no number: its adapter says what is wrong with it
+        return host, SSH_PORT

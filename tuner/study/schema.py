@@ -1,25 +1,46 @@
-"""The file format of a study as models, from which the JSON Schema for editors is made.
+"""The file format of a study: every key with its type, default, bounds, sentence and example.
 
-`tuner.study.file` reads study files, and refuses more than a schema can say.
-`python -m tuner.study.schema > search_spaces/study.schema.json` writes the published schema again.
+The reader, its messages, the JSON Schema for editors and the reference page of the site are made from it.
+`tuner schema > search_spaces/study.schema.json` writes the published schema again.
 """
 
-import json
-import sys
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Annotated, Any, Literal
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
 from tuner import plugins
+from tuner.hosts.load_places import LOCAL
+from tuner.hosts.url import parse_url
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER, OPTIMIZERS
-from tuner.ports import H2, H2C, HTTP, HTTP1, WEBSOCKET
+from tuner.ports import H2, H2C, HTTP, HTTP1, WEBSOCKET, Body, BodyCheck, RequestKind
 from tuner.records.blend import Across
 from tuner.records.hosts import AcrossHosts
-from tuner.space import available_spaces
-from tuner.space.schema import DIALECT, FLAG, SpaceFile, tidy
-from tuner.study.file import ENCODINGS, HOST_URL, MOST_LOGS_MIB, MOST_STREAMS, NAME
+from tuner.space import available_spaces, is_path, suggest_space
+from tuner.space.format_faults import tidy
+from tuner.space.problems import Refused, quote, suggest
+from tuner.space.schema import DIALECT, SpaceFile
+from tuner.study.backend import BackendSettings, require_port
+from tuner.study.databases.storage_url import show_url
+from tuner.study.keys import (
+    TEXT,
+    Command,
+    Entry,
+    Flag,
+    OneOrMore,
+    Suggest,
+    Text,
+    Texts,
+    key,
+    list_of,
+    of_form,
+    one_of,
+    one_or_more,
+    read_as,
+    read_text,
+)
 from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS
 from tuner.study.loads.load_bounds import LEAST_REQUESTS, MOST_CONNECTIONS, MOST_REQUESTS, MOST_WINDOW_S
 from tuner.study.loads.mix import (
@@ -30,226 +51,403 @@ from tuner.study.loads.mix import (
     MOST_KINDS,
     MOST_TEXT_LETTERS,
     SHA256,
+    join_headers,
+    read_body,
+    read_headers,
+    read_load_headers,
+    read_path,
+    refuse_packed,
 )
-from tuner.study.loads.several_loads import LEAST_LOADS, MOST_LOADS
-from tuner.study.loads.several_loads import NAME as LOAD_NAME
-from tuner.study.many_targets import LEAST_TARGETS, MOST_TARGETS, OF_TARGETS, REFUSE, UNLIKE
 from tuner.study.objective import COSTS, GOODPUT, METRICS
 from tuner.study.presets import MOST_MINUTES, MOST_TRIALS, PRESETS
-from tuner.study.settings import DEFAULT_GENERATOR, LOCAL
 
-PUBLISHED = Path(__file__).parents[1] / "search_spaces" / "study.schema.json"
+DEFAULT_GENERATOR = "wrk"
+"""Of a study that names none."""
+HOST_URL = re.compile(r"ssh://[^\s/?#]+/?")
+HOST = re.compile(f"({LOCAL}|{HOST_URL.pattern})")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+LOAD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
+ENCODINGS = ("gzip",)
+LEAST_LOADS, MOST_LOADS = 2, 12
+LEAST_TARGETS, MOST_TARGETS = 2, 64
+REFUSE, MODEL = "refuse", "model"
+OF_TARGETS = ("across", "unlike_hosts")
+"""Keys that say something of several hosts only."""
+MOST_LOGS_MIB = 2**20
+MOST_STREAMS = 100
+"""What every server has to allow for (RFC 9113, section 6.5.2: no less than 100 is recommended)."""
 
-# Without quotes a year is a number to an editor, and a text to tuner.
-_TEXT = {"type": ["string", "number"]}
-_PATH = {"type": "string", "pattern": r"^/\S*$"}
 _BOUND = rf"^\s*({'|'.join(METRICS)})\s*<=\s*([-+.0-9eE]+|default)\s*(%|[a-zµ]+)?(\s*unlike\s+default)?\s*$"
-_COSTS = [f"minimize {metric}" for metric in COSTS]
 _OBJECTIVE = {"enum": [GOODPUT]}
+_OBJECTIVES = {
+    "type": "array",
+    "items": {"enum": [GOODPUT, *(f"minimize {metric}" for metric in COSTS)]},
+    "contains": _OBJECTIVE,
+    "uniqueItems": True,
+    "maxItems": 2,
+}
+_TEXT_IN_BODY = {
+    "type": "object",
+    "properties": {CONTAINS: {"type": "string", "minLength": 1, "maxLength": MOST_TEXT_LETTERS}},
+    "required": [CONTAINS],
+    "additionalProperties": False,
+}
+_HEADERS = {"type": "object", "additionalProperties": TEXT}
+_HOST = {"type": "string", "pattern": f"^{HOST.pattern}$"}
+_PATH = {"type": "string", "pattern": r"^/\S*$"}
+_PAGE = {"type": "string", "pattern": r"^(/|https?://)\S*$"}
 
 
-def _text_of(*words: str) -> WithJsonSchema:
-    return WithJsonSchema({"enum": list(words)})
+def is_host(text: str) -> bool:
+    """Return whether a text names a host: local, or ssh://user@host:port."""
+    return bool(HOST.fullmatch(text) and text.isprintable())
 
 
-def _form(pattern: str) -> WithJsonSchema:
-    return WithJsonSchema({**_TEXT, "pattern": f"^{pattern}$"})
+def _read_hosts(given: object) -> tuple[str, ...]:
+    hosts = tuple(map(read_text, given)) if isinstance(given, list) else (read_text(given),)
+    for host in hosts:
+        if not is_host(host):
+            raise Refused(f"{quote(host)} is no host", "Write local, or ssh://user@host:port")
+    if not hosts or len(set(hosts)) < len(hosts):
+        raise Refused(f"{quote(hosts)} is not a list of hosts", "Name each once")
+    return hosts
 
 
-def _one_or_more(one: dict[str, Any]) -> WithJsonSchema:
-    return WithJsonSchema({"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
+def _read_space(given: object) -> tuple[str | Mapping[str, Any], ...]:
+    if not isinstance(given, list) or not given:
+        raise Refused(
+            f"{quote(given)} is not a list", "Write `space: [NAME]`; `tuner spaces` lists the names"
+        )
+    for index, entry in enumerate(given):
+        if isinstance(entry, str) and not is_path(entry) and entry not in available_spaces():
+            raise Refused(f"there is no space {quote(str(entry))}", suggest_space(entry), at=(index,))
+    return tuple(given)
 
 
-def _suggest(words: Iterable[str]) -> WithJsonSchema:
-    """Return the schema of a text that is completed with these words, and may be another one."""
-    return WithJsonSchema({"anyOf": [{"enum": list(words)}, {"type": "string", "minLength": 1}]})
+def _read_storage(given: object) -> str:
+    storage = read_text(given)
+    if storage != "sqlite" and "://" not in storage:
+        wrong = f"{quote(show_url(storage))} is no storage"
+        raise Refused(wrong, "Write `sqlite`, postgresql://…, or grpc://HOST:PORT")
+    return storage
 
 
-Text = Annotated[str, WithJsonSchema(_TEXT)]
-Texts = Annotated[list[str], WithJsonSchema({"type": "array", "items": _TEXT})]
-Command = Annotated[list[str], WithJsonSchema({"type": "array", "items": _TEXT, "minItems": 1})]
-Flag = Annotated[bool, WithJsonSchema(FLAG)]
-Server = Annotated[str, _suggest(plugins.adapter_names(plugins.Kind.SERVER))]
-Generator = Annotated[str, _suggest(plugins.adapter_names(plugins.Kind.LOAD_GENERATOR))]
-Application = Annotated[str, _suggest(plugins.adapter_names(plugins.Kind.BACKEND))]
-SpaceName = Annotated[str, _suggest(available_spaces())]
-SitePath = Annotated[str, WithJsonSchema(_PATH)]
-Headers = dict[str, Text]
-BodyOf = Annotated[
-    str,
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"enum": list(BODIES)},
-                {
-                    "type": "object",
-                    "properties": {
-                        CONTAINS: {"type": "string", "minLength": 1, "maxLength": MOST_TEXT_LETTERS}
-                    },
-                    "required": [CONTAINS],
-                    "additionalProperties": False,
-                },
-            ]
-        }
-    ),
+def _read_content(given: object) -> str:
+    name = read_text(given)
+    if name not in BUILTIN_LOADS:
+        raise Refused(f"there is no built-in content {quote(name)}", suggest(name, BUILTIN_LOADS))
+    return name
+
+
+def _read_optimizer(given: object) -> str:
+    name = read_text(given)
+    if ":" not in name and name not in OPTIMIZERS:
+        raise Refused(f"there is no {quote(name)}", suggest(name, OPTIMIZERS))
+    return name
+
+
+def _by_key(name: str, wrong: tuple[str, str], given: object) -> object:
+    """Return an entry as a mapping, where its only key may be left out."""
+    if isinstance(given, str):
+        return {name: str(given).strip()}
+    if not isinstance(given, Mapping):
+        raise Refused(f"{quote(given)} {wrong[0]}", wrong[1])
+    return given
+
+
+def _read_backend(given: object) -> BackendSettings:
+    if isinstance(given, str):
+        return BackendSettings(name=str(given))
+    return BackendSettings(**BackendEntry.model_validate(given).model_dump())
+
+
+Server = Annotated[
+    str, BeforeValidator(read_text), Suggest(partial(plugins.adapter_names, plugins.Kind.SERVER))
 ]
+Generator = Annotated[
+    str, BeforeValidator(read_text), Suggest(partial(plugins.adapter_names, plugins.Kind.LOAD_GENERATOR))
+]
+Application = Annotated[str, Suggest(partial(plugins.adapter_names, plugins.Kind.BACKEND))]
+SpaceName = Annotated[str, Suggest(available_spaces)]
+SitePath = Annotated[str, *read_as(read_path, _PATH)]
+Headers = Annotated[Mapping[str, str], *read_as(read_headers, _HEADERS)]
+LoadHeaders = Annotated[Mapping[str, str], *read_as(read_load_headers, _HEADERS)]
+BodyOf = Annotated[Body, *read_as(read_body, {"anyOf": [{"enum": list(BODIES)}, _TEXT_IN_BODY]})]
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class ServerEntry(Entry):
+    """A server with the one behind it, or one that the study describes itself."""
 
-
-class ServerEntry(_Entry):
-    """A server with what is behind it, or one that the study describes itself."""
-
-    name: Server = Field(description="Its adapter.")
-    backend: Text | None = Field(None, description="The server of the study that it passes requests to.")
-    template: Annotated[list[str], _one_or_more(_TEXT)] | None = Field(
-        None, description="Files from which its configuration is made, relative to the study file."
+    name: Server = key("Its adapter.", "nginx")
+    backend: Text = key("The server of the study that it passes requests to.", "php-fpm", "")
+    template: OneOrMore = key(
+        "Files from which its configuration is made, relative to the study file.", "web.conf.j2", ()
     )
-    check: Command | None = Field(None, description="Command that must accept the files before each start.")
-    start: Command | None = Field(None, description="Command that serves in the foreground.")
-    stop: Command | None = Field(None, description="Command that asks it to end.")
-    read_back: Command | None = Field(
-        None, description="Command that prints a line NAME VALUE for each value in force."
+    check: Command = key(
+        "Command that must accept the files before each trial.", ["web", "-t", "{directory}"], ()
+    )
+    start: Command = key("Command that serves in the foreground.", ["web", "-p", "{port}"], ())
+    stop: Command = key("Command that asks it to end.", ["web", "stop"], ())
+    read_back: Command = key(
+        "Command that prints a line NAME VALUE for each active value.", ["web", "show"], ()
     )
 
+    @model_validator(mode="after")
+    def _refuse_itself(self) -> Self:
+        if self.backend == self.name:
+            wrong = f"{quote({'name': self.name, 'backend': self.backend})} is no server with its backend"
+            raise Refused(wrong, "Write {name: A, backend: B}")
+        return self
 
-class TargetEntry(_Entry):
+
+class TargetSettings(Entry):
     """Which machine is tuned, and how."""
 
-    host: Text = Field(LOCAL, description="local, or ssh://user@host:port.")
-    mode: Literal["sandbox", "managed"] = Field(
-        "sandbox", description="sandbox: a private instance. managed: the installed service, put back after."
+    host: Text = key("local, or ssh://user@host:port.", "ssh://deploy@web1", LOCAL)
+    mode: Literal["sandbox", "managed"] = key(
+        "sandbox tunes a private instance; managed tunes the installed service and restores it.",
+        "managed",
+        "sandbox",
     )
-    watchdog_s: float = Field(
-        120, ge=5, le=3600,
-        description="Managed: the target puts itself back after so many seconds without a sign of life.",
+    watchdog_s: float = key(
+        "Managed: the target restores itself after this many seconds without a sign of life.",
+        60, 120.0, ge=5, le=3600,
     )  # fmt: skip
-    logs_mib: int | None = Field(
-        None, ge=1, le=MOST_LOGS_MIB,
-        description="Managed: most MiB of logs that one run may add to a disk; by default a tenth of its "
-        "free room, at least 1024. `tuner check` says how fast they grow.",
+    logs_mib: int | None = key(
+        "Managed: most MiB of logs that one run may write to a disk. Default: a tenth of its free room, at "
+        "least 1024. `tuner check` says how fast they grow.",
+        4096, None, ge=1, le=MOST_LOGS_MIB,
     )  # fmt: skip
 
+    @property
+    def is_managed(self) -> bool:
+        return self.mode == "managed"
 
-class TargetsEntry(TargetEntry):
+
+class TargetsEntry(TargetSettings):
     """One of several machines."""
 
-    host: Text = Field(description="local, or ssh://user@host:port.")
+    host: Text = key("local, or ssh://user@host:port.", "ssh://root@web1")
 
 
-class RequestEntry(_Entry):
+class RequestEntry(Entry):
     """One kind of request of a mix, with its correct response."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["path"]}, {"required": ["url"]}]})
 
-    path: SitePath | None = Field(None, description="What is asked for; begins with /.")
-    url: Text | None = Field(
-        None, description="Managed: instead of the path a whole URL, whose host becomes the header Host."
+    path: SitePath = key("Path that is requested; begins with /.", "/cart", "")
+    url: Text = key(
+        "Managed: a whole URL in place of the path; its host becomes the header Host.",
+        "https://img.shop.test/a.jpg",
+        "",
     )
-    method: Annotated[str, _text_of(*METHODS)] = Field("GET", description="HTTP method.")
-    headers: Headers = Field(default={}, description="Headers by name.")
-    status: int = Field(200, ge=200, le=599, description="Status of a correct response.")
-    bytes: int | None = Field(
-        None, ge=0, le=MOST_BYTES, description="Length of its body; learned at each start when left out."
+    method: Annotated[str, *one_of(*METHODS)] = key("HTTP method.", "POST", "GET")
+    headers: Headers = key("Headers by name, in place of those of the load.", {"Accept": "image/webp"}, {})
+    status: int = key("Status of a correct response.", 404, 200, ge=200, le=599)
+    bytes: int | None = key(
+        "Length of its body; learned in each trial when left out.", 615, None, ge=0, le=MOST_BYTES
     )
-    sha256: Annotated[str, _form(SHA256.pattern)] | None = Field(
-        None, description="Checksum of its body; looked at once in each start."
+    sha256: Annotated[str, *of_form(SHA256, "is no SHA-256", "Write what sha256sum prints")] = key(
+        "Checksum of its body; checked once in each trial.",
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "",
     )
-    body: BodyOf | None = Field(None, description="How its body is judged; learned when left out.")
-    weight: float = Field(1, ge=0, le=1e9, description="Share of the mix, relative to the others.")
+    body: BodyOf = key("How its body is judged; learned when left out.", {"contains": "</html>"}, Body)
+    weight: float = key("Share of the mix, relative to the others.", 3, 1.0, ge=0, le=1e9)
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if not self.path and not self.url:
+            raise Refused("a request without `path:`", "Write the path that it asks for, or its `url:`")
+        if self.path and self.url:
+            raise Refused("`url:` beside `path:`", "Leave one of them out", at=("url",))
+        check = self.body.check
+        if check not in {BodyCheck.LEARNED, BodyCheck.LENGTH, BodyCheck.CHECKSUM}:
+            for name in ("bytes", "sha256"):
+                if self.gives(name):
+                    raise Refused(f"`{name}:` beside `body: {check}`", "Leave one of them out", at=(name,))
+        return self
+
+    def as_kind(self, shared: Mapping[str, str]) -> RequestKind:
+        """Return the request as it is sent. Raises Refused where its body cannot be judged.
+
+        Args:
+            shared: headers of every request, in whose place its own come.
+        """
+        url = parse_url(self.url) if self.url else None
+        own = join_headers({} if url is None else {"Host": url.authority}, self.headers)
+        headers = join_headers(shared, own)
+        accepted = {name.lower(): value for name, value in headers.items()}.get("accept-encoding", "")
+        refuse_packed(self.body, accepted)
+        return RequestKind(
+            path=self.path if url is None else url.rest, method=self.method, headers=headers,
+            status=self.status, body_bytes=self.bytes, sha256=self.sha256, body=self.body, weight=self.weight,
+        )  # fmt: skip
 
 
-class LoadEntry(_Entry):
+class LoadEntry(Entry):
     """What is sent, by what."""
 
     model_config = ConfigDict(json_schema_extra={"dependentRequired": {"time_limit_s": ["requests_total"]}})
 
-    generator: Generator = Field(
-        DEFAULT_GENERATOR, description="Load generator; `tuner adapters` lists them."
+    generator: Generator = key("Load generator; `tuner adapters` lists them.", "h2load", DEFAULT_GENERATOR)
+    host: Annotated[
+        tuple[str, ...],
+        *read_as(_read_hosts, one_or_more(_HOST)),
+    ] = key(
+        "Where the load comes from: local, ssh://user@host:port, or several.",
+        "ssh://load1",
+        (LOCAL,),
+        json_schema_extra={"default": LOCAL},
     )
-    host: Annotated[str, _one_or_more({"type": "string", "pattern": f"^({LOCAL}|{HOST_URL.pattern})$"})] = (
-        Field(LOCAL, description="Where the load comes from: local, ssh://user@host:port, or several.")
+    path: Annotated[str, BeforeValidator(read_text), WithJsonSchema(_PAGE)] = key(
+        "Path that is requested; of an installed service also a whole URL. Default: /index.html, or the "
+        "first page of the mix or the content.",
+        "/cart", "",
+    )  # fmt: skip
+    content: Annotated[str, *read_as(_read_content, {"enum": list(BUILTIN_LOADS)})] = key(
+        "Built-in content in place of a path; `tuner loads` lists them.", "images", ""
     )
-    path: Annotated[str, WithJsonSchema({"type": "string", "pattern": r"^(/|https?://)\S*$"})] | None = Field(
-        None, description="What is asked for; of an installed service also a whole URL."
+    connections: int = key("Connections at once.", 400, 100, ge=1, le=MOST_CONNECTIONS)
+    keepalive: Flag = key("false opens a new connection for each request.", False, True)  # noqa: FBT003
+    threads: int = key("Threads of the load generator.", 2, 1, ge=1, le=256)
+    protocol: Annotated[str, *one_of(HTTP1, H2, H2C)] = key(
+        "h2 is HTTP/2 over TLS, h2c is HTTP/2 in the clear.", H2, HTTP1
     )
-    content: Annotated[str, _text_of(*BUILTIN_LOADS)] | None = Field(
-        None, description="Built-in content in place of a path; `tuner loads`."
+    tls: Flag = key(
+        "Private instances: HTTP/1.1 over TLS. Default: true with `protocol: h2`, otherwise false.",
+        True,  # noqa: FBT003 - an example
+        False,  # noqa: FBT003
     )
-    connections: int = Field(100, ge=1, le=MOST_CONNECTIONS, description="Connections at once.")
-    keepalive: Flag = Field(True, description="false: a new connection for each request.")  # noqa: FBT003
-    threads: int = Field(1, ge=1, le=256, description="Threads of the generator.")
-    protocol: Annotated[str, _text_of(HTTP1, H2, H2C)] = Field(
-        HTTP1, description="h2: HTTP/2 over TLS. h2c: HTTP/2 in the clear."
+    streams: int = key("Requests at once on each connection, over HTTP/2.", 10, 1, ge=1, le=MOST_STREAMS)
+    accept_encoding: Annotated[str, *one_of(*ENCODINGS)] = key("Clients accept compressed pages.", "gzip", "")
+    headers: LoadHeaders = key(
+        "Headers of every request, by name; values that may be secret are not shown.",
+        {"Cookie": "session=1"}, {},
+    )  # fmt: skip
+    body: BodyOf = key(
+        "How the body of a response is judged; learned from several responses when left out.",
+        "checksum", Body,
+    )  # fmt: skip
+    ca: Text = key(
+        "Managed: file on the target by which the server's certificate is checked.", "/etc/ssl/own-ca.pem", ""
     )
-    tls: Flag = Field(False, description="Private instances: HTTP/1.1 over TLS.")  # noqa: FBT003
-    streams: int = Field(
-        1, ge=1, le=MOST_STREAMS, description="Requests at once on each connection, over HTTP/2."
+    verify: Flag = key("Managed: false accepts any certificate.", False, True)  # noqa: FBT003
+    requests: Annotated[
+        tuple[RequestEntry, ...],
+        *list_of("requests", "Write `- {path: /index.html, weight: 1}` lines", most=MOST_KINDS),
+    ] = key(
+        "A mix: kinds of requests, each at its share.", [{"path": "/", "weight": 9}, {"path": "/cart"}], ()
     )
-    accept_encoding: Annotated[str, _text_of(*ENCODINGS)] | None = Field(
-        None, description="Clients that take compressed pages."
+    requests_total: int | None = key(
+        "Each window ends after this many requests. Default: windows have the plan's length.",
+        10_000, None, ge=LEAST_REQUESTS, le=MOST_REQUESTS,
+    )  # fmt: skip
+    time_limit_s: float = key(
+        "With `requests_total`: requests that are unanswered after this many seconds count as failed.",
+        30, 60.0, ge=1, le=MOST_WINDOW_S,
+    )  # fmt: skip
+    command: Command = key(
+        "Generator `command`: program and arguments.", ["load", "{url}", "{connections}"], ()
     )
-    headers: Headers = Field(
-        default={}, description="Headers of every request, by name; values are not shown."
+    result: Annotated[Mapping[str, Any] | None, WithJsonSchema({"type": "object"})] = key(
+        "Generator `command`: how its output is read.", {"json": {"correct": "/ok"}}, None
     )
-    body: BodyOf | None = Field(
-        None, description="How the body of a response is judged; learned from several when left out."
+    script: Text = key("Script of a generator that takes one.", "load.js", "")
+    token_directory: Annotated[str, BeforeValidator(read_text), WithJsonSchema(_PATH)] = key(
+        "Managed: document root on the target, where its address is another host's.", "/var/www/html", ""
     )
-    ca: Text | None = Field(
-        None, description="Managed: file on the target by which the server's certificate is checked."
-    )
-    verify: Flag = Field(True, description="Managed: false accepts any certificate.")  # noqa: FBT003
-    requests: list[RequestEntry] | None = Field(
-        None, min_length=1, max_length=MOST_KINDS, description="A mix: kinds of requests, each at its share."
-    )
-    requests_total: int | None = Field(
-        None, ge=LEAST_REQUESTS, le=MOST_REQUESTS, description="Each window ends after so many requests."
-    )
-    time_limit_s: float = Field(
-        60, ge=1, le=MOST_WINDOW_S, description="What of them is not answered after so many seconds failed."
-    )
-    command: Command | None = Field(None, description="Of the generator command: program and arguments.")
-    result: dict[str, Any] | None = Field(
-        None, description="Of the generator command: how its output is read."
-    )
-    script: Text | None = Field(None, description="Script of a generator that takes one.")
-    token_directory: SitePath | None = Field(
-        None, description="Managed: document root on the target, where its address is another host's."
-    )
+
+    @model_validator(mode="after")
+    def _fit_connections(self) -> Self:
+        if self.threads > self.connections:
+            wrong = f"{self.threads} threads for {self.connections} connections"
+            raise Refused(wrong, "Use fewer threads", at=("threads",))
+        if len(self.host) > self.connections:
+            wrong = f"{len(self.host)} hosts for {self.connections} connections"
+            raise Refused(wrong, "Use fewer hosts", at=("host",))
+        if self.requests_total is None and self.gives("time_limit_s"):
+            raise Refused(
+                "it bounds windows that end after a number of requests, and there is none",
+                "Write `requests_total:`, or leave it out",
+                at=("time_limit_s",),
+            )
+        if self.requests_total is not None and self.requests_total < self.connections:
+            wrong = f"{self.requests_total} is out of range"
+            raise Refused(wrong, f"Give {self.connections} to {MOST_REQUESTS}", at=("requests_total",))
+        if self.streams > 1 and self.protocol == HTTP1:
+            raise Refused(
+                f"{self.streams} requests at once on one connection take HTTP/2",
+                "Write `protocol: h2` or `h2c`, or leave it out",
+                at=("streams",),
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _fit_responses(self) -> Self:
+        judges = [name for name in ("script", "command") if self.gives(name)]
+        if self.requests and self.accept_encoding:
+            wrong = "each request of a mix has headers of its own"
+            raise Refused(wrong, "Write `headers:` among `requests:`", at=("accept_encoding",))
+        if self.gives("body") and self.requests:
+            wrong = "each request of a mix has a body of its own"
+            raise Refused(wrong, "Write it among `requests:`", at=("body",))
+        if self.gives("body") and judges:
+            raise Refused(f"your {judges[0]} judges the responses", "Leave it out", at=("body",))
+        refuse_packed(self.body, self.accept_encoding)
+        if self.ca and not self.verify:
+            raise Refused("`ca:` beside `verify: false`", "Leave one of them out", at=("ca",))
+        return self
 
 
 class NamedLoadEntry(LoadEntry):
     """One of several loads."""
 
-    name: Annotated[str, _form(LOAD_NAME.pattern)] | None = Field(
-        None, description="Its name in results; that of its content when left out."
-    )
-    weight: float = Field(1, ge=0, le=1e6, description="What it counts, relative to the others.")
+    name: Annotated[
+        str, *of_form(LOAD_NAME, "is no name of a load", "Name it with letters, digits, . _ and -")
+    ] = key("Its name in results. Default: that of its content.", "api", "")
+    weight: float = key("What it counts, relative to the others.", 2, 1.0, ge=0, le=1e6)
+
+    @model_validator(mode="after")
+    def _require_name(self) -> Self:
+        if not self.name and not self.content:
+            wrong = "a load without `name:`"
+            raise Refused(wrong, "Name it with letters, digits, . _ and -", at=("name",))
+        return self
 
 
-class BackendEntry(_Entry):
+class BackendEntry(Entry):
     """An application of your own, which is started behind the servers."""
 
-    command: Command = Field(description="Program and arguments, with {port} and {folder}.")
-    port: int | None = Field(None, ge=1, le=65535, description="Where it listens when it cannot be told.")
-    ready: SitePath | None = Field(None, description="Path that it answers with 200 when it is ready.")
-    protocol: Annotated[str, _text_of(HTTP, WEBSOCKET)] = Field(HTTP, description="In which it is asked.")
+    command: Command = key(
+        "Program and arguments, with {port} and {folder}.", ["node", "{folder}/shop.js", "{port}"]
+    )
+    port: int | None = key("Where it listens when it cannot be told.", 3000, None, ge=1, le=65535)
+    ready: SitePath = key("Path that it answers with 200 when it is ready.", "/health", "")
+    protocol: Annotated[str, *one_of(HTTP, WEBSOCKET)] = key("Protocol that it speaks.", WEBSOCKET, HTTP)
+
+    @model_validator(mode="after")
+    def _require_port(self) -> Self:
+        require_port(self.command, self.port)
+        return self
 
 
-class BudgetEntry(_Entry):
+class BudgetEntry(Entry):
     """How long a run takes."""
 
-    preset: Annotated[str, _text_of(*PRESETS)] = Field(
-        "standard",
-        description="; ".join(f"{name}: {plan.minutes:g} minutes" for name, plan in PRESETS.items()) + ".",
+    preset: Annotated[str, *one_of(*PRESETS)] = key(
+        "; ".join(f"{name}: {plan.minutes:g} minutes" for name, plan in PRESETS.items()) + ".",
+        "quick", "standard",
+    )  # fmt: skip
+    minutes: float | None = key(
+        "Wall time of the whole run. Default: that of the preset.", 30, None, ge=0.1, le=MOST_MINUTES
     )
-    minutes: float | None = Field(None, ge=0.1, le=MOST_MINUTES, description="Wall time of the whole run.")
-    trials: int | None = Field(None, ge=1, le=MOST_TRIALS, description="Configurations to try at the most.")
+    trials: int | None = key(
+        "Most configurations to try. Default: the number of the preset.", 40, None, ge=1, le=MOST_TRIALS
+    )
 
 
-class StudyFile(_Entry):
+class StudyFile(Entry):
     """What to tune, under which load, for how long."""
 
     model_config = ConfigDict(
@@ -257,85 +455,129 @@ class StudyFile(_Entry):
             "not": {"anyOf": [{"required": ["load", "loads"]}, {"required": ["target", "targets"]}]},
             "dependentRequired": {
                 "across_loads": ["loads"],
-                **{key: ["targets"] for key in OF_TARGETS},
+                **{name: ["targets"] for name in OF_TARGETS},
             },
         }
     )
 
-    study: Annotated[str, _form(NAME.pattern)] = Field(description="Its name: letters, digits, . _ and -.")
-    title: Text | None = Field(None, description="What it asks, in one line.")
-    source: Text | None = Field(None, description="Where its question comes from.")
-    servers: list[Server | ServerEntry] = Field(
-        min_length=1, description="In the order in which requests go through them; `tuner adapters`."
+    study: Annotated[str, *of_form(NAME, "cannot be a name", "Use letters, digits, . _ and -")] = key(
+        "Its name: letters, digits, . _ and -.", "nginx-static"
     )
-    space: list[SpaceName | SpaceFile] = Field(
-        min_length=1,
-        description="Names (`tuner spaces`), paths and refinements; later entries refine earlier ones.",
-    )
-    target: TargetEntry | None = Field(None, description="Which machine is tuned, and how.")
-    targets: list[Annotated[str, _form(f"({LOCAL}|{HOST_URL.pattern})")] | TargetsEntry] | None = Field(
-        None,
-        min_length=LEAST_TARGETS,
-        max_length=MOST_TARGETS,
-        description="Several machines, for all of which the winner is to hold, in place of one.",
-    )
-    across: Annotated[str, _text_of(*AcrossHosts)] = Field(
-        AcrossHosts.WORST.value, description="What counts of the gains on several machines."
-    )
-    unlike_hosts: Annotated[str, _text_of(*UNLIKE)] = Field(
-        REFUSE, description="Machines of other hardware are refused, or modelled by a level of their own."
-    )
-    backend: Application | BackendEntry | None = Field(
-        None, description="The application that is started behind the servers."
-    )
-    load: LoadEntry | None = Field(None, description="What is sent, by what.")
-    loads: list[NamedLoadEntry] | None = Field(
-        None, min_length=LEAST_LOADS, max_length=MOST_LOADS, description="Several loads, in place of one."
-    )
-    across_loads: Annotated[str, _text_of(*Across)] = Field(
-        Across.WEIGHTED.value, description="What counts of the gains under several loads."
-    )
-    content: Text = Field(BUILTIN, description="builtin, or the path of a document root to serve.")
-    objective: Annotated[
-        str,
-        WithJsonSchema(
-            {
-                "anyOf": [
-                    _OBJECTIVE,
-                    {
-                        "type": "array",
-                        "items": {"enum": [GOODPUT, *_COSTS]},
-                        "contains": _OBJECTIVE,
-                        "uniqueItems": True,
-                        "maxItems": 2,
-                    },
-                ]
-            }
+    title: Text = key("The question of the study, in one line.", "How many workers are enough?", "")
+    source: Text = key("Where its question comes from.", "An article, 2015", "")
+    servers: Annotated[
+        tuple[
+            Annotated[
+                ServerEntry,
+                BeforeValidator(
+                    partial(_by_key, "name", ("is no server", "Write its adapter's name")),
+                    json_schema_input_type=Server | ServerEntry,
+                ),
+            ],
+            ...,
+        ],
+        *list_of("adapters", "Write `servers: [NAME]`, each once"),
+    ] = key("In the order in which requests go through them; `tuner adapters` lists them.", ["nginx"])
+    space: Annotated[
+        tuple[str | Mapping[str, Any], ...],
+        PlainValidator(
+            _read_space,
+            json_schema_input_type=Annotated[list[SpaceName | SpaceFile], Field(min_length=1)],
         ),
-    ] = Field(GOODPUT, description="Goodput, alone or against one cost: [maximize …, minimize …].")
-    constraints: list[Annotated[str, WithJsonSchema({"type": "string", "pattern": _BOUND})]] = Field(
-        ["failure_rate <= default"],
-        description="Bounds: METRIC <= NUMBER with or without unit, or METRIC <= default.",
+    ] = key(
+        "Names (`tuner spaces`), paths and refinements; later entries refine earlier ones.",
+        ["nginx", {"only": ["worker_processes", "sendfile"]}],
     )
-    budget: BudgetEntry | None = Field(None, description="How long a run takes.")
-    storage: Annotated[str, WithJsonSchema({"type": "string", "pattern": "^sqlite$|://"})] = Field(
-        "sqlite", description="sqlite, beside this file, postgresql://…, or grpc://HOST:PORT of a proxy."
+    target: TargetSettings = key(
+        "The machine that is tuned.", {"host": "ssh://deploy@web1", "mode": "managed"}, TargetSettings
     )
-    seed: int = Field(1, ge=0, le=2**31, description="Of everything that is drawn.")
+    targets: Annotated[
+        tuple[
+            Annotated[
+                TargetsEntry,
+                BeforeValidator(
+                    partial(_by_key, "host", ("is no host", "Write ssh://user@host:port")),
+                    json_schema_input_type=Annotated[
+                        str, WithJsonSchema({**TEXT, "pattern": f"^{HOST.pattern}$"})
+                    ]
+                    | TargetsEntry,
+                ),
+            ],
+            ...,
+        ],
+        *list_of(
+            "hosts", "Write `targets: [ssh://root@web1, ssh://root@web2]`, or one `target:`",
+            least=LEAST_TARGETS, most=MOST_TARGETS,
+        ),
+    ] = key(
+        "Several machines, for all of which the winner is to hold, in place of one.",
+        ["ssh://root@web1", "ssh://root@web2"], (),
+    )  # fmt: skip
+    across: Annotated[AcrossHosts, WithJsonSchema({"enum": list(AcrossHosts)})] = key(
+        "How the gains on several machines count together.", AcrossHosts.MEAN, AcrossHosts.WORST
+    )
+    unlike_hosts: Annotated[str, *one_of(REFUSE, MODEL)] = key(
+        "refuse rejects machines of other hardware; model gives each its own level.", MODEL, REFUSE
+    )
+    backend: Annotated[
+        BackendSettings | None,
+        PlainValidator(_read_backend, json_schema_input_type=Application | BackendEntry),
+    ] = key("Application that is started behind the servers.", "websocket-echo", None)
+    load: LoadEntry = key("The load that is sent.", {"path": "/cart", "connections": 400}, LoadEntry)
+    loads: Annotated[
+        tuple[NamedLoadEntry, ...],
+        *list_of(
+            "loads", "Write `- {name: pages, path: /index.html, weight: 2}` lines, or one `load:`",
+            least=LEAST_LOADS, most=MOST_LOADS,
+        ),
+    ] = key(
+        "Several loads, in place of one; each trial is measured under all.",
+        [{"content": "images", "weight": 2}, {"name": "api", "path": "/tiny.txt"}], (),
+    )  # fmt: skip
+    across_loads: Annotated[Across, WithJsonSchema({"enum": list(Across)})] = key(
+        "How the gains under several loads count together.", Across.WORST, Across.WEIGHTED
+    )
+    content: Text = key("builtin, or the path of a document root to serve.", "/srv/www", BUILTIN)
+    objective: Annotated[OneOrMore, WithJsonSchema({"anyOf": [_OBJECTIVE, _OBJECTIVES]})] = key(
+        "Goodput, alone or against one cost: [maximize …, minimize …].",
+        [GOODPUT, f"minimize {COSTS[1]}"], (GOODPUT,), json_schema_extra={"default": GOODPUT},
+    )  # fmt: skip
+    constraints: Annotated[
+        Texts, WithJsonSchema({"type": "array", "items": {"type": "string", "pattern": _BOUND}})
+    ] = key(
+        "Bounds: METRIC <= NUMBER with or without a unit, or METRIC <= default.",
+        ["failure_rate <= 0.1 %", "latency_p99_ms <= 20 ms"], ("failure_rate <= default",),
+    )  # fmt: skip
+    budget: BudgetEntry = key("How long a run may take.", {"preset": "quick"}, BudgetEntry)
+    storage: Annotated[str, *read_as(_read_storage, {"type": "string", "pattern": "^sqlite$|://"})] = key(
+        "sqlite stores beside this file; or postgresql://…, or grpc://HOST:PORT of a proxy.",
+        "postgresql://user@host/base", "sqlite",
+    )  # fmt: skip
+    seed: int = key("Random seed.", 7, 1, ge=0, le=2**31)
     optimizer: Annotated[
-        str, WithJsonSchema({"anyOf": [{"enum": list(OPTIMIZERS)}, {"type": "string", "pattern": ":"}]})
-    ] = Field(DEFAULT_OPTIMIZER, description="Its name, or an Optuna sampler as module:Class.")
-    line_price: float = Field(
-        0.01, ge=0, le=1, description="What a changed setting must gain to be shipped, as a share."
+        str,
+        *read_as(
+            _read_optimizer, {"anyOf": [{"enum": list(OPTIMIZERS)}, {"type": "string", "pattern": ":"}]}
+        ),
+    ] = key("Its name, or an Optuna sampler as module:Class.", "tpe", DEFAULT_OPTIMIZER)
+    line_price: float = key(
+        "Gain that a changed setting must bring to ship, as a share.", 0.02, 0.01, ge=0, le=1
     )
-    warm_start: Texts | None = Field(None, description="Files of earlier studies of the same server.")
+    warm_start: Texts = key("Files of earlier studies of the same server.", ["old.yaml"], ())
+
+    @model_validator(mode="after")
+    def _refuse_both(self) -> Self:
+        for several, one, own in (("targets", "target", OF_TARGETS), ("loads", "load", ("across_loads",))):
+            if self.gives(several) and self.gives(one):
+                raise Refused(f"`{one}:` beside `{several}:`", "Make it one of them", at=(one,))
+            for name in own:
+                if self.gives(name) and not self.gives(several):
+                    wrong, remedy = f"there are no `{several}:`", f"Leave it out, or write `{several}:`"
+                    raise Refused(wrong, remedy, at=(name,))
+        return self
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a study file; it completes the names of what is registered here."""
     schema: dict[str, Any] = tidy(StudyFile.model_json_schema())
     return {"$schema": DIALECT, "title": "tuner study", **schema}
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n")

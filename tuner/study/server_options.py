@@ -1,19 +1,17 @@
-"""Reads the options of a server that the study itself describes: its templates and commands."""
+"""The options of a server that the study itself describes: its templates and commands."""
 
 import hashlib
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tuner.kit.placeholders import find_placeholders
-from tuner.space.problems import problem, quote, suggest
+from tuner.space.problems import Refused, problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES
-from tuner.study.fields import Fields
 
 COMMANDS = ("check", "start", "stop", "read_back")
-KEYS = ("template", *COMMANDS)
 SUFFIX = ".j2"
 """Of a template; the file that it becomes has its name without it."""
 DOCUMENT_ROOT = "document_root"
@@ -61,59 +59,39 @@ class ServerOptions:
         return "; ".join((*texts, *commands))
 
 
-def read_server_options(fields: Fields, base: Path) -> ServerOptions | None:
-    """Read the options in one entry of `servers:`; None when there are none.
+def read_templates(paths: Sequence[str], base: Path) -> Mapping[str, str]:
+    """Read templates: name of the file that each becomes → its text. Raises Refused.
 
     Args:
-        fields: of the entry.
-        base: the folder of the study file, to which paths are relative.
-
-    Raises UsageError naming file, line, value and remedy.
+        paths: as the study gives them.
+        base: the folder of the study file, to which they are relative.
     """
-    given = [key for key in KEYS if fields.value((key,)) is not None]
-    if not given:
-        return None
     templates: dict[str, str] = {}
-    for path in _read_paths(fields):
+    for path in paths:
         name = Path(path).name.removesuffix(SUFFIX)
         if not PLAIN_NAME.fullmatch(name) or name in templates:
-            raise fields.wrong(
-                ("template",),
+            raise Refused(
                 f"{quote(path)} cannot become a file of its own",
                 f"Give each template a name of letters, digits, . _ and -, as web.conf{SUFFIX}",
             )
-        templates[name] = _read_template(fields, base / path)
-    return ServerOptions(
-        folder=str(base.resolve()),
-        templates=templates,
-        commands={key: _read_command(fields, key) for key in COMMANDS if key in given},
-        places={key: fields.where((key,)) for key in COMMANDS if key in given},
-    )
+        templates[name] = _read_template(base / path)
+    return templates
 
 
-def _read_paths(fields: Fields) -> tuple[str, ...]:
-    given = fields.value(("template",))
-    return fields.texts(("template",)) if isinstance(given, list) or given is None else (str(given),)
-
-
-def _read_template(fields: Fields, path: Path) -> str:
+def _read_template(path: Path) -> str:
     try:
-        if not path.is_file():  # a pipe or device would be read without end
-            raise fields.wrong(
-                ("template",), f"there is no file {path}", "Write its path from the study file on"
-            )
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE_BYTES + 1)
-        text = content.decode()
+        # A pipe or device would be read without end.
+        content = _read_start(path) if path.is_file() else None
     except (OSError, ValueError) as error:  # ValueError: no UTF-8, or a zero byte in the path
-        raise fields.wrong(("template",), f"{path} cannot be read: {error}", "Correct it") from error
+        raise Refused(f"{path} cannot be read: {error}", "Correct it") from error
+    if content is None:
+        raise Refused(f"there is no file {path}", "Write its path from the study file on")
+    return content
+
+
+def _read_start(path: Path) -> str:
+    with path.open("rb") as file:
+        content = file.read(LARGEST_FILE_BYTES + 1)
     if len(content) > LARGEST_FILE_BYTES:
-        raise fields.wrong(("template",), f"{path} is larger than {LARGEST_FILE_BYTES} bytes", "Split it")
-    return text
-
-
-def _read_command(fields: Fields, key: str) -> tuple[str, ...]:
-    command = fields.texts((key,))
-    if not command or not command[0].strip():
-        raise fields.wrong((key,), f"{quote(command)} is no command", "Write [program, argument]")
-    return command
+        raise ValueError(f"it is larger than {LARGEST_FILE_BYTES} bytes")
+    return content.decode()

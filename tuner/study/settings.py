@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from tuner.hosts.load_places import LOCAL
 from tuner.optimize.catalogue import DEFAULT_OPTIMIZER
 from tuner.ports import ANY_BODY, H2, HTTP1, TLS, Body, RequestKind, Scalar
 from tuner.records.blend import Across, Blend
@@ -17,35 +18,14 @@ from tuner.study.folder import DATABASE
 from tuner.study.loads.builtin_loads import BUILTIN_LOADS
 from tuner.study.loads.mix import define_body, define_mix, describe_headers, describe_mix, hide_secrets
 from tuner.study.objective import Constraint, Objective
+from tuner.study.schema import DEFAULT_GENERATOR, TargetSettings
 from tuner.study.server_options import ServerOptions
 
 if TYPE_CHECKING:
     from tuner.space import Dimension, Space
 
-LOCAL = "local"
 CONSTRAINTS = "constraints"
 """Name of a study's bounds in its definition."""
-
-
-DEFAULT_GENERATOR = "wrk"
-"""Of a study that names none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetSettings:
-    """Which machine is tuned, and how."""
-
-    host: str = "local"
-    """`local`, or `ssh://user@host:port`."""
-    mode: str = "sandbox"
-    watchdog_s: float = 120.0
-    """In managed mode: without a sign of life from the tuner for so long, the target puts itself back."""
-    logs_mib: int | None = None
-    """In managed mode: MiB that the load may write to a disk in one run; None for a tenth of its room."""
-
-    @property
-    def is_managed(self) -> bool:
-        return self.mode == "managed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,8 @@ def test_its_command_asks_for_trust(study):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("backend: {}\n", "backend.command: () is no command. Write [program, argument]"),
+        ("backend: {}\n", "backend: the key command is missing"),
+        ("backend: {command: []}\n", "backend.command: () is no command. Write [program, argument]"),
         (
             "backend: {command: [node, '{port}'], protocol: ws}\n",
             "there is no 'ws'. Known are http, websocket",

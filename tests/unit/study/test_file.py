@@ -238,9 +238,9 @@ def test_where_the_load_comes_from_belongs_to_what_is_measured(study):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("servers: [nginx]\nspace: [nginx]\n", "the key 'study' is missing. Add `study:`"),
-        ("study: a\nspace: [nginx]\n", "the key 'servers' is missing"),
-        ("study: a\nservers: [nginx]\n", "the key 'space' is missing"),
+        ("servers: [nginx]\nspace: [nginx]\n", "the key study is missing. Add `study: …`"),
+        ("study: a\nspace: [nginx]\n", "the key servers is missing"),
+        ("study: a\nservers: [nginx]\n", "the key space is missing"),
         ("study: a b\nservers: [nginx]\nspace: [nginx]\n", ":1: study: 'a b' cannot be a name"),
         ("study: ''\nservers: [nginx]\nspace: [nginx]\n", ":1: study: '' "),
         (f"study: {'a' * 65}\nservers: [nginx]\nspace: [nginx]\n", "cannot be a name"),
@@ -254,7 +254,7 @@ def test_where_the_load_comes_from_belongs_to_what_is_measured(study):
         ("study: a\nservers: [nginx, {name: nginx}]\nspace: [nginx]\n", "each once"),
         ("study: a\nservers: [nginx, [b]]\nspace: [nginx]\n", "is no server. Write its adapter's name"),
         ("study: a\nservers: [{name: b, backed: c}]\nspace: [nginx]\n", "Did you mean backend?"),
-        ("study: a\nservers: [{backend: c}]\nspace: [nginx]\n", "is no server with its backend"),
+        ("study: a\nservers: [{backend: c}]\nspace: [nginx]\n", "servers.0: the key name is missing"),
         ("study: a\nservers: [{name: c, backend: c}]\nspace: [nginx]\n", "is no server with its backend"),
         (
             "study: a\nservers: [{name: b, backend: c}, c]\nspace: [nginx]\ntarget: {mode: managed}\n",

@@ -67,7 +67,7 @@ def test_a_worker_has_one_of_them_and_no_other(study):
     [
         ("targets: [ssh://root@web1]\n", "not a list of 2 to 64 hosts"),
         ("targets: ssh://root@web1\n", "not a list of 2 to 64 hosts"),
-        ("targets: [ssh://root@web1, {mode: managed}]\n", "is no host"),
+        ("targets: [ssh://root@web1, {mode: managed}]\n", r"targets\.1: the key host is missing"),
         ("targets: [ssh://root@web1, {host: local, kind: x}]\n", "not known"),
         ("targets: [ssh://root@web1, ssh://deploy@WEB1:22]\n", "are one host. Name each host once"),
         ("targets: [local, local]\n", "are one host"),

@@ -58,7 +58,7 @@ def test_a_check_names_each_command_and_file_of_it(tmp_path):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        (f"template: none.j2, {START}", r"own\.yaml:3: template: there is no file .*none\.j2"),
+        (f"template: none.j2, {START}", r"own\.yaml:3: servers\.0\.template: there is no file .*none\.j2"),
         (f"template: ['.j2'], {START}", "cannot become a file of its own"),
         (f"template: [web.conf.j2, web.conf.j2], {START}", "cannot become a file of its own"),
         (f"template: /, {START}", "cannot become a file of its own"),

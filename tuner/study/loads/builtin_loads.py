@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from tuner.ports import RequestKind
 from tuner.space.problems import problem, quote
-from tuner.study.fields import Fields, Keys
 
 BUILTIN = "builtin"
 """The `content:` of a study that serves no document root of its own."""
@@ -93,33 +92,3 @@ def find_builtin_load(name: str, where: str) -> BuiltinLoad:
         known = ", ".join(BUILTIN_LOADS)
         raise problem(where, f"there is no built-in content {quote(name)}", f"Known are {known}.")
     return BUILTIN_LOADS[name]
-
-
-def read_builtin_load(fields: Fields, *, is_managed: bool) -> BuiltinLoad | None:
-    """Read `load.content:`; None when the study asks for something of its own.
-
-    Raises UsageError for an unknown name, and where something else is served or asked for besides.
-    """
-    keys: Keys = ("load", "content")
-    name = fields.text(keys, "")
-    if not name:
-        return None
-    found = find_builtin_load(name, fields.where(keys))
-    if is_managed:
-        raise fields.wrong(
-            keys,
-            "installed servers serve pages of their own",
-            "Write `path:` or `requests:` instead, or `target: {mode: sandbox}`",
-        )
-    besides: tuple[Keys, ...] = (("load", "path"), ("load", "requests"), ("load", "script"), ("backend",))
-    for other in besides:
-        if fields.value(other) is not None:
-            shown = ".".join(map(str, other))
-            raise fields.wrong(other, f"`{shown}:` beside `load.content: {name}`", "Leave one of them out")
-    if fields.text(("content",), BUILTIN) != BUILTIN:
-        raise fields.wrong(
-            ("content",),
-            f"a document root beside `load.content: {name}`",
-            "Leave one of them out; `load.path:` is what is asked for of a document root",
-        )
-    return found

@@ -50,7 +50,7 @@ def test_another_content_is_another_study(study):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("load: {content: image}\n", r"yaml:4: load\.content: there is no .* 'image'\. Known are index,"),
+        ("load: {content: image}\n", r"yaml:4: load\.content: there is no .* 'image'. Did you mean images"),
         ("load: {content: tiny, path: /a}\n", r"`load\.path:` beside `load\.content: tiny`"),
         ("load: {content: tiny, requests: [{path: /a}]}\n", r"`load\.requests:` beside"),
         ("load: {content: tiny, script: a.js}\n", r"`load\.script:` beside"),

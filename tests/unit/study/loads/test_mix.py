@@ -79,7 +79,7 @@ def test_what_changes_something_on_an_installed_service_asks_for_trust(study):
         ("    - {path: /a, weight: nan}\n", "nan is out of range"),
         ("    []\n", "is not a list of requests"),
         ("    /a\n", "is not a list of requests. Write `- {path: /index.html, weight: 1}`"),
-        ("    - /a\n", "does not hold `key: value`"),
+        ("    - /a\n", "requests.0: '/a' is not a mapping. Write `key: value` lines"),
         ("    - {weight: 1}\n", "a request without `path:`"),
         ("    - {path: a}\n", "'a' is not a path on the server"),
         ("    - {path: /a b}\n", "is not a path on the server"),

@@ -96,5 +96,5 @@ def test_loads_that_cannot_be_are_refused_with_their_place(study, text, message)
 
 
 def test_a_wrong_value_within_a_load_is_told_with_its_line(study):
-    with pytest.raises(UsageError, match=r"study\.yaml:6: load\.connections: 0 is out of range"):
+    with pytest.raises(UsageError, match=r"study\.yaml:6: loads\.1\.connections: 0 is out of range"):
         study("loads:\n  - {content: tiny}\n  - {content: html, connections: 0}\n")
