@@ -12,7 +12,7 @@ from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from docs.generate import commands, elsewhere, python_api, spaces
+from docs.generate import commands, elsewhere, python_api, spaces, study_file
 from tuner import __version__
 
 NAVIGATION = {
@@ -31,6 +31,7 @@ NAVIGATION = {
     ],
     "How it knows": ["how-it-knows", "measurement", *elsewhere.pages_of("benchmarks")],
     "Reference": [
+        "reference/study-file",
         "reference/commands",
         "reference/python",
         "reference/spaces/index",
@@ -75,6 +76,7 @@ def setup(app: Sphinx) -> None:
     """Write the generated pages before Sphinx looks which there are."""
     docs = Path(app.srcdir)
     commands.write_page(docs / "reference")
+    study_file.write_page(docs / "reference")
     python_api.write_page(docs / "reference")
     spaces.write_pages(docs / "reference/spaces")
     elsewhere.write_pages(docs)

@@ -183,7 +183,8 @@ def settings_for(settings: Study, host_name: str | None, url: str | None, watchd
     """Return the study's settings for the installed services of a host."""
     is_private = not settings.target.is_managed
     path = url or ("/" if is_private else settings.load.path)
-    target = TargetSettings(host=host_name or settings.target.host, mode="managed", watchdog_s=watchdog_s)
+    own = {"host": host_name or settings.target.host, "mode": "managed", "watchdog_s": watchdog_s}
+    target = TargetSettings().model_copy(update=own)  # a change may wait longer than a study
     return replace(settings, target=target, load=replace(settings.load, path=path))
 
 

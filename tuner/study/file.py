@@ -58,7 +58,7 @@ def choose_target(settings: Study, host: str) -> Study:
             f"--target: {settings.path} is a study of one host, {settings.target.host}, as its storage is a "
             "file. Several hosts take `storage: postgresql://…`."
         )
-    return replace(settings, target=replace(settings.target, host=host))
+    return replace(settings, target=settings.target.model_copy(update={"host": host}))
 
 
 def _choose_among(settings: Study, targets: Targets, host: str) -> Study:

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
+from docs.generate.study_file import write_page
 from tests.unit.editor import find_faults
 from tuner import plugins
 from tuner.commands.template import SCHEMA, copy_study, write_study
@@ -25,16 +26,17 @@ PUBLISHED = json_schema()
 WHOLE = (ROOT / "tests/unit/study/whole.yaml").read_text()
 SMALL = "study: a\nservers: [nginx]\nspace: [nginx]\n"
 MANAGED = f"{SMALL}target: {{mode: managed}}\n"
-OF_A_STUDY = {
-    "ServerEntry", "TargetSettings", "TargetsEntry", "RequestEntry", "LoadEntry", "NamedLoadEntry",
-    "BackendEntry", "BudgetEntry",
-}  # fmt: skip
 BLOCK = re.compile(r"^```yaml\n(study:.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def faults(text: str) -> list[str]:
     return find_faults(text, PUBLISHED)
+
+
+def is_of_a_study(model: Any) -> bool:
+    """Tell the models of a study from those of a space, which have no examples."""
+    return any("examples" in of for of in model["properties"].values())
 
 
 def is_read(folder: Path, text: str) -> bool:
@@ -66,7 +68,7 @@ def test_every_key_has_an_example_that_is_accepted():
     keys = [
         (name, key, of["properties"][key])
         for name, of in (("", PUBLISHED), *PUBLISHED["$defs"].items())
-        if name == "" or name in OF_A_STUDY
+        if is_of_a_study(of)
         for key in of["properties"]
     ]
     for name, key, told in keys:
@@ -75,6 +77,20 @@ def test_every_key_has_an_example_that_is_accepted():
             f"{name}.{key}"
         )
         assert len(told["examples"]) == 1
+
+
+def test_the_reference_has_every_key_with_its_example(tmp_path: Path):
+    write_page(tmp_path)
+
+    page = (tmp_path / "study-file.md").read_text()
+    keys = {
+        key
+        for of in (PUBLISHED, *PUBLISHED["$defs"].values())
+        for key in of["properties"]
+        if is_of_a_study(of)
+    }
+    assert [key for key in keys if f"### `{key}`" not in page] == []
+    assert page.count("### ") == page.count(":Example: ")
 
 
 @pytest.mark.parametrize("path", named_studies().values(), ids=lambda path: path.stem)

@@ -305,7 +305,7 @@ def test_one_study_alone_is_nothing_to_compare(write):
 
 def test_installed_services_are_refused(write):
     slow = write("slow")
-    managed = replace(slow, target=replace(slow.target, mode="managed"))
+    managed = replace(slow, target=slow.target.model_copy(update={"mode": "managed"}))
 
     with pytest.raises(UsageError, match="mode: sandbox"):
         module.versus([managed, write("quick")])
