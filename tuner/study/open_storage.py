@@ -68,8 +68,7 @@ def open_storage(url: str, name: str, *, create: bool = True, clock: Clock = tim
             )
         if name not in known and not create:
             raise NotBegun(f"{where}: there is no study {name!r} here yet. Start it with `tuner run`.")
-        study = make_or_load(storage, name)
-    opened = Storage(storage, study, where, clock=clock)
+        opened = Storage(storage, make_or_load(storage, name), where, clock=clock)
     if url.startswith(SHARED):
         opened.crew = _make_crew(storage, name, where)
     elif is_file and opened.recall(HOSTS) is not None:

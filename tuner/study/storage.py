@@ -96,7 +96,10 @@ class Storage:
         self._study = study
         self._where = where
         self._clock = clock
+        self._identity = storage.get_study_id_from_name(study.study_name)
+        """What the storage knows the study by."""
         self._ids: dict[int, int] = {}
+        """Start number → what the storage knows it by, of those that are written here."""
         self._judged_by: tuple[Metric, Blend | None] | None = None
         self._ended: dict[int, Start] = {}
         """Starts that change no more, as they were read."""
@@ -130,13 +133,14 @@ class Storage:
     def _look_up(self) -> None:
         """Look the study up by its name: since it was opened another worker may have begun it anew."""
         with self._translated():
-            study = make_or_load(self._storage, self._study.study_name)
-        if study._study_id != self._study._study_id:  # noqa: SLF001 - see begin
-            self._take_up(study)
+            self._study = make_or_load(self._storage, self._study.study_name)
+            identity = self._storage.get_study_id_from_name(self._study.study_name)
+        if identity != self._identity:
+            self._take_up(identity)
 
-    def _take_up(self, study: optuna.Study) -> None:
+    def _take_up(self, identity: int) -> None:
         """Go on with another study of the same name; what was read so far is of the one before."""
-        self._study = study
+        self._identity = identity
         self._judged_by = None
         self._ids.clear()
         self._ended.clear()
@@ -145,7 +149,7 @@ class Storage:
     def _join_rows(self) -> None:
         """Read only what is new from now on: that others measure is enough to know."""
         if self.crew.is_shared and isinstance(self._storage, optuna.storages.RDBStorage):
-            self._rows = TrialRows(storage=self._storage, study=self._study._study_id)  # noqa: SLF001 - see begin
+            self._rows = TrialRows(storage=self._storage, study=self._identity)
 
     def begin(
         self,
@@ -169,7 +173,8 @@ class Storage:
             user_attrs=opening_to_json(start),
         )
         with self._translated(), self._only_in_turn():
-            identity = self._storage.create_new_trial(self._study._study_id, template_trial=template)  # noqa: SLF001 - Optuna offers no public way to add a running trial and learn its number
+            # A study's own `ask` takes no attributes: a trial would be there for a while without its role.
+            identity = self._storage.create_new_trial(self._identity, template_trial=template)
             number = self._storage.get_trial_number_from_id(identity)
             if self._rows is not None and params:
                 self._rows.write_params(identity, params, distributions)
@@ -274,8 +279,6 @@ class Storage:
         Those before the load was moved are left out: they are of another load.
         """
         trials = self._read_trials()
-        for trial in trials:
-            self._ids[trial.number] = trial.identity
         since = max((each.since for each in (self.recall(MOVED_LOAD), self.recall(PACE)) if each), default=0)
         return tuple(
             self._read(trial) for trial in trials if is_start(trial.attributes) and trial.number >= since
@@ -311,7 +314,9 @@ class Storage:
     def _read_windows(self, start: Start) -> Start:
         """Return a start with the windows that it has by now."""
         with self._translated():
-            trial = self._storage.get_trial(self._ids[start.number])
+            identity = self._storage.get_trial_id_from_study_id_trial_number(self._identity, start.number)
+            trial = self._storage.get_trial(identity)
+        self._ids[start.number] = identity
         return self._read(as_row(trial))
 
     def plans(self) -> Mapping[str, Any]:
@@ -442,7 +447,8 @@ class Storage:
         name = self._study.study_name
         with self._translated():
             optuna.delete_study(study_name=name, storage=self._storage)
-            self._take_up(make_or_load(self._storage, name))
+            self._study = make_or_load(self._storage, name)
+            self._take_up(self._storage.get_study_id_from_name(name))
 
     @contextmanager
     def _unless_settled(self) -> Iterator[None]:

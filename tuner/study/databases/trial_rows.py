@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy import bindparam, text
 
 NEW = text("""
-SELECT number, trials.trial_id, state, key, value_json
+SELECT number, state, key, value_json
 FROM trials JOIN trial_user_attributes USING (trial_id)
 WHERE study_id = :study AND (number > :last OR (number IN :running AND state <> 'RUNNING'))
 ORDER BY number
@@ -31,7 +31,6 @@ class TrialRow:
     """One trial, as far as a start is kept in it."""
 
     number: int
-    identity: int
     has_ended: bool
     attributes: Mapping[str, Any]
 
@@ -40,7 +39,6 @@ def as_row(trial: FrozenTrial) -> TrialRow:
     """Return what is kept in a trial that Optuna has read."""
     return TrialRow(
         number=trial.number,
-        identity=trial._trial_id,  # noqa: SLF001 - Optuna offers no public way to learn it
         has_ended=trial.state.is_finished(),
         attributes=trial.user_attrs,
     )
@@ -86,10 +84,9 @@ class TrialRows:
 
 def _join(found: Iterable[Sequence[Any]]) -> Iterator[TrialRow]:
     """Return one row for each trial, from one for each of its attributes."""
-    for (number, identity, state), attributes in groupby(found, lambda row: tuple(row[:3])):
+    for (number, state), attributes in groupby(found, lambda row: tuple(row[:2])):
         yield TrialRow(
             number=number,
-            identity=identity,
             has_ended=TrialState[state].is_finished(),
-            attributes={row[3]: json.loads(row[4]) for row in attributes},
+            attributes={row[2]: json.loads(row[3]) for row in attributes},
         )
