@@ -1,5 +1,7 @@
 """What every host and sandbox has in common: how commands are placed, and what errors say."""
 
+import logging
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +9,7 @@ from dataclasses import dataclass
 from tuner.errors import ConfigRejected, TargetError
 from tuner.ports import Argv, Command, Completed, CpuSet, Process
 
+LOG = logging.getLogger(__name__)
 SANDBOX_PROGRAMS = ("setpriv", "unshare", "nsenter", "taskset", "prlimit")
 PACKAGES = {**dict.fromkeys(SANDBOX_PROGRAMS, "util-linux"), "curl": "curl", "ss": "iproute2"}
 """Debian packages of what hosts and the core themselves run; servers and generators name their own."""
@@ -65,10 +68,10 @@ class CommandRunner(ABC):
             stdin=stdin,
             as_root=as_root,
         )
-        return self._run([step])[0]
+        return self._run_logged([step])[0]
 
     def run_all(self, commands: Sequence[Command]) -> tuple[Completed, ...]:
-        return self._run(
+        return self._run_logged(
             [
                 Step(
                     asked=each.argv,
@@ -84,7 +87,15 @@ class CommandRunner(ABC):
     def start(
         self, argv: Sequence[str], *, cpus: CpuSet | None = None, open_files: int | None = None
     ) -> Process:
+        LOG.debug("starts %s", shlex.join(argv))
         return self._start(Step(asked=tuple(argv), cpus=cpus, open_files=open_files))
+
+    def _run_logged(self, steps: Sequence[Step]) -> tuple[Completed, ...]:
+        done = self._run(steps)
+        for each in done if LOG.isEnabledFor(logging.DEBUG) else ():
+            said = each.stderr.decode(errors="replace").strip() if each.returncode else ""
+            LOG.debug("ran %s: exit %s %s", shlex.join(each.argv), each.returncode, said)
+        return done
 
     @abstractmethod
     def _run(self, steps: Sequence[Step]) -> tuple[Completed, ...]:

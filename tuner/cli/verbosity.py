@@ -7,11 +7,13 @@ from typing import Annotated, ClassVar
 
 import typer
 
+from tuner.log import show_log
+
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print the result and errors only.")]
 Verbose = Annotated[
     bool, typer.Option("-v", "--verbose", help="Print each window, and failures with their whole reason.")
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="Show where an error came from.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the log, and where an error came from.")]
 
 
 class Verbosity:
@@ -27,6 +29,8 @@ def raise_verbosity(*, quiet: bool, verbose: bool, debug: bool) -> None:
     Verbosity.quiet |= quiet
     Verbosity.verbose |= verbose
     Verbosity.debug |= debug
+    if debug:
+        show_log()
 
 
 def with_verbosity(command: Callable[..., None]) -> Callable[..., None]:

@@ -6,10 +6,11 @@ When the target has lost that (its /var/lib/tuner was removed), it gets keeper, 
 the controller.
 """
 
+import logging
 import os
 import platform
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from tuner.errors import HostLost, RestoreFailed, TargetError, Unreachable
@@ -19,6 +20,8 @@ from tuner.restore.journal import Journal
 from tuner.restore.keeper import Keeper, ignore, paths_back, requests
 from tuner.restore.keeper.replies import ENDED, is_refusal, read_foreign, read_reply
 from tuner.restore.recovery import controller_name, return_what_was_lost
+
+LOG = logging.getLogger(__name__)
 
 BEATS = 8
 """Heartbeats within the time after which the watchdog gives the controller up."""
@@ -97,6 +100,7 @@ class Lease:
         # What an earlier run has left here is back, or confirmed: the target was asked.
         plan = requests.plan_to_keep(self._purpose, self._session, identity, command, reply)
         self._journal.begin(self._host.name, plan)
+        LOG.info("%s: taken for %s, watchdog after %g s", self._host.name, self._purpose, self._watchdog_s)
         self._has_begun = True
         self._refuse_changed(files or {})
         if self._purpose == "run":
@@ -122,6 +126,7 @@ class Lease:
         sums = {path: requests.checksum(each) for path, each in put.items() if not requests.is_setting(path)}
         if sums:
             self._journal.note_written(self._host.name, sums)
+        LOG.info("%s: writes %s; restores %s", self._host.name, _list(put), _list(back))
         command = requests.change(self._purpose, self._session, put=put, back=back, originals=self._originals)
         self._in_place |= dict.fromkeys([*put, *back])
         self._sent = dict(files)
@@ -200,6 +205,7 @@ class Lease:
             self._journal.discard(self._host.name)
             self._has_begun = False
         self._in_place = {}
+        LOG.info("%s: given back; restored %s", self._host.name, _list(paths_back(reply)))
         return paths_back(reply)
 
     def _refuse_changed(self, files: Files) -> None:
@@ -251,3 +257,7 @@ class Lease:
             ("controller", controller_name(self._journal, self._host)),
             ("study", self._study),
         )
+
+
+def _list(paths: Iterable[PurePosixPath]) -> str:
+    return ", ".join(map(str, paths)) or "nothing"

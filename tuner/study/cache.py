@@ -3,8 +3,8 @@
 What is kept has this user's seal (`tuner.study.seal`): a page that a stranger made is shown to nobody.
 """
 
+import logging
 import os
-from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +12,8 @@ from pathlib import Path
 from tuner.errors import TunerError
 from tuner.study.folder import read_file, write_file
 from tuner.study.seal import is_sealed, make_seal
+
+LOG = logging.getLogger(__name__)
 
 FOLDER = "cache"
 PACKAGE = Path(__file__).parents[1]
@@ -38,9 +40,11 @@ def keep(study_folder: Path, name: str, key: bytes, content: bytes) -> None:
     seal = make_seal(key, content)
     if seal is None:
         return
-    with suppress(TunerError):
+    try:
         whole = key + seal.encode() + b"\n" + content
         write_file(study_folder / FOLDER / name, whole, study_folder=study_folder)
+    except TunerError as error:
+        LOG.info("%s is not kept: %s", name, error)
 
 
 def _digest(*parts: bytes) -> bytes:

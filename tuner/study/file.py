@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from tuner.errors import UsageError
 from tuner.hosts.load_places import LOCAL
 from tuner.hosts.url import Url, parse_url
+from tuner.log import hide
 from tuner.optimize.catalogue import ONE_OBJECTIVE
 from tuner.ports import H2, HTTP1, RequestKind, Scalar
 from tuner.space.format_faults import validate
@@ -19,7 +20,7 @@ from tuner.space.problems import Refused, problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
 from tuner.space.yaml_text import Path as Keys
 from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS, INDEX, BuiltinLoad
-from tuner.study.loads.mix import read_path, weigh
+from tuner.study.loads.mix import list_secrets, read_path, weigh
 from tuner.study.objective import parse_constraint, parse_objective
 from tuner.study.schema import MODEL, LoadEntry, ServerEntry, StudyFile, is_host
 from tuner.study.server_options import COMMANDS, ServerOptions, read_templates
@@ -40,7 +41,11 @@ def load_study(path: Path) -> Study:
     document = read_yaml(content, str(path), begin=begin)
     file = validate(StudyFile, document)
     with document.placing():
-        return _Reading(file=file, document=document, path=path).study()
+        study = _Reading(file=file, document=document, path=path).study()
+    for load in study.all_loads:
+        for headers in (load.headers, *(each.headers for each in load.requests)):
+            hide(list_secrets(headers))
+    return study
 
 
 def choose_target(settings: Study, host: str) -> Study:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tuner.errors import TargetError
 from tuner.study import Study
 from tuner.study.folder import open_file, open_folder, refuse_writable_study, require_own, translated
+from tuner.study.study_log import LOG, logged
 
 NAME = "lock"
 
@@ -42,6 +43,8 @@ def locked(settings: Study, *, is_shared: bool = False) -> Iterator[None]:
         _claim(descriptor, settings, is_shared=is_shared)
         if is_new:
             opened.callback(_remove_if_unused, settings.folder, folder)
+        with translated(settings.folder / LOG, "written"):
+            opened.enter_context(logged(settings.folder))
         yield
 
 
@@ -69,8 +72,9 @@ def _lock(descriptor: int, kind: int) -> None:
 
 def _remove_if_unused(path: Path, folder: int) -> None:
     with suppress(OSError):
-        if os.listdir(folder) == [NAME]:
-            os.unlink(NAME, dir_fd=folder)
+        if {*os.listdir(folder)} <= {NAME, LOG}:
+            for name in (LOG, NAME):
+                os.unlink(name, dir_fd=folder)
             path.rmdir()
 
 

@@ -5,6 +5,7 @@ speedup as it was known when the start ended, its user attributes everything els
 soon as it is over. Reports, speedups and verdicts are recomputed from here; nothing else remembers.
 """
 
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -59,6 +60,8 @@ from tuner.study.workers.crew import ALONE, Crew
 from tuner.study.workers.file_locks import FileCrew
 from tuner.study.workers.postgresql import PostgresCrew
 from tuner.study.workers.proxy import ProxyCrew
+
+LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 FAILED_VALUE = -4.6
@@ -180,6 +183,7 @@ class Storage:
                 self._rows.write_params(identity, params, distributions)
         self._ids[number] = identity
         start = replace(start, number=number)
+        LOG.info("trial %d begins: %s %s %s", number, start.role, start.arm, dict(start.config))
         try:
             self.crew.require_turn()
         except StorageLost:
@@ -208,7 +212,8 @@ class Storage:
             try:
                 self._look_up()
                 self.plans()
-            except StorageLost:
+            except StorageLost as lost:
+                LOG.info("%s", lost)
                 self._clock.sleep(LOOK_AGAIN_S)
             else:
                 return
@@ -229,6 +234,8 @@ class Storage:
             return self._recall_judges()
 
         metric, blend = self.crew.insist(write)
+        spoiled = [f"{each.gate}: {each.reason}" for each in window.verdicts]
+        LOG.info("trial %d: %d correct in %g s %s", start.number, window.correct, window.duration_s, spoiled)
         return replace(start, windows=(*start.windows, replace(window, metric=metric, blend=blend)))
 
     def end(self, start: Start, *, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
@@ -239,6 +246,8 @@ class Storage:
         have settled stays as they left it.
         """
         self.crew.insist(lambda: self._end(start, log_ratio, slacks))
+        reason = "" if start.failure is None else f"{start.failure.kind}: {start.failure.reason}"
+        LOG.info("trial %d ends: %s %s", start.number, start.state, reason)
 
     def _end(self, start: Start, log_ratio: float | None, slacks: Mapping[str, float]) -> None:
         identity = self._ids[start.number]
@@ -444,6 +453,7 @@ class Storage:
 
     def _begin_anew(self) -> None:
         """Forget every start and every fact."""
+        LOG.info("%s: begun anew, as nothing was measured", self._where)
         name = self._study.study_name
         with self._translated():
             optuna.delete_study(study_name=name, storage=self._storage)

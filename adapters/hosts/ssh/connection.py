@@ -26,6 +26,8 @@ from tuner.adapters.hosts.ssh.known_hosts import GLOBAL_FILES, USER_FILES, Known
 from tuner.adapters.hosts.ssh.transport import BoundedTransport
 from tuner.errors import TargetError, Unreachable
 
+LOG = logging.getLogger(__name__)
+
 CONNECT_TIMEOUT_S = 15
 KEEPALIVE_S = 10
 UNANSWERED_MS = 20_000
@@ -97,6 +99,7 @@ class Connection:
             if self._open is None or not self._open.is_connected:
                 self._close()
                 self._open = self._connect()
+                LOG.info("%s: connected", self._address)
             transport = self._open.transport
         with translated(str(self._address), "no command could be run"):
             channel = transport.open_session(timeout=CONNECT_TIMEOUT_S)

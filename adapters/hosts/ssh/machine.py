@@ -1,5 +1,6 @@
 """What a host and a sandbox on it have in common: commands and files over remote shells."""
 
+import logging
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -12,6 +13,8 @@ from tuner.adapters.hosts.ssh.process import SshProcess
 from tuner.adapters.hosts.ssh.requests import ANSWER_S, ConnectionBroke, Frame
 from tuner.errors import TargetError, Unreachable
 from tuner.ports import Completed, FileReader, FileState
+
+LOG = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from tuner.adapters.hosts.ssh.shell import RemoteShell, Shells
@@ -102,6 +105,7 @@ class RemoteMachine(CommandRunner):
             return self._run_once(steps)
         except ConnectionBroke as error:
             if may_repeat:
+                LOG.info("%s: the connection broke (%s); asked again", self.name, error)
                 return self._run_once(steps)
             shown = " && ".join(shlex.join(step.asked) for step in steps)
             raise Unreachable(
@@ -156,7 +160,8 @@ class RemoteMachine(CommandRunner):
     ) -> tuple[list[Frame], bytes]:
         try:
             return self._look_once(paths, trees, lend)
-        except ConnectionBroke:
+        except ConnectionBroke as error:
+            LOG.info("%s: the connection broke (%s); looked again", self.name, error)
             return self._look_once(paths, trees, lend)
 
     def _look_once(

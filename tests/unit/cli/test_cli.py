@@ -83,6 +83,13 @@ def test_where_it_happened_is_shown_when_it_is_asked_for(arguments):
     assert "in fail" in ended.stderr
 
 
+def test_commands_that_it_runs_are_shown_when_it_is_debugged():
+    debugged, plain = (call(TUNER, *more, "init", "nginx", "-o", "/dev/null/a") for more in (["--debug"], []))
+
+    assert " DEBUG tuner.adapters.hosts.command_runner: ran " in debugged.stderr
+    assert "DEBUG" not in plain.stderr
+
+
 def test_an_error_keeps_its_code_when_it_is_debugged():
     ended = call(TUNER, "--debug", "spaces", "nowhere")
 

@@ -74,6 +74,11 @@ def define_mix(kinds: tuple[RequestKind, ...]) -> str:
     )
 
 
+def list_secrets(headers: Mapping[str, str]) -> list[str]:
+    """Return the values of headers that may be secrets."""
+    return [value for name, value in headers.items() if name.lower() not in HARMLESS]
+
+
 def hide_secrets(headers: Mapping[str, str]) -> dict[str, str]:
     """Return headers by name, without the values that may be secrets."""
     return {
