@@ -10,9 +10,9 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import TextIO
 
 LOGGER = logging.getLogger("tuner")
 MOST_BYTES, OLDER_FILES = 1_000_000, 3
@@ -66,7 +66,7 @@ class BoundedLog(RotatingFileHandler):
         super().__init__(path, maxBytes=MOST_BYTES, backupCount=OLDER_FILES, encoding="utf-8")
         self.setFormatter(_Formatter())
 
-    def _open(self) -> TextIO:  # type: ignore[override] - the files of `logging` are opened as text
+    def _open(self) -> TextIOWrapper:
         return os.fdopen(self._open_file(Path(self.baseFilename)), "a", encoding="utf-8", errors="replace")
 
     def handleError(self, _: logging.LogRecord) -> None:  # noqa: N802 - the name that `logging` gives it

@@ -62,7 +62,8 @@ def is_path(source: str) -> bool:
 
 def suggest_space(name: str) -> str:
     """Return what to write in place of the name of a space that does not exist."""
-    return f"{suggest(name, available_spaces())} A file is given by its path, as ./{name or 'name'}.yaml"
+    shown = name if name and name.isprintable() else "name"
+    return f"{suggest(name, available_spaces())} A file is given by its path, as ./{shown}.yaml"
 
 
 def _read_part(name: str, place: Place) -> Document:

@@ -22,9 +22,9 @@ from tuner.space.yaml_text import Path as Keys
 from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS, INDEX, BuiltinLoad
 from tuner.study.loads.mix import list_secrets, read_path, weigh
 from tuner.study.objective import parse_constraint, parse_objective
-from tuner.study.schema import MODEL, LoadEntry, ServerEntry, StudyFile, is_host
+from tuner.study.schema import MODEL, LoadEntry, ServerEntry, StudyFile, TargetSettings, is_host
 from tuner.study.server_options import COMMANDS, ServerOptions, read_templates
-from tuner.study.settings import LoadSettings, NamedLoad, Study, Targets, TargetSettings
+from tuner.study.settings import LoadSettings, NamedLoad, Study, Targets
 
 EXPORTED = "settings"
 """Key of the values in an export as json, server by server."""
