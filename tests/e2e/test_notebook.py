@@ -140,7 +140,8 @@ def test_an_export_is_undone_byte_for_byte(tmp_path: Path) -> None:
 
     printed = printed_by(notebook)
     assert re.search(r"^in force: shipped: ", printed, re.MULTILINE)
-    assert re.search(r"^\+\t\w+ [^;]+;$", printed, re.MULTILINE)  # which settings win is the measurement's to say
+    # Which settings win is the measurement's to say.
+    assert re.search(r"^\+\t\w+ [^;]+;$", printed, re.MULTILINE)
     assert "changed: nginx.conf\n" in printed
     assert "kept: True\n" in printed
     assert re.search(r"all \d+ files are as they were, byte for byte\.$", printed.splitlines()[-1])
