@@ -155,7 +155,7 @@ Allowance = Annotated[str, *_enum(*get_args(parameters.Risk), ALLOWANCE)]
 
 
 class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class _SettingEntry(_Entry):

@@ -31,7 +31,7 @@ TEXT = {"type": ["string", "number"]}
 class Entry(BaseModel):
     """A mapping of a study file. A key without a value has its default; an unknown key is refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -129,7 +129,7 @@ class ProxyCrew:
         dead = {worker for worker, member in members.items() if self._is_dead(member)}
         for worker in dead:
             # Should it come back, it finds that out.
-            self._finish(members[worker]._trial_id)  # noqa: SLF001 - see Storage
+            self._finish(self._identify(members[worker]))
         alive = members.keys() - dead
         return [start for start in running if start.host == self.host or start.worker not in alive]
 
@@ -152,14 +152,15 @@ class ProxyCrew:
             }  # fmt: skip
             template = create_trial(state=TrialState.RUNNING, user_attrs=attributes)
             member = self.storage.create_new_trial(self._beside, template_trial=template)
+            number = self.storage.get_trial_number_from_id(member)
         for other in self._members():
-            if other.user_attrs[HOST] == self.host and other._trial_id < member:  # noqa: SLF001 - see Storage
+            if other.user_attrs[HOST] == self.host and other.number < number:
                 self._outlive(other, member)
         self._member = member
 
     def _outlive(self, other: FrozenTrial, member: int) -> None:
         """Wait until it is seen whether another one is alive. Raises TargetError where it is."""
-        identity, first = other._trial_id, other.user_attrs[BEAT]  # noqa: SLF001 - see Storage
+        identity, first = self._identify(other), other.user_attrs[BEAT]
         while not other.state.is_finished() and other.user_attrs[BEAT] == first:
             if self._silent_s(other) > self.patience_s:
                 self._finish(identity)
@@ -270,7 +271,7 @@ class ProxyCrew:
             while True:
                 for trial in self.storage.get_all_trials(beside, deepcopy=False):
                     if TURN in trial.user_attrs and not trial.state.is_finished():
-                        return trial._trial_id  # noqa: SLF001 - see Storage
+                        return self._identify(trial)
                 template = create_trial(state=TrialState.WAITING, user_attrs={TURN: True})
                 self.storage.create_new_trial(beside, template_trial=template)
 
@@ -313,6 +314,14 @@ class ProxyCrew:
         except DuplicatedStudyError:
             return self.storage.get_study_id_from_name(name_beside(self.name))
 
+    def _identify(self, trial: FrozenTrial) -> int:
+        """Return what the storage knows a trial of the workers' study by."""
+        beside = self._beside
+        if beside is None:
+            raise StorageLost(f"{self.where}: not connected.")
+        with translated(self.where):
+            return self.storage.get_trial_id_from_study_id_trial_number(beside, trial.number)
+
     def _members(self) -> list[FrozenTrial]:
         with translated(self.where):
             if self._beside is None:
@@ -333,12 +342,12 @@ class ProxyCrew:
 
     def _silent_s(self, trial: FrozenTrial) -> float:
         """Return for how long nothing was heard of a trial, since this worker looks."""
-        identity, now_s = trial._trial_id, time.monotonic()  # noqa: SLF001 - see Storage
+        now_s = time.monotonic()
         said = trial.user_attrs.get(BEAT), trial.datetime_start
-        before, since_s = self._heard.get(identity, (None, now_s))
+        before, since_s = self._heard.get(trial.number, (None, now_s))
         if before != said:
             since_s = now_s
-        self._heard[identity] = said, since_s
+        self._heard[trial.number] = said, since_s
         return now_s - since_s
 
 
