@@ -38,6 +38,7 @@ LOCKING = ("check", "run", *MEASURING)
 WHO_OPENS_WHAT = {
     "": EVERY,
     "lock": (*LOCKING, "show"),
+    "log": LOCKING,
     "study.db": EVERY,
     **{f"study.db{suffix}": ("show",) for suffix in ("-journal", "-wal", "-shm")},
     "report.html": ("report",),
@@ -145,7 +146,7 @@ def test_no_command_follows_a_planted_link(tuner, name, commands):
     assert place.is_symlink()
 
 
-@pytest.mark.parametrize("name", ["lock", "study.db"])
+@pytest.mark.parametrize("name", ["lock", "log", "study.db"])
 @pytest.mark.parametrize(
     ("kind", "words"), [("a hard link", "2 names (hard links)"), ("a pipe", "this is no regular file")]
 )
