@@ -11,7 +11,7 @@ from itertools import count
 from random import Random
 
 from tuner.errors import TooNoisy
-from tuner.measure.gates.retries import LEAVE
+from tuner.measure.gates.retries import LEAVE, NOISY
 from tuner.records import Start, State
 
 MAX_FAILURES = 2
@@ -87,4 +87,4 @@ def measure_until_it_counts(
             spoiled, has_waited = 0, True
         if spoiled == MAX_SPOILED:
             what = f"{arm} could not be measured {MAX_SPOILED} times in a row"
-            raise TooNoisy(f"host: too noisy, {what}: {reason} {LEAVE}")
+            raise TooNoisy(f"{NOISY}, {what}: {reason} {LEAVE}")

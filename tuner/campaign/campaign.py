@@ -16,9 +16,12 @@ from tuner.campaign.stages.race import race
 from tuner.campaign.stages.search import search
 from tuner.campaign.stages.shortlist import better, refuse
 from tuner.campaign.stages.simplify import simplify
+from tuner.errors import TooNoisy
+from tuner.measure.gates.retries import NOISY
 from tuner.ports import Config
+from tuner.records import Role
 from tuner.statistics.confirmation.other_loads import describe
-from tuner.study.facts import REFUSALS, VERDICT
+from tuner.study.facts import REFUSALS, TOO_NOISY, VERDICT
 
 MOST_REFUSALS = 5
 """A winner that crashes costs next to no time: without a bound, one reduction after another is tried."""
@@ -32,6 +35,9 @@ def run_campaign(experiment: Experiment) -> str:
     """Run what is missing of a study; returns why it stopped.
 
     Where another worker has ended a stage meanwhile, what is missing is looked at anew.
+
+    Raises:
+        TooNoisy: nothing but the default could be measured, or the study has other hosts.
     """
     while True:
         try:
@@ -40,6 +46,12 @@ def run_campaign(experiment: Experiment) -> str:
             verdict = experiment.storage.recall(VERDICT)
             if verdict is not None:
                 return verdict
+        except TooNoisy as noisy:
+            settings = experiment.setup.settings
+            tried = any(start.counts and start.role is not Role.CONTROL for start in experiment.starts)
+            if not tried or settings.targets is not None or settings.is_shared:
+                raise
+            return f"{TOO_NOISY}{str(noisy).removeprefix(NOISY)}"
 
 
 def _run_stages(experiment: Experiment) -> str:
@@ -54,7 +66,10 @@ def _run_stages(experiment: Experiment) -> str:
             break
         refuse(experiment, winner, verdict)
     if winner is not None and verdict == CONFIRMED:
-        compare_latency(experiment, winner)
+        try:
+            compare_latency(experiment, winner)
+        except TooNoisy as noisy:  # the gain stays what it is
+            experiment.progress.note(f"response times are not compared: {noisy}")
     return verdict
 
 

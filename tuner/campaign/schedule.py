@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tuner.campaign.prepare import Setup
 from tuner.errors import TooNoisy
-from tuner.measure.gates.retries import LEAVE
+from tuner.measure.gates.retries import LEAVE, NOISY
 from tuner.measure.window import rest_s
 from tuner.ports import Clock
 from tuner.records import Role, Start
@@ -158,7 +158,7 @@ class Schedule:
         def refuse_late() -> None:
             if self._study.clock.monotonic() > latest_s:
                 raise TooNoisy(
-                    f"host: too noisy, {stage} takes far longer than the {planned_s:.0f} s planned. {LEAVE}"
+                    f"{NOISY}, {stage} takes far longer than the {planned_s:.0f} s planned. {LEAVE}"
                 )
 
         return refuse_late

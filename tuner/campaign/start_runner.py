@@ -16,7 +16,7 @@ from tuner.measure.situations import measure_situations
 from tuner.measure.start import NO_JUDGES, Judges, Outcome, measure_start
 from tuner.measure.window import Load
 from tuner.optimize.replay import distributions
-from tuner.records import Failure, Situation, Start, State, Timing, Window
+from tuner.records import Blame, Failure, Situation, Start, State, Timing, Window
 from tuner.study.databases.database import StorageLost
 from tuner.study.objective import slacks
 from tuner.study.presets import Plan
@@ -153,5 +153,11 @@ class Starter:
 
 
 def _spoiled(start: Start) -> str:
-    reasons = {verdict.reason for window in start.windows for verdict in window.verdicts}
-    return "every window was spoiled: " + "; ".join(sorted(reasons))
+    """Return what spoiled the windows: of each gate, what it found last."""
+    reasons = {
+        verdict.gate: verdict.reason
+        for window in start.windows
+        for verdict in window.verdicts
+        if verdict.blame is Blame.ENVIRONMENT
+    }
+    return "every window was spoiled: " + "; ".join(sorted(reasons.values()))

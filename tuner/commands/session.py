@@ -27,7 +27,7 @@ from tuner.space import Space, facts_from_json, load_space
 from tuner.space.problems import in_file
 from tuner.study import Study
 from tuner.study.databases.database import StorageLost
-from tuner.study.facts import BLEND, HOSTS, PRESET, SPACE_FACTS, VERDICT
+from tuner.study.facts import BLEND, HOSTS, PRESET, SPACE_FACTS, TOO_NOISY, VERDICT
 from tuner.study.folder import require_own
 from tuner.study.lock import is_locked, locked
 from tuner.study.open_storage import NotBegun, is_there, open_storage
@@ -245,8 +245,9 @@ def name_worker() -> str:
 
 
 def has_verdict(storage: Storage | None) -> bool:
-    """Return whether a study is finished; one without a storage is not."""
-    return storage is not None and storage.recall(VERDICT) is not None
+    """Return whether a study is finished; one without a storage, or that noise ended early, is not."""
+    verdict = None if storage is None else storage.recall(VERDICT)
+    return verdict is not None and not verdict.startswith(TOO_NOISY)
 
 
 def _make_optimizer(settings: Study, setup: Setup) -> Optimizer:

@@ -136,7 +136,7 @@ def describe_trends(age: "Age | None") -> str:
 
 def _say_end(summary: "Summary") -> str:
     """Return why a study ended without a winner, but for what the headline says."""
-    known = summary.stop_reason.startswith(NOTHING_BETTER)
+    known = summary.is_too_noisy or summary.stop_reason.startswith(NOTHING_BETTER)
     said = "" if known else f"{capitalize(summary.stop_reason or 'the study is finished')}. "
     return said + (f"{summary.reason} " if summary.reason else "")
 

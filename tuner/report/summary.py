@@ -22,6 +22,7 @@ from tuner.records.hosts import AcrossHosts, Hosts
 from tuner.records.latency import merge
 from tuner.report.conclusions import conclude
 from tuner.report.reasons import explain_gain, explain_no_winner, explain_spoiled
+from tuner.report.wording import capitalize
 from tuner.statistics.confirmation.other_loads import OtherLoads
 from tuner.statistics.control_level import Speedup
 from tuner.statistics.feasibility import Assessment, Feasibility, judge_feasibility
@@ -43,6 +44,7 @@ from tuner.study.facts import (
     MOVED_LOAD,
     PRESET,
     REFUSALS,
+    TOO_NOISY,
     VERDICT,
     Refusal,
 )
@@ -58,6 +60,8 @@ P99 = 0.99
 SHOWN_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": P99}
 NO_CANDIDATE = "nothing better"
 """Verdict of a study in which no configuration was worth confirming; "not proven" is of one that was."""
+TOO_NOISY_TO_CONFIRM = "the host was too noisy to confirm it"
+"""Why the best of a study that noise ended early is not shipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +253,14 @@ class Summary:
         """Return what the pairs gave, or that there was nothing to be paired; None before the end."""
         if self.gain is not None:
             return self.gain.verdict
-        return NO_CANDIDATE if self.state == "finished" else None
+        if self.state != "finished":
+            return None
+        return "not proven" if self.is_too_noisy else NO_CANDIDATE
+
+    @property
+    def is_too_noisy(self) -> bool:
+        """Return whether the study ended early, because the host was too noisy."""
+        return self.stop_reason.startswith(TOO_NOISY)
 
     @property
     def shipped(self) -> Mapping[str, tuple[Scalar, Scalar]]:
@@ -312,8 +323,10 @@ def summarize(
     planned = storage.recall(CONFIRMATION)
     winner_config = planned.config if planned is not None and gain is not None else None
     finished, expected = storage.recall(VERDICT), storage.recall(EXPECTED_GAINS)
+    if finished and running and finished.startswith(TOO_NOISY):
+        finished = None
     best, refusals = ranking.incumbent, storage.recall(REFUSALS) or ()
-    unshipped = _find_unshipped(refusals, ranking) if finished and winner_config is None else None
+    unshipped = _find_unshipped(finished, refusals, ranking) if finished and winner_config is None else None
     chosen = winner_config or (unshipped.config if unshipped else best.config if best else default)
     known = judge_feasibility(starts, settings.constraints, default, storage.hosts)
     confirmed = [start for start in starts if start.role is Role.CONFIRM]
@@ -374,8 +387,13 @@ def summarize(
     )  # fmt: skip
 
 
-def _find_unshipped(refusals: Sequence[Refusal], ranking: Ranking) -> Found | None:
-    """Return the best of what was rejected; None where none of it is better than the default."""
+def _find_unshipped(verdict: str, refusals: Sequence[Refusal], ranking: Ranking) -> Found | None:
+    """Return the best of what was rejected, or could not be confirmed; None where nothing was better."""
+    best = ranking.incumbent
+    if verdict.startswith(TOO_NOISY) and best is not None and best.posterior.log_ratio > 0:
+        refused = [dict(each.config) for each in refusals]
+        if dict(best.config) not in refused:
+            return Found(config=best.config, speedup=best.posterior, reason=TOO_NOISY_TO_CONFIRM)
     entries = {entry.key: entry for entry in ranking.entries}
     rejected = [
         Found(config=each.config, speedup=entries[key].posterior, reason=each.reason)
@@ -475,8 +493,9 @@ def _explain(
         return explain_gain(gain, known.doubts(winner), pair_s=pair_seconds(starts), kept=kept)
     if not finished:
         return ""
+    noise = f"{capitalize(finished)} " if finished.startswith(TOO_NOISY) else ""
     spoiled = "" if hosts is None else explain_spoiled(ranking, hosts)
-    return " ".join(filter(None, (explain_no_winner(starts, ranking, known), spoiled)))
+    return noise + " ".join(filter(None, (explain_no_winner(starts, ranking, known), spoiled)))
 
 
 def pair_seconds(starts: Sequence[Start]) -> float:

@@ -106,6 +106,8 @@ def headline(summary: "Summary") -> Text:
         said = say_found(summary.found.speedup, summary.found.reason)
         return Text.assemble((name, "bold"), ": ", (said, "bold yellow"))
     if summary.state == "finished":
+        if summary.is_too_noisy:
+            return Text.assemble((name, "bold"), f": {NOTHING_BETTER} before the host became too noisy")
         reason = make_printable(summary.stop_reason)
         said = reason if reason.startswith(NOTHING_BETTER) else f"{NOTHING_BETTER} ({reason})"
         return Text.assemble((name, "bold"), f": {said if reason else NOTHING_BETTER}")

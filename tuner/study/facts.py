@@ -281,6 +281,8 @@ class SealedDifferences:
     """Of who wrote it (`tuner.study.seal`): commands and files that somebody else names are not used."""
 
 
+TOO_NOISY = "not proven: too noisy"
+"""Begins the verdict of a study that a noisy host ended early; run again, it resumes."""
 VERDICT: Fact[str] = Fact("finished", TypeAdapter(str))
 """Why the study stopped; there when it is finished."""
 DIFFERENCES: Fact[SealedDifferences] = Fact(

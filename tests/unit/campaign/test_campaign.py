@@ -1,3 +1,4 @@
+import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -6,6 +7,7 @@ from random import Random
 
 import pytest
 
+from tests.unit.simulated_study import FINGERPRINT as THIS_MACHINE
 from tests.unit.simulation import (
     BASE_RPS,
     SMALL_PLAN,
@@ -23,14 +25,18 @@ from tuner.campaign.campaign import calibrate, run_campaign
 from tuner.campaign.controls import measure_control
 from tuner.campaign.stages.confirm import read_gain
 from tuner.campaign.stages.search import try_next
+from tuner.cli.exit_codes import verdict_code
+from tuner.commands.session import has_verdict
 from tuner.errors import TargetError, TooNoisy, UsageError
 from tuner.optimize.optimizer import Suggestion
 from tuner.optimize.optuna_samplers import STARTUP_TRIALS
 from tuner.records import Failure, Role, State
+from tuner.report.summary import summarize
+from tuner.report.terminal import headline
 from tuner.space import SpaceFacts, load_space
 from tuner.statistics.noise import control_interval
 from tuner.statistics.ranking import DEFAULT_ARM, LIKELY, WINNER_ARM, config_key
-from tuner.study.facts import CONFIRMATION, FINALIST, IS_SEARCHED, REFUSALS
+from tuner.study.facts import CONFIRMATION, FINALIST, FINGERPRINT, IS_SEARCHED, REFUSALS, VERDICT
 from tuner.study.presets import PRESETS
 
 DEFAULT = space_of(*TUNED).default()
@@ -517,10 +523,45 @@ def test_however_noisy_a_host_becomes_a_quick_study_ends_within_a_minute_of_its_
     campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=plan)
     campaign.starter.wait_until_quiet = lambda most_s: host.clock.sleep(most_s) or False
 
+    verdict = ""
     with suppress(TooNoisy):
-        run_campaign(campaign)
+        verdict = run_campaign(campaign)
 
     assert host.clock.time() - begun_s <= 60 * plan.minutes + 60
+    has_tried = any(start.counts and not is_default(start.config) for start in campaign.starts)
+    assert bool(verdict) is has_tried
+
+
+@pytest.mark.parametrize(
+    ("from_s", "state", "verdict"),
+    [
+        (5, "stopped", None),  # nothing but the default was measured
+        (100, "finished", "not proven"),
+        (282, "finished", "improved"),  # by the pairs that were measured until then
+    ],
+)
+def test_a_study_that_noise_ends_early_says_what_it_found(settings, from_s, state, verdict):
+    host = SimulatedHost()
+    begun_s = host.clock.time()
+    host.is_spoiled = lambda time_s: time_s - begun_s > from_s
+    storage = open_in_memory(host.clock)
+    storage.remember(FINGERPRINT, THIS_MACHINE)
+    campaign = make_campaign(settings, host, storage, plan=PRESETS["quick"])
+    campaign.starter.wait_until_quiet = lambda most_s: host.clock.sleep(most_s) or False
+
+    with suppress(TooNoisy):
+        storage.remember(VERDICT, run_campaign(campaign))
+    ended = summarize(settings, campaign.setup.space, storage, running=False, version="1")
+
+    assert (ended.state, ended.verdict) == (state, verdict)
+    assert verdict_code(ended) == (0 if verdict == "improved" else 1)
+    if verdict == "not proven":
+        assert ended.found.config == campaign.ranking().incumbent.config
+        assert re.search(
+            r"found 1\.\d\d× .* not shipped: the host was too noisy to confirm it", str(headline(ended))
+        )
+        assert "spoiled" in ended.reason
+        assert not has_verdict(storage)  # run again, it resumes
 
 
 def test_all_goodputs_are_on_the_scale_of_the_host(settings):

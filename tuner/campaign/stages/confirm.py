@@ -8,6 +8,7 @@ from random import Random
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.pairs import Pairing, measure_pairs, read_pairs, read_starts
 from tuner.campaign.schedule import WRAP_UP_S
+from tuner.errors import TooNoisy
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.records.hosts import Hosts
@@ -23,6 +24,8 @@ from tuner.study.storage import Opening, Storage
 CONFIRMED = "confirmed"
 INFEASIBLE = "not confirmed: the winner"
 FAILED = f"not confirmed: {WINNER_ARM}:"
+LEAST_PAIRS = 3
+"""Fewer say next to nothing: what all trials show is told instead."""
 
 
 def confirm(experiment: Experiment, winner: Config) -> str:
@@ -35,7 +38,7 @@ def confirm(experiment: Experiment, winner: Config) -> str:
     if planned is None or dict(planned.config) != dict(winner):
         planned = _size(experiment, winner, after=planned)
         storage.remember(CONFIRMATION, planned)
-    failed = _measure(experiment, planned)
+    planned, failed = _measure_in_noise(experiment, planned)
     gain = read_gain(storage, experiment.starts, experiment.default, constraints)
     more = planned.extend_to - planned.pairs
     has_time = experiment.schedule.time_left_s() >= 2 * more * experiment.schedule.mean_cost_s()
@@ -43,7 +46,7 @@ def confirm(experiment: Experiment, winner: Config) -> str:
         experiment.progress.note("the pairs do not decide; the planned extension follows")
         planned = replace(planned, pairs=planned.extend_to)
         storage.remember(CONFIRMATION, planned)
-        failed = _measure(experiment, planned)
+        planned, failed = _measure_in_noise(experiment, planned)
         gain = read_gain(storage, experiment.starts, experiment.default, constraints)
     if failed is not None:
         return f"not confirmed: {failed}"
@@ -59,6 +62,26 @@ def confirm(experiment: Experiment, winner: Config) -> str:
     if gain is None:
         return "not proven"
     return CONFIRMED if gain.is_proven else gain.verdict
+
+
+def _measure_in_noise(experiment: Experiment, planned: Confirmation) -> tuple[Confirmation, str | None]:
+    """Measure the pairs; where the host becomes too noisy, plan no more than there are.
+
+    Noise ended them, not what they gave: their interval is as good as that of planned ones.
+
+    Raises:
+        TooNoisy: there are too few, or the study has several hosts.
+    """
+    try:
+        return planned, _measure(experiment, planned)
+    except TooNoisy:
+        seed, hosts = experiment.setup.settings.seed, experiment.hosts
+        done = len(read_pairs(experiment.starts, _pairings(planned, experiment.default, None, seed)[""]))
+        if done < LEAST_PAIRS or hosts is not None:
+            raise
+        cut = replace(planned, pairs=done, extend_to=done)
+        experiment.storage.remember(CONFIRMATION, cut)
+        return cut, None
 
 
 def _describe(doubt: Assessment) -> str:

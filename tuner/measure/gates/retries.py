@@ -9,7 +9,8 @@ from tuner.measure.gates.facts import percent
 from tuner.measure.gates.thresholds import DEFAULTS, Thresholds
 from tuner.records import Blame, Verdict
 
-LEAVE = "Stop what else runs here, or use another machine; the same command goes on."
+NOISY = "host: too noisy"
+LEAVE = "Stop what else runs here, or use another machine. Run the same command again to resume."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,7 @@ class RetryBudget:
         if provable_gain is not None:
             provable = f" Gains below {percent(provable_gain, 1)} cannot be proved here."
         found = (
-            f"host: too noisy, {len(spoiled)} of the last {tries} windows ({percent(share)}) were spoiled by "
+            f"{NOISY}, {len(spoiled)} of the last {tries} windows ({percent(share)}) were spoiled by "
             f"{', '.join(most)}."
         )
         rest_s = None if self._patience_s < limits.noisy_least_pause_s else min(self._patience_s, pause_s)
