@@ -39,13 +39,23 @@ def test_each_virtual_host_is_proposed_and_asked_by_its_name(bed: Testbed, tmp_p
     host = plugins.make_host(web.ssh_url)
 
     proposed = propose_load(host, plugins.make_installed_server("nginx").find(host))
-    target = find_target(load_study(tmp_path / "study.yaml"), host).target
+    found = find_target(load_study(tmp_path / "study.yaml"), host)
+    target = found.target
 
     assert proposed is not None
     assert (proposed.url, [dict(each.headers) for each in proposed.requests]) == (
         "http://127.0.0.1/",
         [{"Host": "shop.test"}, {"Host": "img.test"}],
     )
-    assert target.pages[0].kind.body_bytes == 3000
-    assert target.asked["both"].url == site
-    assert [each.body_bytes for each in target.asked["both"].requests][1:] == [9000]
+    assert target.load.pages[0].kind.body_bytes == 3000
+    both = target.other_loads["both"]
+    assert both.url == site
+    assert [each.kind.body_bytes for each in both.pages][1:] == [9000]
+
+    # A page of a load that is not the first was replaced: each start learns it again.
+    (web.root / "srv/img/index.html").write_text(5000 * "y")
+    notes: list[str] = []
+    with target.hold(notes.append), target.deploy(found.space.complete({"worker_processes": 3})) as deployment:
+        lengths = [each.body_bytes for each in deployment.under("both").requests]
+    assert lengths == [3000, 5000]
+    assert any("a page was replaced meanwhile" in note for note in notes)

@@ -1,6 +1,6 @@
 """Everything that a start needs, found and checked once, before anything runs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePosixPath
@@ -29,28 +29,25 @@ from tuner.deploy.arrangement import (
     require_offer,
     split_packaged,
 )
-from tuner.deploy.asked import Asked
 from tuner.deploy.deployment import Target
 from tuner.deploy.discovery import (
-    AskingServices,
     aim_servers,
     choose_url,
     describe_requests,
     find_installed,
     leave_out_bounded,
-    read_page,
 )
+from tuner.deploy.learned_load import learn_load
 from tuner.deploy.managed import ManagedTarget
-from tuner.deploy.pages import Page, Pages
-from tuner.deploy.readiness import ANSWER_S, Manner, split_origin
+from tuner.deploy.readiness import ANSWER_S, split_origin
 from tuner.deploy.sandbox import SandboxTarget
-from tuner.errors import NotReady, TargetError, UsageError
+from tuner.errors import TargetError, UsageError
 from tuner.hosts.connection_room import UNBOUNDED, ConnectionRoom, add_rooms, find_room, read_ports
 from tuner.hosts.load_places import LOCAL
 from tuner.hosts.machine import Machine, read_machine
 from tuner.hosts.placement import Placement, apart, beside, place, read_cores
 from tuner.measure.window import Load, copy_shape
-from tuner.ports import Facts, Host, RequestKind, Server
+from tuner.ports import Facts, Host, Server
 from tuner.records import Fingerprint
 from tuner.space import (
     Space,
@@ -228,15 +225,14 @@ def find_target(
     _require_readable(manner.certificate, {settings.target.host: host, **(load_hosts or {})})
     page = expect_page(settings.load, split_origin(url)[1])
     kinds = mix if page in mix else (page, *mix)
-    learner = Pages()
-    pages = _learn_pages(host, url, manner, kinds, learner, adapters.values())
+    learn = partial(learn_load, host, servers=tuple(adapters.values()))
+    load = learn(url, manner, kinds, mix=len(mix))
     source = next(iter((load_hosts or {}).values()), host)
-    sent, asked = [*describe_requests(source, url, mix or (page,))], {}
+    sent, others = [*describe_requests(source, url, mix or (page,))], {}
     for each in settings.loads[1:]:
         there, own = choose_url(replace(settings, load=each.load), servers), each.load
         wanted = own.requests or (expect_page(own, split_origin(there)[1]),)
-        learned = _learn_pages(host, there, manner_of(own), wanted, Pages(), adapters.values())
-        asked[each.name] = Asked.of(there, learned, is_mix=bool(own.requests))
+        others[each.name] = learn(there, manner_of(own), wanted, mix=len(own.requests))
         sent += describe_requests(source, there, wanted)
     servers = leave_out_bounded(host, aim_servers(servers, sent, host))
     facts = {each.name: each.installation.facts for each in servers}
@@ -244,12 +240,11 @@ def find_target(
     allowed = machine.allowed
     placement = beside(allowed, read_cores(host, allowed)) if is_beside else apart(allowed)
     space, space_facts = _load_space(
-        settings, host, machine, facts, loopback=is_beside, page_bytes=pages[0].kind.body_bytes
-    )
+        settings, host, machine, facts, loopback=is_beside, page_bytes=load.pages[0].kind.body_bytes,
+    )  # fmt: skip
     target = ManagedTarget(
         host=host, servers=servers, split=space.for_server, original=space.default(), apply_of=space.apply_of,
-        url=url, asked=asked, kinds=kinds, mix=len(mix), pages=pages, learner=learner, manner=manner,
-        study=settings.name,
+        load=load, other_loads=others, study=settings.name,
         watchdog_s=settings.target.watchdog_s, logs_mib=settings.target.logs_mib, load_hosts=load_hosts or {},
         generator_cpus=placement.generator_cpus if is_beside else frozenset(),
         token_directory=settings.load.token_directory,
@@ -272,23 +267,6 @@ def _require_readable(certificate: PurePosixPath | None, hosts: Mapping[str, Hos
                 f"load.ca: {certificate} cannot be read on {host.name}. Copy it there, to the same path, or "
                 "correct the path."
             )
-
-
-def _learn_pages(
-    host: Host,
-    url: str,
-    manner: Manner,
-    kinds: Sequence[RequestKind],
-    learner: Pages,
-    servers: Iterable[Server],
-) -> tuple[Page, ...]:
-    """Learn what installed servers answer. Raises TargetError for another answer than the study says."""
-    ask = AskingServices(host=host, url=url, manner=manner)
-    first = read_page(host, ask.url_of(kinds[0]), manner=manner, kind=kinds[0], servers=servers)
-    try:
-        return learner.learn(kinds, ask, first=first)
-    except NotReady as error:
-        raise TargetError(f"{host.name}: before anything is changed: {error}") from error
 
 
 def _load_space(

@@ -131,7 +131,7 @@ def apply_winner(
             host, journal=journal, purpose=PURPOSE, study=reading.settings.name, watchdog_s=confirm_within_s
         )
         try:
-            lease.arm(target.services, urls=(target.url,), files=target.files_read)
+            lease.arm(target.services, urls=target.urls, files=target.files_read)
             with target.held_by(lease), target.deploy(change.config, files=files):
                 pass
         except BaseException:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tuner.deploy.discovery import DiscoveredServer, first_process, read_pid
+from tuner.deploy.learned_load import LearnedLoad
 from tuner.deploy.pages import AnotherPage, Page
-from tuner.deploy.readiness import Answer, Manner, read_answer, split_origin, waiting_request
+from tuner.deploy.readiness import Answer, read_answer, waiting_request
 from tuner.deploy.server_log import quote_words
 from tuner.deploy.systemd_limits import RELOAD
 from tuner.errors import ConfigRejected, Crashed, NotReady
@@ -38,6 +39,7 @@ class Step:
     kind: Kind
     command: Command
     server: DiscoveredServer | None = None
+    load: LearnedLoad | None = None
     page: Page | None = None
 
 
@@ -49,10 +51,8 @@ class Activation:
     servers: Sequence[DiscoveredServer]
     request: Callable[..., Command]
     """Returns the command by which the target's keeper checks, reloads or restarts a service."""
-    url: str
-    pages: Sequence[Page]
-    """What has to be answered as with the original configuration; the first is waited for."""
-    manner: Manner
+    loads: Sequence[LearnedLoad]
+    """What has to be answered as with the original configuration; the first page is waited for."""
 
     def steps(
         self, change: Command, *, reads_units: bool, may_reload: Callable[[DiscoveredServer], bool]
@@ -73,7 +73,11 @@ class Activation:
         for server, service in services:
             verb = "reload" if service.reload is not None and may_reload(server) else "restart"
             steps.append(Step(kind=Kind.ACTIVATE, command=self.request(verb, service.name), server=server))
-        steps += [Step(kind=Kind.ANSWER, command=self._ask(page), page=page) for page in self.pages]
+        steps += [
+            Step(kind=Kind.ANSWER, command=self._ask(load, page), load=load, page=page)
+            for load in self.loads
+            for page in load.pages
+        ]
         steps += [
             Step(kind=Kind.PID, command=first_process(service), server=server) for server, service in services
         ]
@@ -94,8 +98,9 @@ class Activation:
             server = step.server
             if step.kind in (Kind.CHECK, Kind.ACTIVATE):
                 self._refuse_failure(step, completed)
-            if step.page is not None:
-                self._refuse_answer(step.page, read_answer(completed, protocol=self.manner.protocol))
+            if step.load is not None and step.page is not None:
+                answer = read_answer(completed, protocol=step.load.manner.protocol)
+                self._refuse_answer(step.page, answer, step.load.ask.url_of(step.page.kind))
             if step.kind is Kind.PID and server is not None:
                 pid = read_pid(completed)
                 if pid is None:
@@ -122,17 +127,17 @@ class Activation:
             return f"{self.host.name}: {how}"
         return f"{step.server.name}: {how} Its log says: {step.server.quote_log(self.host)}"
 
-    def _url_of(self, page: Page) -> str:
-        return f"{split_origin(self.url)[0]}{page.kind.path}"
-
-    def _ask(self, page: Page) -> Command:
+    def _ask(self, load: LearnedLoad, page: Page) -> Command:
         # When the first page is there, the server has started.
-        timeout_s = READY_S if page == self.pages[0] else 0.0
-        return waiting_request(self._url_of(page), manner=self.manner, timeout_s=timeout_s, kind=page.kind)
+        is_first = load is self.loads[0] and page == load.pages[0]
+        return waiting_request(
+            load.ask.url_of(page.kind), manner=load.manner, timeout_s=READY_S if is_first else 0.0,
+            kind=page.kind,
+        )  # fmt: skip
 
-    def _refuse_answer(self, page: Page, answer: Answer) -> None:
+    def _refuse_answer(self, page: Page, answer: Answer, url: str) -> None:
         try:
-            page.refuse_another(answer, self._url_of(page))
+            page.refuse_another(answer, url)
         except AnotherPage as error:
             logs = [f"{server.name} says: {server.quote_log(self.host)}" for server, _ in self._services()]
             raise AnotherPage(" ".join((str(error), *logs))) from error

@@ -12,12 +12,12 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from tuner.deploy.activation import Activation
-from tuner.deploy.asked import Asked
 from tuner.deploy.deployment import Deployment
-from tuner.deploy.discovery import AskingServices, DiscoveredServer, first_process, read_pid
+from tuner.deploy.discovery import DiscoveredServer, first_process, read_pid
+from tuner.deploy.learned_load import LearnedLoad
 from tuner.deploy.load_target import check_load_target
-from tuner.deploy.pages import AnotherPage, Page, Pages
-from tuner.deploy.readiness import Manner, describe_right
+from tuner.deploy.pages import AnotherPage
+from tuner.deploy.readiness import describe_right
 from tuner.deploy.systemd_limits import raise_limits, touches_units
 from tuner.errors import Crashed, NotEffective, TargetError
 from tuner.hosts.conflicts import Conflict, find_conflicts
@@ -34,7 +34,6 @@ from tuner.ports import (
     Files,
     Host,
     PrivateServer,
-    RequestKind,
     Scalar,
     Service,
     Site,
@@ -80,22 +79,15 @@ class ManagedTarget:
     """What is in force before anything is changed: this configuration changes no file."""
     apply_of: Callable[[str], str]
     """Returns what a changed parameter needs: live, reload or restart."""
-    url: str
-    kinds: tuple[RequestKind, ...]
-    """What is asked for, as the study says; the first is waited for."""
-    mix: int
-    """How many of the last of them are the mix that the load sends; 0 for the page alone."""
-    pages: tuple[Page, ...]
-    """The same with the correct responses, as the original configuration gives them."""
-    learner: Pages
-    manner: Manner
+    load: LearnedLoad
+    """What the study's load asks for; of several loads, the first."""
     study: str
     watchdog_s: float
     load_hosts: Mapping[str, Host]
     """Where the load comes from, by the names that the study file gives them."""
     generator_cpus: CpuSet = frozenset()
     """CPUs of a generator on the target itself."""
-    asked: Mapping[str, Asked] = field(default_factory=dict)
+    other_loads: Mapping[str, LearnedLoad] = field(default_factory=dict)
     """Of several loads: load → what it asks for, all but the first."""
     token_directory: PurePosixPath | None = None
     """Document root of the site, where its address is another host's (a load balancer)."""
@@ -114,6 +106,16 @@ class ManagedTarget:
     def __post_init__(self) -> None:
         logs = (each.installation.log for each in self.servers)
         self.room = DiskRoom.of(self.host.name, [log for log in logs if log is not None], self.logs_mib)
+
+    @property
+    def loads(self) -> tuple[LearnedLoad, ...]:
+        """Return what each load asks for, the study's own first."""
+        return (self.load, *self.other_loads.values())
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Return the URL of each load, each once."""
+        return tuple(dict.fromkeys(each.url for each in self.loads))
 
     @property
     def services(self) -> tuple[Service, ...]:
@@ -139,7 +141,7 @@ class ManagedTarget:
         with self._open_load(), open_journal() as journal:
             lease = Lease(self.host, journal=journal, study=self.study, watchdog_s=self.watchdog_s)
             try:
-                for warning in lease.arm(self.services, urls=(self.url,), files=self.files_read):
+                for warning in lease.arm(self.services, urls=self.urls, files=self.files_read):
                     warn(warning)
                 with self.held_by(lease):
                     yield
@@ -175,10 +177,7 @@ class ManagedTarget:
     def _open_load(self) -> Iterator[None]:
         """Prepare the load hosts. Raises TargetError when their load may arrive at another host than this."""
         directory = self.token_directory
-        urls = {
-            url.origin: url for url in map(parse_url, (self.url, *(each.url for each in self.asked.values())))
-        }
-        for url in urls.values():
+        for url in {url.origin: url for url in map(parse_url, self.urls)}.values():
             check_load_target(url, self.host, self.load_hosts, token_directory=directory)
         with open_load_places(self.load_hosts, self.host, kept_on=self.generator_cpus) as places:
             self.load_places = places
@@ -229,9 +228,8 @@ class ManagedTarget:
         """Write files and put them into force; return the first process of each service."""
         lease.check_alive()
         activation = Activation(
-            host=self.host, servers=self.servers, request=lease.command_to_activate, url=self.url,
-            pages=self.pages, manner=self.manner,
-        )  # fmt: skip
+            host=self.host, servers=self.servers, request=lease.command_to_activate, loads=self.loads
+        )
         steps = activation.steps(
             lease.command_to_change(files),
             reads_units=touches_units({**files, **self._written}),
@@ -253,18 +251,14 @@ class ManagedTarget:
             with suppress(AnotherPage):
                 self._activate(lease, self.original, {})
                 return False
-        before, self.pages = self.pages, self._learn_again()
-        if self.pages == before:
+        changed = [each for each in self.loads if each.learn_again()]
+        if not changed:
             return False
         if self._warn is not None:
-            right = "; ".join(f"{each.kind.path}: {describe_right(each.kind)}" for each in self.pages)
+            pages = (page for each in changed for page in each.pages)
+            right = "; ".join(f"{each.kind.path}: {describe_right(each.kind)}" for each in pages)
             self._warn(f"{self.host.name}: a page was replaced meanwhile. A right answer is now: {right}.")
         return True
-
-    def _learn_again(self) -> tuple[Page, ...]:
-        adapters = tuple(each.adapter for each in self.servers)
-        ask = AskingServices(host=self.host, url=self.url, manner=self.manner, servers=adapters)
-        return self.learner.learn(self.kinds, ask, is_doubtful=True)
 
     @contextmanager
     def deploy_default(self, default: Config) -> Iterator[ManagedDeployment]:  # noqa: ARG002
@@ -287,26 +281,16 @@ class ManagedTarget:
     def _observe(self, config: Config, pids: Mapping[str, int], began_s: float) -> ManagedDeployment:
         watched = self._watch(pids)
         effective = self._await_effect(watched, config, pids)
-        asked = self._asked()
+        asked, manner = self.load.asked(), self.load.manner
         return ManagedDeployment(
             target=self, host=watched, network_pid=next(iter(pids.values()), 1), server_pids=pids,
             server_cpus=frozenset(), load_places=self.load_places, config=config, effective=effective,
-            url=self.url, requests=asked.requests, body_bytes=asked.body_bytes, body=asked.body,
+            url=asked.url, requests=asked.requests, body_bytes=asked.body_bytes, body=asked.body,
             response_bytes=asked.response_bytes, judged=asked.judged, ask_again=asked.ask_again,
-            asked=self.asked, certificate=self.manner.certificate, verifies=self.manner.verifies,
+            asked={name: each.asked() for name, each in self.other_loads.items()},
+            certificate=manner.certificate, verifies=manner.verifies,
             duration_s=time.monotonic() - began_s,
         )  # fmt: skip
-
-    def _asked(self) -> Asked:
-        """Return what the load asks for, with what is known of the pages now."""
-
-        def ask_again() -> Asked:
-            # The configuration is the same all along a trial: what is another page now is not its fault.
-            self.pages = self._learn_again()
-            return self._asked()
-
-        pages = self.pages[-self.mix :] if self.mix else self.pages
-        return Asked.of(self.url, pages, is_mix=bool(self.mix), ask_again=ask_again)
 
     def _first_processes(self) -> dict[str, int]:
         """Read the id of each service's first process; 0 where there is none."""

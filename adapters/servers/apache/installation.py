@@ -11,6 +11,7 @@ from tuner.adapters.servers.apache.drop_in import find_place
 from tuner.adapters.servers.apache.mpm import MPMS, Mpm, name_forbidden
 from tuner.adapters.servers.apache.passing import find_programs
 from tuner.adapters.servers.apache.settings import find_withheld, in_force, read_settings
+from tuner.adapters.servers.apache.sites import list_sites
 from tuner.adapters.servers.apache.syntax import Directive, Tree, find_questions, module_name, read_directives
 from tuner.errors import TargetError
 from tuner.kit import programs
@@ -70,7 +71,7 @@ def find_apache(host: Host, package: str, mpm: str) -> Installation:
     tree = answer_questions(_make_tree(files, facts), host, (control, *options, "-L"))
     find_place(tree)
     directives = tuple(read_directives(tree))
-    found = read_settings(directives, facts)
+    found, port = read_settings(directives, facts), _find_port(directives)
     return Installation(
         facts=replace(facts, current=in_force(found, facts), withheld=find_withheld(found)),
         files=files,
@@ -84,8 +85,9 @@ def find_apache(host: Host, package: str, mpm: str) -> Installation:
             title=program.name,
             pid_file=PurePosixPath(*_PID_FILE.findall(printed)[:1]),
         ),
-        port=_find_port(directives),
+        port=port,
         log=_find_log(printed),
+        sites=list_sites(directives, port),
     )
 
 

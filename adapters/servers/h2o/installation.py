@@ -13,6 +13,7 @@ from tuner.adapters.servers.h2o.yaml import Document, Plain
 from tuner.errors import ConfigRejected
 from tuner.kit.config_files import find_changes, read_files
 from tuner.kit.services import find_service
+from tuner.kit.sites import write_site
 from tuner.ports import Config, Facts, Files, Host, Installation
 
 MAIN = PurePosixPath("/etc/h2o/h2o.conf")
@@ -40,6 +41,7 @@ def find_installed(host: Host, facts: Facts) -> Installation:
         service=service,
         port=next(_find_ports(said), None),
         log=PurePosixPath(log) if isinstance(log, str) and log.startswith("/") else None,
+        sites=tuple(dict.fromkeys(_find_sites(said))),
     )
 
 
@@ -71,16 +73,34 @@ def _read_current(document: Document, facts: Facts) -> Config:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _find_ports(level: Mapping[str, Plain]) -> Iterator[int]:
+def _find_ports(said: Mapping[str, Plain]) -> Iterator[int]:
     """Yield the ports without TLS: of the top, then of the hosts."""
+    for level in (said, *(host for _, host in _find_hosts(said))):
+        yield from (port for scheme, port in _find_listeners(level) if scheme == "http")
+
+
+def _find_sites(said: Mapping[str, Plain]) -> Iterator[str]:
+    """Yield the URL of each host that has a plain name, by each address of its own or else of the top."""
+    for written, host in _find_hosts(said):
+        name, _, only = written.partition(":")
+        for scheme, port in (*_find_listeners(host),) or _find_listeners(said):
+            if only in {"", str(port)}:
+                yield from write_site(scheme, name, port)
+
+
+def _find_hosts(said: Mapping[str, Plain]) -> Iterator[tuple[str, Mapping[str, Plain]]]:
+    for hosts in _flatten(said.get("hosts", [])):
+        for name, options in hosts.items() if isinstance(hosts, dict) else ():
+            yield from ((name, host) for host in _flatten(options) if isinstance(host, dict))
+
+
+def _find_listeners(level: Mapping[str, Plain]) -> Iterator[tuple[str, int]]:
+    """Yield scheme and port of each `listen` of a level."""
     for each in _flatten(level.get("listen", [])):
         options: Mapping[str, Plain] = each if isinstance(each, dict) else {"port": each}
         port = options.get("port")
-        if "ssl" not in options and isinstance(port, str) and port.isdigit():
-            yield int(port)
-    for hosts in _flatten(level.get("hosts", [])):
-        for host in _flatten(list(hosts.values()) if isinstance(hosts, dict) else []):
-            yield from _find_ports(host) if isinstance(host, dict) else ()
+        if isinstance(port, str) and port.isdigit():
+            yield ("https" if "ssl" in options else "http"), int(port)
 
 
 def _flatten(value: Plain) -> list[Plain]:

@@ -4,7 +4,6 @@ As ngx_http_find_virtual_server (src/http/ngx_http_request.c) and the hashes of 
 (src/http/ngx_http.c) choose them: https://nginx.org/en/docs/http/server_names.html.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from tuner.adapters.servers.nginx.listen import (
@@ -17,12 +16,11 @@ from tuner.adapters.servers.nginx.listen import (
 from tuner.adapters.servers.nginx.patterns import matches_pattern
 from tuner.adapters.servers.nginx.settings import Scope
 from tuner.adapters.servers.nginx.syntax import Directive
+from tuner.kit.sites import write_site
 from tuner.ports import SentRequest
 
-_PLAIN_NAME = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+", re.IGNORECASE)
 NOT_ASKED = frozenset({"quic", "proxy_protocol"})
 """Options of a `listen` where no load generator can ask."""
-STANDARD_PORTS = {"http": 80, "https": 443}
 
 Servers = Mapping[Scope, Directive]
 """The server block from which the settings of each scope are taken."""
@@ -58,10 +56,9 @@ def list_sites(listeners: Sequence[Listener]) -> tuple[str, ...]:
     for each in listeners:
         scheme = "http" if each.is_plain else "https"
         names = [name for given in each.server.inside("server_name") for name in given.arguments]
-        name = next(filter(_PLAIN_NAME.fullmatch, names), None)
-        if name is not None and NOT_ASKED.isdisjoint(each.words):
-            port = "" if each.port == STANDARD_PORTS[scheme] else f":{each.port}"
-            found[f"{scheme}://{name.lower()}{port}/"] = None
+        sites = [url for name in names for url in write_site(scheme, name, each.port)]
+        if NOT_ASKED.isdisjoint(each.words):
+            found |= dict.fromkeys(sites[:1])
     return tuple(found)
 
 

@@ -36,7 +36,7 @@ def test_what_debian_ships_is_the_programs_own_default():
 def test_what_the_top_of_the_file_says_is_in_force():
     found = find(BY_HAND)
 
-    assert found.port == 8080
+    assert (found.port, found.sites) == (8080, ("http://a.example:81/",))
     assert found.facts.current.items() >= {
         "num-threads": 3, "max-connections": 512, "file.etag": False, "http1-request-timeout": 10,
     }.items()  # fmt: skip
