@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
@@ -20,18 +21,34 @@ ONLINE_CPUS = PurePosixPath("/sys/devices/system/cpu/online")
 
 
 def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: str) -> tuple[str, Completed]:
-    """Run the first of these programs that exists; return its name and what it printed.
+    """Run the first of these programs that exists, or else one of the same name that root runs.
 
-    Raises TargetError naming the Debian package when none exists.
+    Returns its name and what it printed. Raises TargetError naming the Debian package when none exists.
     """
     reason = ""
-    for name in names:
-        try:
-            return name, host.run((name, *arguments), timeout_s=COMMAND_TIMEOUT_S)
-        except TargetError as error:
-            reason = reason or str(error)
-    missing = f"{host.name}: {names[0]} cannot be run ({reason}). Install it with: apt-get install {package}"
-    raise TargetError(missing)
+    for find in (lambda: names, lambda: _find_running(host, names)):
+        for name in find():
+            try:
+                return name, host.run((name, *arguments), timeout_s=COMMAND_TIMEOUT_S)
+            except TargetError as error:
+                reason = reason or str(error).removeprefix(f"{host.name}: ").removesuffix(" Install it.")
+    places = ", ".join(name for name in names if "/" in name)
+    raise TargetError(
+        f"{host.name}: {reason} It is not at {places}, and root runs none from elsewhere. Install it with: "
+        f"apt-get install {package}"
+    )
+
+
+def _find_running(host: Host, names: Sequence[str]) -> list[str]:
+    """Return programs of these names that run, by their command lines; those of root alone are trusted."""
+    words = "|".join(dict.fromkeys(re.escape(PurePosixPath(name).name) for name in names))
+    program = rf"/[^ ]*/({words})"
+    with suppress(TargetError):
+        # The title of nginx's first process has the program after some words.
+        listing = ("pgrep", "-U", "0", "-a", "-f", f"^([a-z0-9-]+: master process )?{program}( |$)")
+        listed = decode(host.run(listing, timeout_s=COMMAND_TIMEOUT_S))
+        return [each[0] for each in re.finditer(rf"(?<= ){program}(?= |$)", listed, re.MULTILINE)]
+    return []
 
 
 def detect_program(host: Host, names: tuple[str, ...], *arguments: str, before: str, package: str) -> Facts:

@@ -42,7 +42,7 @@ class Caddy:
     )
 
     def detect(self, host: Host) -> Facts:
-        names = ("caddy", "/usr/bin/caddy")
+        names = ("caddy", "/usr/bin/caddy", "/usr/local/bin/caddy")
         facts = programs.detect_program(host, names, "version", before=r"\sv?", package=self.package)
         return replace(facts, passes_to=frozenset({HTTP}))
 

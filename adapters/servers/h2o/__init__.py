@@ -48,7 +48,7 @@ class H2o:
     )
 
     def detect(self, host: Host) -> Facts:
-        names = ("h2o", "/usr/bin/h2o")
+        names = ("h2o", "/usr/bin/h2o", "/usr/local/bin/h2o")
         facts = programs.detect_program(host, names, "-v", before="h2o version ", package=self.package)
         return replace(facts, passes_to=frozenset({HTTP, FASTCGI}), offers=dict.fromkeys((TLS, H2, H2C), ""))
 

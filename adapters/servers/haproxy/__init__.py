@@ -41,7 +41,7 @@ class Haproxy:
     )
 
     def detect(self, host: Host) -> Facts:
-        names = ("haproxy", "/usr/sbin/haproxy")
+        names = ("haproxy", "/usr/sbin/haproxy", "/usr/local/sbin/haproxy")
         facts = programs.detect_program(host, names, "-v", before="HAProxy version ", package=self.package)
         return replace(facts, passes_to=frozenset({HTTP}), needs_backend=True)
 

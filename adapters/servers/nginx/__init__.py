@@ -125,7 +125,11 @@ class Nginx:
 
     def _detect(self, host: Host) -> tuple[Facts, str]:
         """Find the program, and what it says of how it was built."""
-        names = ("nginx", "/usr/sbin/nginx")
+        # Debian's, nginx's own build, OpenResty's.
+        names = (
+            *("nginx", "/usr/sbin/nginx"),
+            *("/usr/local/nginx/sbin/nginx", "/usr/local/openresty/nginx/sbin/nginx"),
+        )
         program, completed = programs.find_program(host, names, "-V", package=self.package)
         printed = programs.decode(completed)
         modules = frozenset(re.findall(r"--with-(\S+)", printed))

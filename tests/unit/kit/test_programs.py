@@ -1,0 +1,45 @@
+"""Where a server's program is found."""
+
+import pytest
+
+from tuner.errors import TargetError
+from tuner.kit.programs import find_program
+from tuner.ports import Argv, Completed
+from tuner.testing.fakes import MemoryHost, completed
+
+NAMES = ("nginx", "/usr/sbin/nginx")
+RUNNING = b"""\
+17 nginx: master process /opt/web/nginx -c /srv/nginx.conf
+18 /bin/sh /srv/watch /opt/other/nginx
+19 nginx: master process /opt/more/nginx
+"""
+
+
+def say_version(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
+    return completed(argv, stderr=b"nginx version: nginx/1.28.0\n")
+
+
+def list_running(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
+    assert argv[:3] == ("pgrep", "-U", "0")  # a program of another user is not run as root
+    return completed(argv, stdout=RUNNING)
+
+
+def test_a_program_that_is_nowhere_is_the_one_that_root_runs():
+    host = MemoryHost(commands={"pgrep": list_running, "/opt/web/nginx": say_version})
+
+    assert find_program(host, NAMES, "-V", package="nginx")[0] == "/opt/web/nginx"
+
+
+def test_a_program_in_its_place_comes_first():
+    host = MemoryHost(commands={"pgrep": list_running, "/opt/web/nginx": say_version, NAMES[1]: say_version})
+
+    assert find_program(host, NAMES, "-V", package="nginx")[0] == NAMES[1]
+
+
+def test_a_program_that_is_nowhere_and_does_not_run_is_to_be_installed():
+    said = (
+        r"^memory: there is no program 'nginx' that may be run. It is not at /usr/sbin/nginx, and root runs "
+        r"none from elsewhere. Install it with: apt-get install nginx$"
+    )
+    with pytest.raises(TargetError, match=said):
+        find_program(MemoryHost(), NAMES, "-V", package="nginx")
