@@ -120,7 +120,7 @@ class Starter:
             if not start.valid_windows:
                 start = replace(
                     start, state=State.INVALID,
-                    failure=Failure(kind="environment", reason=_spoiled(start)),
+                    failure=Failure(kind=Blame.ENVIRONMENT.value, reason=_spoiled(start)),
                 )  # fmt: skip
         except TrialFailed as failed:
             start = replace(start, state=State.FAILED, failure=Failure(kind=failed.kind, reason=str(failed)))

@@ -169,8 +169,8 @@ def describe_ahead(study: Path, ahead: "Ahead") -> str:
     whole = " in all" if ahead.is_begun else ""
     shorter = "" if ahead.is_begun or ahead.preset == Preset.QUICK else " Shorter: --preset quick."
     return (
-        f"{study}: preset {ahead.preset}, about {takes}{whole}. Ctrl-C stops it; the same command goes on "
-        f"with it.{shorter}"
+        f"{study}: preset {ahead.preset}, about {takes}{whole}. Press Ctrl-C to stop; run it again to "
+        f"resume.{shorter}"
     )
 
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tuner.campaign.progress import Changes, Leader, Progress
-from tuner.records import Role, Start, State
+from tuner.records import Blame, Role, Start, State
 from tuner.report.wording import (
     make_printable,
     say_duration,
@@ -197,6 +197,8 @@ def describe_end(start: Start, speedup: "Speedup | None") -> Text:
         text.append(say_speedup(speedup), style="green" if speedup.log_ratio > 0 else "")
         if start.state is State.PRUNED:
             text.append("  pruned", style="dim")
+    elif start.failure is not None and start.failure.kind == Blame.ENVIRONMENT:
+        text.append("not counted: other programs disturbed it", style="yellow")
     elif start.failure is not None:
         text.append(f"{start.state.value}: {make_printable(start.failure.kind)}", style="red")
     else:

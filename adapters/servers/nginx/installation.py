@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePosixPath
 
 from tuner.adapters.servers.nginx.follow import DIRECTORY, FILE
@@ -14,7 +16,7 @@ from tuner.errors import TargetError
 from tuner.kit.config_files import list_matching
 from tuner.kit.programs import decode
 from tuner.kit.services import describe_service, probe_service
-from tuner.ports import Facts, Files, Host, Installation, SentRequest
+from tuner.ports import Command, Facts, Files, Host, Installation, SentRequest
 
 TIMEOUT_S = 20.0
 MASTER_TITLE = "nginx: master process"
@@ -38,7 +40,7 @@ def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Instal
     main = prefix / build.get("conf-path", "conf/nginx.conf")
     check = (program, "-t", "-c", str(main))
     files = _read_files(host, main, _ask_names(host, program, main) or _gather_names(host, main))
-    layout = Layout(join_files(main, files), files, build)
+    layout = Layout(join_files(main, files), files, build, partial(_resolve, host))
     pid_file = prefix / _first_argument(layout.main, "pid", build.get("pid-path", "logs/nginx.pid"))
     log = _first_argument(layout.main, "error_log", build.get("error-log-path", "logs/error.log"))
     service = describe_service(
@@ -96,6 +98,19 @@ def look_at(host: Host, path: PurePosixPath) -> str | None:
     if done.returncode != 0:
         return None if b"Permission denied" in done.stderr else ""
     return DIRECTORY if b"directory" in done.stdout else FILE
+
+
+def _resolve(host: Host, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the addresses of names as the host resolves them, of those that it does."""
+    ask = [Command(argv=("getent", "ahosts", name), timeout_s=TIMEOUT_S, may_fail=True) for name in names]
+    with suppress(TargetError):  # there is no getent
+        listed = ([line.split() for line in decode(done).splitlines()] for done in host.run_all(ask))
+        found = {
+            name: tuple(dict.fromkeys(words[0] for words in lines if words))
+            for name, lines in zip(names, listed, strict=True)
+        }
+        return {name: addresses for name, addresses in found.items() if addresses}
+    return {}
 
 
 def _find_foreground(host: Host, layout: Layout, pid_file: PurePosixPath) -> str:

@@ -5,7 +5,7 @@ requests is read and changed where it stands; what others give is left alone.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -14,6 +14,7 @@ from tuner.adapters.servers.nginx.follow import Look, find_pass, follow_request
 from tuner.adapters.servers.nginx.listen import (
     DEFAULTS,
     find_carriers,
+    find_host_names,
     find_plain,
     read_listeners,
     read_options,
@@ -48,13 +49,20 @@ class Given:
 class Layout:
     """An installed configuration, and what of it acts on the requests of the load."""
 
-    def __init__(self, tree: Directive, files: Files, build: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        tree: Directive,
+        files: Files,
+        build: Mapping[str, str],
+        resolve: Callable[[Sequence[str]], Mapping[str, tuple[str, ...]]] = lambda _: {},
+    ) -> None:
         """Read what acts on a request to the default server of the plain port, whatever its path.
 
         Args:
             tree: all files, put together.
             files: the files as they are.
             build: what `nginx -V` says that it was configured with (`prefix`, `http-log-path` …).
+            resolve: gives the addresses of host names; of those that it leaves out they are not known.
         """
         self.main, self._files = tree, files
         self.prefix = PurePosixPath(build.get("prefix", "/usr/local/nginx"))
@@ -63,7 +71,8 @@ class Layout:
         self.events = _find_block(tree, EVENTS)
         self.http = _find_block(tree, HTTP)
         self._times_read = Counter((each.path, each.begin) for each in tree.walk())
-        self.listeners = read_listeners(self.http)
+        names = find_host_names(self.http)
+        self.listeners = read_listeners(self.http, resolve(names) if names else {})
         plain = find_plain(self.listeners)
         self.port = plain.port if plain else None
         self.passes_to: tuple[str, ...] = ()
@@ -121,7 +130,8 @@ class Layout:
         if differing is not None:
             return Given(
                 directives=differing,
-                reason=f"{self.place(differing[0])} sets it for only some of the requests",
+                reason=f"{self.place(differing[0])} sets it for only some of the requests, or where a "
+                "variable says so",
             )
         return self._judge(ways[0])
 

