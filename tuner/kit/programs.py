@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 
 from tuner.errors import TargetError
-from tuner.ports import Completed, Facts, FileReader, Host
+from tuner.ports import Command, Completed, Facts, FileReader, Host
 
 COMMAND_TIMEOUT_S = 10.0
 MAX_COMPLAINTS = 20
@@ -48,6 +48,16 @@ def _find_running(host: Host, names: Sequence[str]) -> list[str]:
         listing = ("pgrep", "-U", "0", "-a", "-f", f"^([a-z0-9-]+: master process )?{program}( |$)")
         listed = decode(host.run(listing, timeout_s=COMMAND_TIMEOUT_S))
         return [each[0] for each in re.finditer(rf"(?<= ){program}(?= |$)", listed, re.MULTILINE)]
+    return []
+
+
+def find_executables(host: Host, title: str) -> list[str]:
+    """Return the programs of root's processes with a title, as far as this user may look at them."""
+    with suppress(TargetError):
+        running = host.run(("pgrep", "-U", "0", "-f", title), timeout_s=COMMAND_TIMEOUT_S).stdout.split()
+        links = (("readlink", f"/proc/{pid.decode()}/exe") for pid in running)
+        done = host.run_all([Command(argv=link, may_fail=True) for link in links])
+        return list(dict.fromkeys(each.stdout.decode().strip() for each in done if each.returncode == 0))
     return []
 
 

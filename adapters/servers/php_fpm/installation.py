@@ -18,6 +18,7 @@ SPARE = ("pm.start_servers", "pm.min_spare_servers", "pm.max_spare_servers")
 
 DIRECTORIES = ("/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin")
 """Where distributions and PHP's own build install it."""
+TITLE = "php-fpm: master process"
 FIND_PROGRAMS = ("find", *DIRECTORIES, "-maxdepth", "1", "-name", "php-fpm*")
 KEYS: Mapping[str, str] = {"pool.listen.backlog": "listen.backlog"}
 """Parameter → its key, where they differ: nginx has a parameter listen_backlog."""
@@ -105,7 +106,7 @@ def _find(host: Host, program: str, about: Completed, dump: Dump, pool: str) -> 
         check=(program, "-t", *TO_STDERR),
         start=(program, "--daemonize"),
         reload=None,
-        title="php-fpm: master process",
+        title=TITLE,
         pid_file=PurePosixPath(dump.sections[GLOBAL].get("pid", "")),
     )
     return Installation(
@@ -146,12 +147,15 @@ def _read_files(host: Host, layout: Layout) -> Files:
 
 def list_programs(listed: Completed, host: Host, package: str) -> tuple[str, ...]:
     """Return the programs, the highest version first. Raises TargetError when there is none."""
-    found = _PROGRAM.finditer(listed.stdout.decode(errors="replace"))
+    there = listed.stdout.decode(errors="replace")
+    found = [*_PROGRAM.finditer(there)] or _PROGRAM.finditer(
+        "\n".join(programs.find_executables(host, TITLE))
+    )
     versions = {each[0]: (int(each[1] or 0), int(each[2] or 0)) for each in found}
     if not versions:
         raise TargetError(
-            f"{host.name}: there is no php-fpm in {', '.join(DIRECTORIES)}. Install it with: apt-get install "
-            f"{package} (RHEL-likes: dnf install php-fpm)"
+            f"{host.name}: there is no php-fpm in {', '.join(DIRECTORIES)}, and root runs none. Install it "
+            f"with: apt-get install {package} (RHEL-likes: dnf install php-fpm)"
         )
     return tuple(sorted(versions, key=lambda program: versions[program], reverse=True))
 

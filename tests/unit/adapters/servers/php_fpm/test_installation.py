@@ -293,3 +293,13 @@ def test_its_log_explains_a_failure():
         "WARNING: [pool www] server reached pm.max_children setting (5), consider raising it",
         "WARNING: [pool www] child 12 exited on signal 11 (SIGSEGV) after 1.0 seconds",
     )
+
+
+def test_a_program_in_no_usual_place_is_the_one_that_root_runs():
+    program = "/opt/php/sbin/php-fpm"
+    host = host_of(replace(RHEL, programs=(program,)))
+    host.commands["find"] = lambda _host, argv, _stdin: completed(argv)
+    host.commands["pgrep"] = lambda _host, argv, _stdin: completed(argv, stdout=b"7\n")
+    host.commands["readlink"] = lambda _host, argv, _stdin: completed(argv, stdout=f"{program}\n".encode())
+
+    assert str(PhpFpm().detect(host).program) == program
