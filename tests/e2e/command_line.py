@@ -39,6 +39,12 @@ VALUES = {
 }
 
 
+def was_too_noisy(completed: "subprocess.CompletedProcess[str]") -> bool:
+    """Return whether noise ended a run; noise that passed is told on stderr alone, and the run went on."""
+    said = {0: "", 1: completed.stdout}.get(completed.returncode, completed.stderr)
+    return "too noisy" in said
+
+
 @dataclass(frozen=True)
 class CommandLine:
     """Runs tuner in a folder; everything that it starts carries a mark."""
@@ -103,8 +109,7 @@ class CommandLine:
         """Run a study; where the host was too noisy to measure on, from the start again, twice at most."""
         for _ in range(3):
             completed = self.run(*arguments, timeout_s=timeout_s)
-            # Noise that passed is no reason: then it went on.
-            if completed.returncode in {0, 1} or "too noisy" not in completed.stderr:
+            if not was_too_noisy(completed):
                 break
             for folder in self.folder.glob("*.study"):
                 shutil.rmtree(folder)

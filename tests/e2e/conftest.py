@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.command_line import CommandLine
+from tests.e2e.command_line import CommandLine, was_too_noisy
 from tests.e2e.traces import differences, eventually, picture
 from tuner.errors import TunerError
 from tuner.study import load_study
@@ -63,7 +63,7 @@ def interrupt(tuner, kills):
         ends.append(look_after(tuner, study, before))
     completed = tuner.run("run", study, *BUDGET, timeout_s=180)
     for _ in range(2):
-        if "too noisy" in completed.stderr and completed.returncode not in {0, 1}:
+        if was_too_noisy(completed):
             time.sleep(10)
             completed = tuner.run("run", study, *BUDGET, timeout_s=180)
     ends.append(look_after(tuner, study, before))
