@@ -55,7 +55,10 @@ def test_each_virtual_host_is_proposed_and_asked_by_its_name(bed: Testbed, tmp_p
     # A page of a load that is not the first was replaced: each start learns it again.
     (web.root / "srv/img/index.html").write_text(5000 * "y")
     notes: list[str] = []
-    with target.hold(notes.append), target.deploy(found.space.complete({"worker_processes": 3})) as deployment:
+    with (
+        target.hold(notes.append),
+        target.deploy(found.space.complete({"worker_processes": 3})) as deployment,
+    ):
         lengths = [each.body_bytes for each in deployment.under("both").requests]
     assert lengths == [3000, 5000]
     assert any("a page was replaced meanwhile" in note for note in notes)
