@@ -111,13 +111,17 @@ def _parse_status(completed: Completed, config: Config) -> dict[str, Scalar]:
 
 
 def _count_threads(look: FileReader, pid: int) -> int | None:
-    """Count the threads that serve: all but one, which waits for signals, of the youngest h2o."""
+    """Count the threads that serve: all but one, which waits for signals, of the youngest h2o.
+
+    With TLS it has a child of its own, which alone holds the private keys (neverbleed).
+    """
     pids = list(readback.walk_processes(look, pid)) if pid else []
     servers = [
         each
         for each in pids
         if PurePosixPath(readback.read_command_line(look, each).split(" ")[0]).name == "h2o"
     ]
+    servers = [each for each in servers if readback.read_status(look, each, "PPid") not in map(str, servers)]
     threads = readback.read_status(look, servers[-1], "Threads") if servers else None
     return int(threads) - 1 if threads else None
 
