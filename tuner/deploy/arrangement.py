@@ -1,7 +1,7 @@
 """What a study arranges in its sandbox: pages, mix, application, and who passes requests to whom."""
 
 import gzip
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
@@ -61,12 +61,22 @@ def find_application(settings: Study) -> Mapping[str, Application]:
     backend = settings.backend
     if backend is None:
         return {}
-    command, speaks = backend.command, backend.protocol
+    folder = settings.path.parent.resolve()
+    command, speaks = _resolve_files(backend.command, folder), backend.protocol
     if backend.name:
         known = plugins.make_backend(backend.name)
         command, speaks = known.command(), known.speaks
-    folder = str(settings.path.parent.resolve())
-    return {APPLICATION: Application(command=command, folder=folder, port=backend.port, speaks=speaks)}
+    return {APPLICATION: Application(command=command, folder=str(folder), port=backend.port, speaks=speaks)}
+
+
+def _resolve_files(command: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return a command whose files in the folder of the study are named as a shell there would find them."""
+    return tuple(
+        f"{{folder}}/{word}"
+        if (index or "/" in word) and not word.startswith("/") and (folder / word).is_file()
+        else word
+        for index, word in enumerate(command)
+    )
 
 
 def find_ready_paths(settings: Study) -> Mapping[str, str]:

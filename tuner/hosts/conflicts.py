@@ -266,7 +266,9 @@ def _read_only(inventory: Inventory, keys: set[str], files: Sequence[PurePosixPa
     for (mount, remedy), (first, *others) in unwritable.items():
         yield Conflict(
             what="it can only be read",
-            where=f"{first} and {len(others)} more files below {mount}" if others else str(first),
+            where=f"{first} and {len(others)} more file{'s' * (len(others) > 1)} below {mount}"
+            if others
+            else str(first),
             remedy=remedy,
             is_refused=True,
         )

@@ -14,6 +14,7 @@ from tuner.adapters.servers.nginx.locations import (
     Found,
     find_locations,
     find_named,
+    list_locations,
     normalize_path,
     read_location,
 )
@@ -48,6 +49,8 @@ class _State:
     """Whether it is an error's page that is looked for: one of its own errors has none."""
     is_ended: bool = False
     """Whether no more rewriting is done in this block."""
+    is_lost: bool = False
+    """Whether a variable led here, or anywhere else."""
 
 
 def follow_request(
@@ -82,7 +85,9 @@ class _Follower:
             yield replace(state, status=_CYCLE)
             return
         for each in self._rewrite(replace(state, chain=self._server), self._server[-1].children):
-            if each.status:
+            if each.is_lost:
+                yield each
+            elif each.status:
                 yield from self._fail(each)
             else:
                 yield from self._find(each)
@@ -106,7 +111,9 @@ class _Follower:
         is_inside = len(state.chain) > len(self._server)
         children = state.chain[-1].children if is_inside else ()
         for each in self._rewrite(state, children):
-            if each.status:
+            if each.is_lost:
+                yield each
+            elif each.status:
                 yield from self._fail(each)
             elif each.is_changed:
                 yield from self._find(each)
@@ -156,8 +163,9 @@ class _Follower:
             yield replace(state, status=302)
             return
         changed = self._fill(target, state)
-        if changed is None:  # it may lead anywhere: to go on as if it did not match is one of the ways
+        if changed is None:  # to go on as if it did not match is one of the ways
             yield state
+            yield from self._lead_anywhere(state)
             return
         path, _, more = changed.partition("?")
         yield replace(
@@ -235,9 +243,15 @@ class _Follower:
                 yield from self._answer(_enter(_clean(state), found))
         elif (filled := self._fill(target, state)) is None:
             yield replace(state, status=_NOT_FOUND)
+            yield from self._lead_anywhere(state)
         else:
             path, _, arguments = filled.partition("?")
             yield from self.enter(replace(_clean(state), path=path, arguments=arguments))
+
+    def _lead_anywhere(self, state: _State) -> Iterator[_State]:
+        """Give every location as an end: where a variable leads, nobody can tell."""
+        lost = replace(state, status=0, captures=(), is_ended=True, is_lost=True)
+        yield from (replace(lost, chain=chain) for chain in list_locations(self._server))
 
     def _serve(self, state: _State) -> Iterator[_State]:
         """Answer with what the location passes to, or with files."""

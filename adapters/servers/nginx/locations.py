@@ -4,6 +4,7 @@ https://nginx.org/en/docs/http/ngx_http_core_module.html#location
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
@@ -90,6 +91,14 @@ def find_named(chain: Chain, name: str) -> list[Found]:
     """Return the location of a server that has a name, as `@fallback`."""
     named = [each for each in chain[-1].inside("location") if each.arguments[:1] == (name,)]
     return [Found(chain=(*chain, each)) for each in named]
+
+
+def list_locations(chain: Chain) -> Iterator[Chain]:
+    """Yield a block and all locations in it, but for those that only their names lead to."""
+    yield chain
+    for each in chain[-1].inside("location"):
+        if read_location(each).modifier != "@":
+            yield from list_locations((*chain, each))
 
 
 def normalize_path(path: str, *, merges_slashes: bool = True) -> str:

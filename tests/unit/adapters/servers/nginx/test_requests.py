@@ -153,6 +153,20 @@ def test_what_a_condition_overrides_is_left_out_with_its_place():
         Nginx().rewrite({"sendfile": True}, installation)
 
 
+OF_A_VARIABLE = """\
+map $http_x $where { default /a; x /b; }
+server { listen 80; root /var/www/html; location / { keepalive_requests 3; rewrite ^ $where last; }
+  location /a { keepalive_requests 4; return 200 a; } location /b { sendfile on; return 200 b; } }"""
+
+
+def test_where_a_variable_leads_may_be_any_location():
+    installation = aim(files_of(OF_A_VARIABLE), send("http://127.0.0.1/index.html"))
+
+    assert "says so" in installation.facts.withheld["keepalive_requests"]
+    assert f"{MAIN}:5" in installation.facts.withheld["sendfile"]
+    assert installation.facts.current["keepalive_timeout"] == 75
+
+
 @pytest.mark.parametrize(("name", "kept"), [("shop.test", 7), ("elsewhere.example", 55)])
 def test_a_host_name_in_a_listen_is_an_address(name: str, kept: int):
     http = (
