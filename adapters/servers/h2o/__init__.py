@@ -121,7 +121,8 @@ def _count_threads(look: FileReader, pid: int) -> int | None:
         for each in pids
         if PurePosixPath(readback.read_command_line(look, each).split(" ")[0]).name == "h2o"
     ]
-    servers = [each for each in servers if readback.read_status(look, each, "PPid") not in map(str, servers)]
+    own = {str(each) for each in servers}
+    servers = [each for each in servers if readback.read_status(look, each, "PPid") not in own]
     threads = readback.read_status(look, servers[-1], "Threads") if servers else None
     return int(threads) - 1 if threads else None
 
