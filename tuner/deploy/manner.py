@@ -33,7 +33,9 @@ def refuse_lost_manner(host: Host, service: Service) -> None:
             f"{host.name}: {service.name} is the first process of its container, which would end with it. "
             "Start it as a daemon under an init there."
         )
-    if len(sessions) == 2 and sessions[0] == sessions[1]:  # noqa: PLR2004 - its own and its parent's
+    # A daemon has left its parent. php-fpm has a session of its own in the foreground, too.
+    is_child = words.get("PPid", ["1"])[0] not in {"0", "1"}
+    if is_child or (len(sessions) == 2 and sessions[0] == sessions[1]):  # noqa: PLR2004 - its own and its parent's
         raise TargetError(
             f"{host.name}: {service.name} is kept by process {words['PPid'][0]}, which would notice a "
             "restart. Start it as a daemon, or with systemd."
