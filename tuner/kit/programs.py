@@ -17,6 +17,8 @@ _LINE = re.compile(
     r"|\bline:? \d+(?:,? column:? \d+)?",
     re.IGNORECASE,
 )
+# Programs in containers and sandboxes have other files.
+_RUNNING = ("sh", "-c", 'exec pgrep --ns $$ --nslist pid,mnt -U 0 "$@"', "running")
 ONLINE_CPUS = PurePosixPath("/sys/devices/system/cpu/online")
 
 
@@ -40,21 +42,26 @@ def find_program(host: Host, names: tuple[str, ...], *arguments: str, package: s
 
 
 def _find_running(host: Host, names: Sequence[str]) -> list[str]:
-    """Return programs of these names that run, by their command lines; those of root alone are trusted."""
+    """Return programs of these names that root runs, by their command lines."""
     words = "|".join(dict.fromkeys(re.escape(PurePosixPath(name).name) for name in names))
-    program = rf"/[^ ]*/({words})"
+    # The title of nginx's first process has the program after some words.
+    running = list_running(host, f"^([a-z0-9-]+: master process )?/[^ ]*/({words})( |$)")
+    program = re.compile(rf"(?:.*? )??(/\S*/(?:{words}))(?: |$)")
+    return [found[1] for line in running if (found := program.match(line))]
+
+
+def list_running(host: Host, pattern: str) -> list[str]:
+    """Return the command lines of root's processes that match; those of others may say anything."""
     with suppress(TargetError):
-        # The title of nginx's first process has the program after some words.
-        listing = ("pgrep", "-U", "0", "-a", "-f", f"^([a-z0-9-]+: master process )?{program}( |$)")
-        listed = decode(host.run(listing, timeout_s=COMMAND_TIMEOUT_S))
-        return [each[0] for each in re.finditer(rf"(?<= ){program}(?= |$)", listed, re.MULTILINE)]
+        listed = host.run((*_RUNNING, "-a", "-f", pattern), timeout_s=COMMAND_TIMEOUT_S).stdout
+        return [line.partition(" ")[2] for line in listed.decode(errors="replace").splitlines()]
     return []
 
 
 def find_executables(host: Host, title: str) -> list[str]:
     """Return the programs of root's processes with a title, as far as this user may look at them."""
     with suppress(TargetError):
-        running = host.run(("pgrep", "-U", "0", "-f", title), timeout_s=COMMAND_TIMEOUT_S).stdout.split()
+        running = host.run((*_RUNNING, "-f", title), timeout_s=COMMAND_TIMEOUT_S).stdout.split()
         links = (("readlink", f"/proc/{pid.decode()}/exe") for pid in running)
         done = host.run_all([Command(argv=link, may_fail=True) for link in links])
         return list(dict.fromkeys(each.stdout.decode().strip() for each in done if each.returncode == 0))

@@ -14,7 +14,7 @@ from tuner.adapters.servers.nginx.syntax import ENCODING, Directive, read_direct
 from tuner.adapters.servers.nginx.tree import join_files, read_tree
 from tuner.errors import TargetError
 from tuner.kit.config_files import list_matching
-from tuner.kit.programs import decode
+from tuner.kit.programs import decode, list_running
 from tuner.kit.services import describe_service, probe_service
 from tuner.ports import Command, Facts, Files, Host, Installation, SentRequest
 
@@ -23,6 +23,7 @@ MASTER_TITLE = "nginx: master process"
 _DUMPED = re.compile(rb"^# configuration file (/.*):$", re.MULTILINE)
 _IN_FOREGROUND = re.compile(rb"daemon\s+off\s*;")
 _EMERGENCY = re.compile(r"\[emerg\] .*")
+_TOLD = re.compile(r"\s-c\s*(/\S+)")
 _NOT_PERMITTED = "(13: Permission denied)"
 
 
@@ -37,7 +38,7 @@ def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Instal
     Raises TargetError when there is no configuration, or one that nginx itself does not accept.
     """
     program, prefix = str(facts.program), PurePosixPath(build.get("prefix", "/usr/local/nginx"))
-    main = prefix / build.get("conf-path", "conf/nginx.conf")
+    main = prefix / (_find_main(host) or build.get("conf-path", "conf/nginx.conf"))
     check = (program, "-t", "-c", str(main))
     files = _read_files(host, main, _ask_names(host, program, main) or _gather_names(host, main))
     layout = Layout(join_files(main, files), files, build, partial(_resolve, host))
@@ -58,6 +59,13 @@ def find_installed(host: Host, facts: Facts, build: Mapping[str, str]) -> Instal
         log=None if log == "stderr" or log.startswith(("syslog:", "memory:")) else prefix / log,
     )
     return _with_layout(installation, layout)
+
+
+def _find_main(host: Host) -> str:
+    """Return the file that the running nginx was told to read; empty where it is the usual, or not clear."""
+    running = list_running(host, f"^{MASTER_TITLE}")
+    told = _TOLD.search(running[0]) if len(running) == 1 else None
+    return told[1] if told else ""
 
 
 def aim_installation(host: Host, installation: Installation, requests: Sequence[SentRequest]) -> Installation:

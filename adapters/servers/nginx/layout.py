@@ -200,6 +200,6 @@ def _find_block(tree: Directive, name: str) -> Directive:
     if not blocks:
         raise TargetError(
             f"nginx: {tree.path} has no {name} block, so it serves no pages that could be tuned. Add one, or "
-            "write the main file of the nginx that serves them."
+            "start the nginx that serves them."
         )
     return blocks[0]

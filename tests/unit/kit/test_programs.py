@@ -20,18 +20,19 @@ def say_version(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
 
 
 def list_running(_host: MemoryHost, argv: Argv, _stdin: bytes) -> Completed:
-    assert argv[:3] == ("pgrep", "-U", "0")  # a program of another user is not run as root
+    # A program of another user is not run as root, nor one of a container.
+    assert "pgrep --ns $$ --nslist pid,mnt -U 0" in argv[2]
     return completed(argv, stdout=RUNNING)
 
 
 def test_a_program_that_is_nowhere_is_the_one_that_root_runs():
-    host = MemoryHost(commands={"pgrep": list_running, "/opt/web/nginx": say_version})
+    host = MemoryHost(commands={"sh": list_running, "/opt/web/nginx": say_version})
 
     assert find_program(host, NAMES, "-V", package="nginx")[0] == "/opt/web/nginx"
 
 
 def test_a_program_in_its_place_comes_first():
-    host = MemoryHost(commands={"pgrep": list_running, "/opt/web/nginx": say_version, NAMES[1]: say_version})
+    host = MemoryHost(commands={"sh": list_running, "/opt/web/nginx": say_version, NAMES[1]: say_version})
 
     assert find_program(host, NAMES, "-V", package="nginx")[0] == NAMES[1]
 

@@ -119,6 +119,21 @@ def test_who_may_not_dump_the_configuration_follows_the_includes():
     assert found.facts.current == find("by-hand").facts.current
 
 
+@pytest.mark.parametrize(
+    ("running", "read"),
+    [
+        (b"7 nginx: master process nginx -c /srv/own.conf\n", "/srv/own.conf"),
+        (b"7 nginx: master process nginx -g daemon off;\n", "/etc/nginx/nginx.conf"),
+        (b"7 nginx: master process nginx -c /a\n8 nginx: master process nginx\n", "/etc/nginx/nginx.conf"),
+    ],
+)
+def test_what_the_running_nginx_was_told_to_read_is_read(running: bytes, read: str):
+    host = make_host({PurePosixPath(read): LAYOUTS["debian-12"][MAIN]})
+    host.commands["sh"] = lambda _host, argv, _stdin: completed(argv, stdout=running)
+
+    assert Nginx().find(host).service.check == ("nginx", "-t", "-c", read)
+
+
 def test_a_configuration_that_nginx_refuses_is_refused_with_its_words():
     host = make_host(LAYOUTS["debian-12"])
     nginx = host.commands["nginx"]

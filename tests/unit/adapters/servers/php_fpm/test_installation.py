@@ -299,7 +299,7 @@ def test_a_program_in_no_usual_place_is_the_one_that_root_runs():
     program = "/opt/php/sbin/php-fpm"
     host = host_of(replace(RHEL, programs=(program,)))
     host.commands["find"] = lambda _host, argv, _stdin: completed(argv)
-    host.commands["pgrep"] = lambda _host, argv, _stdin: completed(argv, stdout=b"7\n")
+    host.commands["sh"] = lambda _host, argv, _stdin: completed(argv, stdout=b"7\n")
     host.commands["readlink"] = lambda _host, argv, _stdin: completed(argv, stdout=f"{program}\n".encode())
 
     assert str(PhpFpm().detect(host).program) == program
