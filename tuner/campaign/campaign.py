@@ -4,6 +4,8 @@ Every stage asks the storage what is there already and does only what is missing
 study goes on with the same command.
 """
 
+import logging
+
 from tuner.campaign.controls import measure_control
 from tuner.campaign.experiment import Experiment, PlanChanged
 from tuner.campaign.generator_room import give_generator_room
@@ -23,6 +25,7 @@ from tuner.records import Role
 from tuner.statistics.confirmation.other_loads import describe
 from tuner.study.facts import REFUSALS, TOO_NOISY, VERDICT
 
+LOG = logging.getLogger(__name__)
 MOST_REFUSALS = 5
 """A winner that crashes costs next to no time: without a bound, one reduction after another is tried."""
 LEAST_CONTROLS = 2
@@ -42,7 +45,8 @@ def run_campaign(experiment: Experiment) -> str:
     while True:
         try:
             return _run_stages(experiment)
-        except PlanChanged:
+        except PlanChanged as changed:
+            LOG.info("another worker has settled a stage: %s", changed)
             verdict = experiment.storage.recall(VERDICT)
             if verdict is not None:
                 return verdict

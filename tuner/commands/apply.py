@@ -24,6 +24,7 @@ from tuner.restore.recovery import LastApply, find_applied
 from tuner.space import Space
 from tuner.study import Study, TargetSettings
 from tuner.study.open_storage import is_there
+from tuner.study.study_log import logged
 
 PURPOSE = "apply"
 SYSCTL_FILE = PurePosixPath("/etc/sysctl.d/99-tuner.conf")
@@ -126,7 +127,7 @@ def apply_winner(
     """
     change = plan_change(reading, host_name=host_name, url=url, confirm_within_s=confirm_within_s)
     host, target, files = change.host, change.target, change.files
-    with open_journal() as journal:
+    with logged(reading.settings.folder), open_journal() as journal:
         lease = Lease(
             host, journal=journal, purpose=PURPOSE, study=reading.settings.name, watchdog_s=confirm_within_s
         )

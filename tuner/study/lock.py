@@ -43,8 +43,7 @@ def locked(settings: Study, *, is_shared: bool = False) -> Iterator[None]:
         _claim(descriptor, settings, is_shared=is_shared)
         if is_new:
             opened.callback(_remove_if_unused, settings.folder, folder)
-        with translated(settings.folder / LOG, "written"):
-            opened.enter_context(logged(settings.folder))
+        opened.enter_context(logged(settings.folder))
         yield
 
 

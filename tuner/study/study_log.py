@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tuner.log import LOGGER, BoundedLog
-from tuner.study.folder import open_file, open_folder
+from tuner.study.folder import open_file, open_folder, translated
 
 LOG = "log"
 """Its name; older parts are called log.1, log.2 …"""
@@ -20,9 +20,10 @@ def logged(folder: Path) -> Iterator[None]:
 
     Raises:
         UsageError: the file is a link, another user's, or may be written by others.
-        OSError: it cannot be opened.
+        TargetError: it cannot be written.
     """
-    handler = BoundedLog(folder / LOG, _open)
+    with translated(folder / LOG, "written"):
+        handler = BoundedLog(folder / LOG, _open)
     if LOGGER.level == logging.NOTSET:
         LOGGER.setLevel(logging.INFO)
     LOGGER.addHandler(handler)
