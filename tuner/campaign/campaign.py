@@ -45,8 +45,8 @@ def run_campaign(experiment: Experiment) -> str:
     while True:
         try:
             return _run_stages(experiment)
-        except PlanChanged as changed:
-            LOG.info("another worker has settled a stage: %s", changed)
+        except PlanChanged:
+            LOG.info("another worker has settled a stage; what is missing is looked at again")
             verdict = experiment.storage.recall(VERDICT)
             if verdict is not None:
                 return verdict
