@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from docs.generate.markdown import code, escape, fields, put
-from tuner.space.schema import FLAG
+from tuner.space.file_format import FLAG
 from tuner.study.schema import json_schema
 
 HEAD = """\

@@ -6,7 +6,6 @@
 import json
 import re
 import sys
-from collections.abc import Callable
 from typing import Annotated, Any, get_args
 
 from pydantic import (
@@ -14,20 +13,17 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    PlainValidator,
     Tag,
-    WithJsonSchema,
 )
 
 from tuner.ports import Scalar
 from tuner.space import parameters
-from tuner.space.format_faults import tidy
-from tuner.space.problems import Refused, quote, suggest
+from tuner.space.file_format import Flag, make_schema, one_of, read_as
+from tuner.space.problems import Refused, quote
 from tuner.space.rules import ALLOWANCE
-from tuner.space.values import as_flag, as_number
+from tuner.space.values import as_number
 from tuner.space.yaml_text import Plain
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 LONGEST_NAME = 100
 LONGEST_SCALAR = 1000
 _NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*(?:\[[0-9]{1,2}\])?")
@@ -62,14 +58,6 @@ def _read_text(value: object) -> str:
         return _shortened(" ".join(value.split()))
     what = "there is no text" if value in (None, "") else f"{quote(value)} is not a text"
     raise Refused(what, "Write a text; quote it if it looks like a number")
-
-
-def _read_flag(value: object) -> bool:
-    """Return true or false."""
-    flag = as_flag(value)
-    if flag is None:
-        raise Refused(f"{quote(value)} is neither true nor false", "Write true or false")
-    return flag
 
 
 def _read_version(value: object) -> str:
@@ -116,42 +104,23 @@ def _read_name(value: object) -> str:
     )
 
 
-def _one_of(*allowed: str) -> Callable[[object], str]:
-    """Return a reader for one of a few words."""
-
-    def read(value: object) -> str:
-        if isinstance(value, str) and value in allowed:
-            return str(value)
-        raise Refused(f"{quote(value)} is none of {', '.join(allowed)}", suggest(str(value), allowed))
-
-    return read
-
-
-def _as(read: Callable[[object], object], schema: dict[str, Any]) -> tuple[PlainValidator, WithJsonSchema]:
-    return PlainValidator(read), WithJsonSchema(schema)
-
-
-def _enum(*words: str) -> tuple[PlainValidator, WithJsonSchema]:
-    return _as(_one_of(*words), {"enum": list(words)})
-
-
 _NAME = {"type": "string", "pattern": f"^{_NAME_PATTERN.pattern}$"}
 _VERSION = {"type": "string", "pattern": f"^{_VERSION_PATTERN.pattern}$"}
-FLAG = {"enum": [True, False, "on", "off", "yes", "no"]}
 
-Name = Annotated[str, *_as(_read_name, _NAME)]
-Words = Annotated[str, *_as(_read_text, {"type": "string", "minLength": 1})]
-Flag = Annotated[bool, *_as(_read_flag, FLAG)]
-Version = Annotated[str, *_as(_read_version, _VERSION)]
-Number = Annotated[Scalar, *_as(_read_expression, {"type": ["number", "string"]})]
-Condition = Annotated[Scalar, *_as(_read_expression, {"type": ["string", "boolean"]})]
-Value = Annotated[Scalar, *_as(_read_scalar, {"type": ["number", "string", "boolean"]})]
-Step = Annotated[float, *_as(_read_step, {"type": "number", "exclusiveMinimum": 0})]
-Odds = Annotated[float, *_as(_read_odds, {"type": "number", "minimum": 1, "maximum": parameters.MOST_ODDS})]
-Kind = Annotated[str, *_enum(*get_args(parameters.Kind))]
-Risk = Annotated[str, *_enum(*get_args(parameters.Risk))]
-Apply = Annotated[str, *_enum(*get_args(parameters.Apply))]
-Allowance = Annotated[str, *_enum(*get_args(parameters.Risk), ALLOWANCE)]
+Name = Annotated[str, *read_as(_read_name, _NAME)]
+Words = Annotated[str, *read_as(_read_text, {"type": "string", "minLength": 1})]
+Version = Annotated[str, *read_as(_read_version, _VERSION)]
+Number = Annotated[Scalar, *read_as(_read_expression, {"type": ["number", "string"]})]
+Condition = Annotated[Scalar, *read_as(_read_expression, {"type": ["string", "boolean"]})]
+Value = Annotated[Scalar, *read_as(_read_scalar, {"type": ["number", "string", "boolean"]})]
+Step = Annotated[float, *read_as(_read_step, {"type": "number", "exclusiveMinimum": 0})]
+Odds = Annotated[
+    float, *read_as(_read_odds, {"type": "number", "minimum": 1, "maximum": parameters.MOST_ODDS})
+]
+Kind = Annotated[str, *one_of(*get_args(parameters.Kind))]
+Risk = Annotated[str, *one_of(*get_args(parameters.Risk))]
+Apply = Annotated[str, *one_of(*get_args(parameters.Apply))]
+Allowance = Annotated[str, *one_of(*get_args(parameters.Risk), ALLOWANCE)]
 
 
 class _Entry(BaseModel):
@@ -175,7 +144,7 @@ class HintEntry(_Entry):
     """What experts know of a parameter, as odds. The search leans on it, and a third of it does not."""
 
     value: Value | None = Field(None, description="The value that is likely to be better.")
-    direction: Annotated[str, *_enum(*get_args(parameters.Direction))] | None = Field(
+    direction: Annotated[str, *one_of(*get_args(parameters.Direction))] | None = Field(
         None, description="The side of the default that is likely to be better."
     )
     odds: Odds = Field(description="So many to one that it helps: 3 means right three times out of four.")
@@ -191,7 +160,7 @@ class ParameterEntry(_SettingEntry):
     kind: Kind | None = Field(None, description="What its values are.")
     low: Number | None = Field(None, description="Smallest value: a number or an expression.")
     high: Number | None = Field(None, description="Largest value: a number or an expression.")
-    scale: Annotated[str, *_enum("linear", "log")] | None = Field(
+    scale: Annotated[str, *one_of("linear", "log")] | None = Field(
         None, description="How it is sampled between low and high; linear unless said."
     )
     step: Step | None = Field(None, description="Distance between two values, counted from low.")
@@ -220,7 +189,7 @@ class ParameterEntry(_SettingEntry):
         None, description="Where that is known from: the server's code or its manual."
     )
     hint: HintEntry | None = Field(None, description="What experts know of it, as odds.")
-    scope: Annotated[str, *_enum("netns", "host", "private")] | None = Field(
+    scope: Annotated[str, *one_of("netns", "host", "private")] | None = Field(
         None,
         description="host: one value for the machine, which a sandbox does not touch. private: of private "
         "instances only, as no file of an installed service holds it.",
@@ -232,7 +201,7 @@ class DerivedEntry(_SettingEntry):
     """A setting that follows from others and is never sampled."""
 
     value: Number = Field(description="Expression over facts, parameters and other derived settings.")
-    kind: Annotated[str, *_enum("int", "float")] | None = Field(
+    kind: Annotated[str, *one_of("int", "float")] | None = Field(
         None, description="float keeps fractions; int, the default, cuts them off."
     )
     limit: Flag | None = Field(
@@ -323,12 +292,7 @@ class SpaceFile(_Entry):
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a space file."""
-    schema: dict[str, Any] = tidy(SpaceFile.model_json_schema())
-    return {
-        "$schema": DIALECT,
-        "title": "tuner search space",
-        **schema,
-    }
+    return make_schema(SpaceFile, "tuner search space")
 
 
 if __name__ == "__main__":

@@ -178,7 +178,7 @@ class Merged:
 
 def merge(documents: Sequence[Document]) -> Merged:
     """Return all documents as one. Raises UsageError."""
-    from tuner.space.format_faults import validate  # pydantic is slow to import
+    from tuner.space.file_format import validate  # pydantic is slow to import
     from tuner.space.schema import SpaceFile
 
     merged = Merged()
@@ -191,7 +191,7 @@ def merge(documents: Sequence[Document]) -> Merged:
 
 
 def _add(merged: Merged, document: Document, file: "SpaceFile") -> None:
-    from tuner.space.format_faults import validate  # pydantic is slow to import
+    from tuner.space.file_format import validate  # pydantic is slow to import
     from tuner.space.schema import SpaceFile
 
     server = file.server or ""

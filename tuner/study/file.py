@@ -15,7 +15,7 @@ from tuner.hosts.url import Url, parse_url
 from tuner.log import hide
 from tuner.optimize.catalogue import ONE_OBJECTIVE
 from tuner.ports import H2, HTTP1, RequestKind, Scalar
-from tuner.space.format_faults import validate
+from tuner.space.file_format import validate
 from tuner.space.problems import Refused, problem, quote, suggest
 from tuner.space.yaml_text import LARGEST_FILE_BYTES, Document, read_yaml
 from tuner.space.yaml_text import Path as Keys

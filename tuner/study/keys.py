@@ -10,20 +10,15 @@ from pydantic import (
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
-    PlainValidator,
-    WithJsonSchema,
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from tuner.space.problems import Refused, quote, suggest
-from tuner.space.schema import FLAG
-from tuner.space.values import FLAGS
+from tuner.space.file_format import Metadata, read_as
+from tuner.space.problems import Refused, quote
 from tuner.space.yaml_text import Plain
 
-Metadata = tuple[Any, ...]
-"""Of a type, for `Annotated`."""
 TEXT = {"type": ["string", "number"]}
 """Without quotes a year is a number to an editor, and a text to tuner."""
 
@@ -84,29 +79,6 @@ def _read_command(value: object) -> tuple[str, ...]:
     return command
 
 
-def _read_flag(value: object) -> bool:
-    flag = FLAGS.get(str(value).lower())
-    if flag is None:
-        raise Refused(f"{quote(value)} is neither true nor false", "Write true or false")
-    return flag
-
-
-def read_as(read: Callable[[Any], object], schema: Mapping[str, Any]) -> Metadata:
-    """Read a value by a function that raises Refused, and show it to an editor by a JSON Schema."""
-    return PlainValidator(read), WithJsonSchema(dict(schema))
-
-
-def one_of(*words: str) -> Metadata:
-    """Read one of a few words."""
-
-    def read(value: object) -> str:
-        if (text := read_text(value)) not in words:
-            raise Refused(f"there is no {quote(text)}", suggest(text, words))
-        return text
-
-    return read_as(read, {"enum": list(words)})
-
-
 def of_form(pattern: re.Pattern[str], wrong: str, remedy: str) -> Metadata:
     """Read a text of a form; `wrong` says what any other one is not."""
 
@@ -150,4 +122,3 @@ Text = Annotated[str, *read_as(read_text, TEXT)]
 Texts = Annotated[tuple[str, ...], *read_as(_read_texts, {"type": "array", "items": TEXT})]
 OneOrMore = Annotated[tuple[str, ...], *read_as(_read_one_or_more, one_or_more())]
 Command = Annotated[tuple[str, ...], *read_as(_read_command, {"type": "array", "items": TEXT, "minItems": 1})]
-Flag = Annotated[bool, *read_as(_read_flag, FLAG)]

@@ -19,16 +19,15 @@ from tuner.ports import H2, H2C, HTTP, HTTP1, WEBSOCKET, Body, BodyCheck, Reques
 from tuner.records.blend import Across
 from tuner.records.hosts import AcrossHosts
 from tuner.space import available_spaces, is_path, suggest_space
-from tuner.space.format_faults import tidy
+from tuner.space.file_format import Flag, make_schema, one_of, read_as
 from tuner.space.problems import Refused, quote, suggest
-from tuner.space.schema import DIALECT, SpaceFile
+from tuner.space.schema import SpaceFile
 from tuner.study.backend import BackendSettings, require_port
 from tuner.study.databases.storage_url import show_url
 from tuner.study.keys import (
     TEXT,
     Command,
     Entry,
-    Flag,
     OneOrMore,
     Suggest,
     Text,
@@ -36,9 +35,7 @@ from tuner.study.keys import (
     key,
     list_of,
     of_form,
-    one_of,
     one_or_more,
-    read_as,
     read_text,
 )
 from tuner.study.loads.builtin_loads import BUILTIN, BUILTIN_LOADS
@@ -579,5 +576,4 @@ class StudyFile(Entry):
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a study file; it completes the names of what is registered here."""
-    schema: dict[str, Any] = tidy(StudyFile.model_json_schema())
-    return {"$schema": DIALECT, "title": "tuner study", **schema}
+    return make_schema(StudyFile, "tuner study")

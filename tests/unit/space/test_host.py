@@ -201,7 +201,7 @@ class TestRisks:
 
     def test_an_unknown_risk_is_refused(self, tmp_path):
         with pytest.raises(
-            UsageError, match=r"^space entry 2: allow\.0: 'semantics' is none of .*Did you mean semantic"
+            UsageError, match=r"^space entry 2: allow\.0: there is no 'semantics'\. Did you mean semantic"
         ):
             load(self.TEXT, tmp_path, {"allow": ["semantics"]})
 

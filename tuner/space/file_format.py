@@ -1,19 +1,23 @@
-"""Checks a file against the model of its format, and explains the first fault in words of the file.
+"""What the formats of files have in common: types of values, messages on the first fault, JSON Schema.
 
 What a message offers (known keys, words, bounds) comes from the model's JSON Schema, as an editor has it.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PlainValidator, ValidationError, WithJsonSchema
 
 from tuner.errors import UsageError
 from tuner.space.problems import Refused, problem, quote, suggest
-from tuner.space.values import format_number
+from tuner.space.values import as_flag, format_number
 from tuner.space.yaml_text import Document, Path
 
 Model = TypeVar("Model", bound=BaseModel)
+Metadata = tuple[Any, ...]
+"""Of a type, for `Annotated`."""
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+FLAG = {"enum": [True, False, "on", "off", "yes", "no"]}
 OUT_OF_RANGE = ("greater_than_equal", "less_than_equal", "finite_number")
 KINDS = {
     "int": ("whole number", ""),
@@ -26,6 +30,36 @@ KINDS = {
     "string": ("text", "Write one value"),
 }
 """First word of pydantic's name of a fault → what belongs there, and what to write; a number has bounds."""
+
+
+def read_as(read: Callable[[Any], object], schema: Mapping[str, Any]) -> Metadata:
+    """Read a value by a function that raises Refused, and show it to an editor by a JSON Schema."""
+    return PlainValidator(read), WithJsonSchema(dict(schema))
+
+
+def one_of(*words: str) -> Metadata:
+    """Read one of a few words."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and value in words:
+            return str(value)
+        raise _none_of(value, words)
+
+    return read_as(read, {"enum": list(words)})
+
+
+def _none_of(value: object, words: Iterable[str]) -> Refused:
+    return Refused(f"there is no {quote(value)}", suggest(str(value), words))
+
+
+def _read_flag(value: object) -> bool:
+    flag = as_flag(value)
+    if flag is None:
+        raise Refused(f"{quote(value)} is neither true nor false", "Write true or false")
+    return flag
+
+
+Flag = Annotated[bool, *read_as(_read_flag, FLAG)]
 
 
 def validate(model: type[Model], document: Document) -> Model:
@@ -58,7 +92,8 @@ def _explain(document: Document, fault: Any, make_schema: Callable[[], Any]) -> 
     nodes = list(find_nodes(schema, path))
     if kind in {"enum", "literal_error"}:
         words = [word for node in nodes for word in node.get("enum", ())]
-        return problem(place, f"there is no {quote(value)}", suggest(str(value), words))
+        refused = _none_of(value, words)
+        return problem(place, refused.wrong, refused.remedy)
     if kind in OUT_OF_RANGE:
         return problem(place, f"{value} is out of range", _suggest_bounds(nodes))
     what, remedy = KINDS.get(kind.partition("_")[0], ("value of this key", "Correct the value"))
@@ -105,13 +140,18 @@ def _branches(schema: Any, node: Any) -> Iterator[Any]:  # noqa: ANN401 - JSON
         yield from _branches(schema, choice)
 
 
-def tidy(node: Any) -> Any:  # noqa: ANN401 - JSON
+def make_schema(model: type[BaseModel], title: str) -> dict[str, Any]:
+    """Return the JSON Schema of a format, for editors."""
+    return {"$schema": DIALECT, "title": title, **_tidy(model.model_json_schema())}
+
+
+def _tidy(node: Any) -> Any:  # noqa: ANN401 - JSON
     """Drop what says nothing to an editor: titles made of names, and defaults that are empty."""
     if isinstance(node, list):
-        return [tidy(item) for item in node]
+        return [_tidy(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kept = {key: tidy(item) for key, item in node.items() if not _is_noise(key, item)}
+    kept = {key: _tidy(item) for key, item in node.items() if not _is_noise(key, item)}
     branches = [branch for branch in kept.get("anyOf", []) if branch != {"type": "null"}]
     if "patternProperties" in kept:  # else a key of any other form would pass
         kept["additionalProperties"] = False
