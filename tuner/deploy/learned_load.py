@@ -37,7 +37,8 @@ class LearnedLoad:
     def learn_again(self) -> bool:
         """Ask for all pages once more; return whether one is another than was known."""
         before, self.pages = self.pages, self.learner.learn(self.kinds, self.ask, is_doubtful=True)
-        return self.pages != before
+        # One that varies was only asked for more often.
+        return [each.kind for each in self.pages] != [each.kind for each in before]
 
     def asked(self) -> Asked:
         """Return what the load asks for, with what is known of the pages now."""

@@ -211,7 +211,8 @@ def _describe_varying(kind: RequestKind, seen: _Seen, *, is_packed: bool) -> Pag
     """Return a page that is judged by its status and by what all answers have in common."""
     marker = "" if is_packed else seen.find_marker()
     body = replace(kind.body, varies=True, least_bytes=min(1, *seen.bodies), contains=marker)
-    return _take_varying(replace(kind, body=body), f" varies, {seen.span} in {len(seen.bodies)} answers")
+    page = _take_varying(replace(kind, body=body), f" varies, {seen.span} in {len(seen.bodies)} answers")
+    return replace(page, said=f"{page.said}, for load generators that read bodies") if marker else page
 
 
 def _take_varying(kind: RequestKind, found: str = "") -> Page:
