@@ -307,4 +307,4 @@ def test_a_certificate_that_nobody_else_trusts_is_named_or_accepted_and_a_redire
     with pytest.raises(TargetError, match=r"its certificate is not the expected one: .*`load\.ca:`"):
         look(secure)
     for more in (f", ca: {file}", ", verify: false"):
-        assert look(secure, more).pages[0].kind.body_bytes
+        assert look(secure, more).load.pages[0].kind.body_bytes
