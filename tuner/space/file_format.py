@@ -95,7 +95,7 @@ def _explain(document: Document, fault: Any, make_schema: Callable[[], Any]) -> 
         refused = _none_of(value, words)
         return problem(place, refused.wrong, refused.remedy)
     if kind in OUT_OF_RANGE:
-        return problem(place, f"{value} is out of range", _suggest_bounds(nodes))
+        return problem(place, f"{str(value).strip()} is out of range", _suggest_bounds(nodes))
     what, remedy = KINDS.get(kind.partition("_")[0], ("value of this key", "Correct the value"))
     return problem(place, f"{quote(value)} is not a {what}", remedy or _suggest_bounds(nodes))
 

@@ -136,12 +136,12 @@ class _SettingEntry(_Entry):
     why: Words | None = Field(None, description="One sentence: what it does to a web server's speed.")
     source: Words | None = Field(None, description="Manual page, kernel file or section.")
     also: Words | None = Field(
-        None, description="What else a change does for users or operators; shown wherever it ships."
+        None, description="Risk of a change to users or operators; shown wherever the setting ships."
     )
 
 
 class HintEntry(_Entry):
-    """What experts know of a parameter, as odds. The search leans on it, and a third of it does not."""
+    """Expert knowledge of a parameter, as odds. Two thirds of the search lean on it."""
 
     value: Value | None = Field(None, description="The value that is likely to be better.")
     direction: Annotated[str, *one_of(*get_args(parameters.Direction))] | None = Field(
@@ -157,7 +157,7 @@ class HintEntry(_Entry):
 class ParameterEntry(_SettingEntry):
     """One setting that may be tuned. In a file that refines, only the fields that change."""
 
-    kind: Kind | None = Field(None, description="What its values are.")
+    kind: Kind | None = Field(None, description="Kind of its values.")
     low: Number | None = Field(None, description="Smallest value: a number or an expression.")
     high: Number | None = Field(None, description="Largest value: a number or an expression.")
     scale: Annotated[str, *one_of("linear", "log")] | None = Field(
@@ -166,8 +166,8 @@ class ParameterEntry(_SettingEntry):
     step: Step | None = Field(None, description="Distance between two values, counted from low.")
     default: Value | None = Field(
         None,
-        description="What holds when nobody tunes: a value, an expression, the label of a special value, or "
-        "`current` for what is in force on the host.",
+        description="Value without tuning: a value, an expression, the label of a special value, or "
+        "`current` for the active value on the host.",
     )
     special: dict[Words, Value] | None = Field(
         None, description="Values apart from the range, label: stored value, as `off: 0`."
@@ -177,7 +177,7 @@ class ParameterEntry(_SettingEntry):
     risk: Risk | None = Field(
         None, description="semantic and risky ones keep their default until `allow:` names their risk."
     )
-    apply: Apply | None = Field(None, description="What it takes to put a new value in force.")
+    apply: Apply | None = Field(None, description="Action that makes a new value active.")
     acts_when: Condition | None = Field(
         None,
         description="Condition over facts of the load (keepalive, pipelining, page_bytes, pages, protocol, "
@@ -185,10 +185,8 @@ class ParameterEntry(_SettingEntry):
         "parameters; where it does not hold a change cannot be felt, and the parameter keeps its default. A "
         "fact that is not known counts as acting.",
     )
-    acts_source: Words | None = Field(
-        None, description="Where that is known from: the server's code or its manual."
-    )
-    hint: HintEntry | None = Field(None, description="What experts know of it, as odds.")
+    acts_source: Words | None = Field(None, description="Evidence: the server's code or its manual.")
+    hint: HintEntry | None = Field(None, description="Expert knowledge of it, as odds.")
     scope: Annotated[str, *one_of("netns", "host", "private")] | None = Field(
         None,
         description="host: one value for the machine, which a sandbox does not touch. private: of private "
@@ -218,24 +216,24 @@ class CapacityEntry(_Entry):
 
     value: Number = Field(description="Expression over facts, parameters and derived settings.")
     counts: Words | None = Field(
-        None, description="What is counted, in the plural; the figure's name unless said."
+        None, description="Things that are counted, in the plural; default: the figure's name."
     )
-    why: Words | None = Field(None, description="What happens beyond it.")
+    why: Words | None = Field(None, description="Consequence of exceeding it.")
     source: Words | None = Field(None, description="Manual page, source file or section.")
 
 
 class ConstraintEntry(_Entry):
-    """What cannot be built by bounds and derived settings."""
+    """A rule that bounds and derived settings cannot express."""
 
     rule: Condition = Field(description="Expression that must be true.")
-    why: Words | None = Field(None, description="What happens otherwise.")
+    why: Words | None = Field(None, description="Consequence of breaking it.")
 
 
 class PresetEntry(_Entry):
     """Values known from elsewhere, tried before the search unless it says otherwise."""
 
     title: Words | None = Field(None, description="One line.")
-    source: Words | None = Field(None, description="Who recommends them.")
+    source: Words | None = Field(None, description="Source of the recommendation.")
     try_first: Flag | None = Field(
         None, description="false: a recipe that is measured only when it is asked for by its name."
     )
@@ -259,8 +257,8 @@ class SpaceFile(_Entry):
     derived: dict[Name, DerivedEntry] = Field(default_factory=dict, description="Settings that follow.")
     capacity: dict[Name, CapacityEntry] = Field(
         default_factory=dict,
-        description="What the server can hold at once: connections, requests, queue, memory_mib …; an "
-        "expression asks with least('requests') for what no candidate may go below.",
+        description="Capacity of the server: connections, requests, queue, memory_mib …; an expression asks "
+        "with least('requests') for the least that a candidate may have.",
     )
     constraints: list[ConstraintEntry] = Field(default_factory=list, description="Rules between parameters.")
     presets: dict[Words, PresetEntry] = Field(

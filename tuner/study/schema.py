@@ -198,7 +198,7 @@ class ServerEntry(Entry):
 
 
 class TargetSettings(Entry):
-    """Which machine is tuned, and how."""
+    """A machine that is tuned."""
 
     host: Text = key("local, or ssh://user@host:port.", "ssh://deploy@web1", LOCAL)
     mode: Literal["sandbox", "managed"] = key(
@@ -283,7 +283,7 @@ class RequestEntry(Entry):
 
 
 class LoadEntry(Entry):
-    """What is sent, by what."""
+    """Requests, and the load generator that sends them."""
 
     model_config = ConfigDict(json_schema_extra={"dependentRequired": {"time_limit_s": ["requests_total"]}})
 
@@ -292,7 +292,7 @@ class LoadEntry(Entry):
         tuple[str, ...],
         *read_as(_read_hosts, one_or_more(_HOST)),
     ] = key(
-        "Where the load comes from: local, ssh://user@host:port, or several.",
+        "Host that sends the load: local, ssh://user@host:port, or several.",
         "ssh://load1",
         (LOCAL,),
         json_schema_extra={"default": LOCAL},
@@ -403,7 +403,7 @@ class NamedLoadEntry(LoadEntry):
     name: Annotated[
         str, *of_form(LOAD_NAME, "is no name of a load", "Name it with letters, digits, . _ and -")
     ] = key("Its name in results. Default: that of its content.", "api", "")
-    weight: float = key("What it counts, relative to the others.", 2, 1.0, ge=0, le=1e6)
+    weight: float = key("Its weight, relative to the others.", 2, 1.0, ge=0, le=1e6)
 
     @model_validator(mode="after")
     def _require_name(self) -> Self:
@@ -419,7 +419,9 @@ class BackendEntry(Entry):
     command: Command = key(
         "Program and arguments, with {port} and {folder}.", ["node", "{folder}/shop.js", "{port}"]
     )
-    port: int | None = key("Where it listens when it cannot be told.", 3000, None, ge=1, le=65535)
+    port: int | None = key(
+        "Port on which it listens, where its command has no {port}.", 3000, None, ge=1, le=65535
+    )
     ready: SitePath = key("Path that it answers with 200 when it is ready.", "/health", "")
     protocol: Annotated[str, *one_of(HTTP, WEBSOCKET)] = key("Protocol that it speaks.", WEBSOCKET, HTTP)
 
@@ -445,7 +447,7 @@ class BudgetEntry(Entry):
 
 
 class StudyFile(Entry):
-    """What to tune, under which load, for how long."""
+    """A study: servers, settings, load and budget."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -461,7 +463,7 @@ class StudyFile(Entry):
         "Its name: letters, digits, . _ and -.", "nginx-static"
     )
     title: Text = key("The question of the study, in one line.", "How many workers are enough?", "")
-    source: Text = key("Where its question comes from.", "An article, 2015", "")
+    source: Text = key("Source of its question.", "An article, 2015", "")
     servers: Annotated[
         tuple[
             Annotated[
@@ -474,7 +476,9 @@ class StudyFile(Entry):
             ...,
         ],
         *list_of("adapters", "Write `servers: [NAME]`, each once"),
-    ] = key("In the order in which requests go through them; `tuner adapters` lists them.", ["nginx"])
+    ] = key(
+        "Adapters, in the order in which requests pass through them; `tuner adapters` lists them.", ["nginx"]
+    )
     space: Annotated[
         tuple[str | Mapping[str, Any], ...],
         PlainValidator(
@@ -507,7 +511,7 @@ class StudyFile(Entry):
             least=LEAST_TARGETS, most=MOST_TARGETS,
         ),
     ] = key(
-        "Several machines, for all of which the winner is to hold, in place of one.",
+        "Several machines in place of one; the winner must hold on all of them.",
         ["ssh://root@web1", "ssh://root@web2"], (),
     )  # fmt: skip
     across: Annotated[AcrossHosts, WithJsonSchema({"enum": list(AcrossHosts)})] = key(
