@@ -70,7 +70,10 @@ def validate(model: type[Model], document: Document) -> Model:
         found = error.errors(include_url=False)
         # A list is also too short where items of it are wrong.
         faults = [fault for fault in found if fault["type"] != "too_short"] or found
-        first = min(faults, key=lambda fault: document.place(_path(fault)).line or 0)
+        # A key that is missing may be one that is misspelt.
+        first = min(
+            faults, key=lambda fault: (fault["type"] == "missing", document.place(_path(fault)).line or 0)
+        )
         raise _explain(document, first, model.model_json_schema) from error
 
 

@@ -269,6 +269,10 @@ def test_where_the_load_comes_from_belongs_to_what_is_measured(study):
         ("study: a\nservers: [nginx]\nspace: [[nginx]]\n", ":3: "),
         ("study: a\nservers: [nginx\n", ":"),
         ("- study\n", ""),
+        (
+            "studie: a\nservers: [nginx]\nspace: [nginx]\n",
+            ":1: studie: this key is not known. Did you mean study?",
+        ),
         ("", ""),
         ("study: [", ""),
         ("study: a\nstudy: b\nservers: [nginx]\nspace: [nginx]\n", ":2: "),
