@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tuner.commands.all_targets import run
     from tuner.commands.contests.compare import compare
-    from tuner.commands.contests.compare_several import compare_several
+    from tuner.commands.contests.contest import compare_several
     from tuner.commands.contests.curve import curve
     from tuner.commands.contests.sweep import sweep
     from tuner.commands.contests.versus import versus
@@ -48,7 +48,7 @@ __all__ = [
 _HOMES = {
     "tuner.commands.all_targets": ("run",),
     "tuner.commands.contests.compare": ("compare",),
-    "tuner.commands.contests.compare_several": ("compare_several",),
+    "tuner.commands.contests.contest": ("compare_several",),
     "tuner.commands.contests.curve": ("curve",),
     "tuner.commands.outputs": ("write_export",),
     "tuner.commands.regression.gate": ("gate",),

@@ -33,7 +33,8 @@ from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import SimulatedClock
 from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment
-from tuner.commands.session import name_session, name_worker
+from tuner.campaign.start_runner import name_session
+from tuner.commands.session import name_worker
 from tuner.optimize.optimizer import Observation, Optimizer, Suggestion
 from tuner.records import Role, Start, State
 from tuner.space import Dimension

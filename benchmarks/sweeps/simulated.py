@@ -16,9 +16,9 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -27,11 +27,12 @@ from benchmarks.campaign.play import ALLOWED, allowed_rate, without_presets
 from benchmarks.campaign.servers import Server, draw_server
 from benchmarks.campaign.spaces import load_family
 from tests.unit.simulation import SimulatedStarter, make_setup, open_in_memory
+from tuner.campaign import interleaved
 from tuner.campaign.progress import Silence
-from tuner.commands.contests.sweep import Measuring
+from tuner.commands.contests.sweep import measure_sweep
 from tuner.commands.contests.sweep_plan import plan_sweep
 from tuner.space import Space
-from tuner.statistics.curves.sweep import NEAR, TOLERANCE_SLACK, Sweeping
+from tuner.statistics.curves.sweep import NEAR, TOLERANCE_SLACK, Sweeping, judge_sweep
 from tuner.study import Study, load_study
 from tuner.study.facts import SWEEP
 from tuner.study.presets import PRESETS
@@ -92,17 +93,14 @@ def play(number: int, minutes: float) -> Swept | None:
         setup, storage = make_setup(settings, space), open_in_memory(host.clock)
         planned = plan_sweep(settings, setup, name)
         storage.remember(SWEEP, planned)
-        measuring = Measuring(
-            setup=setup, planned=planned, storage=storage, plan=PRESETS["quick"], minutes=minutes,
-            progress=Silence(), clock=host.clock,
-        )  # fmt: skip
-        starter: Any = SimulatedStarter(
-            host=host, setup=setup, plan=PRESETS["quick"], storage=storage, session="one"
-        )
-        measuring.starter = starter
+        interleaved.Starter = partial(SimulatedStarter, host=host)  # type: ignore[misc,assignment]
+        interleaved.time = host.clock  # type: ignore[assignment]
         begun_s = host.clock.monotonic()
-        measuring.measure()
-        return tell(server, measuring.judge(), len(measuring.starts), host.clock.monotonic() - begun_s)
+        measured = measure_sweep(
+            setup, planned, storage, PRESETS["quick"], minutes=minutes, progress=Silence()
+        )
+        sweeping = judge_sweep(planned, measured.starts, settings.constraints, seed=settings.seed)
+        return tell(server, sweeping, len(measured.starts), host.clock.monotonic() - begun_s)
 
 
 def choose_parameter(server: Server, space: Space) -> str | None:

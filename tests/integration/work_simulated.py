@@ -16,7 +16,8 @@ from pathlib import Path
 from tests.unit.simulated_study import FINGERPRINT
 from tests.unit.simulation import SMALL_PLAN, Log, SimulatedClock, SimulatedHost, make_campaign
 from tuner.campaign.campaign import run_campaign
-from tuner.commands.session import name_session, name_worker, outlast
+from tuner.campaign.start_runner import name_session
+from tuner.commands.session import name_worker, outlast
 from tuner.records import Role
 from tuner.study import Study, load_study
 from tuner.study.facts import HOSTS, VERDICT

@@ -19,6 +19,8 @@ MAX_FAILURES = 2
 MAX_SPOILED = 5
 """Starts in a row that the environment may spoil: that is nobody's failure, but no time to measure either."""
 
+Order = Callable[[int, Sequence[str]], Sequence[str]]
+"""Puts the arms of a block in order, given its number."""
 Choose = Callable[[Mapping[str, str]], Sequence[str]]
 """Chooses the arms of the next block, given those that have failed with the reason; none to end."""
 
@@ -28,6 +30,7 @@ def measure_blocks(
     make: Callable[[str, int], Start],
     *,
     seed: str,
+    order: Order | None = None,
     first: int = 0,
     has_time: Callable[[], bool] = lambda: True,
     wait_until_quiet: Callable[[], bool] = lambda: False,
@@ -40,6 +43,7 @@ def measure_blocks(
         choose: asked before each block.
         make: makes a start of an arm, in the block of that number.
         seed: of the order within the blocks; the same one gives the same order to the block of a number.
+        order: of the arms in each block; by default at random.
         first: number of the first block. One that was cut off by an interruption is not gone on with: hours
             may lie between.
         has_time: asked before each start.
@@ -53,7 +57,8 @@ def measure_blocks(
         arms = choose(failed)
         if not arms:
             break
-        for arm in Random(f"{seed}/{block}").sample(list(arms), len(arms)):  # noqa: S311 - no secret
+        rng = Random(f"{seed}/{block}")  # noqa: S311 - no secret
+        for arm in order(block, arms) if order else rng.sample(list(arms), len(arms)):
             if not has_time():
                 return failed
             reason = measure_until_it_counts(

@@ -1,7 +1,7 @@
 """Two configurations measured in adjacent pairs of fresh starts, in balanced random order."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
@@ -21,7 +21,8 @@ class Pairing:
     sides: Mapping[str, Config]
     """Two arms by name; ratios are of the second over the first."""
     pairs: int
-    rng: Random
+    rng: Random = field(default_factory=Random)
+    """Of their order."""
     first_block: int = 0
     """Number of the first pair, so that several comparisons of one role do not mix."""
 

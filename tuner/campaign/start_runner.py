@@ -1,5 +1,6 @@
 """Makes one start: deploy, measure, keep. What goes wrong with a configuration is data, not an abort."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -161,3 +162,11 @@ def _spoiled(start: Start) -> str:
         if verdict.blame is Blame.ENVIRONMENT
     }
     return "every window was spoiled: " + "; ".join(sorted(reasons.values()))
+
+
+def name_session(host: str = "") -> str:
+    """Return a name for the work of this process from now on, which its starts carry; of one host of several.
+
+    Processes on several machines may have the same number.
+    """
+    return "-".join(filter(None, (str(int(time.time())), str(os.getpid()), host)))

@@ -22,10 +22,7 @@ from tuner.export import (
 from tuner.export.formats import FORMATS
 from tuner.export.lowered import describe_lowered
 from tuner.ports import Config
-from tuner.report.contest import Contest
-from tuner.report.curve import Curve
-from tuner.report.summary import Comparison, as_candidate
-from tuner.report.sweep import Sweep
+from tuner.report.summary import as_candidate
 from tuner.report.wording import say_unproven
 from tuner.statistics.ranking import config_key
 from tuner.study import Study
@@ -107,44 +104,6 @@ def find_results(settings: Study) -> Results:
     )
 
 
-def write_sweep(sweep: Sweep, output: Path) -> None:
-    """Write a sweep as Markdown or CSV where the name ends so, else as one self-contained page.
-
-    Raises:
-        TargetError: it cannot be written.
-    """
-    from tuner.report.sweep.page import render_sweep
-    from tuner.report.sweep.rows import sweep_csv, sweep_markdown
-
-    render = {".md": sweep_markdown, ".csv": sweep_csv}.get(output.suffix, render_sweep)
-    write_text(render(sweep), output)
-
-
-def write_contest(contest: Contest, output: Path) -> None:
-    """Write a contest as Markdown or CSV where the name ends so, else as one self-contained page.
-
-    Raises:
-        TargetError: it cannot be written.
-    """
-    from tuner.report.contest.page import render_contest
-    from tuner.report.contest.rows import contest_csv, contest_markdown
-
-    render = {".md": contest_markdown, ".csv": contest_csv}.get(output.suffix, render_contest)
-    write_text(render(contest), output)
-
-
-def write_comparison(comparison: Comparison, names: tuple[str, str], output: Path) -> None:
-    """Write two configurations that were measured in pairs as CSV where the name ends so, else as Markdown.
-
-    Raises:
-        TargetError: it cannot be written.
-    """
-    from tuner.report.comparison_forms import comparison_csv, comparison_markdown
-
-    write = comparison_csv if output.suffix == ".csv" else comparison_markdown
-    write_text(write(comparison, *names), output)
-
-
 def write_text(text: str, output: Path) -> None:
     """Write a text. Raises TargetError when it cannot be written."""
     write_named(output, text.encode(errors="replace"))
@@ -154,13 +113,6 @@ def append_text(text: str, output: Path) -> None:
     """Add a text to the end of a file. Raises TargetError when it cannot be written."""
     with translated(output, "written"), output.open("a", encoding="utf-8", errors="replace") as file:
         file.write(text)
-
-
-def write_curve(curve: Curve, output: Path) -> None:
-    """Write a load curve as one self-contained page. Raises TargetError when it cannot be written."""
-    from tuner.report.curve.page import render_curve
-
-    write_named(output, render_curve(curve).encode(errors="replace"))
 
 
 def write_export(

@@ -2,7 +2,6 @@
 
 import os
 import socket
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from tuner.campaign.campaign import run_campaign
 from tuner.campaign.experiment import Experiment
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress, Silence
+from tuner.campaign.start_runner import name_session
 from tuner.campaign.warm_start import read_earlier
 from tuner.corpus.collect import describe_surroundings
 from tuner.deploy.deployment import Target
@@ -222,14 +222,6 @@ def as_begun(setup: Setup, storage: Storage | None) -> Setup:
     settings = setup.settings
     space = load_space(settings.space, facts=facts_from_json(known), base=settings.path.parent)
     return replace(setup, space=space, space_facts=known)
-
-
-def name_session(host: str = "") -> str:
-    """Return a name for the work of this process from now on, which its starts carry; of one host of several.
-
-    Processes on several machines may have the same number.
-    """
-    return "-".join(filter(None, (str(int(time.time())), str(os.getpid()), host)))
 
 
 def name_host(setup: Setup) -> str:

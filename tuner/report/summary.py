@@ -504,6 +504,13 @@ def pair_seconds(starts: Sequence[Start]) -> float:
     return 2 * fmean(each.timing.deploy_s + each.timing.load_s for each in paired) if paired else 0.0
 
 
+def gather_arms(configs: Mapping[str, Config], starts: Sequence[Start]) -> tuple[Arm, ...]:
+    """Summarize the starts of each arm of an experiment; of each arm the configuration is given."""
+    return tuple(
+        gather_arm(config, [start for start in starts if start.arm == arm]) for arm, config in configs.items()
+    )
+
+
 def gather_arm(config: Config, starts: Sequence[Start]) -> Arm:
     """Summarize the starts of one configuration."""
     counted = [start for start in starts if start.counts]

@@ -35,9 +35,9 @@ def summary_json(summary: Summary) -> dict[str, Any]:
         ),
         **_fields(summary, "preset", "workload", "objective", "constraints"),
         "metric": summary.metric.value,
-        "default": _arm_json(summary.default),
+        "default": arm_json(summary.default),
         "incumbent": None if best is None else {"config": dict(best[0]), "speedup": best[1].ratio},
-        "winner": None if winner is None else _arm_json(winner) | {
+        "winner": None if winner is None else arm_json(winner) | {
             "changes": _pairs(summary.changes),
             "ships": _pairs(summary.shipped),
             "also": {name: also for name in summary.shipped if (also := summary.space.also(name))},
@@ -236,7 +236,7 @@ def _both_json(found: LoadSides | HostSides) -> dict[str, Any]:
     sides = {"default": found.default, "winner": found.winner}
     return {
         **{
-            side: None if arm is None else {k: v for k, v in _arm_json(arm).items() if k != "config"}
+            side: None if arm is None else {k: v for k, v in arm_json(arm).items() if k != "config"}
             for side, arm in sides.items()
         },
         "gain": None if found.gain is None else _fields(found.gain, "ratio", "low", "high", "verdict"),
@@ -247,7 +247,8 @@ def _side_json(side: Side) -> dict[str, float]:
     return _fields(side, "goodput_rps", "failure_rate", "settling_s")
 
 
-def _arm_json(arm: Arm) -> dict[str, Any]:
+def arm_json(arm: Arm) -> dict[str, Any]:
+    """Return what one configuration gave."""
     return {
         **_fields(arm, "config", "goodput_rps", "latency_p99_ms", "failures", "requests", "starts"),
         "failed_starts": arm.failed_starts,

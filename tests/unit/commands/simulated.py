@@ -2,12 +2,13 @@
 
 from contextlib import nullcontext
 from dataclasses import replace
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.unit.simulation import TUNED, SimulatedHost, SimulatedStarter, make_setup, space_of
+from tuner.campaign import interleaved
 from tuner.campaign.prepare import Setup
 from tuner.commands.contests import compare
 from tuner.study import Study
@@ -19,15 +20,12 @@ def hold(setup: Setup) -> Setup:
     return replace(setup, target=target)
 
 
-def simulate(
-    monkeypatch: pytest.MonkeyPatch, host: SimulatedHost, starting: ModuleType
-) -> list[SimulatedStarter]:
+def simulate(monkeypatch: pytest.MonkeyPatch, host: SimulatedHost) -> list[SimulatedStarter]:
     """Let a command measure on a simulated host; returns the starters that it uses.
 
     Args:
         monkeypatch: of the test.
         host: on which all studies are.
-        starting: module in which the command makes its starter.
     """
     starters: list[SimulatedStarter] = []
 
@@ -39,5 +37,6 @@ def simulate(
         return hold(make_setup(study, space_of(*TUNED), cpus=host.cpus))
 
     monkeypatch.setattr(compare, "prepare", prepare)
-    monkeypatch.setattr(starting, "Starter", make_starter)
+    monkeypatch.setattr(interleaved, "Starter", make_starter)
+    monkeypatch.setattr(interleaved, "time", host.clock)
     return starters

@@ -1,38 +1,36 @@
 """Measures two configurations in pairs."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from random import Random
+from secrets import token_hex
 
-from tuner.campaign.pairs import Pairing, measure_pairs, read_starts
+from tuner.campaign.interleaved import Interleaved, Treatment, open_beside
+from tuner.campaign.pairs import Pairing, read_starts
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress, Silence
-from tuner.campaign.start_runner import Starter
-from tuner.commands.session import name_session, read
+from tuner.campaign.start_runner import name_session
+from tuner.commands.session import read
 from tuner.errors import TargetError, UsageError
 from tuner.interrupts import signals_interrupt
-from tuner.measure.garbage_collection import short_collections
 from tuner.ports import Config
 from tuner.records import Metric, Role, Start
 from tuner.records.blend import Blend
 from tuner.report.reasons import explain_gain
-from tuner.report.summary import Comparison, gather_arm, pair_seconds
+from tuner.report.summary import Comparison, gather_arms, pair_seconds
 from tuner.space import Preset, Space
 from tuner.space.problems import suggest
 from tuner.statistics.age import find_age
-from tuner.statistics.confirmation.paired_gain import ALPHA, Gain, judge_starts
+from tuner.statistics.arms.faults import count_whole_blocks
+from tuner.statistics.confirmation.paired_gain import ALPHA, Gain, judge_starts, pair_order
 from tuner.statistics.confirmation.tail import compare_tails
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
-from tuner.study.databases.storage_url import sqlite_url
 from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD
-from tuner.study.folder import make_folder, require_own_database
 from tuner.study.lock import locked
 from tuner.study.open_storage import is_there, open_storage
 from tuner.study.presets import PRESETS, Plan
-from tuner.study.storage import Opening, Storage
+from tuner.study.storage import Storage
 
 CANDIDATE = "candidate"
 """What a study found and did not ship."""
@@ -72,8 +70,7 @@ def compare(
             setups=dict.fromkeys(sides, setup), sides=sides, maximized=maximized,
             preset=preset or settings.preset, progress=progress,
         )  # fmt: skip
-        with comparing.hold():
-            failed = comparing.measure(pairs or comparing.plan.pairs)
+        failed = comparing.measure(pairs or comparing.plan.pairs)
     if failed:
         raise TargetError(f"compare: a side failed twice in a row. {failed}")
     return comparing.read()
@@ -94,53 +91,45 @@ class Comparing:
     preset: str
     progress: Progress
     stage: str = "compare"
-    starts: list[Start] = field(default_factory=list)
+    starts: Sequence[Start] = ()
     plan: Plan = field(init=False)
-    _starters: Mapping[str, Starter] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Open the storage."""
-        self.plan, session = PRESETS[self.preset].under(self._settings.load.connections), name_session()
-        storage = _open_comparison(self._settings, session)
-        self.maximized.tell(storage)
-        starters = {
-            key: Starter(setup=setup, plan=self.plan, storage=storage, session=session)
-            for key, setup in self._distinct.items()
-        }
-        self._starters = {arm: starters[id(setup)] for arm, setup in self.setups.items()}
+        """Settle how long each start is loaded."""
+        self.plan = PRESETS[self.preset].under(self._first.settings.load.connections)
 
     @property
-    def _settings(self) -> Study:
-        return next(iter(self.setups.values())).settings
+    def _first(self) -> Setup:
+        return next(iter(self.setups.values()))
 
-    @property
-    def _distinct(self) -> Mapping[int, Setup]:
-        """Return each setup once: of one study, both arms have the same."""
-        return {id(setup): setup for setup in self.setups.values()}
-
-    @contextmanager
-    def hold(self) -> Iterator[None]:
-        """Hold the targets; leaving it puts everything back."""
-        with ExitStack() as held:
-            for setup in self._distinct.values():
-                held.enter_context(setup.target.hold(self.progress.note))
-            held.enter_context(short_collections())
-            yield
-
-    def measure(self, pairs: int) -> str | None:
-        """Measure the pairs that are missing to so many; return the side that failed, with its reason."""
-        paired = measure_pairs(
-            self._pair(pairs),
-            self.starts,
-            self._make,
-            lambda done, total: self.progress.stage(self.stage, done, total),
-            wait_until_quiet=partial(next(iter(self._starters.values())).sit_out_noise, self.progress.note),
+    def measure(self, pairs: int, is_decided: Callable[[int], bool] = lambda _: False) -> str | None:
+        """Measure so many pairs, or fewer that decide; return the side that failed, with its reason."""
+        storage = open_beside(
+            self._first, self.plan, folder="comparisons", name=f"{name_session()}-{token_hex(4)}"
         )
-        return paired.failed
+        self.maximized.tell(storage)
+        rng = Random(self._first.settings.seed)  # noqa: S311 - no secret
+        arms, order = tuple(self.sides), pair_order(pairs, rng, sides=tuple(self.sides))
+
+        def choose(starts: Sequence[Start], failed: Mapping[str, str]) -> Sequence[str]:
+            done = count_whole_blocks(starts, arms)
+            return () if failed or done >= pairs or is_decided(done) else arms
+
+        experiment = Interleaved(
+            treatments={
+                arm: Treatment(setup=self.setups[arm], config=config) for arm, config in self.sides.items()
+            },
+            storage=storage, plan=self.plan, progress=self.progress, role=Role.CONFIRM, stage=self.stage,
+            choose=choose, blocks=pairs, seed="", order=lambda block, _: order[block],
+        )  # fmt: skip
+        self.starts = experiment.starts
+        failed = experiment.measure()
+        return next((f"{arm}: {reason}" for arm, reason in failed.items()), None)
 
     def judge(self, *, total_alpha: float = ALPHA) -> Gain:
         """Judge the pairs that there are. Raises UsageError when they are fewer than two."""
-        compared = read_starts(self.starts, self._pair(len(self.starts)))
+        pairing = Pairing(role=Role.CONFIRM, sides=self.sides, pairs=len(self.starts))
+        compared = read_starts(self.starts, pairing)
         pairs = list(zip(*compared, strict=True))
         gain = judge_starts(pairs, self.maximized.blend, total_alpha=total_alpha)
         return replace(
@@ -150,10 +139,7 @@ class Comparing:
     def read(self, gain: Gain | None = None) -> Comparison:
         """Return both sides with their gain; by default as it is judged in a single look."""
         gain = gain or self.judge()
-        arms = [
-            gather_arm(config, [start for start in self.starts if start.arm == arm])
-            for arm, config in self.sides.items()
-        ]
+        arms = gather_arms(self.sides, self.starts)
         lacks = {
             side: setup.space.lacks(arm.config)
             for side, arm, setup in zip(("first", "second"), arms, self.setups.values(), strict=True)
@@ -163,17 +149,6 @@ class Comparing:
             reason=explain_gain(gain, pair_s=pair_seconds(self.starts)),
             lacks={side: found for side, found in lacks.items() if found},
         )  # fmt: skip
-
-    def _pair(self, pairs: int) -> Pairing:
-        # The same seed gives the same order, so that more pairs go on where fewer ended.
-        rng = Random(self._settings.seed)  # noqa: S311 - no secret
-        return Pairing(role=Role.CONFIRM, sides=self.sides, pairs=pairs, rng=rng)
-
-    def _make(self, opening: Opening) -> Start:
-        self.progress.start_begins(opening.role, opening.arm)
-        self.starts.append(self._starters[opening.arm].make(opening))
-        self.progress.start_ends(self.starts[-1], None)
-        return self.starts[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,15 +174,6 @@ def prepare_as_begun(settings: Study) -> tuple[Setup, ComparedMetric]:
     moved = study.recall(MOVED_LOAD)
     maximized = ComparedMetric(metric=study.metric, blend=study.blend or settings.blend)
     return setup if moved is None else setup.move(moved), maximized
-
-
-def _open_comparison(settings: Study, session: str) -> Storage:
-    """Open a storage of its own for a comparison, beside the study's."""
-    folder = settings.folder / "comparisons"
-    make_folder(folder)
-    database = folder / f"{session}.db"
-    require_own_database(database)
-    return open_storage(sqlite_url(database), settings.name)
 
 
 def _open_study(settings: Study) -> Storage | None:

@@ -2,24 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from math import ceil
 
-from tuner.campaign.blocks import measure_blocks
+from tuner.campaign.interleaved import (
+    Interleaved,
+    Treatment,
+    open_beside,
+    refuse_too_little_time,
+    start_s,
+)
 from tuner.campaign.prepare import Setup
 from tuner.campaign.progress import Progress, Silence
 from tuner.commands.contests.compare import prepare_as_begun, resolve
-from tuner.commands.contests.interleaved import Interleaved, open_beside, refuse_too_little_time, start_s
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
-from tuner.measure.garbage_collection import short_collections
 from tuner.measure.window import Load, copy_shape, example_workload
 from tuner.ports import Config
 from tuner.records import Role, Start
 from tuner.report.curve import Curve, gather_curve
 from tuner.report.curve.page import MOST_CONFIGURATIONS
 from tuner.report.wording import say_duration
-from tuner.statistics.curves.load_curve import WHOLE_BLOCKS, LoadCurve, judge_curve
+from tuner.statistics.curves.load_curve import WHOLE_BLOCKS, judge_curve
 from tuner.statistics.ranking import DEFAULT_ARM, WINNER_ARM
 from tuner.study import Study
 from tuner.study.facts import CURVE, CurvePlan
@@ -29,7 +33,7 @@ from tuner.study.objective import FAILURE_RATE
 from tuner.study.open_storage import is_there
 from tuner.study.presets import PRESETS, Plan
 from tuner.study.side_storages import CURVES
-from tuner.study.storage import Opening
+from tuner.study.storage import Storage
 
 CONNECTIONS = (100, 300, 1000, 3000, 10_000)
 MOST_COUNTS = 12
@@ -74,15 +78,11 @@ def curve(
         budget = minutes or expected_minutes(planned, plan, BLOCKS[name])
         refuse_too_little_time(len(planned.arms), "numbers of connections", plan, budget)
         storage = open_beside(
-            settings, setup, plan, folder=CURVES, name="connections", fact=CURVE, asked=planned
-        )
-        charting = Charting(
-            setup=setup, planned=planned, storage=storage, plan=plan, minutes=budget, progress=progress
-        )
-        if charting.has_time_for_a_block():
-            charting.announce()
-            with setup.target.hold(progress.note), short_collections():
-                charting.measure()
+            setup, plan, folder=CURVES, name="connections",
+            asked={"plan": CURVE.to_json(planned), "machine": asdict(setup.fingerprint)},
+        )  # fmt: skip
+        storage.remember(CURVE, planned)
+        measure_curve(setup, planned, storage, plan, minutes=budget, progress=progress)
     return gather_curve(settings, storage)
 
 
@@ -149,44 +149,39 @@ def _settle_configurations(
     return {name: resolve(settings, setup, each) for name, each in configurations.items()}
 
 
-@dataclass(kw_only=True)
-class Charting(Interleaved):
-    """A load curve while it is measured."""
+def measure_curve(
+    setup: Setup, planned: CurvePlan, storage: Storage, plan: Plan, *, minutes: float, progress: Progress
+) -> Interleaved:
+    """Measure blocks of all configurations and connections until nothing is left to tell, or time is over.
 
-    planned: CurvePlan
+    Raises:
+        TargetError: the machine cannot run it, or is too noisy.
+    """
+    seed, load = setup.settings.seed, setup.load
 
-    def has_time_for_a_block(self) -> bool:
-        """Return whether something is left to tell, and time enough to tell it."""
-        wanted = self.judge().wanted()
-        return bool(wanted) and self.has_time(len(wanted))
+    def choose(starts: Sequence[Start], failed: Mapping[str, str]) -> Sequence[str]:
+        return [arm for arm in judge_curve(planned, starts, seed=seed).wanted() if arm not in failed]
 
-    def judge(self) -> LoadCurve:
-        return judge_curve(self.planned, self.starts, seed=self.setup.settings.seed)
-
-    def announce(self) -> None:
-        """Say what is to come and how long it takes."""
-        planned, left_s = self.planned, self.time_left_s()
-        counts = ", ".join(f"{count:,}" for count in planned.connections)
-        self.progress.note(
+    experiment = Interleaved(
+        treatments={
+            arm: Treatment(
+                setup=setup, config=planned.configs[config],
+                label=f"{planned.names[config]}, {connections:,} connections",
+                # By time: so many requests end sooner than thousands of connections are open.
+                load=replace(
+                    load, shape=replace(copy_shape(load.shape), connections=connections), requests_total=None
+                ),
+            )
+            for arm, (config, connections) in zip(planned.arms, planned.cells, strict=True)
+        },
+        storage=storage, plan=plan, progress=progress, role=Role.CURVE, choose=choose, minutes=minutes,
+        seed=f"{seed}/curve",
+    )  # fmt: skip
+    if experiment.is_open:
+        counts, left_s = ", ".join(f"{count:,}" for count in planned.connections), experiment.left_s()
+        progress.note(
             f"{' and '.join(planned.names)} under {counts} connections in blocks of fresh starts, about "
-            f"{int(left_s / self.expected_s())} starts in all, {say_duration(left_s)} at the most"
+            f"{int(left_s / experiment.expected_s())} starts in all, {say_duration(left_s)} at the most"
         )
-
-    def measure(self) -> None:
-        """Measure block after block until nothing is left to tell or the time is over."""
-        measure_blocks(
-            self._choose, self._make, seed=f"{self.setup.settings.seed}/curve", first=self.next_block,
-            has_time=self.has_time, wait_until_quiet=self.wait_until_quiet,
-        )  # fmt: skip
-
-    def _choose(self, failed: Mapping[str, str]) -> Sequence[str]:
-        return [arm for arm in self.judge().wanted() if arm not in failed]
-
-    def _make(self, arm: str, block: int) -> Start:
-        config, connections = self.planned.cells[self.planned.arms.index(arm)]
-        load = self.setup.load
-        opening = Opening(role=Role.CURVE, config=self.planned.configs[config], arm=arm, block=block)
-        shape = replace(copy_shape(load.shape), connections=connections)
-        # By time: so many requests end sooner than thousands of connections are open.
-        load = replace(load, shape=shape, requests_total=None)
-        return self.make(opening, f"{self.planned.names[config]}, {connections:,} connections", load=load)
+        experiment.measure()
+    return experiment

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from tuner.campaign.prepare import Setup
@@ -63,20 +63,21 @@ def versus(
     for each in studies:
         require_own(each.folder)
     with signals_interrupt():
-        refuse_other_terms(_prepare(studies)[0])
+        named = {each.name: each for each in studies}
+        refuse_other_terms(prepare_together(named)[0])
         if with_presets:
             name = preset or studies[0].preset
         else:
             name = _settle_budget(studies, preset, minutes)
-            agenda = _plan_agenda(studies, name, minutes, blocks)
-            progress.note(str(agenda))
-            for each in agenda.waiting:
+            waiting, ahead = _look_ahead(studies, name, minutes, blocks)
+            progress.note(ahead)
+            for each in waiting:
                 progress.note(f"{each.name}: it is tuned first")
                 when_tuned(run(each, preset=name, minutes=minutes, progress=progress))
         with ExitStack() as held:
             for each in studies:
                 held.enter_context(locked(each))
-            setups, maximized, notes = _prepare(studies)
+            setups, maximized, notes = prepare_together(named)
             planned = _enter_presets(setups, notes) if with_presets else _enter_winners(setups, notes)
             return hold_contest(
                 planned, setups, maximized=maximized, preset=name, blocks=blocks, progress=progress
@@ -96,28 +97,23 @@ def _refuse_twins(studies: Sequence[Study], *, least: int) -> None:
                 f"{settings.path}: target: installed services have pages of their own, so that only private "
                 "instances are compared. Write `target: {mode: sandbox}`."
             )
-    for what, of_study in (("file", _find_file), ("name", _find_name)):
+    files, names = [str(each.path.resolve()) for each in studies], [each.name for each in studies]
+    for what, known in (("file", files), ("name", names)):
         first: dict[str, Study] = {}
-        for settings in studies:
-            twin = first.setdefault(of_study(settings), settings)
+        for settings, name in zip(studies, known, strict=True):
+            twin = first.setdefault(name, settings)
             if twin is not settings:
                 raise UsageError(
-                    f"{settings.path}: this is the same {what} as {twin.path} has: {of_study(settings)!r}. "
-                    "Compare studies with files and names of their own."
+                    f"{settings.path}: this is the same {what} as {twin.path} has: {name!r}. Compare studies "
+                    "with files and names of their own."
                 )
 
 
-def _find_file(settings: Study) -> str:
-    return str(settings.path.resolve())
-
-
-def _find_name(settings: Study) -> str:
-    return settings.name
-
-
-def _prepare(studies: Sequence[Study]) -> tuple[Mapping[str, Setup], ComparedMetric, list[str]]:
-    """Prepare all studies with the load in the same place; return what is compared, and what to say of it."""
-    prepared = {each.name: prepare_as_begun(each) for each in studies}
+def prepare_together(
+    studies: Mapping[str, Study],
+) -> tuple[Mapping[str, Setup], ComparedMetric, list[str]]:
+    """Prepare studies with the load in the same place; return what is compared, and what to say of it."""
+    prepared = {name: prepare_as_begun(each) for name, each in studies.items()}
     setups, notes = give_same_room({name: setup for name, (setup, _) in prepared.items()})
     limited = [name for name, (_, maximized) in prepared.items() if maximized.metric is Metric.PER_CPU]
     if limited:
@@ -213,33 +209,18 @@ def _refuse_unfair(what: str, found: Mapping[str, object]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agenda:
-    """What is to come, and how long it takes."""
-
-    waiting: Sequence[Study]
-    """Those that are not finished."""
-    each_s: float
-    """Of the tuning of one, at the most."""
-    entrants: int
-    contest_s: float
-
-    def __str__(self) -> str:
-        tuning = ", ".join(f"{each.name} {say_duration(self.each_s)}" for each in self.waiting)
-        total_s = len(self.waiting) * self.each_s + self.contest_s
-        return (
-            f"to tune: {tuning or 'nothing, all are finished'}; then up to {self.entrants} configurations "
-            f"against each other, about {say_duration(self.contest_s)}; in all about {say_duration(total_s)}"
-        )
-
-
-def _plan_agenda(studies: Sequence[Study], preset: str, minutes: float | None, blocks: int | None) -> Agenda:
-    entrants = 2 * len(studies)
-    return Agenda(
-        waiting=[each for each in studies if look_ahead(each) is not None],
-        each_s=60 * (minutes or studies[0].minutes or PRESETS[preset].minutes),
-        entrants=entrants,
-        contest_s=expect_s(entrants, preset, blocks),
+def _look_ahead(
+    studies: Sequence[Study], preset: str, minutes: float | None, blocks: int | None
+) -> tuple[Sequence[Study], str]:
+    """Return the studies that are not finished, and in words what is to come and how long it takes."""
+    waiting, entrants = [each for each in studies if look_ahead(each) is not None], 2 * len(studies)
+    each_s = 60 * (minutes or studies[0].minutes or PRESETS[preset].minutes)
+    contest_s = expect_s(entrants, preset, blocks)
+    tuning = ", ".join(f"{each.name} {say_duration(each_s)}" for each in waiting)
+    return waiting, (
+        f"to tune: {tuning or 'nothing, all are finished'}; then up to {entrants} configurations against "
+        f"each other, about {say_duration(contest_s)}; in all about "
+        f"{say_duration(len(waiting) * each_s + contest_s)}"
     )
 
 

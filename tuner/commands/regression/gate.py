@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 
 from tuner.campaign.prepare import Setup
@@ -15,12 +14,11 @@ from tuner.commands.contests.compare import (
     resolve,
 )
 from tuner.commands.contests.contest import say_lacks
-from tuner.commands.contests.versus import OF_ONE_STUDY, give_same_room, refuse_other_terms
+from tuner.commands.contests.versus import OF_ONE_STUDY, prepare_together, refuse_other_terms
 from tuner.commands.regression.measuring import measure_until_decided
 from tuner.errors import UsageError
 from tuner.interrupts import signals_interrupt
 from tuner.ports import Config, Scalar
-from tuner.records import Metric
 from tuner.report.regression import BASELINE, NEW, NonInferiority
 from tuner.statistics.arms.looks import judge_margin, plan_looks
 from tuner.statistics.ranking import DEFAULT_ARM
@@ -114,19 +112,14 @@ def _refuse_twins(studies: Mapping[str, Study], *, is_apart: bool) -> None:
             )
 
 
-def _prepare(studies: Mapping[str, Study]) -> tuple[dict[str, Setup], ComparedMetric, list[str]]:
+def _prepare(studies: Mapping[str, Study]) -> tuple[Mapping[str, Setup], ComparedMetric, list[str]]:
     """Prepare both sides with the load in the same place; of one study, once."""
-    (setup, maximized), other = prepare_as_begun(studies[NEW]), studies[BASELINE]
-    if other is studies[NEW]:
-        return dict.fromkeys((BASELINE, NEW), setup), maximized, []
-    first, of_first = prepare_as_begun(other)
-    setups = {BASELINE: first, NEW: setup}
+    if studies[BASELINE] is studies[NEW]:
+        setup, maximized = prepare_as_begun(studies[NEW])
+        return dict.fromkeys(studies, setup), maximized, []
+    setups, maximized, notes = prepare_together(studies)
     refuse_other_terms(setups, OF_ONE_BUILD)
-    is_by_cost = Metric.PER_CPU in {maximized.metric, of_first.metric}
-    maximized = replace(maximized, metric=Metric.PER_CPU if is_by_cost else Metric.GOODPUT)
-    alike, notes = give_same_room(setups)
-    versions = (_say_versions(arm, setup) for arm, setup in alike.items())
-    return dict(alike), maximized, [*notes, *versions]
+    return setups, maximized, [*notes, *(_say_versions(arm, setup) for arm, setup in setups.items())]
 
 
 def _say_versions(arm: str, setup: Setup) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tuner.campaign.interleaved import start_s
 from tuner.campaign.stages.confirm import credit_bearing
 from tuner.commands.contests.compare import Comparing
-from tuner.commands.contests.interleaved import start_s
 from tuner.errors import TargetError
 from tuner.records import Start
 from tuner.report.regression import Measurement
@@ -42,27 +42,31 @@ def measure_until_decided(
         TargetError: the first side cannot be measured, or the host is too noisy.
     """
     first, second = comparing.sides
-    _say_ahead(comparing, looks)
-    with comparing.hold():
-        for pairs in looks:
-            failed = comparing.measure(pairs)
-            faults = find_faults(
-                {arm: {ARM: arm} for arm in comparing.sides}, {ARM: first},
-                label_by_arm(comparing.starts), constraints,
-            )  # fmt: skip
-            if failed and second not in faults:
-                raise TargetError(
-                    f"{comparing.stage}: {failed} It is what the other side is measured against, and failed "
-                    "twice in a row. Correct it first."
-                )
-            if second in faults:
-                fault = f"{second}: {faults[second]}"
-                return Measurement(finding=against, comparison=None, fault=fault, most_pairs=looks[-1])
-            known = judge_feasibility(label_by_arm(comparing.starts), constraints, {ARM: first})
-            gain = credit_bearing(comparing.judge(total_alpha=alpha_of(looks)), known)
-            finding = judge(gain)
-            if finding != "cannot tell":
-                break
+    most_s = 2 * looks[-1] * start_s(comparing.plan)
+    judged = " and ".join(map(str, looks))
+    comparing.progress.note(f"at most {looks[-1]} pairs, about {say_duration(most_s)}; judged after {judged}")
+
+    def find_fault() -> str | None:
+        arms = {arm: {ARM: arm} for arm in comparing.sides}
+        return find_faults(arms, arms[first], label_by_arm(comparing.starts), constraints).get(second)
+
+    def look() -> tuple[Finding, Gain]:
+        known = judge_feasibility(label_by_arm(comparing.starts), constraints, {ARM: first})
+        gain = credit_bearing(comparing.judge(total_alpha=alpha_of(looks)), known)
+        return judge(gain), gain
+
+    failed = comparing.measure(
+        looks[-1], lambda done: done in looks and (find_fault() is not None or look()[0] != "cannot tell")
+    )
+    fault = find_fault()
+    if fault is not None:
+        return Measurement(finding=against, comparison=None, fault=f"{second}: {fault}", most_pairs=looks[-1])
+    if failed:
+        raise TargetError(
+            f"{comparing.stage}: {failed} It is what the other side is measured against, and failed "
+            "twice in a row. Correct it first."
+        )
+    finding, gain = look()
     return Measurement(finding=finding, comparison=comparing.read(gain), fault="", most_pairs=looks[-1])
 
 
@@ -72,9 +76,3 @@ def label_by_arm(starts: Sequence[Start]) -> list[Start]:
     Two programs may have the same configuration, and what is known of one says nothing of the other.
     """
     return [replace(start, config={ARM: start.arm}) for start in starts]
-
-
-def _say_ahead(comparing: Comparing, looks: tuple[int, ...]) -> None:
-    most_s = 2 * looks[-1] * start_s(comparing.plan)
-    judged = " and ".join(map(str, looks))
-    comparing.progress.note(f"at most {looks[-1]} pairs, about {say_duration(most_s)}; judged after {judged}")

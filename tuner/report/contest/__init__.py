@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from tuner.campaign.schedule import cost_s
 from tuner.errors import UsageError
 from tuner.records import Metric, Start
-from tuner.report.summary import Arm, gather_arm
+from tuner.report.summary import Arm, gather_arms
 from tuner.space.problems import suggest
 from tuner.statistics.arms.all_pairs import AllPairs, judge_all_pairs
-from tuner.statistics.arms.faults import find_failure, find_faults
+from tuner.statistics.arms.faults import count_whole_blocks, find_faults
 from tuner.statistics.response_curve import Estimate
 from tuner.study.facts import CONTEST, ContestPlan
 from tuner.study.objective import cpu_per_request
@@ -100,12 +100,10 @@ def gather_contest(
         plan=plan, metric=storage.metric, spaces=spaces,
         workload=settings[plan.studies[0]].load.describe(),
         pairs=judge_all_pairs(starts, [each.arm for each in plan.entrants]),
-        arms=tuple(
-            gather_arm(each.config, own) for each, own in zip(plan.entrants, by_arm, strict=True)
-        ),
+        arms=gather_arms({each.arm: each.config for each in plan.entrants}, starts),
         cpu_us=tuple(map(_median_cpu_us, by_arm)),
         faults=_find_faults(plan, settings, starts),
-        blocks=count_blocks(plan, starts),
+        blocks=count_whole_blocks(starts, [each.arm for each in plan.entrants]),
         starts=sum(start.counts for start in starts), seconds=sum(map(cost_s, starts)),
     )  # fmt: skip
 
@@ -127,13 +125,3 @@ def _find_faults(
         control, constraints = next(iter(arms.values())), settings[study].constraints
         found |= {places[arm]: fault for arm, fault in find_faults(arms, control, own, constraints).items()}
     return found
-
-
-def count_blocks(plan: ContestPlan, starts: Sequence[Start]) -> int:
-    """Return how many blocks hold every entrant that did not fail."""
-    held: dict[tuple[str, int | None], set[str]] = {}
-    for start in starts:
-        if start.counts:
-            held.setdefault((start.session, start.block), set()).add(start.arm)
-    wanted = {each.arm for each in plan.entrants if find_failure(each.arm, starts) is None}
-    return sum(wanted <= arms for arms in held.values()) if wanted else 0

@@ -5,10 +5,9 @@ from typing import Any
 from tuner.ports import Scalar
 from tuner.report.regression import BASELINE, NEW, Measurement, NonInferiority, Verification
 from tuner.report.regression.screen import say_ratio_of, say_state
-from tuner.report.rows import describe_arm, name_p99
-from tuner.report.summary import Arm
-from tuner.report.summary_json import gain_json
-from tuner.report.tables import escape_markdown, markdown_table
+from tuner.report.rows import table_of_arms
+from tuner.report.summary_json import arm_json, gain_json
+from tuner.report.tables import escape_markdown, join_markdown, markdown_list, markdown_table
 from tuner.report.wording import NOTHING, say_gain, say_value
 
 
@@ -63,16 +62,9 @@ def _measurement_json(measured: Measurement) -> dict[str, Any]:
         "fault": measured.fault or None,
         "most_pairs": measured.most_pairs,
         "gain": None if comparison is None else gain_json(comparison.gain, ""),
-        "first": None if comparison is None else _arm_json(comparison.first),
-        "second": None if comparison is None else _arm_json(comparison.second),
+        "first": None if comparison is None else arm_json(comparison.first),
+        "second": None if comparison is None else arm_json(comparison.second),
     }
-
-
-def _arm_json(arm: Arm) -> dict[str, Any]:
-    return {
-        "config": dict(arm.config), "goodput_rps": arm.goodput_rps, "latency_p99_ms": arm.latency_p99_ms,
-        "failures": arm.failures, "requests": arm.requests, "starts": arm.starts,
-    }  # fmt: skip
 
 
 MARKS = {"no slower": "✅", "slower": "❌", "cannot tell": "⚠️"}
@@ -80,35 +72,26 @@ MARKS = {"no slower": "✅", "slower": "❌", "cannot tell": "⚠️"}
 
 def non_inferiority_markdown(found: NonInferiority) -> str:
     """Return what a gate found as Markdown: the verdict, the ratio, both sides, what differs."""
-    lines = [f"### {MARKS[found.finding]} {escape_markdown(found.headline)}", ""]
-    lines += [escape_markdown(found.reason), ""] if found.reason else []
-    comparison = found.measured.comparison
+    comparison, old, new = found.measured.comparison, found.sides[BASELINE], found.sides[NEW]
+    measured: list[str | list[str]] = []
     if comparison is not None:
-        lines += [f"**{escape_markdown(say_ratio_of(found, comparison.gain))}**", ""]
-        by_load = comparison.gain.by_load.items()
-        lines += [
-            f"- under {escape_markdown(name)}: {escape_markdown(say_gain(each))}" for name, each in by_load
-        ]
-        lines += [""] if by_load else []
-        head = ("", "requests/s", name_p99(comparison.first), "failures", "starts")
-        rows = [
-            (found.sides[arm], *describe_arm(side))
-            for arm, side in ((BASELINE, comparison.first), (NEW, comparison.second))
-        ]
-        lines += [*markdown_table(head, rows, numbers=True), ""]
-    if found.changes:
-        lines += [*_changes(found), ""]
-    lines.append(f"{escape_markdown(found.workload)}.")
-    lines += ["", *(f"- {escape_markdown(each)}" for each in found.notes)] if found.notes else []
-    return "\n".join(lines) + "\n"
-
-
-def _changes(found: NonInferiority) -> list[str]:
-    """Return a table of the settings in which both sides differ."""
-    rows: list[tuple[str, ...]] = [
-        (name, _plain(old), _plain(new)) for name, (old, new) in found.changes.items()
-    ]
-    return markdown_table(("setting", found.sides[BASELINE], found.sides[NEW]), rows)
+        head, *rows = table_of_arms([(old, comparison.first), (new, comparison.second)])
+        measured = [
+            f"**{escape_markdown(say_ratio_of(found, comparison.gain))}**",
+            markdown_list(
+                f"under {name}: {say_gain(each)}" for name, each in comparison.gain.by_load.items()
+            ),
+            markdown_table(head, rows, numbers=True),
+        ]  # fmt: skip
+    changes = [(name, *map(_plain, pair)) for name, pair in found.changes.items()]
+    return join_markdown(
+        f"### {MARKS[found.finding]} {escape_markdown(found.headline)}",
+        escape_markdown(found.reason),
+        *measured,
+        markdown_table(("setting", old, new), changes) if changes else "",
+        f"{escape_markdown(found.workload)}.",
+        markdown_list(found.notes),
+    )
 
 
 def _plain(value: Scalar | None) -> str:

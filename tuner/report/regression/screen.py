@@ -1,6 +1,6 @@
 """What `tuner verify` and `tuner gate` print on a terminal of any width."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -9,8 +9,8 @@ from rich.text import Text
 from tuner.ports import Scalar
 from tuner.records import Metric
 from tuner.report.regression import BASELINE, NEW, AppliedSetting, Measurement, NonInferiority, Verification
-from tuner.report.rows import describe_arm, name_p99
-from tuner.report.terminal import FittingTable
+from tuner.report.rows import table_of_arms
+from tuner.report.terminal import arms_table, fitting_table
 from tuner.report.wording import NOTHING, capitalize, make_printable, say_gain, say_metric, say_value
 from tuner.statistics.confirmation.paired_gain import Gain
 
@@ -30,7 +30,9 @@ def verification_screen(found: Verification) -> Group:
     parts += [_say(f"{each.name}: {each.drift}.", "red") for each in found.drifted]
     if found.measured is not None and found.measured.comparison is not None:
         parts += [Text(""), *_gains(found.before, found.measured), Text("")]
-        parts.append(_sides(found.measured, ("default", "winner")))
+        comparison = found.measured.comparison
+        sides = [("default", comparison.first), ("winner", comparison.second)]
+        parts.append(arms_table(table_of_arms(sides)))
     parts += [Text(""), *_changed(found)]
     parts += [_say(f"{capitalize(each).rstrip('.')}.", "yellow") for each in found.remarks]
     return Group(*parts)
@@ -38,7 +40,7 @@ def verification_screen(found: Verification) -> Group:
 
 def _settings(found: Verification) -> Table:
     """Return a row for each setting: wanted and found."""
-    table = _table("setting", "wanted", "found", "")
+    table = fitting_table("setting", "wanted", "found", "")
     for each in found.settings:
         table.add_row(
             Text(make_printable(each.name), style="bold"), _show(found, each, each.wanted),
@@ -90,9 +92,10 @@ def non_inferiority_screen(found: NonInferiority) -> Group:
         gain = comparison.gain
         parts += [Text(""), _say(say_ratio_of(found, gain), "bold")]
         parts += [_say(f"under {name}: {say_gain(each)}") for name, each in gain.by_load.items()]
-        parts += [Text(""), _sides(found.measured, [found.sides[arm] for arm in (BASELINE, NEW)])]
+        sides = [(found.sides[BASELINE], comparison.first), (found.sides[NEW], comparison.second)]
+        parts += [Text(""), arms_table(table_of_arms(sides))]
     if found.changes:
-        table = _table("setting", found.sides[BASELINE], found.sides[NEW])
+        table = fitting_table("setting", found.sides[BASELINE], found.sides[NEW])
         for name, (old, new) in found.changes.items():
             table.add_row(Text(make_printable(name), style="bold"), *map(_plain, (old, new)))
         parts += [Text(""), table]
@@ -112,23 +115,6 @@ def say_ratio_of(found: NonInferiority, gain: Gain) -> str:
 
 def _plain(value: Scalar | None) -> Text:
     return Text(NOTHING if value is None else make_printable(say_value(value)))
-
-
-def _sides(measured: Measurement, names: Sequence[str]) -> Table:
-    comparison = measured.comparison
-    if comparison is None:
-        return _table("")
-    table = _table("", "requests/s", name_p99(comparison.first), "failures", "starts", right=True)
-    for name, arm in zip(names, (comparison.first, comparison.second), strict=True):
-        table.add_row(make_printable(name), *describe_arm(arm))
-    return table
-
-
-def _table(*titles: str, right: bool = False) -> Table:
-    table = FittingTable(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
-    for index, title in enumerate(titles):
-        table.add_column(make_printable(title), justify="right" if right and index else "left")
-    return table
 
 
 def _say(text: str, style: str = "") -> Text:

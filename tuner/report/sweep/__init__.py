@@ -8,7 +8,8 @@ from tuner.campaign.schedule import cost_s
 from tuner.errors import UsageError
 from tuner.ports import Scalar
 from tuner.records import Metric
-from tuner.report.summary import Arm, gather_arm
+from tuner.report.summary import Arm, gather_arms
+from tuner.report.summary_json import arm_json
 from tuner.report.wording import capitalize, say_duration, say_estimate, say_metric, say_percent
 from tuner.space.grid import GridPoint, follows
 from tuner.statistics.curves.sweep import NEAR, Sweeping, Tried, judge_sweep
@@ -103,10 +104,7 @@ def gather_sweep(settings: "Study", space: "Space", storage: "Storage") -> Sweep
     return Sweep(
         study=settings.name, workload=settings.describe_load(), space=space, metric=storage.metric,
         sweeping=judge_sweep(plan, starts, settings.constraints, seed=settings.seed),
-        arms=tuple(
-            gather_arm(config, [start for start in starts if start.arm == arm])
-            for arm, config in zip(plan.arms, plan.configs, strict=True)
-        ),
+        arms=gather_arms(dict(zip(plan.arms, plan.configs, strict=True)), starts),
         starts=sum(start.counts for start in starts), seconds=sum(map(cost_s, starts)),
     )  # fmt: skip
 
@@ -247,12 +245,6 @@ def _value_json(sweep: Sweep, tried: Tried, arm: Arm) -> dict[str, Any]:
         "chance_best": tried.chance_best,
         "chance_within_tolerance": tried.chance_near,
         "tolerated": tried.is_tolerated,
-        "starts": tried.starts,
-        "failed_starts": arm.failed_starts,
-        "goodput_rps": arm.goodput_rps,
-        "latency_p99_ms": arm.latency_p99_ms,
-        "failures": arm.failures,
-        "requests": arm.requests,
+        **arm_json(arm),
         "fault": tried.fault or None,
-        "config": dict(arm.config),
     }

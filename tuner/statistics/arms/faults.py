@@ -43,3 +43,13 @@ def find_failure(arm: str, starts: Sequence[Start]) -> str | None:
         return None
     failure = last[-1].failure
     return failure.reason if failure else "it gave no measurement"
+
+
+def count_whole_blocks(starts: Sequence[Start], arms: Sequence[str]) -> int:
+    """Return how many blocks hold every arm that did not fail."""
+    held: dict[tuple[str, int | None], set[str]] = {}
+    for start in starts:
+        if start.counts:
+            held.setdefault((start.session, start.block), set()).add(start.arm)
+    wanted = {arm for arm in arms if find_failure(arm, starts) is None}
+    return sum(wanted <= found for found in held.values()) if wanted else 0

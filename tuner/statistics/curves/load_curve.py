@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tuner.records import Start, State
 from tuner.records.latency import merge
+from tuner.statistics.arms.faults import find_failure
 from tuner.statistics.failure_rate import Counts, CredibleInterval, FailureRate, FailureRates
 from tuner.statistics.ranking import LIKELY
 from tuner.statistics.response_curve import Cell, Estimate, ResponseCurve
@@ -30,8 +31,6 @@ CERTAIN = 0.975
 """Probability from which on it is settled that a cell bears its load, or that it does not."""
 NARROW = 0.10
 """Half-width of the intervals with which goodput is known well enough."""
-MOST_FAILURES = 2
-"""Failed starts in a row after which a cell is measured no more."""
 
 Array = NDArray[np.float64]
 
@@ -138,7 +137,7 @@ def _judge(
         ratio=served.against(number, plan.connections.index(connections)) if config else None,
         failures=rate.interval() if rate.requests else None,
         failed=rate.failed, requests=rate.requests, p99_ms=_find_p99(group),
-        chance=rate.at_most(plan.failure_limit), fault=_find_fault(group),
+        chance=rate.at_most(plan.failure_limit), fault=find_failure(plan.arms[number], group) or "",
     )  # fmt: skip
 
 
@@ -209,12 +208,3 @@ def _find_p99(group: Sequence[Start]) -> float | None:
         if p99 is not None and math.isfinite(p99):
             found.append(p99)
     return median(found) if found else None
-
-
-def _find_fault(group: Sequence[Start]) -> str:
-    """Return why the last starts failed, when there is no use in another one."""
-    ended = [start for start in group if start.state not in {State.RUNNING, State.INVALID}]
-    last = ended[-MOST_FAILURES:]
-    if len(last) < MOST_FAILURES or any(start.state is not State.FAILED for start in last):
-        return ""
-    return last[-1].failure.reason if last[-1].failure else "it gave no measurement"

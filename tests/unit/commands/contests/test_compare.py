@@ -36,7 +36,7 @@ def settings(tmp_path):
 @pytest.fixture
 def started(monkeypatch, host):
     """Let comparisons be measured on a simulated host; returns the starters that they used."""
-    return simulate(monkeypatch, host, module)
+    return simulate(monkeypatch, host)
 
 
 @pytest.mark.usefixtures("started")

@@ -12,8 +12,7 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
-from tuner.commands.contests import contest as contest_module
-from tuner.commands.contests.compare_several import compare_several
+from tuner.commands.contests.contest import compare_several
 from tuner.errors import UsageError
 from tuner.study.facts import CONFIRMATION, Confirmation
 
@@ -28,7 +27,7 @@ def host():
 
 @pytest.fixture
 def settings(tmp_path, monkeypatch, host):
-    simulate(monkeypatch, host, contest_module)
+    simulate(monkeypatch, host)
     return write_study(tmp_path)
 
 

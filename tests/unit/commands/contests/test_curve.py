@@ -3,7 +3,6 @@
 import json
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -18,9 +17,9 @@ from tests.unit.simulation import (
     write_study,
 )
 from tuner.adapters.loads.command import Command
+from tuner.campaign import interleaved
 from tuner.commands.contests import compare as compare_module
 from tuner.commands.contests import curve as module
-from tuner.commands.contests import interleaved
 from tuner.errors import UsageError
 from tuner.hosts.connection_room import ConnectionRoom, Limit
 from tuner.measure.window import Load
@@ -96,7 +95,7 @@ def started(monkeypatch, host, setup):
 
     monkeypatch.setattr(compare_module, "prepare", lambda _: setup)
     monkeypatch.setattr(interleaved, "Starter", make_starter)
-    monkeypatch.setattr(module, "Charting", partial(module.Charting, clock=host.clock))
+    monkeypatch.setattr(interleaved, "time", host.clock)
     return starters
 
 

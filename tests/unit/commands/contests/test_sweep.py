@@ -2,7 +2,6 @@
 
 import json
 import math
-from functools import partial
 
 import pytest
 
@@ -16,8 +15,7 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
-from tuner.commands.contests import compare as compare_module
-from tuner.commands.contests import interleaved
+from tuner.campaign import interleaved
 from tuner.commands.contests import sweep as module
 from tuner.commands.contests.compare import compare
 from tuner.errors import TargetError, UsageError
@@ -56,9 +54,7 @@ def settings(tmp_path):
 @pytest.fixture(autouse=True)
 def started(monkeypatch, host):
     """Let sweeps be measured on a simulated host; returns the starters that they used."""
-    starters = simulate(monkeypatch, host, interleaved)
-    monkeypatch.setattr(module, "Measuring", partial(module.Measuring, clock=host.clock))
-    return starters
+    return simulate(monkeypatch, host)
 
 
 def openings(starters):
@@ -241,7 +237,7 @@ def test_sweeps_are_read_back_from_the_folder_alone(settings):
 
 
 def test_a_comparison_is_no_sweep(settings, monkeypatch, host):
-    monkeypatch.setattr(compare_module, "Starter", lambda **given: SimulatedStarter(host=host, **given))
+    monkeypatch.setattr(interleaved, "Starter", lambda **given: SimulatedStarter(host=host, **given))
     compare(settings, "default", {"open_file_cache": 2000}, pairs=2)
 
     assert read_sweeps(settings, space_of(*TUNED)) == ()

@@ -18,10 +18,10 @@ from tests.unit.simulation import (
     open_on_disk,
     space_of,
 )
+from tuner.campaign import interleaved
 from tuner.campaign.campaign import calibrate
 from tuner.campaign.stages.confirm import confirm
 from tuner.commands.contests import compare as compare_module
-from tuner.commands.contests import contest as contest_module
 from tuner.commands.contests import versus as module
 from tuner.errors import TargetError, UsageError
 from tuner.records import Failure, Metric, Role
@@ -99,7 +99,8 @@ def started(monkeypatch, host, level):
         return starters[-1]
 
     monkeypatch.setattr(compare_module, "prepare", prepare)
-    monkeypatch.setattr(contest_module, "Starter", make_starter)
+    monkeypatch.setattr(interleaved, "Starter", make_starter)
+    monkeypatch.setattr(interleaved, "time", host.clock)
     return starters
 
 

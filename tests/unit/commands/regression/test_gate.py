@@ -19,7 +19,7 @@ from tests.unit.simulation import (
     space_of,
     write_study,
 )
-from tuner.commands.contests import compare as compare_module
+from tuner.campaign import interleaved
 from tuner.commands.regression.gate import gate
 from tuner.errors import TargetError, UsageError
 from tuner.records import Failure
@@ -39,7 +39,7 @@ def host():
 @pytest.fixture
 def settings(tmp_path, monkeypatch, host):
     """A study whose starts are simulated, and any other study as well."""
-    simulate(monkeypatch, host, compare_module)
+    simulate(monkeypatch, host)
     return write_study(tmp_path)
 
 
@@ -129,7 +129,7 @@ def test_a_failing_program_is_told_from_one_with_the_same_configuration(settings
     old = write_study(tmp_path / "old", seed=2)
     hosts = {settings.path: SimulatedHost(failure_rate=lambda _: 0.05), old.path: SimulatedHost(seed=3)}
     monkeypatch.setattr(
-        compare_module, "Starter",
+        interleaved, "Starter",
         lambda **given: SimulatedStarter(host=hosts[given["setup"].settings.path], **given),
     )  # fmt: skip
 
