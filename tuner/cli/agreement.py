@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def agree_to_run(settings: "Study", study: Path, *, yes: bool) -> None:
-    """Ask before the first managed run on a host."""
+    """Ask before the first managed run on a host; in a sandbox nothing of a host changes."""
+    if not settings.target.is_managed:
+        return
     from tuner.restore.consent import has_agreed, remember_agreement
 
     host = settings.target.host

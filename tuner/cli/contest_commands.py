@@ -1,6 +1,6 @@
 """The commands that measure configurations against each other: of one study, or of several servers."""
 
-import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,6 @@ from tuner.cli.arguments import (
     AsCsv,
     AsJson,
     AsMarkdown,
-    Form,
     StudyPath,
     choose_form,
     minutes_option,
@@ -22,14 +21,13 @@ from tuner.cli.arguments import (
     read_study,
     refuse_below,
 )
-from tuner.cli.exit_codes import INTERRUPTED
-from tuner.cli.printing import make_console, print_json, print_text, say, show_progress, what_was_typed
+from tuner.cli.printing import measuring, show_result
 from tuner.cli.study_commands import Preset
 from tuner.errors import UsageError
 
 if TYPE_CHECKING:
     from tuner.report.contest import Contest
-    from tuner.report.summary import Comparison
+    from tuner.report.forms import Forms
 
 LEAST_PAIRS, LEAST_BLOCKS = 2, 3
 
@@ -78,53 +76,28 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
         )
     form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     settings = read_study(study)
-    if settings.target.is_managed:
-        agree_to_run(settings, study, yes=yes)
+    agree_to_run(settings, study, yes=yes)
     sides = [read_side(name) for name in names]
-    try:
-        with show_progress() as progress:
-            if more:
-                contest = tuner.compare_several(
-                    settings,
-                    dict(zip(names, sides, strict=True)),
-                    blocks=pairs,
-                    preset=length,
-                    progress=progress,
-                )
-            else:
-                comparison = tuner.compare(settings, *sides, pairs=pairs, preset=length, progress=progress)
-    except KeyboardInterrupt:
-        say("Stopped; everything is as it was before.")
-        sys.exit(INTERRUPTED)
-    if more:
-        print_contest(contest, output, form)
-    else:
-        print_comparison(comparison, (first, second), output, form)
-
-
-def print_comparison(found: "Comparison", names: tuple[str, str], output: Path | None, form: Form) -> None:
-    """Print what pairs of two configurations gave, and write it where a file is asked for."""
-    from tuner.commands.outputs import write_comparison
     from tuner.report.comparison_forms import comparison_csv, comparison_markdown
+    from tuner.report.forms import Forms
     from tuner.report.summary_json import gain_json
     from tuner.report.terminal import comparison_table
 
-    if form is Form.JSON:
-        print_json(gain_json(found.gain, found.reason))
-    elif form is Form.SCREEN:
-        make_console().print(comparison_table(found, *names))
-    else:
-        write = comparison_markdown if form is Form.MARKDOWN else comparison_csv
-        print_text(write(found, *names).rstrip("\n"))
-    if output is not None:
-        write_comparison(found, names, output)
-        tell_written(output, form)
-
-
-def tell_written(output: Path, form: Form) -> None:
-    """Print which file was written below what people read; what scripts read is the result alone."""
-    if form is Form.SCREEN:
-        print_text(str(output))
+    with measuring() as progress:
+        if more:
+            entrants = dict(zip(names, sides, strict=True))
+            forms = contest_forms(
+                tuner.compare_several(settings, entrants, blocks=pairs, preset=length, progress=progress)
+            )
+        else:
+            found = tuner.compare(settings, *sides, pairs=pairs, preset=length, progress=progress)
+            forms = Forms(
+                screen=partial(comparison_table, found, first, second),
+                as_json=partial(gain_json, found.gain, found.reason),
+                markdown=partial(comparison_markdown, found, first, second),
+                csv=partial(comparison_csv, found, first, second),
+            )  # fmt: skip
+    show_result(forms, form, output)
 
 
 def versus(  # noqa: PLR0913, PLR0917 - the command's options
@@ -149,30 +122,23 @@ def versus(  # noqa: PLR0913, PLR0917 - the command's options
     settings = [read_study(study) for study in studies]
     from tuner.commands.outputs import write_results
 
-    try:
-        with show_progress() as progress:
-            found = tuner.versus(
-                settings, with_presets=presets, preset=preset.value if preset else None, minutes=minutes,
-                blocks=blocks, progress=progress, when_tuned=write_results,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
-        sys.exit(INTERRUPTED)
-    print_contest(found, output, form)
+    with measuring(resumes=True) as progress:
+        found = tuner.versus(
+            settings, with_presets=presets, preset=preset.value if preset else None, minutes=minutes,
+            blocks=blocks, progress=progress, when_tuned=write_results,
+        )  # fmt: skip
+    show_result(contest_forms(found), form, output)
 
 
-def print_contest(found: "Contest", output: Path | None, form: Form) -> None:
-    """Print a contest, and write its page where one is asked for."""
-    from tuner.commands.outputs import write_contest
+def contest_forms(found: "Contest") -> "Forms":
+    """Return a contest in all its forms."""
+    from tuner.report.contest.page import render_contest
     from tuner.report.contest.rows import contest_csv, contest_json, contest_markdown
     from tuner.report.contest.screen import contest_screen
+    from tuner.report.forms import Forms
 
-    if form is Form.JSON:
-        print_json(contest_json(found))
-    elif form is Form.SCREEN:
-        make_console().print(contest_screen(found))
-    else:
-        print_text((contest_markdown if form is Form.MARKDOWN else contest_csv)(found).rstrip("\n"))
-    if output is not None:
-        write_contest(found, output)
-        tell_written(output, form)
+    return Forms(
+        screen=partial(contest_screen, found), as_json=partial(contest_json, found),
+        markdown=partial(contest_markdown, found), csv=partial(contest_csv, found),
+        page=partial(render_contest, found),
+    )  # fmt: skip

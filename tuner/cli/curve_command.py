@@ -1,6 +1,6 @@
 """The command that measures configurations under more and more connections."""
 
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +12,14 @@ from tuner.cli.agreement import agree_to_run
 from tuner.cli.arguments import (
     Agreed,
     AsJson,
+    Form,
     StudyPath,
     is_file_name,
     minutes_option,
     read_study,
     refuse_below,
 )
-from tuner.cli.exit_codes import INTERRUPTED
-from tuner.cli.printing import make_console, print_json, print_text, say, what_was_typed
+from tuner.cli.printing import measuring, show_result
 from tuner.cli.study_commands import Preset
 from tuner.cli.sweep_command import split_values
 from tuner.errors import UsageError
@@ -52,30 +52,22 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
     counts = read_counts(connections)
     named = None if not configurations else name_configurations(configurations)
     settings = read_study(study)
-    if settings.target.is_managed:
-        agree_to_run(settings, study, yes=yes)
-    from tuner.commands.outputs import write_curve
+    agree_to_run(settings, study, yes=yes)
     from tuner.report.curve import curve_json
+    from tuner.report.curve.page import render_curve
     from tuner.report.curve.screen import curve_screen
-    from tuner.report.progress import open_progress
+    from tuner.report.forms import Forms
 
-    try:
-        with open_progress(make_console(stderr=True)) as progress:
-            found = tuner.curve(
-                settings, named, connections=counts, minutes=minutes,
-                preset=preset.value if preset else None, progress=progress,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
-        sys.exit(INTERRUPTED)
-    if as_json:
-        print_json(curve_json(found))
-    else:
-        make_console().print(curve_screen(found))
-    if output is not None:
-        write_curve(found, output)
-        if not as_json:
-            print_text(str(output))
+    with measuring(resumes=True) as progress:
+        found = tuner.curve(
+            settings, named, connections=counts, minutes=minutes,
+            preset=preset.value if preset else None, progress=progress,
+        )  # fmt: skip
+    forms = Forms(
+        screen=partial(curve_screen, found), as_json=partial(curve_json, found),
+        page=partial(render_curve, found),
+    )  # fmt: skip
+    show_result(forms, Form.JSON if as_json else Form.SCREEN, output)
 
 
 def read_counts(text: str) -> list[int]:

@@ -5,17 +5,20 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, TextIO
 
+from tuner.cli.arguments import Form
+from tuner.cli.exit_codes import INTERRUPTED
 from tuner.cli.verbosity import Verbosity
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tuner.campaign.progress import Progress
+    from tuner.report.forms import Forms
 
 
 def what_was_typed() -> str:
@@ -63,6 +66,39 @@ def show_progress() -> "AbstractContextManager[Progress]":
     from tuner.report.progress import open_progress
 
     return open_progress(make_console(stderr=True), verbose=Verbosity.verbose)
+
+
+@contextmanager
+def measuring(*, resumes: bool = False) -> "Iterator[Progress]":
+    """Show the progress of what is measured; end the process when it is interrupted.
+
+    Args:
+        resumes: whether the same command resumes it.
+    """
+    try:
+        with show_progress() as progress:
+            yield progress
+    except KeyboardInterrupt:
+        how = f" Go on with: {what_was_typed()}" if resumes else ""
+        say(f"Stopped; everything is as it was before.{how}")
+        sys.exit(INTERRUPTED)
+
+
+def show_result(forms: "Forms", form: Form, output: Path | None = None) -> None:
+    """Print a result in a form, and write it to the file that is asked for. Raises TargetError."""
+    if form is Form.JSON:
+        print_json(forms.as_json())
+    elif form is Form.SCREEN:
+        make_console().print(forms.screen())
+    else:
+        make = forms.markdown if form is Form.MARKDOWN else forms.csv
+        print_text(make().rstrip("\n") if make else "")
+    if output is not None:
+        from tuner.commands.outputs import write_text
+
+        write_text(forms.write_for(output), output)
+        if form is Form.SCREEN:  # what scripts read is the result alone
+            print_text(str(output))
 
 
 def make_console(*, stderr: bool = False) -> "Console":

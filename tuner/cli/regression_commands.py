@@ -13,8 +13,8 @@ import typer
 import tuner
 from tuner.cli.agreement import agree_to_run
 from tuner.cli.arguments import Agreed, AsJson, StudyPath, is_file_name, read_side, read_study, refuse_below
-from tuner.cli.exit_codes import CANNOT_TELL, INTERRUPTED, NOTHING_BETTER
-from tuner.cli.printing import make_console, print_json, say, show_progress
+from tuner.cli.exit_codes import CANNOT_TELL, NOTHING_BETTER
+from tuner.cli.printing import make_console, measuring, print_json
 from tuner.cli.study_commands import Preset
 from tuner.errors import UsageError
 
@@ -70,12 +70,8 @@ def verify(  # noqa: PLR0913, PLR0917 - the command's options
         agree_to_run(settings_for(settings, host, url, settings.target.watchdog_s), study, yes=yes)
     effort = Remeasuring(pairs=pairs, preset=preset.value if preset else None) if measure else None
     reading = tuner.read(settings, with_explanation=False)
-    try:
-        with show_progress() as progress:
-            found = find(reading, host=host, url=url, measure=effort, progress=progress)
-    except KeyboardInterrupt:
-        say("Stopped; everything is as it was before.")
-        sys.exit(INTERRUPTED)
+    with measuring() as progress:
+        found = find(reading, host=host, url=url, measure=effort, progress=progress)
     if as_json:
         print_json(verification_json(found))
     else:
@@ -113,22 +109,17 @@ def gate(  # noqa: PLR0913, PLR0917 - the command's options
     appended = find_step_summary() if step_summary else None
     settings = read_study(study)
     old, other = read_baseline(baseline), read_side(new)
-    if settings.target.is_managed:
-        agree_to_run(settings, study, yes=yes)
+    agree_to_run(settings, study, yes=yes)
     from tuner.commands.regression.gate import gate as measure
     from tuner.report.regression.forms import non_inferiority_json
     from tuner.report.regression.screen import non_inferiority_screen
     from tuner.study import Study
 
-    try:
-        with show_progress() as progress:
-            found = measure(
-                settings, old, new=other, margin=share, pairs=pairs,
-                preset=preset.value if preset else None, progress=progress,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        say("Stopped; everything is as it was before.")
-        sys.exit(INTERRUPTED)
+    with measuring() as progress:
+        found = measure(
+            settings, old, new=other, margin=share, pairs=pairs,
+            preset=preset.value if preset else None, progress=progress,
+        )  # fmt: skip
     is_of_two = isinstance(old, Study)
     found = name_sides(found, baseline, str(study) if is_of_two and new == DEFAULT else new)
     if as_json:

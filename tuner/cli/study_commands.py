@@ -123,19 +123,15 @@ def run(
 ) -> None:
     """Find, prove and export better settings; go on with an interrupted run."""
     settings = read_study(study)
-    if target is not None:
-        from tuner.study.file import choose_target
-
-        settings = choose_target(settings, target)
+    from tuner.study.file import choose_target, for_each_target
     from tuner.study.presets import MOST_MINUTES, MOST_TRIALS
 
+    if target is not None:
+        settings = choose_target(settings, target)
     refuse_outside("--minutes", minutes, 0.1, MOST_MINUTES)
     refuse_outside("--trials", trials, 1, MOST_TRIALS)
-    if settings.target.is_managed:
-        from tuner.study.file import for_each_target
-
-        for each in for_each_target(settings):
-            agree_to_run(each, study, yes=yes)
+    for each in for_each_target(settings):
+        agree_to_run(each, study, yes=yes)
     from tuner.commands.outputs import write_results
     from tuner.commands.session import look_ahead
 

@@ -1,9 +1,9 @@
 """The command that measures the response curve of one parameter."""
 
-import sys
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,20 +15,15 @@ from tuner.cli.arguments import (
     AsCsv,
     AsJson,
     AsMarkdown,
-    Form,
     StudyPath,
     choose_form,
     minutes_option,
     read_study,
     refuse_outside,
 )
-from tuner.cli.exit_codes import INTERRUPTED
-from tuner.cli.printing import make_console, print_json, print_text, say, show_progress, what_was_typed
+from tuner.cli.printing import measuring, show_result
 from tuner.cli.study_commands import Preset
 from tuner.errors import UsageError
-
-if TYPE_CHECKING:
-    from tuner.report.sweep import Sweep
 
 
 class Base(StrEnum):
@@ -70,39 +65,25 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     from tuner.study.presets import MOST_MINUTES
 
     refuse_outside("--minutes", minutes, 0.1, MOST_MINUTES)
-    if settings.target.is_managed:
-        agree_to_run(settings, study, yes=yes)
-    try:
-        with show_progress() as progress:
-            found = tuner.sweep(
-                settings, parameter, values=None if values is None else split_values(values),
-                around=around.value if around else None, at=at.value, minutes=minutes,
-                preset=preset.value if preset else None, progress=progress,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        say(f"Stopped; everything is as it was before. Go on with: {what_was_typed()}")
-        sys.exit(INTERRUPTED)
-    print_sweep(found, form)
-    if output is not None:
-        from tuner.commands.outputs import write_sweep
-
-        write_sweep(found, output)
-        if form is Form.SCREEN:
-            print_text(str(output))
-
-
-def print_sweep(found: "Sweep", form: Form) -> None:
-    """Print a sweep in a form."""
+    agree_to_run(settings, study, yes=yes)
+    from tuner.report.forms import Forms
     from tuner.report.sweep import sweep_json
+    from tuner.report.sweep.page import render_sweep
     from tuner.report.sweep.rows import sweep_csv, sweep_markdown
     from tuner.report.sweep.screen import sweep_screen
 
-    if form is Form.JSON:
-        print_json(sweep_json(found))
-    elif form is Form.SCREEN:
-        make_console().print(sweep_screen(found))
-    else:
-        print_text((sweep_markdown if form is Form.MARKDOWN else sweep_csv)(found).rstrip("\n"))
+    with measuring(resumes=True) as progress:
+        found = tuner.sweep(
+            settings, parameter, values=None if values is None else split_values(values),
+            around=around.value if around else None, at=at.value, minutes=minutes,
+            preset=preset.value if preset else None, progress=progress,
+        )  # fmt: skip
+    forms = Forms(
+        screen=partial(sweep_screen, found), as_json=partial(sweep_json, found),
+        markdown=partial(sweep_markdown, found), csv=partial(sweep_csv, found),
+        page=partial(render_sweep, found),
+    )  # fmt: skip
+    show_result(forms, form, output)
 
 
 def split_values(text: str, option: str = "--values", example: str = "8,16,32") -> list[str]:

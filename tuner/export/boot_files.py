@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from tuner.export.provenance import comment, describe_by_hand, describe_origin
+from tuner.export.provenance import describe_by_hand, write_head
 from tuner.ports import Files
 
 if TYPE_CHECKING:
@@ -48,14 +48,14 @@ def export_boot_files(
     rules = "".join(write_rule(path, value) for path, value in new.items() if is_of_card(path))
     place, put = f"/etc/tmpfiles.d/{NAME}", f" && cp {RULES} /etc/udev/rules.d/" if rules else ""
     take = f" /etc/udev/rules.d/{RULES}" if rules else ""
-    head = comment(
-        *describe_origin(summary),
+    head = write_head(
+        summary,
         f"apply: cp {NAME} /etc/tmpfiles.d/ && systemd-tmpfiles --create {place}{put}",
         f"undo: rm {place}{take} && systemd-tmpfiles --create {UNDO}",
         *describe_by_hand(summary, by_hand),
     )
     said = "values before: read from this host at the time of the export"
-    undo_head = comment(*describe_origin(summary), f"{said}; apply with systemd-tmpfiles --create {UNDO}")
+    undo_head = write_head(summary, f"{said}; apply with systemd-tmpfiles --create {UNDO}")
     files = {
         NAME: head + "".join(write_line(path, value) for path, value in new.items()),
         UNDO: undo_head + "".join(write_line(path, old[path]) for path in new),

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from tuner.export.lowered import describe_lowered
-from tuner.export.provenance import comment, describe_origin
+from tuner.export.provenance import comment, write_head
 from tuner.export.rendered import SITE, Rendered
 from tuner.ports import DropIn, Files
 
@@ -31,8 +31,8 @@ def export_drop_in(summary: "Summary", server: str, rendered: Rendered, drop_in:
     if not lines and not elsewhere:
         return {}
     enable, check = shlex.join(drop_in.enable), shlex.join(drop_in.check)
-    head = comment(
-        *describe_origin(summary),
+    head = write_head(
+        summary,
         f"apply: cp {name} {drop_in.directory}/ && {enable} && {check}",
         f"then stop and start it: {drop_in.note}",
         f"undo: sh {undo}",
@@ -55,7 +55,7 @@ def write_undo(summary: "Summary", path: PurePosixPath, drop_in: DropIn) -> byte
     """Write the commands that take the file away."""
     return (
         "#!/bin/sh\n"
-        + comment(*describe_origin(summary), "takes these settings away again; run as root")
+        + write_head(summary, "takes these settings away again; run as root")
         + "set -eu\n"
         + f"{shlex.join(drop_in.disable)}\n"
         + f"rm -f {shlex.quote(str(path))}\n"

@@ -15,7 +15,7 @@ from tuner.deploy.systemd_limits import touches_units
 from tuner.errors import UsageError
 from tuner.export import boot_files, kernel_settings
 from tuner.export.lowered import describe_lowered
-from tuner.export.provenance import comment, describe_by_hand, describe_origin
+from tuner.export.provenance import describe_by_hand, write_head
 from tuner.export.rendered import Rendered
 from tuner.export.rewritten import NEW_MODE, Rewritten, refuse_strange
 from tuner.ports import Argv
@@ -212,4 +212,4 @@ def _describe_rendered(differences: Mapping[str, Rendered | Rewritten]) -> Itera
 
 def describe_change(summary: "Summary", change: HostChange, *more: str) -> str:
     """Return the head of a file: where the settings come from, how it is used, what else has to be done."""
-    return comment(*describe_origin(summary), *more, *change.notes)
+    return write_head(summary, *more, *change.notes)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tuner.export.lowered import Lowered, describe_lowered
-from tuner.export.provenance import comment, describe_by_hand, describe_origin
+from tuner.export.provenance import describe_by_hand, write_head
 from tuner.ports import Files
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def export_kernel_settings(
     }
     if not new:
         return {}
-    head = comment(
-        *describe_origin(summary),
+    head = write_head(
+        summary,
         f"apply: cp {NAME} /etc/sysctl.d/ && sysctl -p /etc/sysctl.d/{NAME}",
         "then restart the server: a listener keeps the limits of the moment at which it was opened",
         f"undo: rm /etc/sysctl.d/{NAME} && sysctl -p {UNDO}",
@@ -56,7 +56,7 @@ def export_kernel_settings(
         *describe_by_hand(summary, by_hand),
     )
     origin = "read from this host at the time of the export" if is_present else "the study's default"
-    undo_head = comment(*describe_origin(summary), f"values before: {origin}; apply with sysctl -p {UNDO}")
+    undo_head = write_head(summary, f"values before: {origin}; apply with sysctl -p {UNDO}")
     return {
         NAME: (head + "".join(write_line(path, value) for path, value in new.items())).encode(),
         UNDO: (undo_head + "".join(write_line(path, old[path]) for path in new if old[path])).encode(),

@@ -133,6 +133,11 @@ def describe_by_hand(summary: "Summary", refused: Mapping[str, str]) -> list[str
     ]
 
 
+def write_head(summary: "Summary", *more: str) -> str:
+    """Return the head of a file in which # begins a comment: where the settings come from, and what else."""
+    return comment(*describe_origin(summary), *more)
+
+
 def comment(*lines: str) -> str:
     """Turn lines into a comment block of a file in which # begins a comment.
 

@@ -4,9 +4,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tuner.export.provenance import describe_origin
-from tuner.report.rows import arm_rows, change_rows, name_p99
+from tuner.report.rows import arm_rows, change_rows
 from tuner.report.summary import gather_arm
-from tuner.report.tables import escape_markdown, markdown_table, plain, write_csv
+from tuner.report.tables import (
+    escape_markdown,
+    join_markdown,
+    markdown_list,
+    markdown_table,
+    plain,
+    write_csv,
+)
 from tuner.report.terminal import headline
 
 if TYPE_CHECKING:
@@ -22,16 +29,16 @@ OF_START = (
 
 def result_as_markdown(summary: "Summary") -> str:
     """Return verdict, both sides, changed settings and where they come from, as Markdown."""
-    sides = ("", "requests/s", name_p99(summary.default), "failures", "starts")
-    lines = [f"### {escape_markdown(headline(summary).plain)}", ""]
-    lines += [escape_markdown(summary.reason), ""] if summary.reason else []
-    lines += [*markdown_table(sides, arm_rows(summary), numbers=True), ""]
+    head, *sides = arm_rows(summary)
+    title = "winner" if summary.winner is not None else "best so far"
     changes = [row[:3] for row in change_rows(summary)]
-    if changes:
-        title = "winner" if summary.winner is not None else "best so far"
-        lines += [*markdown_table(("setting", "default", title), changes), ""]
-    lines += [f"- {escape_markdown(each)}" for each in describe_origin(summary)]
-    return "\n".join(lines) + "\n"
+    return join_markdown(
+        f"### {escape_markdown(headline(summary).plain)}",
+        escape_markdown(summary.reason),
+        markdown_table(head, sides, numbers=True),
+        markdown_table(("setting", "default", title), changes) if changes else "",
+        markdown_list(describe_origin(summary)),
+    )
 
 
 def starts_as_csv(summary: "Summary") -> str:

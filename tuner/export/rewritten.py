@@ -17,7 +17,7 @@ from tuner.deploy.systemd_limits import RELOAD, UNITS, touches_units
 from tuner.errors import TargetError
 from tuner.export.lowered import Lowered, describe_lowered
 from tuner.export.patches import make_patch
-from tuner.export.provenance import comment, describe_by_hand, describe_origin
+from tuner.export.provenance import describe_by_hand, write_head
 from tuner.ports import Argv, Files, Service
 from tuner.report.wording import make_printable
 
@@ -66,8 +66,8 @@ def export_rewritten(summary: "Summary", server: str, rewritten: Rewritten) -> d
     is_reversible = directory != ROOT and after.keys() <= rewritten.before.keys()
     name, undo = f"tuner-{server}.patch", f"tuner-{server}-undo.{'patch' if is_reversible else 'sh'}"
     take_back = _apply_patch(undo, rewritten, after) if is_reversible else f"sh {undo}"
-    head = comment(
-        *describe_origin(summary),
+    head = write_head(
+        summary,
         f"apply: {_apply_patch(name, rewritten, after)}",
         f"undo:  {take_back}",
         *describe_lowered(summary.space, rewritten.lowered),
@@ -105,7 +105,7 @@ def _write_undo(summary: "Summary", name: str, rewritten: Rewritten, after: File
     """Write the commands that put changed files back and take added ones away."""
     before = {path: rewritten.before[path] for path in after if path in rewritten.before}
     added = [path for path in after if path not in before]
-    head = "#!/bin/sh\n" + comment(*describe_origin(summary), f"undo: sh {name}", "run as root") + "set -eu\n"
+    head = "#!/bin/sh\n" + write_head(summary, f"undo: sh {name}", "run as root") + "set -eu\n"
     parts = [head.encode()]
     if before:
         # Tried first: what cannot be put back whole is not put back by halves.

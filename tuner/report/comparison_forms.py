@@ -1,8 +1,8 @@
 """Two configurations that were measured in pairs, as Markdown and as CSV."""
 
-from tuner.report.rows import describe_arm, name_p99
+from tuner.report.rows import table_of_arms
 from tuner.report.summary import Comparison
-from tuner.report.tables import escape_markdown, markdown_table, write_arms_csv
+from tuner.report.tables import escape_markdown, join_markdown, markdown_list, markdown_table, write_arms_csv
 from tuner.report.wording import capitalize, say_age, say_comparison, say_gain, say_lacks, say_tail, say_trend
 from tuner.statistics.response_curve import Estimate
 
@@ -10,17 +10,18 @@ from tuner.statistics.response_curve import Estimate
 def comparison_markdown(comparison: Comparison, first: str, second: str) -> str:
     """Return the gain of the second over the first, and what both gave, as Markdown."""
     names = {"first": first, "second": second}
-    gain, head = comparison.gain, ("", "requests/s", name_p99(comparison.first), "failures", "starts")
-    rows = [(first, *describe_arm(comparison.first)), (second, *describe_arm(comparison.second))]
+    gain = comparison.gain
+    head, *rows = table_of_arms([(first, comparison.first), (second, comparison.second)])
     told = [f"under {name}: {say_gain(each)}, {each.verdict}" for name, each in gain.by_load.items()]
     remarks = (say_age(gain.age), say_trend(gain.age, (first, second)), say_tail(gain, first, second))
     told += [capitalize(each) for each in remarks if each]
     told += [say_lacks(names[side], lacks) for side, lacks in comparison.lacks.items()]
-    lines = [f"**{escape_markdown(say_comparison(gain, first, second))}**", ""]
-    lines += [escape_markdown(comparison.reason), ""] if comparison.reason else []
-    lines += markdown_table(head, rows, numbers=True)
-    lines += ["", *(f"- {escape_markdown(each)}" for each in told)] if told else []
-    return "\n".join(lines) + "\n"
+    return join_markdown(
+        f"**{escape_markdown(say_comparison(gain, first, second))}**",
+        escape_markdown(comparison.reason),
+        markdown_table(head, rows, numbers=True),
+        markdown_list(told),
+    )
 
 
 def comparison_csv(comparison: Comparison, first: str, second: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tuner.records import Role, State
 from tuner.report.markup import embed, render_page
-from tuner.report.rows import TABLES, Row, describe_growth, describe_limit, describe_tail, name_p99
+from tuner.report.rows import TABLES, Row, describe_growth, describe_limit, describe_tail
 from tuner.report.wording import (
     NOTHING_BETTER,
     capitalize,
@@ -61,7 +61,6 @@ def render_report(summary: "Summary", sweeps: "Sequence[Sweep]" = (), curves: "S
         curves=[show_curve(curve, f"curve{number}") for number, curve in enumerate(curves)],
         tips=embed(describe_starts(summary)), limit=describe_limit(summary), tail=describe_tail(summary),
         growth=describe_growth(summary),
-        p99_title=name_p99(summary.default),
         **{name: rows_of(summary) for name, rows_of in TABLES.items()},
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tuner.explain.explanation import Finding
@@ -44,14 +44,17 @@ Row = tuple[str, ...]
 
 
 def arm_rows(summary: "Summary") -> list[Row]:
-    """Return default and winner: requests per second, p99, failures, starts."""
-    arms = [("default", summary.default)] + ([("winner", summary.winner)] if summary.winner else [])
-    return [(name, *describe_arm(arm)) for name, arm in arms]
+    """Return the head, and default and winner: requests per second, p99, failures, starts."""
+    sides = {"default": summary.default, "winner": summary.winner}
+    return table_of_arms([(name, arm) for name, arm in sides.items() if arm is not None])
 
 
-def name_p99(arm: "Arm") -> str:
-    """Return what a p99 is called: one that was corrected compares with its like only."""
-    return "p99, corrected" if arm.latency_corrected else "p99"
+def table_of_arms(arms: "Sequence[tuple[str, Arm]]") -> list[Row]:
+    """Return the head, and a row for each arm: its name, requests per second, p99, failures, starts."""
+    # One that was corrected compares with its like only.
+    p99 = "p99, corrected" if any(arm.latency_corrected for _, arm in arms) else "p99"
+    head = ("", "requests/s", p99, "failures", "starts")
+    return [head, *((name, *describe_arm(arm)) for name, arm in arms)]
 
 
 def describe_arm(arm: "Arm") -> Row:

@@ -28,6 +28,16 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, number
     return [f"| {' | '.join(row)} |" for row in (shown[0], rule, *shown[1:])]
 
 
+def markdown_list(texts: Iterable[str]) -> list[str]:
+    """Return foreign texts as a list in Markdown, line by line."""
+    return [f"- {escape_markdown(each)}" for each in texts]
+
+
+def join_markdown(*parts: str | Sequence[str]) -> str:
+    """Return texts, tables and lists with an empty line between them; what is empty is left out."""
+    return "\n\n".join(part if isinstance(part, str) else "\n".join(part) for part in parts if part) + "\n"
+
+
 def escape_markdown(text: str) -> str:
     """Write foreign text so that Markdown takes none of its signs for markup."""
     return _MARKUP.sub(r"\\\g<0>", make_printable(text))

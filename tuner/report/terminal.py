@@ -12,14 +12,14 @@ from rich.text import Text
 from tuner.records import Metric
 from tuner.report.rows import (
     Row,
+    arm_rows,
     capacity_rows,
-    describe_arm,
     describe_growth,
     describe_limit,
     describe_tail,
     host_rows,
     load_rows,
-    name_p99,
+    table_of_arms,
 )
 from tuner.report.wording import (
     NOTHING,
@@ -42,7 +42,7 @@ from tuner.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from tuner.report.summary import Arm, Comparison, Summary
+    from tuner.report.summary import Comparison, Summary
     from tuner.statistics.confirmation.paired_gain import Gain
     from tuner.study import Study
 
@@ -127,11 +127,7 @@ def _age(gain: "Gain | None", sides: Sequence[str] = ("default", "winner")) -> l
 
 
 def _sides(summary: "Summary") -> Table:
-    table = _sides_table(summary.default)
-    table.add_row("default", *describe_arm(summary.default))
-    if summary.winner is not None:
-        table.add_row("winner", *describe_arm(summary.winner), style="bold")
-    return table
+    return arms_table(arm_rows(summary), bold="winner")
 
 
 def _everywhere(summary: "Summary") -> list[RenderableType]:
@@ -147,13 +143,13 @@ def _everywhere(summary: "Summary") -> list[RenderableType]:
 
 def _by_load(summary: "Summary") -> Table:
     """Return both sides under each of several loads."""
-    table = _table("load", "weight", "default", "winner", "failures", "gain", "", right=True)
+    table = fitting_table("load", "weight", "default", "winner", "failures", "gain", "", right=True)
     return _judged(table, load_rows(summary))
 
 
 def _by_host(summary: "Summary") -> Table:
     """Return both sides on each of several hosts."""
-    table = _table("host", "default", "winner", "failures", "gain", "", right=True)
+    table = fitting_table("host", "default", "winner", "failures", "gain", "", right=True)
     return _judged(table, host_rows(summary))
 
 
@@ -165,8 +161,12 @@ def _judged(table: Table, rows: "Sequence[Row]") -> Table:
     return table
 
 
-def _sides_table(of: "Arm") -> Table:
-    return _table("", "requests/s", name_p99(of), "failures", "starts", right=True)
+def arms_table(rows: "Sequence[Row]", *, bold: str = "") -> Table:
+    """Return a head and rows of arms as a table."""
+    table = fitting_table(*rows[0], right=True)
+    for row in rows[1:]:
+        table.add_row(*map(make_printable, row), style="bold" if row[0] == bold else "")
+    return table
 
 
 class FittingTable(Table):
@@ -196,17 +196,17 @@ class FittingTable(Table):
         )
 
 
-def _table(*titles: str, right: bool = False) -> Table:
+def fitting_table(*titles: str, right: bool = False) -> Table:
     """Make a table without lines; all columns but the first may stand at the right."""
     table = FittingTable(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
     for index, title in enumerate(titles):
-        table.add_column(title, justify="right" if right and index else "left")
+        table.add_column(make_printable(title), justify="right" if right and index else "left")
     return table
 
 
 def _front(summary: "Summary") -> Table:
     """Return the configurations that none beats in both objectives, with their numbers."""
-    table = _table("pick", "goodput", summary.cost or "", "starts", "settings that change")
+    table = fitting_table("pick", "goodput", summary.cost or "", "starts", "settings that change")
     for number, choice in enumerate(summary.front, 1):
         changes = summary.show_changes(choice.config)
         table.add_row(
@@ -288,9 +288,7 @@ def comparison_table(comparison: "Comparison", first: str, second: str) -> Group
     warnings = [
         Text(say_lacks(names[side], lacks), style="yellow") for side, lacks in comparison.lacks.items()
     ]
-    table = _sides_table(comparison.first)
-    table.add_row(make_printable(first), *describe_arm(comparison.first))
-    table.add_row(make_printable(second), *describe_arm(comparison.second))
+    table = arms_table(table_of_arms([(first, comparison.first), (second, comparison.second)]))
     age = _age(gain, (first, second))
     loads = [
         Text(make_printable(f"under {name}: {say_gain(each)}, {each.verdict}"))

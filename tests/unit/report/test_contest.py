@@ -20,7 +20,7 @@ from tuner.records import Failure, Metric, Role, State
 from tuner.report.contest import gather_contest
 from tuner.report.contest.page import render_contest, render_figure
 from tuner.report.contest.rows import contest_csv, contest_json, contest_markdown
-from tuner.report.contest.screen import contest_screen, draw_rows
+from tuner.report.contest.screen import contest_screen, draw_ratios
 from tuner.report.contest.wording import list_claims, list_remarks, name_leader
 from tuner.study.facts import CONTEST, METRIC, ContestPlan, Entrant
 from tuner.study.objective import parse_constraint
@@ -139,7 +139,7 @@ def test_the_best_step_stands_for_its_study():
 def test_the_figure_keeps_to_any_width(width):
     long = {("nginx", "default"): 1000, ("nginx", "a preset with a name that has no end at all, ever"): 1100}
 
-    rows = draw_rows(make_contest(long), width)
+    rows = draw_ratios(make_contest(long)).lines(width)
 
     assert len(rows) == 3
     assert all(cell_len(row.plain) <= width for row in rows)

@@ -16,7 +16,7 @@ from tuner.ports import Failures, Latency
 from tuner.records import Failure, Role, State
 from tuner.report.curve import Curve, curve_json, say_collapse
 from tuner.report.curve.page import draw_charts, embed_curve, list_rows, render_curve
-from tuner.report.curve.screen import curve_screen, draw_rows
+from tuner.report.curve.screen import curve_screen, draw_goodput
 from tuner.report.page import render_report
 from tuner.statistics.curves.load_curve import judge_curve
 from tuner.study.facts import CurvePlan
@@ -105,12 +105,12 @@ def test_a_configuration_without_any_start_was_not_measured():
 @pytest.mark.parametrize("width", [28, 40, 60, 80, 120])
 def test_no_line_is_longer_than_the_terminal(curve, stalling, width):
     for each in (curve, stalling):
-        assert all(cell_len(row.plain) <= width for row in draw_rows(each, width))
+        assert all(cell_len(row.plain) <= width for row in draw_goodput(each).lines(width))
         assert all(len(line) <= width for line in printed(each, width).splitlines())
 
 
 def test_the_usual_terminal_shows_every_figure_and_a_bar(curve):
-    rows = [row.plain for row in draw_rows(curve, 80)]
+    rows = [row.plain for row in draw_goodput(curve).lines(80)]
 
     assert re.search(r"connections +requests/s +failed +p99", rows[0])
     assert re.search(r"1,000 +default +18,\d{3} +✕ 17 % +20\.0 ms +█", rows[3])
@@ -119,7 +119,7 @@ def test_the_usual_terminal_shows_every_figure_and_a_bar(curve):
 
 
 def test_a_wide_terminal_shows_the_ratio_to_the_first(curve):
-    assert re.search(r"4\.\d\d× \[\d\.\d\d, \d\.\d\d\]", draw_rows(curve, 120)[6].plain)
+    assert re.search(r"4\.\d\d× \[\d\.\d\d, \d\.\d\d\]", draw_goodput(curve).lines(120)[6].plain)
 
 
 def test_the_page_has_a_figure_for_each_quantity_and_every_number(curve):

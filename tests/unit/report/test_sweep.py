@@ -20,7 +20,7 @@ from tuner.report.summary import gather_arm
 from tuner.report.sweep import Sweep, list_followers, say_tolerance, sweep_json
 from tuner.report.sweep.page import draw_figure, draw_marks, render_sweep
 from tuner.report.sweep.rows import sweep_csv, sweep_markdown
-from tuner.report.sweep.screen import draw_rows, sweep_screen
+from tuner.report.sweep.screen import draw_curve, sweep_screen
 from tuner.space.grid import place_value
 from tuner.statistics.curves.sweep import judge_sweep
 from tuner.study.facts import SweepPlan
@@ -71,13 +71,13 @@ def printed(sweep, width):
 
 @pytest.mark.parametrize("width", [28, 40, 60, 80, 120])
 def test_no_line_is_longer_than_the_terminal(peaked, width):
-    for line in draw_rows(peaked, width):
+    for line in draw_curve(peaked).lines(width):
         assert cell_len(line.plain) <= width
     assert all(len(line) <= width for line in printed(peaked, width).splitlines())
 
 
 def test_the_wider_the_terminal_the_more_figures_it_shows(peaked):
-    narrow, usual = ("\n".join(row.plain for row in draw_rows(peaked, width)) for width in (40, 80))
+    narrow, usual = ("\n".join(row.plain for row in draw_curve(peaked).lines(width)) for width in (40, 80))
 
     assert "1.50×" in narrow
     assert "[" not in narrow
@@ -85,7 +85,7 @@ def test_the_wider_the_terminal_the_more_figures_it_shows(peaked):
 
 
 def test_the_best_value_is_marked_and_the_line_of_no_change_drawn(peaked):
-    rows = [row.plain for row in draw_rows(peaked, 80)]
+    rows = [row.plain for row in draw_curve(peaked).lines(80)]
 
     assert [("◆" in row, "●" in row) for row in rows[1:]] == [
         (False, False), (False, False), (True, False), (False, True), (False, False)

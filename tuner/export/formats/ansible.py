@@ -12,7 +12,7 @@ from tuner.deploy.systemd_limits import UNITS
 from tuner.export.formats.shell import find_mark
 from tuner.export.formats.yaml_documents import Unsafe, dump_yaml
 from tuner.export.host_change import FileChange, HostChange, describe_change
-from tuner.export.provenance import comment, describe_origin
+from tuner.export.provenance import write_head
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -24,7 +24,7 @@ APPLY, UNDO = "apply", "undo"
 
 def write_ansible(summary: "Summary", change: HostChange) -> dict[str, bytes]:
     """Write both playbooks, and the role with the files of both ways."""
-    whole = change.with_boot_files(comment(*describe_origin(summary)))
+    whole = change.with_boot_files(write_head(summary))
     head = describe_change(
         summary,
         change,

@@ -18,7 +18,7 @@ from tuner.export.host_change import (
     HostChange,
     describe_change,
 )
-from tuner.export.provenance import comment, describe_origin
+from tuner.export.provenance import write_head
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -30,7 +30,7 @@ BEGIN = "#cloud-config\n"
 
 def write_cloud_init(summary: "Summary", change: HostChange) -> dict[str, bytes]:
     """Write the user data for new machines, and that for machines which shall be as before."""
-    whole = change.with_boot_files(comment(*describe_origin(summary)))
+    whole = change.with_boot_files(write_head(summary))
     head = describe_change(
         summary,
         change,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tuner.deploy.systemd_limits import UNITS
 from tuner.export.host_change import FileChange, HostChange, describe_change
-from tuner.export.provenance import comment, describe_origin
+from tuner.export.provenance import write_head
 
 if TYPE_CHECKING:
     from tuner.report.summary import Summary
@@ -34,7 +34,7 @@ def write_shell(summary: "Summary", change: HostChange) -> dict[str, bytes]:
 
 def write_scripts(summary: "Summary", change: HostChange, folder: str) -> dict[str, bytes]:
     """Write both scripts into a folder."""
-    whole = change.with_boot_files(comment(*describe_origin(summary)))
+    whole = change.with_boot_files(write_head(summary))
     head = describe_change(
         summary,
         change,

@@ -20,9 +20,9 @@ def render_contest(contest: Contest) -> str:
     return render_page(
         "contest_page.html.j2",
         contest=contest, title=name_leader(contest), figure=draw_ratios(contest),
-        sides=entrant_columns(contest),
-        rows=list(zip(contest.labels, entrant_rows(contest), strict=True)), claims=list_claims(contest),
-        pairs=list(zip(contest.labels, pair_rows(contest), strict=True)), remarks=list_remarks(contest),
+        sides=("", *entrant_columns(contest)), claims=list_claims(contest), remarks=list_remarks(contest),
+        rows=[(label, *row) for label, row in zip(contest.labels, entrant_rows(contest), strict=True)],
+        pairs=[(label, *row) for label, row in zip(contest.labels, pair_rows(contest), strict=True)],
         changes=list_changes(contest), effort=say_effort(contest), intervals=say_intervals(contest),
     )  # fmt: skip
 

@@ -5,7 +5,8 @@ from typing import Any
 from tuner.ports import ConnectTime
 from tuner.report.contest import Contest
 from tuner.report.contest.wording import list_claims, list_remarks, name_leader, say_effort, say_intervals
-from tuner.report.tables import escape_markdown, markdown_table, write_arms_csv
+from tuner.report.summary_json import arm_json
+from tuner.report.tables import escape_markdown, join_markdown, markdown_list, markdown_table, write_arms_csv
 from tuner.report.wording import (
     NOTHING,
     say_estimate,
@@ -79,16 +80,13 @@ def contest_markdown(contest: Contest) -> str:
         (label, ratio, *row)
         for label, ratio, row in zip(contest.labels, ratios, entrant_rows(contest), strict=True)
     ]
-    lines = [
+    return join_markdown(
         f"**{escape_markdown(name_leader(contest))}**",
-        "",
-        *markdown_table(head, rows, numbers=True),
-        "",
-    ]
-    lines += [f"- {escape_markdown(claim)}" for claim in list_claims(contest)]
-    lines += ["", f"{escape_markdown(contest.workload)}. {say_effort(contest)}. {say_intervals(contest)}"]
-    lines += [f"- {escape_markdown(remark)}" for remark in list_remarks(contest)]
-    return "\n".join(lines) + "\n"
+        markdown_table(head, rows, numbers=True),
+        markdown_list(list_claims(contest)),
+        f"{escape_markdown(contest.workload)}. {say_effort(contest)}. {say_intervals(contest)}",
+        markdown_list(list_remarks(contest)),
+    )
 
 
 def contest_csv(contest: Contest) -> str:
@@ -130,28 +128,17 @@ def contest_json(contest: Contest) -> dict[str, Any]:
 
 def _entrant_json(contest: Contest, index: int) -> dict[str, Any]:
     entrant, arm = contest.plan.entrants[index], contest.arms[index]
-    timed = arm.connect_time
     return {
         "label": contest.labels[index],
         "study": entrant.study,
         "name": entrant.name,
-        "goodput_rps": arm.goodput_rps,
+        **arm_json(arm),
         "is_lower_bound": arm.is_lower_bound,
-        "requests_per_cpu_s": arm.requests_per_cpu_s,
-        "latency_p99_ms": arm.latency_p99_ms,
         "cpu_us_per_request": contest.cpu_us[index],
-        "connect_ms": None if timed is None else {
-            "min": timed.min_ms, "mean": timed.mean_ms, "max": timed.max_ms,
-        },
-        "failures": arm.failures,
-        "requests": arm.requests,
-        "starts": arm.starts,
-        "failed_starts": arm.failed_starts,
         "fault": contest.faults.get(index),
         "notes": list(entrant.notes),
         "changes": {
             name: {"default": default, "value": value}
             for name, (default, value) in contest.changes(index).items()
         },
-        "config": dict(entrant.config),
-    }  # fmt: skip
+    }

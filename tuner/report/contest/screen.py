@@ -1,9 +1,7 @@
 """A contest on a terminal of any width: a row for each entrant, its interval drawn beside it."""
 
-from dataclasses import dataclass
-
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,10 +14,10 @@ from tuner.report.contest.wording import (
     say_effort,
     say_intervals,
 )
-from tuner.report.figures.interval_bar import LEAST_BAR, MOST_BAR, IntervalBar
+from tuner.report.figures.drawn_rows import DrawnRows, shorten
+from tuner.report.figures.interval_bar import LEAST_BAR, MOST_BAR, draw_estimates
 from tuner.report.wording import make_printable, say_ratio
 
-GAP = "  "
 LEADS, FOLLOWS = "◆", "●"
 LONGEST_LABEL = 28
 
@@ -29,7 +27,7 @@ def contest_screen(contest: Contest) -> Group:
     parts: list[RenderableType] = [
         Text(make_printable(name_leader(contest)), style="bold"),
         Text(""),
-        ContestFigure(contest),
+        draw_ratios(contest),
         Text(f"{LEADS} nobody is shown to be ahead of it", style="dim"),
         Text(""),
         _entrants(contest),
@@ -50,46 +48,21 @@ def _entrants(contest: Contest) -> Table:
     return table
 
 
-@dataclass(frozen=True)
-class ContestFigure:
-    """The ratios to the first entrant, with as many figures beside them as the terminal has room for."""
-
-    contest: Contest
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from draw_rows(self.contest, options.max_width)
-
-
-def draw_rows(contest: Contest, width: int) -> list[Text]:
-    """Return the figure as lines no longer than a width."""
-    estimates = to_control(contest)
-    labels = [_shorten(make_printable(label)) for label in contest.labels]
-    said = _cells(contest, width - max(map(cell_len, labels)) - len(GAP))
-    used = max(map(cell_len, labels)) + max(map(cell_len, said)) + 2 * len(GAP)
-    bar = IntervalBar.fit([each for each in estimates if each], min(MOST_BAR, width - used))
-    lead = max(map(cell_len, labels))
-    title = _shorten(f"of {make_printable(contest.labels[0])}", max(map(cell_len, said)))
-    rows = [Text(f"{' ' * lead}{GAP}{_right(title, said)}{GAP}{bar.scale()}"[:width], style="dim")]
-    for index, (label, cell, estimate) in enumerate(zip(labels, said, estimates, strict=True)):
-        leads = index in contest.leaders
-        drawn = bar.draw(estimate, LEADS if leads else FOLLOWS) if estimate else "no measurement"
-        style = "bold green" if leads else "yellow" if index in contest.faults else ""
-        left = label + " " * (lead - cell_len(label))
-        rows.append(Text(f"{left}{GAP}{_right(cell, said)}{GAP}{drawn}"[:width].rstrip(), style=style))
-    return rows
-
-
-def _cells(contest: Contest, room: int) -> list[str]:
-    """Return the ratios as text, with their intervals where the drawing keeps its room."""
-    whole = say_to_control(contest)
-    if room - max(map(cell_len, whole)) - len(GAP) >= LEAST_BAR:
-        return whole
-    return [say_ratio(each.ratio) if each else "" for each in to_control(contest)]
-
-
-def _shorten(label: str, most: int = LONGEST_LABEL) -> str:
-    return label if cell_len(label) <= most else f"{label[: most - 1]}…"
-
-
-def _right(cell: str, column: list[str]) -> str:
-    return " " * (max(map(cell_len, column)) - cell_len(cell)) + cell
+def draw_ratios(contest: Contest) -> DrawnRows:
+    """Draw the ratios to the first entrant, with their intervals as text where there is room for it."""
+    estimates, whole = to_control(contest), say_to_control(contest)
+    labels = ["", *(shorten(make_printable(label), LONGEST_LABEL) for label in contest.labels)]
+    ratios = [say_ratio(each.ratio) if each else "" for each in estimates]
+    symbols = [LEADS if index in contest.leaders else FOLLOWS for index in range(len(estimates))]
+    title = f"of {make_printable(contest.labels[0])}"
+    return DrawnRows(
+        sets=[
+            [labels, [shorten(title, max(map(cell_len, said))), *said]] for said in (whole, ratios)
+        ],
+        draw=lambda columns: draw_estimates(estimates, symbols, columns),
+        styles=[
+            "bold green" if index in contest.leaders else "yellow" if index in contest.faults else ""
+            for index in range(len(estimates))
+        ],
+        least=LEAST_BAR, most=MOST_BAR, left=0,
+    )  # fmt: skip

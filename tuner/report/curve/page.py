@@ -14,7 +14,7 @@ from tuner.report.curve import (
 from tuner.report.figures.axes import Axis, Label, arrange_labels, number_labels
 from tuner.report.figures.drawing import Chart, Point, Series, Stroke, height_of
 from tuner.report.markup import render_page
-from tuner.report.wording import NOTHING, say_interval, say_milliseconds, say_rate, say_ratio
+from tuner.report.wording import NOTHING, say_estimate, say_milliseconds, say_rate
 from tuner.statistics.curves.load_curve import Spot
 
 GOODPUT_PX, OTHER_PX = 240, 140
@@ -80,7 +80,7 @@ def list_rows(curve: Curve) -> list[tuple[str, ...]]:
             NOTHING if spot.goodput is None else
             f"{say_rate(spot.goodput.ratio)} [{say_rate(spot.goodput.low)}, {say_rate(spot.goodput.high)}]",
             "" if spot.ratio is None else
-            f"{say_ratio(spot.ratio.ratio)} {say_interval(spot.ratio.low, spot.ratio.high)}",
+            say_estimate(spot.ratio),
             say_failures_of(spot), say_milliseconds(spot.p99_ms),
             f"{spot.starts}, {spot.failed_starts} failed" if spot.failed_starts else str(spot.starts),
         )

@@ -1,6 +1,7 @@
 """Ratios with their intervals as signs on a terminal, over one logarithmic scale."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tuner.report.wording import say_ratio
@@ -49,3 +50,13 @@ class IntervalBar:
             signs[self.at(1.0)] = "│"
         signs[self.at(estimate.ratio)] = symbol
         return "".join(signs)
+
+
+def draw_estimates(estimates: Sequence[Estimate | None], symbols: Sequence[str], columns: int) -> list[str]:
+    """Return the scale and each estimate with its interval; a sentence where there is none."""
+    bar = IntervalBar.fit([each for each in estimates if each], columns)
+    drawn = (
+        bar.draw(each, symbol) if each else "no measurement"
+        for each, symbol in zip(estimates, symbols, strict=True)
+    )  # fmt: skip
+    return [bar.scale(), *drawn]

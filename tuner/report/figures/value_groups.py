@@ -1,19 +1,14 @@
-"""Groups of a parameter's values that are compared: each choice, each special value, thirds of a range."""
+"""Where the values of a parameter lie: words and special values by name, numbers along a scale."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeGuard
 
-from tuner.ports import Config, Scalar
+from tuner.ports import Scalar
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from tuner.space import Space
-
-THIRDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,43 +38,6 @@ class ValueScale:
             return (math.log(max(value, self.low / 2)) - low) / (high - low)
         return (value - self.low) / (self.high - self.low)
 
-    def value_at(self, position: float) -> float:
-        """Return the number at a position."""
-        if self.is_log:
-            return float(self.low * (self.high / self.low) ** position)
-        return self.low + (self.high - self.low) * position
-
-    def group(self, value: Scalar | None) -> int | None:
-        """Find the group of a value: choices first, then the thirds of the range."""
-        if value is None:
-            return None
-        for index, choice in enumerate(self.choices):
-            if is_same(choice, value):
-                return index
-        position = self.position(value)
-        if math.isnan(position):
-            return None
-        return len(self.choices) + min(THIRDS - 1, max(0, math.floor(position * THIRDS)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValueGroups:
-    """How the starts of a study divide over the groups of one parameter's values."""
-
-    scale: ValueScale
-    labels: tuple[str, ...]
-    membership: "NDArray[np.float64]"
-    """Starts × groups, 1 where a start's value lies in the group."""
-    positions: "NDArray[np.float64]"
-    """Position of every start's value along the range; NaN where it is not a number of it."""
-    default: int | None
-    """Group of the default's value."""
-
-    @property
-    def is_varied(self) -> bool:
-        """Whether at least two groups have a start."""
-        return int((self.membership.sum(axis=0) > 0).sum()) > 1
-
 
 def make_scale(space: "Space", name: str, values: Sequence[Scalar]) -> ValueScale:
     """Return a parameter's scale, from its description and from the values that were tried."""
@@ -95,39 +53,6 @@ def make_scale(space: "Space", name: str, values: Sequence[Scalar]) -> ValueScal
     low, high = (float(min(numbers)), float(max(numbers))) if numbers else (math.nan, math.nan)
     is_log = parameter.log and low > 0
     return ValueScale(parameter=name, choices=tuple(choices), low=low, high=high, is_log=is_log)
-
-
-def group_values(space: "Space", name: str, configs: Sequence[Config], default: Config) -> ValueGroups:
-    """Divide configurations over the groups of one parameter; those without it are in none."""
-    import numpy as np
-
-    tried = [config[name] for config in configs if name in config]
-    scale = make_scale(space, name, [*tried, *([default[name]] if name in default else [])])
-    labels = [space.show(name, choice) for choice in scale.choices]
-    if scale.has_range:
-        whole = all(isinstance(value, int) for value in tried if is_number(value))
-        labels += [describe_third(space, scale, third, whole=whole) for third in range(THIRDS)]
-    membership = np.zeros((len(configs), len(labels)))
-    positions = np.full(len(configs), np.nan)
-    for row, config in enumerate(configs):
-        value = config.get(name)
-        group = scale.group(value)
-        if value is not None and group is not None:
-            membership[row, group] = 1
-            positions[row] = scale.position(value)
-    return ValueGroups(
-        scale=scale, labels=tuple(labels), membership=membership, positions=positions,
-        default=scale.group(default.get(name)),
-    )  # fmt: skip
-
-
-def describe_third(space: "Space", scale: ValueScale, third: int, *, whole: bool) -> str:
-    """Write a third of the range as `8 to 32`."""
-    low, high = scale.value_at(third / THIRDS), scale.value_at((third + 1) / THIRDS)
-    first, last = (math.ceil(low - 1e-9), math.floor(high + 1e-9)) if whole else (low, high)
-    if first >= last:
-        return space.show(scale.parameter, first)
-    return f"{space.show(scale.parameter, first)} to {space.show(scale.parameter, last)}"
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

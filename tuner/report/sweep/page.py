@@ -66,7 +66,8 @@ def render_sweep(sweep: Sweep) -> str:
         "sweep_page.html.j2",
         sweep=sweep, title=name_best(sweep), advice=advise(sweep), tolerance=say_tolerance(sweep),
         effort=say_effort(sweep), rows=list_rows(sweep), faults=list_faults(sweep),
-        followers=list_followers(sweep), labels=[sweep.show(value) for value in sweep.values],
+        followers=[(name, *shown) for name, shown in list_followers(sweep).items()],
+        labels=[sweep.show(value) for value in sweep.values],
         figure=draw_figure(sweep),
     )  # fmt: skip
 

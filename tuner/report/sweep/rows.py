@@ -2,40 +2,34 @@
 
 from collections.abc import Sequence
 
-from tuner.report.rows import describe_arm, name_p99
+from tuner.report.rows import table_of_arms
 from tuner.report.sweep import Sweep, list_faults, name_best, say_effort, say_tolerance
-from tuner.report.tables import escape_markdown, markdown_table, write_arms_csv
+from tuner.report.tables import escape_markdown, join_markdown, markdown_list, markdown_table, write_arms_csv
 from tuner.report.wording import NOTHING, say_estimate
 
 
 def list_rows(sweep: Sweep) -> list[tuple[str, ...]]:
-    """Return value, ratio, requests per second, p99, failures and starts of each value."""
+    """Return the head, and value, ratio, requests per second, p99, failures and starts of each value."""
+    (_, *titles), *rows = table_of_arms(
+        [(sweep.show(value), arm) for value, arm in zip(sweep.values, sweep.arms, strict=True)]
+    )
+    ratios = [say_estimate(each) if each else NOTHING for each in sweep.estimates]
     return [
-        (
-            sweep.show(sweep.values[tried.index]),
-            say_estimate(tried.estimate) if tried.estimate else NOTHING,
-            *describe_arm(arm),
-        )
-        for tried, arm in zip(sweep.sweeping.tried, sweep.arms, strict=True)
+        (sweep.parameter, f"of {sweep.show(sweep.control)}", *titles),
+        *((value, ratio, *cells) for (value, *cells), ratio in zip(rows, ratios, strict=True)),
     ]
 
 
 def sweep_markdown(sweep: Sweep) -> str:
     """Return a sweep as Markdown: what to do, the best value and what is as good, the table."""
-    control = sweep.show(sweep.control)
-    head = (
-        sweep.parameter, f"of {control}", "requests/s", name_p99(sweep.arms[sweep.plan.control]), "failures",
-        "starts",
-    )  # fmt: skip
+    head, *rows = list_rows(sweep)
     told = [name_best(sweep), say_tolerance(sweep), *list_faults(sweep)]
-    lines = [
+    return join_markdown(
         f"**{escape_markdown(sweep.advice)}**",
-        "",
-        *markdown_table(head, list_rows(sweep), numbers=True),
-    ]
-    lines += ["", *(f"- {escape_markdown(each)}" for each in told if each)]
-    lines += ["", f"{escape_markdown(sweep.workload)}. {say_effort(sweep)}."]
-    return "\n".join(lines) + "\n"
+        markdown_table(head, rows, numbers=True),
+        markdown_list(each for each in told if each),
+        f"{escape_markdown(sweep.workload)}. {say_effort(sweep)}.",
+    )
 
 
 def sweep_csv(sweep: Sweep) -> str:
