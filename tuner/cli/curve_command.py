@@ -11,9 +11,11 @@ from tuner.cli import names
 from tuner.cli.agreement import agree_to_run
 from tuner.cli.arguments import (
     Agreed,
+    AsCsv,
     AsJson,
-    Form,
+    AsMarkdown,
     StudyPath,
+    choose_form,
     is_file_name,
     minutes_option,
     read_study,
@@ -43,18 +45,24 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
         float | None, minutes_option("Longest wall time; by default that of four blocks")
     ] = None,
     preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="HTML page to write, too.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or .md, .csv.")
+    ] = None,
     as_json: AsJson = False,
+    as_markdown: AsMarkdown = False,
+    as_csv: AsCsv = False,
     yes: Agreed = False,
 ) -> None:
     """Measure goodput, failures and p99 over connections: up to how many each configuration bears."""
     refuse_below("--minutes", minutes, 0.1)
+    form = choose_form(as_json=as_json, as_markdown=as_markdown, as_csv=as_csv)
     counts = read_counts(connections)
     named = None if not configurations else name_configurations(configurations)
     settings = read_study(study)
     agree_to_run(settings, study, yes=yes)
     from tuner.report.curve import curve_json
     from tuner.report.curve.page import render_curve
+    from tuner.report.curve.rows import curve_csv, curve_markdown
     from tuner.report.curve.screen import curve_screen
     from tuner.report.forms import Forms
 
@@ -65,9 +73,10 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
         )  # fmt: skip
     forms = Forms(
         screen=partial(curve_screen, found), as_json=partial(curve_json, found),
+        markdown=partial(curve_markdown, found), csv=partial(curve_csv, found),
         page=partial(render_curve, found),
     )  # fmt: skip
-    show_result(forms, Form.JSON if as_json else Form.SCREEN, output)
+    show_result(forms, form, output)
 
 
 def read_counts(text: str) -> list[int]:

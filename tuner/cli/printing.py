@@ -91,8 +91,8 @@ def show_result(forms: "Forms", form: Form, output: Path | None = None) -> None:
     elif form is Form.SCREEN:
         make_console().print(forms.screen())
     else:
-        make = forms.markdown if form is Form.MARKDOWN else forms.csv
-        print_text(make().rstrip("\n") if make else "")
+        text = forms.markdown() if form is Form.MARKDOWN else forms.csv()
+        print_text(text.rstrip("\n"))
     if output is not None:
         from tuner.commands.outputs import write_text
 

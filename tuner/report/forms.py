@@ -14,12 +14,12 @@ class Forms:
 
     screen: Callable[[], RenderableType]
     as_json: Callable[[], dict[str, Any]]
-    markdown: Callable[[], str] | None = None
-    csv: Callable[[], str] | None = None
+    markdown: Callable[[], str]
+    csv: Callable[[], str]
     page: Callable[[], str] | None = None
+    """None where a result has no page."""
 
     def write_for(self, output: Path) -> str:
         """Return what a file with such a name holds: Markdown or CSV by its ending, else the page."""
         by_ending = {".md": self.markdown, ".csv": self.csv}
-        make = by_ending.get(output.suffix) or self.page or self.markdown
-        return make() if make else ""
+        return by_ending.get(output.suffix, self.page or self.markdown)()

@@ -74,7 +74,8 @@ def write_arms_csv(
     settings = list(dict.fromkeys(name for _, _, arm in arms for name in arm.config))
     rows = (
         [
-            plain(name), *_ratio(estimate), *_figures(arm), *(values[index] for values in more.values()),
+            plain(name), *list_interval(estimate), *_figures(arm),
+            *(values[index] for values in more.values()),
             *(plain(arm.config.get(setting)) for setting in settings),
         ]
         for index, (name, estimate, arm) in enumerate(arms)
@@ -82,7 +83,8 @@ def write_arms_csv(
     return write_csv((first, *OF_RATIO, *OF_ARM, *more, *settings), rows)
 
 
-def _ratio(estimate: "Estimate | None") -> tuple[float | None, ...]:
+def list_interval(estimate: "Estimate | None") -> tuple[float | None, ...]:
+    """Return an estimate and the ends of its interval; empty fields where there is none."""
     return (None, None, None) if estimate is None else (estimate.ratio, estimate.low, estimate.high)
 
 

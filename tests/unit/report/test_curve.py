@@ -2,6 +2,7 @@
 
 import json
 import re
+from csv import DictReader
 from dataclasses import replace
 from io import StringIO
 from random import Random
@@ -15,7 +16,8 @@ from tests.unit.starts import DEFAULT, start
 from tuner.ports import Failures, Latency
 from tuner.records import Failure, Role, State
 from tuner.report.curve import Curve, curve_json, say_collapse
-from tuner.report.curve.page import draw_charts, embed_curve, list_rows, render_curve
+from tuner.report.curve.page import draw_charts, embed_curve, render_curve
+from tuner.report.curve.rows import curve_csv, curve_markdown, list_rows
 from tuner.report.curve.screen import curve_screen, draw_goodput
 from tuner.report.page import render_report
 from tuner.statistics.curves.load_curve import judge_curve
@@ -168,6 +170,29 @@ def test_scripts_read_the_same_figures(curve, stalling):
         assert point["failed"] == 0
     lost = curve_json(stalling)["configurations"][0]["points"][2]
     assert (lost["goodput_rps"], lost["fault"], lost["failed_starts"]) == (None, HOSTILE, 3)
+
+
+def test_markdown_has_every_row_and_no_foreign_markup(curve, stalling):
+    text = curve_markdown(curve)
+
+    assert text.startswith("**default: failures from 1,000 connections on")
+    assert text.count("\n| ") == 2 + len(list_rows(curve))
+    assert "<b>" not in curve_markdown(stalling)
+    assert "\x1b" not in curve_markdown(stalling)
+
+
+def test_csv_has_a_line_for_each_configuration_and_number_of_connections(curve, stalling):
+    rows = list(DictReader(StringIO(curve_csv(curve))))
+    lost = list(DictReader(StringIO(curve_csv(stalling))))[-2]
+
+    assert [(row["connections"], row["configuration"]) for row in rows[:2]] == [
+        ("100", "default"), ("100", "winner"),
+    ]  # fmt: skip
+    assert float(rows[1]["low"]) <= float(rows[1]["ratio"]) <= float(rows[1]["high"])
+    assert rows[0]["ratio"] == ""
+    assert (rows[-1]["failures"], rows[-1]["bears"]) == ("0", "True")
+    assert (lost["goodput_rps"], lost["failed_starts"]) == ("", "3")
+    assert "it stalled" in lost["fault"]
 
 
 def test_the_report_of_a_study_shows_its_curves(curve, stalling):

@@ -9,12 +9,11 @@ from tuner.report.curve import (
     list_faults,
     say_collapse,
     say_effort,
-    say_failures_of,
 )
+from tuner.report.curve.rows import HEAD, list_rows
 from tuner.report.figures.axes import Axis, Label, arrange_labels, number_labels
 from tuner.report.figures.drawing import Chart, Point, Series, Stroke, height_of
 from tuner.report.markup import render_page
-from tuner.report.wording import NOTHING, say_estimate, say_milliseconds, say_rate
 from tuner.statistics.curves.load_curve import Spot
 
 GOODPUT_PX, OTHER_PX = 240, 140
@@ -65,27 +64,13 @@ class Shown:
     verdict: str
     charts: tuple[Chart, ...]
     rows: tuple[tuple[str, ...], ...]
+    """Of its table, the head first."""
 
 
 def show_curve(curve: Curve, name: str = "curve") -> Shown:
     """Draw a load curve; the name is that of its figures on their page."""
-    return Shown(verdict=curve.verdict, charts=tuple(draw_charts(curve, name)), rows=tuple(list_rows(curve)))
-
-
-def list_rows(curve: Curve) -> list[tuple[str, ...]]:
-    """Return the table: connections, configuration, requests per second, ratio, failures, p99, starts."""
-    return [
-        (
-            f"{spot.connections:,}", curve.names[spot.config],
-            NOTHING if spot.goodput is None else
-            f"{say_rate(spot.goodput.ratio)} [{say_rate(spot.goodput.low)}, {say_rate(spot.goodput.high)}]",
-            "" if spot.ratio is None else
-            say_estimate(spot.ratio),
-            say_failures_of(spot), say_milliseconds(spot.p99_ms),
-            f"{spot.starts}, {spot.failed_starts} failed" if spot.failed_starts else str(spot.starts),
-        )
-        for spot in sorted(curve.load_curve.spots, key=lambda spot: (spot.connections, spot.config))
-    ]  # fmt: skip
+    rows = (HEAD, *list_rows(curve))
+    return Shown(verdict=curve.verdict, charts=tuple(draw_charts(curve, name)), rows=rows)
 
 
 def draw_charts(curve: Curve, name: str = "curve") -> list[Chart]:

@@ -31,7 +31,7 @@ def curve_screen(curve: Curve) -> Group:
 
 def draw_goodput(curve: Curve) -> DrawnRows:
     """Draw the curve by connections, and within by configuration."""
-    spots = sorted(curve.load_curve.spots, key=lambda spot: (spot.connections, spot.config))
+    spots = curve.load_curve.by_connections
     told = (
         [f"{spot.connections:,}" if not spot.config else "" for spot in spots],
         [shorten(make_printable(curve.names[spot.config]), LONGEST_NAME) for spot in spots],

@@ -93,6 +93,11 @@ class LoadCurve:
     """In the order of the plan's cells."""
     blocks: int
 
+    @property
+    def by_connections(self) -> tuple[Spot, ...]:
+        """Return the spots by rising connections, and within them by configuration."""
+        return tuple(sorted(self.spots, key=lambda spot: (spot.connections, spot.config)))
+
     def of(self, config: int) -> tuple[Spot, ...]:
         """Return the spots of one configuration, by rising connections."""
         return tuple(spot for spot in self.spots if spot.config == config)
