@@ -26,6 +26,7 @@ from benchmarks.campaign.host import DrawnHost
 from benchmarks.campaign.play import ALLOWED, allowed_rate, without_presets
 from benchmarks.campaign.servers import Server, draw_server
 from benchmarks.campaign.spaces import load_family
+from tests.unit.commands.simulated import hold
 from tests.unit.simulation import SimulatedStarter, make_setup, open_in_memory
 from tuner.campaign import interleaved
 from tuner.campaign.progress import Silence
@@ -90,7 +91,7 @@ def play(number: int, minutes: float) -> Swept | None:
     host = DrawnHost(server=server, seed=number)
     with TemporaryDirectory(prefix="sweep-") as folder:
         settings = write_study(server, space, Path(folder))
-        setup, storage = make_setup(settings, space), open_in_memory(host.clock)
+        setup, storage = hold(make_setup(settings, space)), open_in_memory(host.clock)
         planned = plan_sweep(settings, setup, name)
         storage.remember(SWEEP, planned)
         interleaved.Starter = partial(SimulatedStarter, host=host)  # type: ignore[misc,assignment]
