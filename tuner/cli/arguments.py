@@ -20,6 +20,9 @@ AsMarkdown = Annotated[
     bool, typer.Option("--markdown", help="Print the result as Markdown, for a pull request.")
 ]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print a line for each configuration as CSV.")]
+ResultPath = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or .md, .csv.")
+]
 TIME = re.compile(r"\s*(?P<number>\d+(\.\d+)?)\s*(?P<unit>[smh]?)\s*", re.ASCII)
 UNITS = {"s": 1, "m": 60, "h": 3600}
 """In seconds."""

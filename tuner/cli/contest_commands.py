@@ -14,6 +14,7 @@ from tuner.cli.arguments import (
     AsCsv,
     AsJson,
     AsMarkdown,
+    ResultPath,
     StudyPath,
     choose_form,
     minutes_option,
@@ -108,9 +109,7 @@ def versus(  # noqa: PLR0913, PLR0917 - the command's options
     preset: Annotated[Preset | None, typer.Option(help="How thorough; of all of them.")] = None,
     minutes: Annotated[float | None, minutes_option("Wall time of each study that is not tuned yet")] = None,
     blocks: Annotated[int | None, typer.Option(help="Starts of each configuration in the race.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or .md, .csv.")
-    ] = None,
+    output: ResultPath = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
     as_csv: AsCsv = False,

@@ -14,6 +14,7 @@ from tuner.cli.arguments import (
     AsCsv,
     AsJson,
     AsMarkdown,
+    ResultPath,
     StudyPath,
     choose_form,
     is_file_name,
@@ -45,9 +46,7 @@ def curve(  # noqa: PLR0913, PLR0917 - the command's options
         float | None, minutes_option("Longest wall time; by default that of four blocks")
     ] = None,
     preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or .md, .csv.")
-    ] = None,
+    output: ResultPath = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
     as_csv: AsCsv = False,

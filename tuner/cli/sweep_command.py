@@ -2,7 +2,6 @@
 
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +14,7 @@ from tuner.cli.arguments import (
     AsCsv,
     AsJson,
     AsMarkdown,
+    ResultPath,
     StudyPath,
     choose_form,
     minutes_option,
@@ -49,9 +49,7 @@ def sweep(  # noqa: PLR0913, PLR0917 - the command's options
     at: Annotated[Base, typer.Option(help="What all other settings are.")] = Base.DEFAULT,
     minutes: Annotated[float | None, minutes_option("Longest wall time; 4 with the preset quick")] = None,
     preset: Annotated[Preset | None, typer.Option(help="For how long each start is loaded.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Page to write, too: HTML, or .md, .csv.")
-    ] = None,
+    output: ResultPath = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
     as_csv: AsCsv = False,

@@ -63,7 +63,7 @@ def final_screen(
     parts: list[RenderableType] = [headline(summary)]
     if summary.reason:
         parts.append(Text(make_printable(summary.reason)))
-    parts += [*_age(summary.gain), Text(""), _sides(summary)]
+    parts += [*_age(summary.gain), Text(""), arms_table(arm_rows(summary), bold="winner")]
     parts += _everywhere(summary)
     if summary.latency is not None:
         rate = f"p99 at {say_rate(summary.latency.rate_rps)} requests/s: "
@@ -124,10 +124,6 @@ def _age(gain: "Gain | None", sides: Sequence[str] = ("default", "winner")) -> l
     trend = say_trend(gain.age, [make_printable(side) for side in sides])
     warning = [Text(capitalize(trend), style="yellow")] if trend else []
     return [Text(say_age(gain.age), style="dim"), *warning]
-
-
-def _sides(summary: "Summary") -> Table:
-    return arms_table(arm_rows(summary), bold="winner")
 
 
 def _everywhere(summary: "Summary") -> list[RenderableType]:

@@ -31,7 +31,9 @@ def write_dockerfile(summary: "Summary", change: HostChange) -> dict[str, bytes]
         *([f"start containers with: docker run {' '.join(options)} IMAGE"] if options else []),
         *describe_node(settings),
     )
-    lines = [f"COPY {_mode(each)}{json.dumps(_copied(each))}" for each in files]
+    lines = [
+        f"COPY {_mode(each)}{json.dumps([f'{FOLDER}/files{each.path}', str(each.path)])}" for each in files
+    ]
     lines += [f"RUN {json.dumps(each.check)}" for each in change.services if each.check is not None]
     return {
         f"{FOLDER}/Dockerfile": (head + "".join(f"{line}\n" for line in lines)).encode(),
@@ -42,7 +44,3 @@ def write_dockerfile(summary: "Summary", change: HostChange) -> dict[str, bytes]
 def _mode(file: FileChange) -> str:
     """Return the option that sets the mode of a file; empty for the usual mode, as old builders lack it."""
     return "" if file.mode == NEW_MODE else f"--chmod={file.mode:04o} "
-
-
-def _copied(file: FileChange) -> list[str]:
-    return [f"{FOLDER}/files{file.path}", str(file.path)]

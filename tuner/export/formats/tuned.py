@@ -47,7 +47,8 @@ def write_tuned(summary: "Summary", change: HostChange) -> dict[str, bytes]:
     if change.files:
         lines += ["", "[script]", "script=${i:PROFILE_DIR}/script.sh"]
         files = {f"{NAME}/script.sh": SCRIPT.format(apply=APPLY, undo=UNDO).encode()}
-        files |= write_scripts(summary, _of_files(change), NAME)
+        # TuneD has plugins for the settings, and none for files.
+        files |= write_scripts(summary, replace(change, settings=()), NAME)
     text = head + "".join(f"{line}\n" for line in lines)
     return {f"{NAME}/tuned.conf": text.encode(), **files}
 
@@ -58,8 +59,3 @@ def _describe_restart(change: HostChange) -> list[str]:
     if not names or not change.settings:
         return []
     return [f"then restart {names}: a listener keeps the limits of the moment at which it was opened"]
-
-
-def _of_files(change: HostChange) -> HostChange:
-    """Return the part of the change that TuneD has no plugin for."""
-    return replace(change, settings=())

@@ -52,8 +52,8 @@ class Curve:
 
     @property
     def verdict(self) -> str:
-        """Return in one sentence where each configuration collapses."""
-        return say_collapses(self)
+        """Return where each collapses: default: failures from 800 connections on; winner: no failures …."""
+        return "; ".join(say_collapse(self, index) for index in range(len(self.names)))
 
     def _repr_html_(self) -> str:
         """Return the figures as a page, which notebooks show."""
@@ -90,11 +90,6 @@ def read_curves(settings: "Study") -> tuple[Curve, ...]:
 
 
 # In words
-
-
-def say_collapses(curve: Curve) -> str:
-    """Write where each collapses: default: failures from 800 connections on; winner: no failures …."""
-    return "; ".join(say_collapse(curve, index) for index in range(len(curve.names)))
 
 
 def say_collapse(curve: Curve, config: int) -> str:

@@ -149,15 +149,12 @@ def advise(sweep: Sweep) -> str:
     if best == sweep.plan.control or estimate is None:
         return f"Keep {name} at {control}: no other value is better."
     if estimate.low > 1:
-        return f"Set {name} to {value}: {say_estimate(estimate)} the {_say_what(sweep)} of {control}."
+        what = "goodput" if sweep.metric is Metric.GOODPUT else say_metric(sweep.metric)
+        return f"Set {name} to {value}: {say_estimate(estimate)} the {what} of {control}."
     return (
         f"Keep {name} at {control}: {value} looks best with {say_estimate(estimate)}, which is not proven "
         "to be more."
     )
-
-
-def _say_what(sweep: Sweep) -> str:
-    return "goodput" if sweep.metric is Metric.GOODPUT else say_metric(sweep.metric)
 
 
 def say_tolerance(sweep: Sweep) -> str:
