@@ -45,6 +45,8 @@ def play(progress: Progress) -> None:
     pruned = Failure(kind="pruned", reason="clearly worse")
     progress.start_begins(Role.SEARCH, "sendfile on")
     progress.start_ends(replace(start, number=7, state=State.PRUNED, failure=pruned), SPEEDUP)
+    noise = Failure(kind="environment", reason="every window was spoiled")
+    progress.start_ends(replace(start, number=8, state=State.INVALID, failure=noise), None)
     progress.note("steal of 6 % [link=x]in[/link] window 2")
     progress.stage("race", 0, 0)
 
@@ -61,6 +63,7 @@ def test_each_start_is_one_plain_line_where_there_is_no_terminal() -> None:
         "  best so far 1.31× [1.26, 1.36]  sendfile off, worker_processes 1",
         "  #6 search  failed: rejected  worker_connections 1 ]0;title   (about 2 min 10 s left)",
         "  #7 search  1.31× [1.26, 1.36]  pruned  sendfile on  (about 2 min 10 s left)",
+        "  #8 search  not counted: other programs disturbed it  sendfile on  (about 2 min 10 s left)",
         "  steal of 6 % [link=x]in[/link] window 2",
         "race",
     ]
