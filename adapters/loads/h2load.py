@@ -221,7 +221,8 @@ def _result(summary: _Summary, log: Log, connect_time: ConnectTime | None, workl
         connect_time=connect_time if summary.started else None,
         aborted=(
             f"the server closed {closed} of {workload.connections} HTTP/2 connections, and h2load opens no "
-            "new ones; let the server answer more requests on one connection"
+            "new ones. Raise how many requests the baseline answers on one connection (nginx: "
+            "keepalive_requests), or take another generator"
             if closed
             else None
         ),

@@ -99,12 +99,13 @@ class Wrk:
             self.name, workload, able=(Ability.MIX, Ability.ENCODING, Ability.HEADERS, Ability.BODIES)
         )
         seconds = math.ceil(workload.duration_s)
+        late_s = min(seconds + 2, math.ceil(workload.timeout_s)) if workload.timeout_s else seconds + 2
         argv = (
             "wrk",
             f"--connections={workload.connections}",
             f"--threads={_threads(workload)}",
             f"--duration={seconds}s",
-            f"--timeout={seconds + 2}s",
+            f"--timeout={late_s}s",
             f"--script={_script_path(workload)}",
             # Asked for in so many words, as the probe of the response's length does.
             f"--header=Connection: {'keep-alive' if workload.keepalive else 'close'}",

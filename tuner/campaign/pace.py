@@ -6,11 +6,13 @@ have to be longer than that, or most clients are cut off in the middle of their 
 """
 
 import math
+from collections.abc import Sequence
 from statistics import median
 
 from tuner.campaign.experiment import Experiment
-from tuner.records import Role, Start, State
+from tuner.records import Role, State, Window
 from tuner.study.facts import PACE, Pace
+from tuner.study.presets import Plan
 
 RESPONSE_TIMES, RESPONSES = 20, 200
 """A window has so many response times, or so many responses: whichever comes first."""
@@ -31,16 +33,24 @@ def settle_pace(experiment: Experiment) -> None:
     """Make windows longer, where the first trial of the default shows that they are too short."""
     if _is_settled(experiment):
         return
-    longest_s = min(MOST_WINDOW_S, MOST_SHARE * 60 * experiment.plan.minutes)
-    now_s = experiment.plan.window_s
-    shape, control = experiment.setup.load.shape, experiment.own_starts()[-1]
-    response_s, wanted_s = _needed_s(control, shape.connections * shape.streams, now_s)
-    window_s = float(min(math.ceil(wanted_s), math.floor(max(longest_s, now_s))))
-    if window_s <= now_s:
+    plan, shape, control = experiment.plan, experiment.setup.load.shape, experiment.own_starts()[-1]
+    failure = control.failure
+    is_silent = control.state is State.FAILED and failure is not None and failure.kind == "stalled"
+    response_s, window_s = choose_window(
+        plan, control.valid_windows, clients=shape.connections * shape.streams, is_silent=is_silent
+    )
+    if window_s <= plan.window_s:
         return
+    said = f"a response takes {response_s:.1f} s" if response_s else "no response came in time"
+    if plan.keeps_window:
+        experiment.progress.note(
+            f"{said}: `window_s:` sets {plan.window_s:g} s, where {window_s:g} s would be chosen"
+        )
+        window_s = plan.window_s
+        if not response_s:
+            return
     since = max(start.number for start in (*experiment.starts, *experiment.pending)) + 1
     experiment.set_pace(Pace(window_s=window_s, response_s=response_s, since=since))
-    said = f"a response takes {response_s:.1f} s" if response_s else "no response came in time"
     experiment.progress.note(f"{said}: each window lasts {window_s:.0f} s, and the calibration begins anew")
     trials = int(60 * experiment.plan.minutes / (TRIAL_WINDOWS * window_s))
     if trials < FEW_TRIALS:
@@ -50,19 +60,35 @@ def settle_pace(experiment: Experiment) -> None:
 def _is_settled(experiment: Experiment) -> bool:
     """Return whether windows have the length that they keep, or one that nobody but the study may change."""
     load, pace, starts = experiment.setup.load, experiment.storage.recall(PACE), experiment.own_starts()
-    is_paced = pace is not None and pace.response_s > 0
+    is_paced = pace is not None and (pace.response_s > 0 or experiment.plan.keeps_window)
     is_late = len(experiment.controls()) > 1 or any(start.role is not Role.CONTROL for start in starts)
     is_by_time = load.requests_total is None and not load.beside and experiment.hosts is None
     return is_paced or is_late or not is_by_time or not starts
 
 
-def _needed_s(control: Start, clients: int, window_s: float) -> tuple[float, float]:
+def choose_window(
+    plan: Plan, windows: Sequence[Window], *, clients: int, is_silent: bool = False
+) -> tuple[float, float]:
+    """Return how long a response takes, 0 where that is not known, and how long a window is to be for it.
+
+    Args:
+        plan: of the study; a longer window than its time allows is not chosen, nor a shorter one than it has.
+        windows: of the default.
+        clients: requests under way at once.
+        is_silent: whether nothing was answered at all.
+    """
+    longest_s = max(plan.window_s, min(MOST_WINDOW_S, MOST_SHARE * 60 * plan.minutes))
+    response_s, wanted_s = _needed_s(windows, clients)
+    if not response_s:
+        wanted_s = GROWTH * plan.window_s if is_silent else plan.window_s
+    return response_s, max(plan.window_s, float(min(math.ceil(wanted_s), math.floor(longest_s))))
+
+
+def _needed_s(windows: Sequence[Window], clients: int) -> tuple[float, float]:
     """Return the response time of the default and the length of a window for it; 0 for what is not known."""
-    windows = control.valid_windows
     correct, lasted_s = sum(each.correct for each in windows), sum(each.duration_s for each in windows)
     if not correct:
-        is_silent = control.state is State.FAILED and control.failure and control.failure.kind == "stalled"
-        return 0.0, GROWTH * window_s if is_silent else window_s
+        return 0.0, 0.0
     throughput = correct / lasted_s
     known = (each.latency.quantiles_ms.get(MEDIAN) for each in windows if each.latency is not None)
     seen = [each_ms / 1000 for each_ms in known if each_ms is not None]

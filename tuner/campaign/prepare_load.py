@@ -45,7 +45,7 @@ def prepare_load(settings: Study, generators: Sequence[LoadGenerator], target: H
     loads = [
         replace(
             first, generator=generator, shape=load, requests_total=load.requests_total,
-            time_limit_s=load.time_limit_s,
+            time_limit_s=load.time_limit_s, timeout_s=load.timeout_s,
         )
         for generator, load in zip(generators, settings.all_loads, strict=True)
     ]  # fmt: skip

@@ -3,10 +3,11 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tuner.campaign.pace import choose_window
 from tuner.campaign.prepare import Setup, prepare
 from tuner.campaign.progress import Progress
 from tuner.commands.preview import Preview, preview
@@ -18,10 +19,13 @@ from tuner.errors import TargetError, TrialFailed
 from tuner.hosts.conflicts import Conflict
 from tuner.hosts.disk_room import LogGrowth, measure_growth
 from tuner.interrupts import signals_interrupt
+from tuner.measure.gates.load import AGAIN
 from tuner.measure.rounds import run_round
-from tuner.measure.window import Load, run_counted_window, run_window
+from tuner.measure.unanswered import is_watched, patience_s
+from tuner.measure.window import Load, example_workload, run_counted_window, run_window
 from tuner.ports import FAILURE_KINDS, Host
-from tuner.records import Role, Start, State, Window
+from tuner.records import Gate, Role, Start, State, Window
+from tuner.report.wording import capitalize
 from tuner.restore.recovery import describe_use
 from tuner.space import facts_from_json
 from tuner.study import Study
@@ -46,6 +50,25 @@ PROC_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """How long each trial is loaded, and why."""
+
+    window_s: float
+    warmup_s: float
+    timeout_s: float | None
+    """Seconds after which a client without a response counts as failed; None: the whole window."""
+    reason: str
+
+    def __str__(self) -> str:
+        """Return it as one sentence."""
+        silence = "the whole window" if self.timeout_s is None else f"{self.timeout_s:g} s"
+        return (
+            f"of {self.window_s:g} s after {self.warmup_s:g} s of warm-up ({self.reason}); a client without "
+            f"a response for {silence} counts as failed"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """What a check found."""
 
@@ -65,6 +88,8 @@ class Findings:
     """Of installed services, how fast the load fills disks."""
     minutes: float = 0.0
     """Wall time of the run."""
+    windows: Windows | None = None
+    """How long each trial is loaded; None where windows end after a number of requests."""
     judged: tuple[str, ...] = ()
     """A sentence for each request whose correct response is not known by its length."""
 
@@ -150,6 +175,7 @@ class Findings:
                 f"default    started in {self.deploy_s:.2f} s, {measured}",
                 *capacity_lines(setup, "default"),
             ]
+        lines += [f"windows    {self.windows}"] if self.windows is not None else []
         lines += [f"page       {each}" for each in self.judged]
         lines += [f"warning    {each}" for each in self.warnings]
         lines += [f"not tried  {each}" for each in self.unseen]
@@ -184,6 +210,7 @@ class Findings:
             "warnings": list(self.warnings),
             "not_tried": list(self.unseen),
             "judged": list(self.judged),
+            "windows": None if self.windows is None else asdict(self.windows),
         }
         if self.preview is not None:
             logs = {each.mount_point: each.as_json() for each in self.logs}
@@ -230,7 +257,7 @@ def check_study(
             if not is_managed:
                 refuse_large_numbers(settings, setup.space, facts_from_json(setup.space_facts))
         unseen = rehearse(settings, setup, trusts=trusts)
-        plan = PRESETS[settings.preset].under(settings.load.connections)
+        plan = settings.plan(settings.preset)
         plan = plan.fit(minutes=settings.minutes, trials=settings.trials)
         seen, conflicts = _look_around(setup, plan)
         progress.start_begins(Role.CONTROL, "the default")
@@ -242,7 +269,7 @@ def check_study(
                 if not is_managed:  # what has just started is warmed up first
                     run_window(deployment, setup.load, WINDOW_S)
                 with _watching_logs(setup) as logs:
-                    window = measure_default(deployment, setup.load)
+                    window, windows = measure_at_pace(deployment, setup.load, settings, plan)
         except TrialFailed as failed:
             raise TargetError(_describe_failure(setup, failed)) from failed
         refuse_failures(settings, window, expected=deployment.expected)
@@ -257,7 +284,7 @@ def check_study(
     return Findings(
         setup=setup, window=window, deploy_s=deployment.duration_s, calibration=calibration,
         sees_host=sees_host, preview=seen, shows_plan=shows_plan, conflicts=conflicts, unseen=unseen,
-        logs=tuple(logs), minutes=plan.minutes,
+        logs=tuple(logs), minutes=plan.minutes, windows=windows,
         judged=(*deployment.judged, *(said for each in deployment.asked.values() for said in each.judged)),
     )  # fmt: skip
 
@@ -288,10 +315,53 @@ def capacity_lines(setup: Setup, name: str) -> list[str]:
     ]
 
 
-def measure_default(deployment: Deployment, load: Load) -> Window:
+def measure_at_pace(
+    deployment: Deployment, load: Load, settings: Study, plan: Plan
+) -> tuple[Window, Windows | None]:
+    """Return a window of the default, as long as a slow application needs it, and which windows a run has."""
+    window = measure_default(deployment, load)
+    if load.requests_total is not None:
+        return window, None
+    clients = load.shape.connections * load.shape.streams
+    response_s, window_s, asked_s = 0.0, plan.window_s, WINDOW_S
+    while not load.beside:
+        response_s, window_s = choose_window(plan, [window], clients=clients, is_silent=not window.correct)
+        if _worst_failure_rate(window) <= MOST_FAILURES or window_s <= asked_s:
+            break
+        # A second cuts most of its clients off in the middle of their first response.
+        plan, asked_s = plan.at_pace(window_s), window_s
+        window = measure_default(deployment, replace(load, response_s=response_s), window_s)
+    return window, describe_windows(load, settings, plan.at_pace(window_s), response_s)
+
+
+def describe_windows(load: Load, settings: Study, plan: Plan, response_s: float) -> Windows:
+    """Return how long each trial is loaded, and what decided that."""
+    usual = PRESETS[settings.preset]
+    if plan.keeps_window or plan.keeps_warmup:
+        reason = "as the study file sets them"
+    elif plan.window_s > usual.under(load.shape.connections).window_s:
+        reason = f"a response of the default takes about {response_s:.1f} s"
+    elif plan.window_s > usual.window_s:
+        reason = f"{load.shape.connections:,} connections take their time to open"
+    else:
+        reason = f"preset {settings.preset}"
+    workload = replace(
+        example_workload(load.shape),
+        duration_s=plan.window_s,
+        response_s=response_s,
+        timeout_s=load.timeout_s,
+    )
+    is_seen = is_watched(load.generator, workload)
+    return Windows(
+        window_s=plan.window_s, warmup_s=plan.warmup_s, reason=reason,
+        timeout_s=round(patience_s(workload), 1) if is_seen else None,
+    )  # fmt: skip
+
+
+def measure_default(deployment: Deployment, load: Load, window_s: float = WINDOW_S) -> Window:
     """Return the first window without too many failures, or the last of those that all had too many."""
     for _ in range(MOST_WINDOWS):
-        window = run_round(partial(_count, WINDOW_S), deployment, load, turn=0)
+        window = run_round(partial(_count, window_s), deployment, load, turn=0)
         if _worst_failure_rate(window) <= MOST_FAILURES:
             break
     return window
@@ -329,6 +399,9 @@ def refuse_failures(settings: Study, window: Window, *, expected: str) -> None:
 
 def _suggest(window: Window, expected: str) -> str:
     """Return what was expected and seen, and what can help, by the kind of most failures."""
+    if any(verdict.gate is Gate.GENERATOR for verdict in window.verdicts):
+        said = (each.reason for each in window.verdicts if each.gate is Gate.GENERATOR)
+        return " ".join(f"{capitalize(each.rstrip('.').removesuffix(AGAIN))}." for each in said)
     failures = window.failures
     most = max(FAILURE_KINDS, key=lambda kind: int(getattr(failures, kind)))
     if most == "length":

@@ -31,7 +31,7 @@ from tuner.study.facts import BLEND, HOSTS, PRESET, SPACE_FACTS, TOO_NOISY, VERD
 from tuner.study.folder import require_own
 from tuner.study.lock import is_locked, locked
 from tuner.study.open_storage import NotBegun, is_there, open_storage
-from tuner.study.presets import PRESETS, Plan
+from tuner.study.presets import Plan
 from tuner.study.storage import Storage
 from tuner.study.workers.crew import Crew
 
@@ -350,7 +350,7 @@ def settle_plan(
     Raises:
         UsageError: the time is too short for the preset's shortest run.
     """
-    plan, budget = PRESETS[preset].under(settings.load.connections), minutes or settings.minutes
+    plan, budget = settings.plan(preset), minutes or settings.minutes
     if settings.hosts is not None:
         plan = plan.on(len(settings.hosts.names))
     if budget is not None and budget < plan.least_minutes and not has_verdict(storage):

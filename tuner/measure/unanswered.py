@@ -52,8 +52,9 @@ def is_watched(generator: LoadGenerator, workload: Workload) -> bool:
     """
     asks = getattr(generator, "keeps_asking", False) and workload.rate_rps is None
     look_at_s = workload.duration_s - LEAD_S
-    is_in_time = look_at_s > max(LEAD_S, _patience_s(workload))
-    return asks and workload.connections >= LEAST_CONNECTIONS and is_in_time
+    is_in_time = look_at_s > max(LEAD_S, patience_s(workload))
+    is_wanted = workload.timeout_s is not None or workload.connections >= LEAST_CONNECTIONS
+    return asks and is_wanted and is_in_time
 
 
 def count_unanswered(place: LoadPlace, workload: Workload, ended: Event) -> int:
@@ -67,7 +68,7 @@ def count_unanswered(place: LoadPlace, workload: Workload, ended: Event) -> int:
     look_at_s = workload.duration_s - LEAD_S
     if ended.wait(look_at_s):
         return 0
-    least_ms = round(1000 * _patience_s(workload))
+    least_ms = round(1000 * patience_s(workload))
     try:
         counted = place.host.run(
             (*COUNT, f"dport = :{_port(workload.url)}{_to_address(workload.url)}", str(least_ms)),
@@ -81,8 +82,10 @@ def count_unanswered(place: LoadPlace, workload: Workload, ended: Event) -> int:
     return int(printed) if printed.isdigit() else 0
 
 
-def _patience_s(workload: Workload) -> float:
-    """Return for how long a client has to have heard nothing: some response times of a slow application."""
+def patience_s(workload: Workload) -> float:
+    """Return for how long a client has to have heard nothing: as the study sets it, else some responses."""
+    if workload.timeout_s is not None:
+        return workload.timeout_s
     usual_s = WAITED * min(workload.duration_s - LEAD_S, MOST_PATIENCE_S)
     return max(usual_s, PATIENT_RESPONSES * workload.response_s)
 

@@ -84,6 +84,8 @@ class Load:
     """Of a window that ends after so many requests."""
     response_s: float = 0.0
     """How long the default takes for a response, where that is long; 0 where nobody has to know."""
+    timeout_s: float | None = None
+    """After which a client without a response counts as failed; None: by the response time."""
     name: str = ""
     """Of several loads."""
     beside: tuple["Load", ...] = ()
@@ -214,6 +216,7 @@ def describe_workload(
         body=deployment.body,
         response_bytes=deployment.response_bytes,
         response_s=load.response_s,
+        timeout_s=load.timeout_s,
     )
 
 

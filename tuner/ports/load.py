@@ -104,6 +104,8 @@ class Workload:
     """Bytes of one whole correct response, header included, as probed in this start."""
     response_s: float = 0.0
     """How long a response usually takes, where that is long; 0 where it is not known."""
+    timeout_s: float | None = None
+    """After which a client without a response counts as failed; None: by the response time."""
     directory: PurePosixPath = PurePosixPath("/tmp")  # noqa: S108 - a default for parsing only
     """Where the generator may put its script and its raw data."""
 

@@ -141,6 +141,12 @@ class _Reading:
             )
         targets = self._targets()
         loads = self._loads()
+        if file.budget.window_s is not None and any(each.requests_total for each in (file.load, *file.loads)):
+            raise Refused(
+                "windows end after `requests_total` requests",
+                "Leave one of them out; `time_limit_s` bounds such windows",
+                at=("budget", "window_s"),
+            )
         objective = parse_objective(file.objective, self._where("objective"))
         if file.optimizer in ONE_OBJECTIVE and objective.cost is not None:
             wrong = f"{quote(file.optimizer)} knows one objective, and there are two"
@@ -170,6 +176,8 @@ class _Reading:
             preset=file.budget.preset,
             minutes=file.budget.minutes,
             trials=file.budget.trials,
+            window_s=file.budget.window_s,
+            warmup_s=file.budget.warmup_s,
             storage=file.storage,
             seed=file.seed,
             optimizer=file.optimizer,
@@ -280,6 +288,7 @@ class _Reading:
                 connections=entry.connections,
                 requests_total=entry.requests_total,
                 time_limit_s=entry.time_limit_s,
+                timeout_s=entry.timeout_s,
                 keepalive=entry.keepalive,
                 threads=entry.threads,
                 protocol=entry.protocol,

@@ -38,6 +38,12 @@ class Plan:
     """Seconds in which a candidate and the default meet loads that nothing was tuned on; 0 leaves it out."""
     slice_s: float = 1.0
     """Of the warm-up, which is looked at slice by slice."""
+    growth_s: float = 0.0
+    """Seconds that a server which makes more processes under load may be waited for; 0 waits for none."""
+    keeps_window: bool = False
+    """Whether the study file sets the windows, so that nothing else does."""
+    keeps_warmup: bool = False
+    """Whether it sets the warm-up."""
 
     @property
     def least_minutes(self) -> float:
@@ -61,13 +67,28 @@ class Plan:
         return replace(self.paced(window_s), race_s=race_s)
 
     def paced(self, window_s: float) -> "Plan":
-        """Return the plan with windows, and warm-ups, of so many seconds at the least."""
+        """Return the plan with windows, and warm-ups, of so many seconds at the least; set ones stay."""
+        plan = self if self.keeps_window else replace(self, window_s=max(self.window_s, window_s))
+        if self.keeps_warmup:
+            return plan
         return replace(
-            self,
-            window_s=max(self.window_s, window_s),
+            plan,
             slice_s=max(self.slice_s, window_s),
             warmup_s=max(self.warmup_s, window_s),
             warmup_max_s=max(self.warmup_max_s, window_s),
+        )
+
+    def as_set(self, *, window_s: float | None, warmup_s: float | None) -> "Plan":
+        """Return the plan with the windows and the warm-up that a study file sets; None leaves them."""
+        plan = self if window_s is None else replace(self, window_s=window_s, keeps_window=True)
+        if warmup_s is None:
+            return plan
+        return replace(
+            plan,
+            warmup_s=warmup_s,
+            warmup_max_s=warmup_s,
+            slice_s=min(self.slice_s, warmup_s),
+            keeps_warmup=True,
         )
 
     def on(self, hosts: int) -> "Plan":
@@ -106,6 +127,8 @@ class Plan:
 MOST_MINUTES = 7 * 24 * 60
 MOST_TRIALS = 100_000
 """What a budget may be at the most."""
+MOST_SET_S = 300.0
+"""Seconds of a window or a warm-up that a study file may set at the most."""
 LEAST_WINDOWS_S = ((5000, 3.0), (1000, 2.0))
 """From so many connections on: windows of so many seconds at the least."""
 LEAST_CALIBRATION = 3

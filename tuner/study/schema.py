@@ -56,7 +56,7 @@ from tuner.study.loads.mix import (
     refuse_packed,
 )
 from tuner.study.objective import COSTS, GOODPUT, METRICS
-from tuner.study.presets import MOST_MINUTES, MOST_TRIALS, PRESETS
+from tuner.study.presets import MOST_MINUTES, MOST_SET_S, MOST_TRIALS, PRESETS
 
 DEFAULT_GENERATOR = "wrk"
 """Of a study that names none."""
@@ -344,6 +344,10 @@ class LoadEntry(Entry):
         "With `requests_total`: requests that are unanswered after this many seconds count as failed.",
         30, 60.0, ge=1, le=MOST_WINDOW_S,
     )  # fmt: skip
+    timeout_s: float | None = key(
+        "Clients without a response for this many seconds count as failed. Default: by the response time.",
+        4, None, ge=1, le=MOST_WINDOW_S,
+    )  # fmt: skip
     command: Command = key(
         "Generator `command`: program and arguments.", ["load", "{url}", "{connections}"], ()
     )
@@ -444,6 +448,15 @@ class BudgetEntry(Entry):
     trials: int | None = key(
         "Most configurations to try. Default: the number of the preset.", 40, None, ge=1, le=MOST_TRIALS
     )
+    window_s: float | None = key(
+        "Seconds of each measured window. Default: 1 (quick) or 5, more for slow applications and many "
+        "connections.",
+        3, None, ge=1, le=MOST_SET_S,
+    )  # fmt: skip
+    warmup_s: float | None = key(
+        "Seconds of load before the first window. Default: 1 (quick) or 5 to 15, more likewise.",
+        10, None, ge=1, le=MOST_SET_S,
+    )  # fmt: skip
 
 
 class StudyFile(Entry):

@@ -18,6 +18,7 @@ from tuner.study.folder import DATABASE
 from tuner.study.loads.builtin_loads import BUILTIN_LOADS
 from tuner.study.loads.mix import define_body, define_mix, describe_headers, describe_mix, hide_secrets
 from tuner.study.objective import Constraint, Objective
+from tuner.study.presets import PRESETS, Plan
 from tuner.study.schema import DEFAULT_GENERATOR, TargetSettings
 from tuner.study.server_options import ServerOptions
 
@@ -65,6 +66,8 @@ class LoadSettings:
     """Requests after which each window ends; None where windows have the plan's length."""
     time_limit_s: float = 60.0
     """Of a window that ends after so many requests: what is not answered by then has failed."""
+    timeout_s: float | None = None
+    """Seconds after which a client without a response counts as failed; None: by the response time."""
     keepalive: bool = True
     threads: int = 1
     protocol: str = HTTP1
@@ -155,6 +158,7 @@ class LoadSettings:
             *((f"headers {describe_headers(self.headers)}",) if self.headers else ()),
             *(() if self.verifies else ("certificates not checked",)),
             *(() if self.requests_total is None else (f"windows of {self.requests_total:,} requests",)),
+            *(() if self.timeout_s is None else (f"timeout {self.timeout_s:g} s",)),
         )
         return ", ".join(
             (
@@ -202,6 +206,10 @@ class Study:
     """Wall time of the run; None for that of the preset."""
     trials: int | None
     """Most configurations to try; None for the number of the preset."""
+    window_s: float | None = None
+    """Seconds of each window; None: by preset, connections and response time."""
+    warmup_s: float | None = None
+    """Seconds of load before the first window; None: likewise."""
     storage: str
     """sqlite, or the URL of a storage."""
     seed: int
@@ -230,6 +238,11 @@ class Study:
     """What it asks, in one line."""
     source: str = ""
     """Where its question comes from."""
+
+    def plan(self, preset: str) -> Plan:
+        """Return how long each trial is loaded under a preset, before the response time is known."""
+        plan = PRESETS[preset].as_set(window_s=self.window_s, warmup_s=self.warmup_s)
+        return plan.under(max(each.connections for each in self.all_loads))
 
     @property
     def folder(self) -> Path:
@@ -317,6 +330,8 @@ class Study:
             **({"load.headers": str(hide_secrets(load.headers))} if load.headers else {}),
             **({"load.body": define_body(load.body).strip()} if define_body(load.body) else {}),
             **({"load.time_limit_s": f"{load.time_limit_s:g}"} if load.requests_total else {}),
+            **({"budget.window_s": f"{self.window_s:g}"} if self.window_s is not None else {}),
+            **({"budget.warmup_s": f"{self.warmup_s:g}"} if self.warmup_s is not None else {}),
             **({"loads": self._define_loads()} if self.loads else {}),
             **(
                 {"targets": f"{self.targets.across} of {', '.join(self.targets.hosts)}"}

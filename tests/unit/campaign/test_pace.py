@@ -1,6 +1,7 @@
 """Windows follow the response time of a slow application, on a simulated host."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -68,6 +69,20 @@ def test_a_default_that_answers_nothing_in_a_second_gets_longer_windows(tmp_path
 
     assert campaign.plan.window_s == 4.0
     assert all(start.counts for start in campaign.starts)
+
+
+def test_windows_that_the_study_file_sets_stay_and_the_needed_ones_are_said(tmp_path):
+    settings = replace(write_study(tmp_path), window_s=1.0)
+    host = slow(100)
+    campaign = make_campaign(settings, host, open_in_memory(host.clock), plan=settings.plan("quick"))
+
+    calibrate(campaign)
+
+    assert campaign.plan.window_s == 1.0
+    assert campaign.setup.load.response_s == pytest.approx(
+        1.0, rel=0.1
+    )  # the queue of a window is waited for
+    assert "`window_s:` sets 1 s, where 2 s would be chosen" in campaign.progress.notes[0]
 
 
 def test_a_study_that_is_resumed_keeps_its_windows(tmp_path):

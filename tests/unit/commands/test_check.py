@@ -7,13 +7,22 @@ from tests.unit.bench import CONFIG, Bench, Happening, scripted
 from tests.unit.simulation import SMALL_PLAN, TUNED, make_setup, space_of, write_study
 from tests.unit.space.samples import HOST
 from tests.unit.starts import window
-from tuner.commands.check import Findings, measure_default, refuse_failures
+from tuner.adapters.loads.wrk import Wrk
+from tuner.commands.check import (
+    Findings,
+    describe_windows,
+    measure_at_pace,
+    measure_default,
+    refuse_failures,
+)
 from tuner.errors import TargetError
 from tuner.measure import calibrate as calibrate_module
 from tuner.measure import counters
 from tuner.measure import start as start_module
 from tuner.measure import window as load_module
+from tuner.measure.gates.load import AGAIN
 from tuner.ports import Failures
+from tuner.records import Blame, Gate, Verdict
 from tuner.space import SpaceFacts, load_space
 
 
@@ -141,6 +150,50 @@ def test_a_burst_of_failures_is_no_verdict_on_the_default(monkeypatch, bad, wind
     assert seen.failure_rate == failure_rate
 
 
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [
+        (1000, "of 1 s after 1 s of warm-up (preset quick); a client without a response for the whole"),
+        (40, "of 4 s after 4 s of warm-up (a response of the default takes about 2.5 s)"),
+        (4, "of 4 s after 4 s of warm-up (a response of the default takes about 25.0 s)"),
+    ],
+)
+def test_the_windows_of_a_run_are_said_with_their_reason(monkeypatch, settings, rate, said):
+    """The application answers so many requests a second; in its first second a slow one answers none."""
+    silent = Happening(rate=0, failures={"timeout": 100})
+    bench = Bench(script=scripted(*[silent] * (3 if rate < 100 else 0), then=Happening(rate=rate)))
+    for module in (counters, load_module):
+        monkeypatch.setattr(module, "time", bench.clock)
+    load = replace(bench.load, shape=settings.load)
+
+    with bench.deployed() as deployment:
+        window, windows = measure_at_pace(
+            deployment, load, settings, settings.plan("quick").fit(minutes=None, trials=None)
+        )
+
+    assert str(windows).startswith(said)
+    assert window.failure_rate == 0
+    shown = replace(findings(settings), windows=windows)
+    assert f"windows    {said}" in shown.as_text()
+    assert shown.as_json()["windows"]["window_s"] == windows.window_s
+
+
+def test_windows_that_a_study_sets_are_said_to_be_set(tmp_path, monkeypatch):
+    settings = replace(write_study(tmp_path), window_s=2.0, warmup_s=6.0)
+    settings = replace(settings, load=replace(settings.load, timeout_s=1.5))
+    bench = Bench()
+    for module in (counters, load_module):
+        monkeypatch.setattr(module, "time", bench.clock)
+    load = replace(bench.load, shape=settings.load, generator=Wrk(), timeout_s=1.5)
+
+    windows = describe_windows(load, settings, settings.plan("quick"), 0.0)
+
+    assert str(windows) == (
+        "of 2 s after 6 s of warm-up (as the study file sets them); "
+        "a client without a response for 1.5 s counts as failed"
+    )
+
+
 def test_what_was_not_tried_is_said(settings):
     found = replace(findings(settings), unseen=("optimizer mine:Sampler: its code is run with --trust only",))
 
@@ -185,3 +238,17 @@ def test_what_cannot_act_and_is_named_by_the_study_is_a_warning(settings, closed
     (warning,) = found.warnings
     assert warning.startswith("open_file_cache_valid cannot act under this load (it acts when")
     assert "open_file_cache_valid" in found.as_json()["parameters"]
+
+
+def test_what_the_generator_cannot_do_is_no_reason_for_less_load(settings):
+    """It lost connections that it does not open again: fewer of them would be lost just the same."""
+    said = (
+        f"the generator failed: 9 connections were closed. Raise how many requests it answers{AGAIN}."
+    )
+    verdict = Verdict(gate=Gate.GENERATOR, blame=Blame.ENVIRONMENT, reason=said)
+    failing = replace(window(10, failed=0), failures=Failures(other=9), verdicts=(verdict,))
+
+    with pytest.raises(TargetError, match="Raise how many requests it answers") as refused:
+        refuse_failures(settings, failing, expected="200")
+
+    assert str(refused.value).endswith("how many requests it answers.")

@@ -1,5 +1,6 @@
 """Clients that wait in vain: when they are looked for, and how they are counted."""
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 from threading import Event
 
@@ -11,7 +12,13 @@ from tuner.adapters.loads.h2load import H2load
 from tuner.adapters.loads.wrk import Wrk
 from tuner.hosts.load_places import LoadPlace
 from tuner.measure.sending import Share, send
-from tuner.measure.unanswered import LEAST_CONNECTIONS, add_unanswered, count_unanswered, is_watched
+from tuner.measure.unanswered import (
+    LEAST_CONNECTIONS,
+    add_unanswered,
+    count_unanswered,
+    is_watched,
+    patience_s,
+)
 from tuner.ports import Failures, LoadResult, Workload
 from tuner.testing.fakes import MemoryHost, completed
 
@@ -97,6 +104,19 @@ def test_a_window_that_is_over_before_the_look_has_none():
 
     assert sent.result is not None
     assert sent.result.failures == Failures()
+
+
+def test_a_timeout_that_a_study_sets_is_what_clients_wait_for_however_few_they_are():
+    usual = workload(10, duration_s=5.0, response_s=0.5)
+    assert not is_watched(Wrk(), usual)
+
+    asked = replace(usual, timeout_s=3.0)
+
+    assert is_watched(Wrk(), asked)
+    assert patience_s(asked) == 3.0
+    assert not is_watched(Wrk(), replace(asked, timeout_s=5.0))  # nobody can have waited for so long
+    assert "--timeout=3s" in Wrk().command(asked)
+    assert "--timeout=7s" in Wrk().command(usual)
 
 
 def test_a_slow_window_counts_those_in_vain_as_timeouts():

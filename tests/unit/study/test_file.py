@@ -99,6 +99,21 @@ def test_every_key_is_read(study, tmp_path):
     assert found.storage_url == "postgresql://db/tuner"
 
 
+def test_windows_warm_up_and_timeout_that_a_study_sets_stay_under_any_load(study):
+    found = study(
+        "load: {connections: 5000, timeout_s: 4}\nbudget: {preset: quick, window_s: 2, warmup_s: 7}\n"
+    )
+    usual = study("load: {connections: 5000}\nbudget: {preset: quick}\n").plan("quick")
+
+    plan = found.plan("quick").at_pace(20.0)
+
+    assert found.load.timeout_s == 4
+    assert (plan.window_s, plan.warmup_s, plan.warmup_max_s) == (2, 7, 7)
+    assert (usual.window_s, usual.warmup_s) == (3, 3)
+    alone = study("budget: {preset: quick, window_s: 2}\n").plan("quick").at_pace(20.0)
+    assert (alone.window_s, alone.warmup_s) == (2, 20)
+
+
 def test_no_constraints_at_all_is_a_choice(study):
     assert study("constraints: []\n").constraints == ()
 
@@ -159,6 +174,10 @@ def test_truths_may_be_written_in_many_ways(study, word, truth):
         ("budget: {minutes: 0}\n", 4, "0 is out of range. Give 0.1 to 10080"),
         ("budget: {minutes: nan}\n", 4, "nan is out of range"),
         ("budget: {minutes: soon}\n", 4, "'soon' is not a number"),
+        ("budget: {window_s: 0.5}\n", 4, "0.5 is out of range. Give 1 to 300"),
+        ("budget: {warmup_s: long}\n", 4, "'long' is not a number"),
+        ("budget: {window_s: 2}\nload: {generator: ab, requests_total: 1000}\n", 4, "after `requests_total`"),
+        ("load: {timeout_s: 0}\n", 4, "0 is out of range. Give 1 to"),
         ("budget: {trials: 0}\n", 4, "0 is out of range. Give 1 to"),
         ("budget: quick\n", 4, "budget: 'quick' is not a mapping"),
         ("storage: here\n", 4, "'here' is no storage. Write `sqlite`"),
@@ -330,6 +349,9 @@ def test_a_study_belongs_to_its_definition_and_not_to_its_budget(study):
         "load: {result: {correct: /ok}}\n",
         "content: pages\n",
         "constraints: []\n",
+        "load: {timeout_s: 3}\n",
+        "budget: {window_s: 3}\n",
+        "budget: {warmup_s: 3}\n",
     ],
 )
 def test_whatever_makes_two_starts_incomparable_is_another_definition(study, more):

@@ -29,7 +29,7 @@ from tuner.study import Study
 from tuner.study.facts import BLEND, CONFIRMATION, METRIC, MOVED_LOAD
 from tuner.study.lock import locked
 from tuner.study.open_storage import is_there, open_storage
-from tuner.study.presets import PRESETS, Plan
+from tuner.study.presets import Plan
 from tuner.study.storage import Storage
 
 CANDIDATE = "candidate"
@@ -96,7 +96,7 @@ class Comparing:
 
     def __post_init__(self) -> None:
         """Settle how long each start is loaded."""
-        self.plan = PRESETS[self.preset].under(self._first.settings.load.connections)
+        self.plan = self._first.settings.plan(self.preset)
 
     @property
     def _first(self) -> Setup:

@@ -31,7 +31,7 @@ from tuner.study.loads.load_bounds import MOST_CONNECTIONS
 from tuner.study.lock import locked
 from tuner.study.objective import FAILURE_RATE
 from tuner.study.open_storage import is_there
-from tuner.study.presets import PRESETS, Plan
+from tuner.study.presets import Plan
 from tuner.study.side_storages import CURVES
 from tuner.study.storage import Storage
 
@@ -74,7 +74,7 @@ def curve(
     with locked(settings), signals_interrupt():
         setup, _ = prepare_as_begun(settings)
         planned = plan_curve(settings, setup, configurations, connections)
-        plan = PRESETS[name].under(planned.connections[-1])
+        plan = settings.plan(name).under(planned.connections[-1])
         budget = minutes or expected_minutes(planned, plan, BLOCKS[name])
         refuse_too_little_time(len(planned.arms), "numbers of connections", plan, budget)
         storage = open_beside(

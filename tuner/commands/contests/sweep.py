@@ -1,7 +1,7 @@
 """Measures the response curve of one parameter: interleaved blocks of fresh starts at several values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from tuner.campaign.interleaved import Interleaved, Treatment, open_beside, refuse_too_little_time
 from tuner.campaign.prepare import Setup
@@ -20,12 +20,14 @@ from tuner.statistics.ranking import DEFAULT_ARM
 from tuner.study import Study
 from tuner.study.facts import SWEEP, SweepPlan
 from tuner.study.lock import locked
-from tuner.study.presets import PRESETS, Plan
+from tuner.study.presets import Plan
 from tuner.study.side_storages import SWEEPS
 from tuner.study.storage import Storage
 
 MINUTES: Mapping[str, float] = {"quick": 4.0, "standard": 20.0, "thorough": 60.0}
 """Of a sweep under each preset, when nothing else is asked."""
+GROWTH_S = 20.0
+"""A pool that doubles once a second has a hundred processes after eight."""
 
 
 def sweep(  # noqa: PLR0913 - given by name, and most are left out
@@ -62,7 +64,7 @@ def sweep(  # noqa: PLR0913 - given by name, and most are left out
     with locked(settings), signals_interrupt():
         setup, maximized = prepare_as_begun(settings)
         planned = plan_sweep(settings, setup, parameter, values=values, around=around, at=at)
-        plan = PRESETS[name].under(settings.load.connections)
+        plan = replace(settings.plan(name), growth_s=GROWTH_S)
         budget = minutes or MINUTES[name]
         refuse_too_little_time(len(planned.values), "values", plan, budget)
         storage = open_beside(

@@ -7,11 +7,14 @@ from tuner.measure.gates.host import no_ports_left
 from tuner.records import Gate, Verdict
 from tuner.statistics.bottleneck import find_server_busy, is_limit
 
+AGAIN = "; the window is measured again"
+"""How a verdict ends after which the window is measured again."""
+
 
 def generator(facts: WindowFacts) -> Verdict | None:
     """Check that the generator did its work; if it cannot for one configuration alone, that is to blame."""
     if facts.lost is not None:
-        return fault(Gate.GENERATOR, f"{facts.lost.rstrip('.')}; the window is measured again")
+        return fault(Gate.GENERATOR, f"{facts.lost.rstrip('.')}{AGAIN}")
     result = facts.result
     if result is not None and result.generator_fault is not None:
         return fault(
@@ -31,7 +34,7 @@ def generator(facts: WindowFacts) -> Verdict | None:
             f"the generator failed {facts.problems_in_row} times in a row, but not with the default: {said}; "
             "this configuration cannot be loaded",
         )
-    return fault(Gate.GENERATOR, f"the generator failed: {said}; the window is measured again")
+    return fault(Gate.GENERATOR, f"the generator failed: {said}{AGAIN}")
 
 
 def duration(facts: WindowFacts) -> Verdict | None:
@@ -45,8 +48,7 @@ def duration(facts: WindowFacts) -> Verdict | None:
         return None
     return fault(
         Gate.DURATION,
-        f"the load lasted {facts.result.duration_s:.2f} s not {facts.asked_s:g} ± {tolerance_s:.2f} s; "
-        "the window is measured again",
+        f"the load lasted {facts.result.duration_s:.2f} s not {facts.asked_s:g} ± {tolerance_s:.2f} s{AGAIN}",
     )
 
 
@@ -84,7 +86,7 @@ def body(facts: WindowFacts) -> Verdict | None:
     if wrong <= facts.limits.wrong_body_share * answered:
         return None
     if facts.is_page_replaced:
-        return fault(Gate.BODY, "the page was replaced meanwhile; the window is measured again")
+        return fault(Gate.BODY, f"the page was replaced meanwhile{AGAIN}")
     return blamed(
         Gate.BODY,
         f"{wrong:,} of {answered:,} responses had another body than {facts.expected}; this configuration "
