@@ -21,7 +21,7 @@ the snapshots; "sampled" columns of /proc/stat are guesses at the timer tick, se
 | server_cpus | CPUs that the server may use | the caller |
 | server_idle_s | seconds that those CPUs were idle | /proc/stat |
 | server_interrupts_s | interrupts on those CPUs that are in no process's time | /proc/stat |
-| server_processes, server_threads | at the end | /proc/PID/stat |
+| server_processes, server_threads | at the end; server_processes_before: at the start | /proc/PID/stat |
 | server_exits | processes that ended | |
 | server_rss_bytes | at the end; shared pages count once for each process | /proc/PID/status |
 | server_faults_{minor,major} | page faults, waited-for children included | /proc/PID/stat |
@@ -297,6 +297,7 @@ def _server(before: Snapshot, after: Snapshot, spent: Spent) -> dict[str, float]
     tree = after.groups[SERVER]
     counted = {
         "server_processes": float(len(tree)),
+        "server_processes_before": float(len(before.groups.get(SERVER, {}))),
         "server_threads": float(sum(process.threads for process in tree.values())),
         "server_exits": float(spent.exits),
         "server_rss_bytes": float(sum(status.resident_bytes for status in after.server.values())),

@@ -11,8 +11,8 @@ from tuner.records.latency import merge
 
 LEVELS = frozenset(
     {
-        "cpus", "server_cpus", "server_processes", "server_threads", "sockets_in_use", "time_wait",
-        "time_wait_before",
+        "cpus", "server_cpus", "server_processes", "server_processes_before", "server_threads",
+        "sockets_in_use", "time_wait", "time_wait_before",
     }
 )  # fmt: skip
 """Counters that are no differences over a window; those of bytes and shares are none either."""

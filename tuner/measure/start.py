@@ -1,5 +1,6 @@
 """One start under load: warm-up, gate 0, windows, an early end for what is clearly worse."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -137,8 +138,26 @@ def _was_replaced(window: Window) -> bool:
 def warm_up(measure: Measure, plan: Plan, *, spread: float) -> tuple[list[Window], bool]:
     """Send load that is not counted, in slices, until goodput stands still or time is up.
 
+    Where the plan allows for growth, also until the server makes no more processes: php-fpm makes its pool
+    larger once a second, and what is measured before says nothing of a larger pool.
+
     Returns the slices and whether it stands still; a plan whose warm-up is too short to judge says yes.
     """
+    slices, steady = _until_steady(measure, plan, spread=spread)
+    while steady and plan.growth_s and _makes_processes(slices[-1]):
+        if len(slices) * plan.slice_s >= plan.growth_s:
+            return slices, False
+        slices.append(measure(plan.slice_s))
+    return slices, steady
+
+
+def _makes_processes(window: Window) -> bool:
+    """Return whether the server had more processes when a window ended than when it began."""
+    counted = window.counters
+    return counted.get("server_processes", 0.0) > counted.get("server_processes_before", math.inf)
+
+
+def _until_steady(measure: Measure, plan: Plan, *, spread: float) -> tuple[list[Window], bool]:
     slices: list[Window] = []
     can_judge = plan.warmup_max_s >= SLICES_TO_JUDGE * plan.slice_s
     least = max(plan.warmup_s, SLICES_TO_JUDGE * plan.slice_s) if can_judge else plan.warmup_s

@@ -5,13 +5,14 @@ import pytest
 
 from tests.unit.bench import Bench, Happening, scripted
 from tests.unit.simulation import SMALL_PLAN
+from tests.unit.starts import window
 from tuner.errors import Crashed, LoadFailed, Stalled
 from tuner.hosts.connection_room import SPARE_FILES
 from tuner.measure import counters, start
 from tuner.measure import window as load_module
 from tuner.measure.gates import ControlFacts, RetryBudget
 from tuner.measure.sending import GRACE_S
-from tuner.measure.start import NO_JUDGES, Judges, measure_start
+from tuner.measure.start import NO_JUDGES, Judges, measure_start, warm_up
 from tuner.measure.window import run_window
 from tuner.records import Blame, Gate
 
@@ -50,6 +51,29 @@ def gates(window):
 
 def said(window):
     return " ".join(verdict.reason for verdict in window.verdicts)
+
+
+@pytest.mark.parametrize(
+    ("pool", "growth_s", "slices", "steady"),
+    [
+        ([2, 3, 5, 9, 17, 33, 33], 20.0, 6, True),  # 33 at the end of the fifth, and of the sixth as well
+        ([2, 2], 20.0, 1, True),
+        (range(2, 40), 8.0, 8, False),
+        ([2, 3, 5, 9], 0.0, 1, True),
+    ],
+)
+def test_a_pool_that_grows_is_waited_for(pool, growth_s, slices, steady):
+    sizes = [*pool]
+    made = []
+
+    def measure(duration_s, **_):
+        counters = {"server_processes_before": sizes[len(made)], "server_processes": sizes[len(made) + 1]}
+        made.append(replace(window(1000), duration_s=duration_s, counters=counters))
+        return made[-1]
+
+    seen, is_steady = warm_up(measure, replace(PLAN, growth_s=growth_s), spread=0.01)
+
+    assert (len(seen), is_steady) == (slices, steady)
 
 
 def test_a_start_has_its_warm_up_and_all_its_windows(bench):

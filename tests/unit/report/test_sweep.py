@@ -17,7 +17,7 @@ from tests.unit.starts import start
 from tuner.records import Failure, Metric, Role, State
 from tuner.report.page import render_report
 from tuner.report.summary import gather_arm
-from tuner.report.sweep import Sweep, list_followers, say_tolerance, sweep_json
+from tuner.report.sweep import Sweep, list_faults, list_followers, say_tolerance, sweep_json
 from tuner.report.sweep.page import draw_figure, draw_marks, render_sweep
 from tuner.report.sweep.rows import sweep_csv, sweep_markdown
 from tuner.report.sweep.screen import draw_curve, sweep_screen
@@ -67,6 +67,18 @@ def printed(sweep, width):
     console = Console(width=width, record=True, force_terminal=False, file=StringIO())
     console.print(sweep_screen(sweep))
     return console.export_text()
+
+
+def test_values_whose_server_was_still_changing_are_named(peaked):
+    changing = replace(
+        peaked, unsteady=(0, 1, 3, 0, 0), arms=tuple(replace(arm, starts=4) for arm in peaked.arms)
+    )
+
+    (said,) = list_faults(changing)
+
+    assert said.startswith("3000: 3 of 4 trials were measured while goodput or the number of processes still")
+    assert said.endswith("Set a longer `warmup_s:`.")
+    assert list_faults(peaked) == []
 
 
 @pytest.mark.parametrize("width", [28, 40, 60, 80, 120])

@@ -12,7 +12,7 @@ from tuner.report.summary import Arm, gather_arms
 from tuner.report.summary_json import arm_json
 from tuner.report.wording import capitalize, say_duration, say_estimate, say_metric, say_percent
 from tuner.space.grid import GridPoint, follows
-from tuner.statistics.curves.sweep import NEAR, Sweeping, Tried, judge_sweep
+from tuner.statistics.curves.sweep import NEAR, WHOLE_BLOCKS, Sweeping, Tried, judge_sweep
 from tuner.statistics.response_curve import Estimate
 from tuner.study.facts import SWEEP, SweepPlan
 from tuner.study.side_storages import SWEEPS, open_storages
@@ -43,6 +43,8 @@ class Sweep:
     """Trials of all values together."""
     seconds: float
     """Wall time of all of it."""
+    unsteady: tuple[int, ...] = ()
+    """Of each value, its trials that were still changing when they were measured."""
 
     @property
     def plan(self) -> SweepPlan:
@@ -105,6 +107,9 @@ def gather_sweep(settings: "Study", space: "Space", storage: "Storage") -> Sweep
         study=settings.name, workload=settings.describe_load(), space=space, metric=storage.metric,
         sweeping=judge_sweep(plan, starts, settings.constraints, seed=settings.seed),
         arms=gather_arms(dict(zip(plan.arms, plan.configs, strict=True)), starts),
+        unsteady=tuple(
+            sum(each.counts and not each.steady for each in starts if each.arm == arm) for arm in plan.arms
+        ),
         starts=sum(start.counts for start in starts), seconds=sum(map(cost_s, starts)),
     )  # fmt: skip
 
@@ -130,7 +135,7 @@ def name_best(sweep: Sweep) -> str:
     """Return the best value with its ratio: ThreadsPerChild 64: 1.12× [1.05, 1.19] of 25."""
     best = sweep.sweeping.best
     if best is None:
-        return f"{sweep.parameter}: no value can be named best"
+        return f"{sweep.parameter}: no value can be named best{_say_too_few(sweep)}"
     value, control = sweep.show(sweep.values[best]), sweep.show(sweep.control)
     estimate = sweep.estimates[best]
     if best == sweep.plan.control or estimate is None:
@@ -143,11 +148,13 @@ def name_best(sweep: Sweep) -> str:
 def advise(sweep: Sweep) -> str:
     """Return what to do, in one sentence."""
     name, control, best = sweep.parameter, sweep.show(sweep.control), sweep.sweeping.best
+    if best is None and (few := _say_too_few(sweep)):
+        return f"Keep {name} at {control}{few}. Run the sweep again with more minutes to resume it."
     if best is None:
         return f"Keep {name} at {control}: no value gave a measurement that may be used."
     value, estimate = sweep.show(sweep.values[best]), sweep.estimates[best]
     if best == sweep.plan.control or estimate is None:
-        return f"Keep {name} at {control}: no other value is better."
+        return f"Keep {name} at {control}: no other value is shown to be better."
     if estimate.low > 1:
         what = "goodput" if sweep.metric is Metric.GOODPUT else say_metric(sweep.metric)
         return f"Set {name} to {value}: {say_estimate(estimate)} the {what} of {control}."
@@ -155,6 +162,12 @@ def advise(sweep: Sweep) -> str:
         f"Keep {name} at {control}: {value} looks best with {say_estimate(estimate)}, which is not proven "
         "to be more."
     )
+
+
+def _say_too_few(sweep: Sweep) -> str:
+    """Return that too little was measured to name a value; empty where it was enough."""
+    done = sweep.sweeping.blocks
+    return f": {done} of at least {WHOLE_BLOCKS} blocks were measured" if done < WHOLE_BLOCKS else ""
 
 
 def say_tolerance(sweep: Sweep) -> str:
@@ -178,9 +191,15 @@ def say_effort(sweep: Sweep) -> str:
 
 
 def list_faults(sweep: Sweep) -> list[str]:
-    """Return why values may not be named best, each as one line."""
+    """Return why values may not be named best, and of which the server was still changing, a line each."""
     lacking = "holds less than the default, so it is not named best: "
-    return [
+    changing = [
+        f"{sweep.show(value)}: {count} of {arm.starts} trials were measured while goodput or the number of "
+        "processes still changed; the figure may be too low. Set a longer `warmup_s:`."
+        for value, count, arm in zip(sweep.values, sweep.unsteady, sweep.arms, strict=False)
+        if 2 * count > arm.starts
+    ]
+    return changing + [
         f"{sweep.show(sweep.values[each.index])} {'fails: ' if each.is_out else lacking}{each.fault}"
         for each in sweep.sweeping.tried
         if each.fault

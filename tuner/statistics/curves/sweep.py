@@ -19,7 +19,7 @@ TOLERANCE_CHANCE = 0.9
 """Probability with which every value of the tolerance range loses at most `TOLERANCE_SLACK` × `NEAR`."""
 TOLERANCE_SLACK = 1.5
 WHOLE_BLOCKS = 3
-"""Blocks that hold every value; later ones hold what is not settled."""
+"""Blocks that hold every value, before any is named best; later ones hold what is not settled."""
 NARROW = 0.05
 """Half-width of the intervals with which a sweep ends before its time, when nothing else is left to tell."""
 
@@ -111,7 +111,9 @@ def judge_sweep(
 
 
 def _conclude(plan: SweepPlan, tried: Sequence[Tried], response: ResponseCurve, blocks: int) -> Sweeping:
-    candidates = [each.index for each in tried if each.starts and not each.fault]
+    # Of fewer blocks the best one is the luckiest.
+    is_told = blocks >= WHOLE_BLOCKS
+    candidates = [each.index for each in tried if each.starts and not each.fault and is_told]
     near, first, slack = (
         response.chances_within(share, candidates) if candidates else {}
         for share in (NEAR, 0.0, TOLERANCE_SLACK * NEAR)
